@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +10,7 @@ import pytest
 
 from tests.support import ROOT
 from tests.support.code_blocks import blocks_of
+from tests.support.command_line import run_python
 
 PAGES = sorted((ROOT / "docs" / "adapters").glob("*.md"))
 MODEL = "models/tiny"
@@ -43,13 +41,4 @@ def test_its_python_runs_as_printed(packages: str, code: str, tmp_path: Path, re
     if MODEL in code:
         (tmp_path / "models").mkdir()
         (tmp_path / MODEL).symlink_to(request.getfixturevalue("tiny_folder"))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_python("-c", code, folder=tmp_path)

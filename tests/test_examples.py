@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support import ROOT
+from tests.support.command_line import run_python
 
 pytestmark = pytest.mark.slow
 WITH_RLLIB = ROOT / "examples" / "train_with_rllib.py"  # Ray and transformers warn of themselves
@@ -48,42 +48,31 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path):
 def run_with_ray(arguments, tmp_path):
     for name in ("ray", "torch", "transformers"):
         pytest.importorskip(name, reason=f"{name} is not installed")
-    settings = {"RAY_AUTH_MODE": "disabled", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | settings,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+    return run_python(*arguments, folder=tmp_path, RAY_AUTH_MODE="disabled")
 
 
 @pytest.mark.ray
 def test_ppo_plays_the_bank_game(tmp_path):
-    assert "equilibrium" in run_with_ray([BANK_PPO], tmp_path).stdout
+    assert "equilibrium" in run_with_ray([BANK_PPO], tmp_path)
 
 
 @pytest.mark.ray
 def test_two_models_are_trained_with_rllib(tmp_path):
-    done = run_with_ray([WITH_RLLIB], tmp_path)
-    programs = re.findall(r"^step \d+ .*valid_candidates (\S+)$", done.stdout, re.MULTILINE)
+    printed = run_with_ray([WITH_RLLIB], tmp_path)
+    programs = re.findall(r"^step \d+ .*valid_candidates (\S+)$", printed, re.MULTILINE)
     assert len(programs) == 15
-    assert "continues at 16" in done.stdout
+    assert "continues at 16" in printed
     first, last = (sum(map(float, part)) for part in (programs[:5], programs[-5:]))
     assert last > first  # it has learnt to write programs that load
 
 
 @pytest.mark.ray
 def test_tune_finds_the_learning_rate_that_learns(tmp_path):
-    done = run_with_ray([WITH_TUNE], tmp_path)
-    shares = dict(re.findall(r"^lr (\S+)  valid_candidates (\S+)$", done.stdout, re.MULTILINE))
+    printed = run_with_ray([WITH_TUNE], tmp_path)
+    shares = dict(re.findall(r"^lr (\S+)  valid_candidates (\S+)$", printed, re.MULTILINE))
     assert set(shares) == {"0.02", "0.0002"}
     assert float(shares["0.02"]) > float(shares["0.0002"])
-    assert "best lr 0.02" in done.stdout
+    assert "best lr 0.02" in printed
 
 
 @pytest.mark.xdist_group("ray")
@@ -97,8 +86,8 @@ def test_the_readmes_training_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ["pretrain", "-o", "models/tiny", "--steps", "2", "--quiet"]
     assert CliRunner().invoke(app, command, catch_exceptions=False).exit_code == 0
-    done = run_with_ray(["-c", code], tmp_path)
-    assert re.findall(r"^(\d) \S+ \S+$", done.stdout, re.MULTILINE) == ["0", "1"]
+    printed = run_with_ray(["-c", code], tmp_path)
+    assert re.findall(r"^(\d) \S+ \S+$", printed, re.MULTILINE) == ["0", "1"]
 
 
 def test_the_readmes_agent_is_the_tested_one():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
@@ -39,6 +41,21 @@ def codea1(*arguments: object) -> Any:
     if "--json" in words and result.stdout:
         check_document(words, result.stdout)
     return result
+
+
+def run_python(*arguments: object, folder: Path, **environment: str) -> str:
+    """Run Python with one thread and without the hub, as an example or a page does; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | environment,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def check_document(words: list[str], stdout: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, TypedDict, get_args
 
 from codea1_agents.adapters.scoring import Frozen, frozen_agent
 from codea1_agents.measure.turns import sample_turn
@@ -59,6 +59,15 @@ def messages(
     tests = _ruleset(rules).tests_per_suite
     turn = sample_turn(problem, role, 0, program=program, tests=tests, view=view or "")
     return [each.to_dict() for each in load_prompts(wording).messages(turn.observation, turn.info)]
+
+
+class RowSettings(TypedDict, total=False):
+    """The keyword arguments of `rows`, which say what they mean."""
+
+    against: Opponents | Frozen | None
+    samples: int
+    rules: str | Ruleset
+    wording: Wording
 
 
 def rows(

@@ -7,29 +7,23 @@ and `app` serves it. A masked reply has `mask_sample`, by which NeMo Gym's train
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from codea1_agents.adapters.batching import BatchingJudge
-from codea1_agents.adapters.messages import GIVEN, Opponents, Wording, rows
-from codea1_agents.adapters.scoring import Frozen
+from codea1_agents.adapters.messages import GIVEN, RowSettings, rows
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import ProblemSource
 from codea1_env.rounds.referee import Referee
-from codea1_env.rules.ruleset import Ruleset
 
 
 def dataset(
     role: Role,
     problems: ProblemSource,
-    *,
-    against: Opponents | Frozen | None = None,
-    samples: int = 4,
-    rules: str | Ruleset = "fixed",
-    wording: Wording = "default",
+    **settings: Unpack[RowSettings],
 ) -> list[dict[str, Any]]:
     """Return the rows of one role as NeMo Gym reads them; the arguments and errors are those of `messages.rows`."""
-    found = rows(role, problems, against=against, samples=samples, rules=rules, wording=wording)
+    found = rows(role, problems, **settings)
     return [
         {
             "responses_create_params": {"input": row["prompt"]},

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Unpack
 
-from codea1_agents.adapters.messages import GIVEN, ROLES, Opponents, Wording, rows
-from codea1_agents.adapters.scoring import Frozen, named_referee, require_paid, role_scores
+from codea1_agents.adapters.messages import GIVEN, ROLES, RowSettings, rows
+from codea1_agents.adapters.scoring import named_referee, require_paid, role_scores
 from codea1_env.agent import Role
 from codea1_env.errors import extra_needed, of_type
 from codea1_env.problems import ProblemSource
-from codea1_env.rules.ruleset import Ruleset
 
 ENV_CLASSES: Mapping[Role, str] = {"coder": "codea1_coder", "tester": "codea1_tester"}
 """By role, the id of its environment."""
@@ -26,14 +25,10 @@ ENV_CLASSES: Mapping[Role, str] = {"coder": "codea1_coder", "tester": "codea1_te
 def dataset(
     role: Role,
     problems: ProblemSource,
-    *,
-    against: Opponents | Frozen | None = None,
-    samples: int = 4,
-    rules: str | Ruleset = "fixed",
-    wording: Wording = "default",
+    **settings: Unpack[RowSettings],
 ) -> list[dict[str, Any]]:
     """Return the rows of one role as SkyRL reads them; arguments and errors are those of `adapters.messages.rows`."""
-    found = rows(role, problems, against=against, samples=samples, rules=rules, wording=wording)
+    found = rows(role, problems, **settings)
     return [
         {
             "prompt": row["prompt"],

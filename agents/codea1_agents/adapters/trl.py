@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
-from codea1_agents.adapters.messages import GIVEN, Opponents, Wording, rows
+from codea1_agents.adapters.messages import GIVEN, RowSettings, rows
 from codea1_agents.adapters.scoring import Frozen, frozen_agent, require_paid, role_scores, written_suites
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed, one_of
 from codea1_env.problems import ProblemSource
 from codea1_env.rounds.referee import Referee, Reply, Scored
-from codea1_env.rules.ruleset import Ruleset
 
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
 
@@ -30,11 +29,7 @@ RewardFunction: TypeAlias = Callable[..., list[float | None]]
 def dataset(
     role: Role,
     problems: ProblemSource,
-    *,
-    against: Opponents | Frozen | None = None,
-    samples: int = 4,
-    rules: str | Ruleset = "fixed",
-    wording: Wording = "default",
+    **settings: Unpack[RowSettings],
 ) -> Any:
     """Return the `datasets.Dataset` of one role; the arguments and columns are those of `adapters.messages.rows`.
 
@@ -42,7 +37,7 @@ def dataset(
         MissingExtra: the package datasets is not installed.
         UserError: an argument has an invalid value, or there are no rows.
     """
-    found = rows(role, problems, against=against, samples=samples, rules=rules, wording=wording)
+    found = rows(role, problems, **settings)
     with extra_needed("a data set for TRL", "trl"):
         from datasets import Dataset  # noqa: PLC0415
     return Dataset.from_list(found)

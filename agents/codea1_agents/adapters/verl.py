@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from codea1_agents.adapters.batching import BatchingJudge
-from codea1_agents.adapters.messages import GIVEN, ROLES, Opponents, Wording, rows
-from codea1_agents.adapters.scoring import Frozen, named_referee, role_scores
+from codea1_agents.adapters.messages import GIVEN, ROLES, RowSettings, rows
+from codea1_agents.adapters.scoring import named_referee, role_scores
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import ProblemSource
 from codea1_env.rounds.referee import Scored
-from codea1_env.rules.ruleset import Ruleset
 
 DATA_SOURCE = "codea1-env"
 
@@ -27,17 +26,13 @@ def write_parquet(
     path: str | Path,
     role: Role,
     problems: ProblemSource,
-    *,
-    against: Opponents | Frozen | None = None,
-    samples: int = 4,
-    rules: str | Ruleset = "fixed",
-    wording: Wording = "default",
+    **settings: Unpack[RowSettings],
 ) -> int:
     """Write the data set of one role as verl reads it; return the number of rows.
 
     Args:
         path: of the Parquet file.
-        role, problems, against, samples, rules, wording: as in `adapters.messages.rows`.
+        role, problems, settings: as in `adapters.messages.rows`.
 
     Raises:
         MissingExtra: pyarrow is not installed.
@@ -54,9 +49,7 @@ def write_parquet(
             "reward_model": {"style": "rule", "ground_truth": row["problem_id"]},
             "extra_info": {"index": number, "role": role, "given": row[GIVEN[role]]},
         }
-        for number, row in enumerate(
-            rows(role, problems, against=against, samples=samples, rules=rules, wording=wording)
-        )
+        for number, row in enumerate(rows(role, problems, **settings))
     ]
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(found), str(path))
     return len(found)

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ from codea1_agents.adapters.trl import dataset, reward_function
 from codea1_env import Referee
 from codea1_env.errors import AgentUnavailable, UserError
 from tests.support import ROOT
+from tests.support.command_line import run_python
 from tests.support.language_models import chat_phrase_folder, chat_tokenizer, phrase_model, phrase_tokenizer
 from tests.support.toys import ADD
 
@@ -199,15 +197,6 @@ def test_the_example_trains_both_roles_in_turns(tmp_path, increments):
     prompts = [each["content"] for role in ROLES for each in messages(role, ADD, program="def f(x):")]
     tokenizer = chat_tokenizer(prompts, replies)
     folder = chat_phrase_folder(tmp_path / "model", tokenizer, replies, vocab_size=len(tokenizer))
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "coevolve_with_trl.py", folder, increments],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = re.findall(r"^runs/trl/(\S+) rewards \d\S* \d\S*$", done.stdout, re.MULTILINE)
+    printed = run_python(ROOT / "examples" / "coevolve_with_trl.py", folder, increments, folder=tmp_path)
+    found = re.findall(r"^runs/trl/(\S+) rewards \d\S* \d\S*$", printed, re.MULTILINE)
     assert found == ["coder-1", "tester-1", "coder-2", "tester-2"]

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from tests.support.grpo import ON_RAY, scored
-from tests.support.language_models import phrase_tokenizer
+from tests.support.language_models import phrase_folder
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
 from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.batches import planned, shards  # noqa: E402
@@ -32,22 +32,10 @@ SETTINGS = {"prompt_once": True, "logits_at_once": 16, "rows_at_once": 0, "token
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model whose parameters do not divide evenly, with an output layer that is tied to its embedding."""
-    place = tmp_path_factory.mktemp("models") / "qwen2"
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        config = transformers.Qwen2Config(
-            vocab_size=41,
-            hidden_size=36,
-            intermediate_size=50,
-            num_hidden_layers=3,
-            num_attention_heads=3,
-            num_key_value_heads=1,
-            max_position_embeddings=128,
-            tie_word_embeddings=True,
-        )
-        transformers.Qwen2ForCausalLM(config).save_pretrained(place)
-    phrase_tokenizer().save_pretrained(place)
-    return str(place)
+    shape = {"hidden_size": 36, "intermediate_size": 50, "num_hidden_layers": 3, "max_position_embeddings": 128}
+    return phrase_folder(
+        tmp_path_factory.mktemp("models") / "odd", [*"abcdefghijklm"], tie_word_embeddings=True, **shape
+    )
 
 
 def responses() -> list[ScoredResponse]:

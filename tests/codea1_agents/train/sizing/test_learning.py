@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codea1_agents.models.shapes import PUBLISHED
@@ -74,6 +74,7 @@ def test_the_step_of_adamw_on_a_gpu_may_need_more_than_a_micro_batch() -> None:
 def test_more_tokens_need_more_and_checkpointing_keeps_less(tokens: int, more: int, autocast: str) -> None:
     plain = module(tokens=tokens, autocast=autocast)
     larger = module(tokens=tokens + more, autocast=autocast)
+    assume((plain.batch.replies > 256) == (larger.batch.replies > 256))  # logits of several parts are not kept
     checkpointed = module(tokens=tokens, autocast=autocast, gradient_checkpointing=True)
     assert kept_bytes(plain) < kept_bytes(larger)
     assert kept_bytes(checkpointed) < kept_bytes(plain)
