@@ -40,21 +40,11 @@ def _options() -> argparse.Namespace:
 
 
 def _model() -> Any:
-    config = Qwen2Config(
-        vocab_size=400,
-        hidden_size=96,
-        intermediate_size=288,
-        num_hidden_layers=4,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        tie_word_embeddings=True,
-        initializer_range=0.04,
-        max_position_embeddings=1024,
-        eos_token_id=_END,
-        pad_token_id=_PAD,
-        bos_token_id=None,
-    )
+    shape = {"vocab_size": 400, "hidden_size": 96, "intermediate_size": 288, "num_hidden_layers": 4}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True}
+    ends = {"eos_token_id": _END, "pad_token_id": _PAD, "bos_token_id": None}
     torch.manual_seed(0)
+    config = Qwen2Config(**shape, **heads, **ends, initializer_range=0.04, max_position_embeddings=1024)
     return Qwen2ForCausalLM(config).eval()
 
 

@@ -30,6 +30,9 @@ from rich.table import Table
 GROUP, PROBLEMS = 8, 4
 ROWS = GROUP * PROBLEMS
 LONGEST = 64
+QUIET = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "save_strategy": "no", "report_to": []}
+QUIET |= {"disable_tqdm": True, "logging_steps": 1000}
+"""TRL's settings for a CPU, without files and logs."""
 BODIES = ("return x + 1", "return 1 + x", "return x", "return 2 * x", "return [", "raise ValueError")
 PROGRAMS = [f"\n```python\ndef f(x):\n    {body}\n```\n" for body in BODIES]
 N_FILLERS = 250
@@ -197,13 +200,7 @@ class Theirs:
                 epsilon=0.2,
                 epsilon_high=0.28,
                 loss_type="dapo",
-                gradient_checkpointing=False,
-                use_cpu=True,
-                bf16=False,
-                save_strategy="no",
-                report_to=[],
-                disable_tqdm=True,
-                logging_steps=1000,
+                **QUIET,
             ),
             train_dataset=self._rows,
             processing_class=tokenizer,

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from grpo_against_trl import make_model, make_problems
+from grpo_against_trl import QUIET, make_model, make_problems
 from measuring import Metered, Spread, TreeClock, machine
 from rich.console import Console
 from rich.table import Table
@@ -68,13 +68,7 @@ class Steps:
                 generation_kwargs={"min_new_tokens": LENGTH},
                 max_steps=1,
                 learning_rate=1e-5,
-                use_cpu=True,
-                bf16=False,
-                gradient_checkpointing=False,
-                save_strategy="no",
-                report_to=[],
-                disable_tqdm=True,
-                logging_steps=1000,
+                **QUIET,
             ),
         )
         self._trainer.remove_callback(PrinterCallback)

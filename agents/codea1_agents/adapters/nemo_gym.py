@@ -17,20 +17,15 @@ from codea1_env.problems import ProblemSource
 from codea1_env.rounds.referee import Referee
 
 
-def dataset(
-    role: Role,
-    problems: ProblemSource,
-    **settings: Unpack[RowSettings],
-) -> list[dict[str, Any]]:
+def dataset(role: Role, problems: ProblemSource, **settings: Unpack[RowSettings]) -> list[dict[str, Any]]:
     """Return the rows of one role as NeMo Gym reads them; the arguments and errors are those of `messages.rows`."""
-    found = rows(role, problems, **settings)
     return [
         {
             "responses_create_params": {"input": row["prompt"]},
             "problem_id": row["problem_id"],
             "given": row[GIVEN[role]],
         }
-        for row in found
+        for row in rows(role, problems, **settings)
     ]
 
 

@@ -22,13 +22,8 @@ ENV_CLASSES: Mapping[Role, str] = {"coder": "codea1_coder", "tester": "codea1_te
 """By role, the id of its environment."""
 
 
-def dataset(
-    role: Role,
-    problems: ProblemSource,
-    **settings: Unpack[RowSettings],
-) -> list[dict[str, Any]]:
+def dataset(role: Role, problems: ProblemSource, **settings: Unpack[RowSettings]) -> list[dict[str, Any]]:
     """Return the rows of one role as SkyRL reads them; arguments and errors are those of `adapters.messages.rows`."""
-    found = rows(role, problems, **settings)
     return [
         {
             "prompt": row["prompt"],
@@ -36,7 +31,7 @@ def dataset(
             "reward_spec": {"method": "rule", "ground_truth": row["problem_id"]},
             "extra_info": {"given": row[GIVEN[role]]},
         }
-        for row in found
+        for row in rows(role, problems, **settings)
     ]
 
 

@@ -28,12 +28,7 @@ class ShardedLearnerGroup(LearnerGroup):  # type: ignore[misc]  # Ray has no typ
     """RLlib's group of learners, whose states are parts."""
 
     def get_state(
-        self,
-        components: str | Collection[str] | None = None,
-        *,
-        not_components: str | Collection[str] | None = None,
-        inference_only: bool = False,
-        **more: Any,
+        self, components: str | Collection[str] | None = None, *, inference_only: bool = False, **more: Any
     ) -> dict[str, Any]:
         """Return gathered weights if `components` names them (`learner/rl_module`); otherwise nothing.
 
