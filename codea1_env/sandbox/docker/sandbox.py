@@ -23,6 +23,7 @@ from codea1_env.sandbox.docker.image import given_image, own_image
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, TIERS, LocalSandbox
 from codea1_env.sandbox.local.scheduler import Scheduler
+from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Upkeep
 from codea1_env.sandbox.shared import one_per_process
 
 TIER = "container"
@@ -118,8 +119,8 @@ class DockerSandbox(LocalSandbox):
 class _Scheduler(Scheduler):
     """Its `close` waits until the engine has removed the containers."""
 
-    def __init__(self, n_workers: int, launcher: Launcher) -> None:
-        super().__init__(n_workers, (TIER,), launcher)
+    def __init__(self, n_workers: int, launcher: Launcher, upkeep: Upkeep = USUAL_UPKEEP) -> None:
+        super().__init__(n_workers, (TIER,), launcher, upkeep)
         self._launcher = launcher
 
     def close(self) -> None:

@@ -387,43 +387,46 @@ def cases_in(text: str) -> tuple[TestCase, ...]:
 
 
 @given(FILES)
-def test_every_case_is_an_expression_that_calls_the_entry_point_and_names_nothing_else(text):
+def test_each_case_of_any_file_keeps_the_promises_of_the_strict_reading(text):
+    """One test of all three, since most of its time goes into making files with a case."""
     for case in cases_in(text):
-        expression, prediction = (ast.parse(part, mode="eval") for part in (case.expression, case.prediction))
-        assert calls_entry_point(expression)
-        assert not calls_entry_point(prediction)
-        called = {id(n.func) for n in ast.walk(expression) if isinstance(n, ast.Call)}
-        for node in (*ast.walk(expression), *ast.walk(prediction)):
-            if isinstance(node, ast.Name):
-                assert node.id in ALLOWED | {"i"}
-                assert node.id != "f" or id(node) in called
-            assert not isinstance(node, ast.NamedExpr | ast.Await | ast.Yield)
-            assert not (isinstance(node, ast.Attribute) and node.attr.startswith("_"))
-        assert set(case.imports) <= {"import math", "from math import pi as x", "import math as y"}
-        assert case.direct is is_direct_call(case.expression, "f")
-        assert "\n" not in case.to_assert()
+        check_that_it_is_an_expression_that_calls_the_entry_point_and_names_nothing_else(case)
+        check_that_reading_it_again_gives_it_again(case)
+        check_that_its_free_names_are_bound_by_its_imports_or_are_built_in(case)
 
 
-@given(FILES)
-def test_reading_a_case_again_gives_the_same_case(text):
-    for case in cases_in(text):
-        again = bare(case.to_assert())
-        assert again.rejections == ()
-        assert [(c.expression, c.prediction, c.imports, c.direct) for c in again.cases] == [
-            (case.expression, case.prediction, case.imports, case.direct)
-        ]
+def check_that_it_is_an_expression_that_calls_the_entry_point_and_names_nothing_else(case: TestCase) -> None:
+    expression, prediction = (ast.parse(part, mode="eval") for part in (case.expression, case.prediction))
+    assert calls_entry_point(expression)
+    assert not calls_entry_point(prediction)
+    called = {id(n.func) for n in ast.walk(expression) if isinstance(n, ast.Call)}
+    for node in (*ast.walk(expression), *ast.walk(prediction)):
+        if isinstance(node, ast.Name):
+            assert node.id in ALLOWED | {"i"}
+            assert node.id != "f" or id(node) in called
+        assert not isinstance(node, ast.NamedExpr | ast.Await | ast.Yield)
+        assert not (isinstance(node, ast.Attribute) and node.attr.startswith("_"))
+    assert set(case.imports) <= {"import math", "from math import pi as x", "import math as y"}
+    assert case.direct is is_direct_call(case.expression, "f")
+    assert "\n" not in case.to_assert()
 
 
-@given(FILES)
-def test_free_names_of_a_case_are_bound_by_its_imports_or_are_built_in(text):
-    for case in cases_in(text):
-        namespace: dict[str, object] = {"f": None}
-        exec("\n".join(case.imports), namespace)  # imports of math only, see above
-        for part in (case.expression, case.prediction):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # `1[0]` compiles, with a warning
-                free = set(compile(part, "case", "eval").co_names) - {"real", "pi"}
-            assert free <= namespace.keys() | vars(builtins).keys()
+def check_that_reading_it_again_gives_it_again(case: TestCase) -> None:
+    again = bare(case.to_assert())
+    assert again.rejections == ()
+    assert [(c.expression, c.prediction, c.imports, c.direct) for c in again.cases] == [
+        (case.expression, case.prediction, case.imports, case.direct)
+    ]
+
+
+def check_that_its_free_names_are_bound_by_its_imports_or_are_built_in(case: TestCase) -> None:
+    namespace: dict[str, object] = {"f": None}
+    exec("\n".join(case.imports), namespace)  # imports of math only, see above
+    for part in (case.expression, case.prediction):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `1[0]` compiles, with a warning
+            free = set(compile(part, "case", "eval").co_names) - {"real", "pi"}
+        assert free <= namespace.keys() | vars(builtins).keys()
 
 
 # -- meaning --

@@ -10,11 +10,13 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import codea1_env.sandbox.docker.sandbox
 from codea1_env.errors import SandboxError
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox.docker.cleaning import clean
@@ -23,6 +25,7 @@ from codea1_env.sandbox.docker.folder import PREFIX
 from codea1_env.sandbox.docker.owner import Owner
 from codea1_env.sandbox.docker.sandbox import DockerSandbox
 from codea1_env.sandbox.interface import Call, Job, Sandbox
+from codea1_env.sandbox.local.worker import Upkeep
 from tests.support.containers import missing_engine
 from tests.support.sandboxes import busy_user
 from tests.support.waiting import wait_until
@@ -195,7 +198,11 @@ def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any, desce
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a container's process")
-def test_a_container_that_hangs_is_removed_and_replaced(engine: Any) -> None:
+def test_a_container_that_hangs_is_removed_and_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient = codea1_env.sandbox.docker.sandbox._Scheduler
+    monkeypatch.setattr(
+        codea1_env.sandbox.docker.sandbox, "_Scheduler", partial(patient, upkeep=Upkeep(answer_timeout_s=1.0))
+    )
     before = engine.ids()
     with DockerSandbox(1) as sandbox:
         assert answers(sandbox)
