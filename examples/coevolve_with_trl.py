@@ -10,6 +10,7 @@ trained models are in runs/trl.
 import sys
 
 import torch
+from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 from codea1_agents.adapters.trl import dataset, reward_function
@@ -22,16 +23,17 @@ def main(model, source):
     is_tiny = source.startswith("tiny")  # models of `codea1 pretrain` read short prompts and learn fast
     wording, rate, longest = ("tiny", 1e-3, 64) if is_tiny else ("default", 1e-6, 1024)
     problems = load_problems(source, limit=16)
+    control = AutoTokenizer.from_pretrained(model).all_special_tokens  # a program must not end its tester's prompt
     referee, models = Referee(problems), {"coder": model, "tester": model}
     for number in range(1, ROUNDS + 1):
         for role, other in (("coder", "tester"), ("tester", "coder")):
             frozen = f"transformers,model={models[other]},prompts={wording},max_tokens={longest}"
             if role == "coder":  # the frozen tester writes a suite for each program
                 rewards = reward_function("coder", referee, against=frozen, logs_parts=True)
-                rows = dataset("coder", problems, wording=wording)
+                rows = dataset("coder", problems, wording=wording, control_tokens=control)
             else:  # the frozen coder has written the programs that the tester sees
                 rewards = reward_function("tester", referee, logs_parts=True)
-                rows = dataset("tester", problems, against=frozen, wording=wording)
+                rows = dataset("tester", problems, against=frozen, wording=wording, control_tokens=control)
             models[role] = trained(models[role], f"runs/trl/{role}-{number}", rewards, rows, rate, longest)
 
 

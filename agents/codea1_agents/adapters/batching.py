@@ -29,7 +29,7 @@ class BatchingJudge:
         Raises:
             UserError: the rules pay testers nothing and the role is theirs.
         """
-        require_paid(role, referee)
+        require_paid(role, referee.rules)
         self.role, self.referee = role, referee
         self.n_batches = 0
         self._waiting: list[_Waiting] = []

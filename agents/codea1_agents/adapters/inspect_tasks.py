@@ -17,20 +17,28 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from codea1_agents.adapters.messages import Wording, messages, rows
+from codea1_agents.adapters.scoring import require_suites
 from codea1_agents.measure.coder import USUAL_K
 from codea1_env.agent import Role
 from codea1_env.bank import load_bank_file
-from codea1_env.errors import extra_needed
+from codea1_env.errors import AgentUnavailable, extra_needed
 from codea1_env.problems import ProblemSet
 from codea1_env.problems.problem import Problem
-from codea1_env.rounds.referee import Referee, Scored
-from codea1_env.rules.ruleset import Ruleset
+from codea1_env.rounds.referee import Referee, Reply, Scored
+from codea1_env.rules.ruleset import Ruleset, preset
 
 with extra_needed("a task for Inspect", "inspect"):
     from anyio import to_thread
     from inspect_ai import Epochs, Task, task
     from inspect_ai.dataset import MemoryDataset, Sample
-    from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, get_model
+    from inspect_ai.model import (
+        ChatMessage,
+        ChatMessageAssistant,
+        ChatMessageSystem,
+        ChatMessageUser,
+        ModelOutput,
+        get_model,
+    )
     from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, mean, metric, scorer, stderr
     from inspect_ai.solver import Generate, Solver, TaskState, solver
 
@@ -76,6 +84,8 @@ def codea1_coder(
     Raises:
         UserError: an argument has an invalid value.
     """
+    if against is None:
+        require_suites(preset(rules))
     reducers = ["mean", *(f"pass_at_{k}" for k in USUAL_K if 1 < epochs >= k)]
     return Task(
         dataset=_dataset("coder", problems, rules, against, wording),
@@ -147,13 +157,15 @@ def codea1_players(problems: str | ProblemSet, rules: str, wording: str = "defau
         written = await get_model(role="coder").generate(state.messages)
         state.output = written
         state.messages.append(written.message)
-        state.store.set(_PROGRAM, written.completion)
-        program = await to_thread.run_sync(referee.loaded_program, problem, written.completion)
+        state.store.set(_PROGRAM, _written(written))
+        program = None
+        if not isinstance(_reply(state.store.get(_PROGRAM)), AgentUnavailable):
+            program = await to_thread.run_sync(referee.loaded_program, problem, written.completion)
         if program is not None:
             prompt = _chat("tester", problem, referee.rules, wording, program)
             state.output = await get_model(role="tester").generate(prompt)
             state.messages += [*prompt, state.output.message]
-            state.store.set(_SUITE, state.output.completion)
+            state.store.set(_SUITE, _written(state.output))
         return state
 
     return solve
@@ -178,11 +190,7 @@ def codea1_reward(role: Role, problems: str | ProblemSet, rules: str, sandbox: s
     referee = Referee(problems, rules, sandbox=sandbox)
 
     async def score(state: TaskState, target: Target) -> Score:
-        given = state.metadata
-        replies = (state.output.completion, given.get("suite") or None)
-        if role == "tester":
-            replies = (given["program"], state.output.completion)
-        found = await to_thread.run_sync(_scored, referee, given["problem_id"], *replies)
+        found = await to_thread.run_sync(_scored, referee, state.metadata["problem_id"], *_replies(state))
         reward = found.reward(role)
         record = {**found.record(), "terms": dict(found.parts.get(role, {}))}
         if reward is None:
@@ -194,12 +202,11 @@ def codea1_reward(role: Role, problems: str | ProblemSet, rules: str, sandbox: s
 
 @_registered(scorer, metrics={"coder": [mean(), stderr()], "tester": [mean(), stderr()]})
 def codea1_rewards(problems: str | ProblemSet, rules: str, sandbox: str = "local") -> Scorer:
-    """Return the rewards of both roles of a duel, with their parts; a role whose reward is masked has no score."""
+    """Return the rewards of both roles, with their parts, for any of the tasks; a masked reward is no score."""
     referee = Referee(problems, rules, sandbox=sandbox)
 
     async def score(state: TaskState, target: Target) -> Score:
-        replies = (state.store.get(_PROGRAM, ""), state.store.get(_SUITE))
-        found = await to_thread.run_sync(_scored, referee, state.metadata["problem_id"], *replies)
+        found = await to_thread.run_sync(_scored, referee, state.metadata["problem_id"], *_replies(state))
         rewards = {"coder": found.coder, "tester": found.tester}
         return Score(
             value={role: nan if reward is None else reward for role, reward in rewards.items()},
@@ -230,7 +237,26 @@ def _chat(role: Role, problem: Problem, rules: Ruleset, wording: Wording, progra
     return _messages(messages(role, problem, program=program, rules=rules, wording=wording))
 
 
-def _scored(referee: Referee, problem_id: str, program: str, suite: str | None) -> Scored:
+def _replies(state: TaskState) -> tuple[Reply, Reply | None]:
+    """Return the program and the suite of a sample: of a duel both written, else one of them given."""
+    program, suite = state.store.get(_PROGRAM), state.store.get(_SUITE)
+    if program is not None:
+        return _reply(program), None if suite is None else _reply(suite)
+    written, given = _reply(_written(state.output)), state.metadata
+    return (given["program"], written) if "program" in given else (written, given.get("suite") or None)
+
+
+def _written(output: ModelOutput) -> list[str]:
+    """Return a model's text and why it stopped, as the store of a sample keeps it."""
+    return [output.completion, output.stop_reason]
+
+
+def _reply(written: list[str]) -> Reply:
+    text, stop_reason = written
+    return AgentUnavailable("a content filter stopped the reply") if stop_reason == "content_filter" else text
+
+
+def _scored(referee: Referee, problem_id: str, program: Reply, suite: Reply | None) -> Scored:
     return referee.rewards([problem_id], [program], [suite])[0]
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from codea1_agents.adapters.played_game import GameState, PlayedGame
+from codea1_agents.adapters.played_game import GameState, PlayedGame, sentences
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 
@@ -38,15 +38,15 @@ class ClientGames:
         self._game, self._lock = game, threading.Lock()
         self._state = game.reset(seed)
 
-    def submit(self, role: Role, reply: str) -> dict[str, Any]:
-        """Return what to do next and, if the reply ended a round, its result; an empty reply is no reply.
+    def submit(self, role: Role, reply: str | None) -> dict[str, Any]:
+        """Return what to do next and, if the reply ended a round, its result; None is no reply.
 
         Raises:
             ToolError: it is not this role's turn; the client reads the message.
         """
         with self._lock:
             try:
-                ended = self._game.submit(role, reply) if reply.strip() else None
+                ended = None if reply is None else self._game.submit(role, reply)
             except UserError as error:
                 raise ToolError(str(error)) from error
             if ended is not None:
@@ -58,19 +58,19 @@ def server(game: PlayedGame, seed: int = 0) -> Any:
     """Return the server of one client's games; the seed determines the order of the problems."""
     found, games = MCPServer("codea1", instructions=INSTRUCTIONS), ClientGames(game, seed)
 
-    def submit_program(program: str = "") -> dict[str, Any]:
+    def submit_program(program: str | None = None) -> dict[str, Any]:
         """Submit the coder's whole Python program for the present problem.
 
         Args:
-            program: source code, alone or in a reply with one fenced block; empty: only say whose turn it is.
+            program: source code, alone or in a reply with one fenced block; without it, only say whose turn it is.
         """
         return games.submit("coder", program)
 
-    def submit_tests(tests: str = "") -> dict[str, Any]:
+    def submit_tests(tests: str | None = None) -> dict[str, Any]:
         """Submit the tester's tests, which the coder's program should fail and a right program passes.
 
         Args:
-            tests: lines of the form `assert f(arguments) == expected`; empty: only say whose turn it is.
+            tests: lines of the form `assert f(arguments) == expected`; without them, only say whose turn it is.
         """
         return games.submit("tester", tests)
 
@@ -87,7 +87,9 @@ def serve(
     seed: Annotated[int, typer.Option(help="Of the order of the problems.")] = 0,
 ) -> None:
     """Serve the game to one MCP client on standard input and output."""
-    server(PlayedGame(problems, rules=rules, rounds=rounds, sandbox=sandbox), seed).run("stdio")
+    with sentences():
+        found = server(PlayedGame(problems, rules=rules, rounds=rounds, sandbox=sandbox), seed)
+    found.run("stdio")
 
 
 def _turn(state: GameState) -> dict[str, Any]:

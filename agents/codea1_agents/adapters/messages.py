@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, get_args
 
-from codea1_agents.adapters.scoring import Frozen, frozen_agent
+from codea1_agents.adapters.scoring import Frozen, frozen_agent, require_paid
 from codea1_agents.measure.turns import sample_turn
+from codea1_agents.models.chat_format import without_control_tokens
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_agents.prompts.templates import View
 from codea1_agents.train.sft.examples import sampled_programs
 from codea1_env.agent import Role
 from codea1_env.bank.entries import Bank
 from codea1_env.errors import UserError, of_type, one_of
-from codea1_env.problems import Problem, ProblemSource, load_problems
+from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import candidate_of
 from codea1_env.rounds.trees import Tree
@@ -38,6 +39,7 @@ def messages(
     rules: str | Ruleset = "fixed",
     view: View | None = None,
     wording: Wording = "default",
+    control_tokens: Collection[str] = (),
 ) -> list[dict[str, str]]:
     """Return the chat messages that ask an agent for a reply about a problem; the last one is the user's.
 
@@ -48,6 +50,8 @@ def messages(
         rules: a preset's name or a ruleset; it says how many tests a suite has.
         view: what a tester's prompt says about the program; None: `white_box` if there is one, else `black_box`.
         wording: the prompts' wording.
+        control_tokens: of the model, such as `tokenizer.all_special_tokens`. A space breaks them, since a template
+            would take those in a program for real ones, with which a coder could end its tester's prompt.
 
     Returns:
         Dictionaries with `role` and `content`.
@@ -58,7 +62,9 @@ def messages(
     one_of("role", role, ROLES)
     tests = _ruleset(rules).tests_per_suite
     turn = sample_turn(problem, role, 0, program=program, tests=tests, view=view or "")
-    return [each.to_dict() for each in load_prompts(wording).messages(turn.observation, turn.info)]
+    control = sorted(control_tokens, key=len, reverse=True)
+    chat = load_prompts(wording).messages(turn.observation, turn.info)
+    return [{"role": each.role, "content": without_control_tokens(each.content, control)} for each in chat]
 
 
 class RowSettings(TypedDict, total=False):
@@ -68,6 +74,7 @@ class RowSettings(TypedDict, total=False):
     samples: int
     rules: str | Ruleset
     wording: Wording
+    control_tokens: Collection[str]
 
 
 def rows(
@@ -78,6 +85,7 @@ def rows(
     samples: int = 4,
     rules: str | Ruleset = "fixed",
     wording: Wording = "default",
+    control_tokens: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Return a data set of one role: a row per problem and reply of the other role, in order.
 
@@ -91,6 +99,7 @@ def rows(
         samples: replies of a frozen coder per problem.
         rules: a preset's name or a ruleset, the referee's.
         wording: the prompts' wording.
+        control_tokens: of the model, as in `messages`.
 
     Returns:
         Dictionaries with `prompt` (chat messages), `problem_id`, and `program` (for a tester) or `suite` (for a coder):
@@ -101,19 +110,40 @@ def rows(
     """
     one_of("role", role, ROLES)
     prompts, known, chosen = load_prompts(wording), _ruleset(rules), load_problems(problems)
+    require_paid(role, known)
+    if isinstance(against, Mapping):
+        _check_opponents(against, chosen)
     if against is not None and not isinstance(against, Bank | Mapping):
         if role == "coder":
             raise UserError("a frozen tester writes a suite for each program: pass it to the reward function")
         written = sampled_programs(chosen, frozen_agent("coder", against, chosen), samples=samples)
         against = _that_load(written, Referee(chosen, known))
+    settings: dict[str, Any] = {"rules": known, "wording": prompts, "control_tokens": control_tokens}
+
+    def asked(problem: Problem, program: str) -> list[dict[str, str]]:
+        return messages(role, problem, program=program, **settings)
+
     found = [
-        {"prompt": messages(role, problem, program=program, rules=known, wording=prompts), **given}
+        {"prompt": asked(problem, program), **given}
         for problem in chosen
         for program, given in _given(role, problem, against, known)
     ]
     if not found:
         raise UserError(f"no problem has a {GIVEN[role]} for the {role} to play against: pass some as `against`")
     return found
+
+
+def _check_opponents(against: Mapping[str, Sequence[str]], problems: ProblemSet) -> None:
+    for problem_id, replies in against.items():
+        problems.by_id(problem_id)
+        if isinstance(replies, str) or not all(isinstance(each, str) for each in replies):
+            raise UserError(f"against: {problem_id!r} must have a list of texts, not {replies!r:.60}")
+        try:
+            "".join(replies).encode()
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"against: a text of {problem_id!r} has a lone surrogate, which no data set holds"
+            ) from error
 
 
 def _ruleset(rules: str | Ruleset) -> Ruleset:

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from codea1_agents.adapters.played_game import GameState, PlayedGame
+from codea1_agents.adapters.played_game import GameState, PlayedGame, sentences
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import load_problems
@@ -194,7 +194,9 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
 ) -> None:
     """Serve games to OpenEnv clients until it is interrupted."""
-    uvicorn.run(app(problems, rules, rounds, sandbox, sessions), host=host, port=port, log_level="warning")
+    with sentences():
+        served = app(problems, rules, rounds, sandbox, sessions)
+    uvicorn.run(served, host=host, port=port, log_level="warning")
 
 
 if __name__ == "__main__":

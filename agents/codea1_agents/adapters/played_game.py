@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+import typer
 
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env import code_a1_v0
@@ -14,6 +17,16 @@ from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems import ProblemSource, load_problems
 from codea1_env.rules.reward_parts import MASKED
 from codea1_env.rules.ruleset import Ruleset
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Turn a UserError into one sentence on stderr and exit code 2."""
+    try:
+        yield
+    except UserError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from codea1_env.errors import UserError
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rounds.referee import Referee, Reply, Scored, reply_text
 from codea1_env.rounds.rounds import candidate_of
+from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import load_sandbox
 
 Frozen: TypeAlias = AgentSpec | NamedAgent
@@ -37,10 +38,19 @@ def frozen_agent(role: Role, agent: Frozen, problems: ProblemSet) -> NamedAgent:
     return NamedAgent(load_agent(agent, context, role=role), f"the frozen {role}")
 
 
-def require_paid(role: Role, referee: Referee) -> None:
-    """Raise UserError if the referee's rules pay nothing to testers and a tester is to be trained."""
-    if role == "tester" and not referee.rules.reward.pays_tester:
-        raise UserError(f"the rules {referee.rules.name!r} pay testers nothing: train a tester with others, as 'fixed'")
+def require_paid(role: Role, rules: Ruleset) -> None:
+    """Raise UserError if the rules pay nothing to testers and a tester is to be trained."""
+    if role == "tester" and not rules.reward.pays_tester:
+        raise UserError(f"the rules {rules.name!r} pay testers nothing: train a tester with others, as 'fixed'")
+
+
+def require_suites(rules: Ruleset) -> None:
+    """Raise UserError unless a coder without suites can earn under the rules."""
+    if not rules.reward.needs_golden:
+        raise UserError(
+            f"under the rules {rules.name!r} a coder earns by tests: give it suites or a frozen tester to play against,"
+            " or take the rules 'golden'"
+        )
 
 
 def role_scores(
@@ -64,11 +74,8 @@ def role_scores(
     """
     if role == "tester":
         return referee.rewards(problem_ids, [program or "" for program in given], replies)
-    if None in given and not referee.rules.reward.needs_golden:
-        raise UserError(
-            f"under the rules {referee.rules.name!r} a coder earns by tests: give it suites or a frozen tester to play"
-            " against, or make the referee with the rules 'golden'"
-        )
+    if None in given:
+        require_suites(referee.rules)
     return referee.rewards(problem_ids, replies, given)
 
 

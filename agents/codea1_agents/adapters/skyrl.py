@@ -60,7 +60,7 @@ def _env(role: Role) -> type:
             super().__init__()
             config, row = of_type("env_config", env_config, Mapping), extras or {}  # type: ignore[type-abstract]
             self._referee = named_referee(config["problems"], config.get("rules", "fixed"))
-            require_paid(role, self._referee)
+            require_paid(role, self._referee.rules)
             self._problem_id = row["reward_spec"]["ground_truth"]
             self._given = row["extra_info"]["given"] or None
 

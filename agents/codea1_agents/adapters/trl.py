@@ -8,6 +8,7 @@
     )
 
 A masked reward is None, and TRL excludes it: the reply does not enter the mean of its group, and its advantage is 0.
+That holds for a reward function alone: TRL adds up several, and one that is None adds 0.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, TypeAlias, Unpack
 from codea1_agents.adapters.messages import GIVEN, RowSettings, rows
 from codea1_agents.adapters.scoring import Frozen, frozen_agent, require_paid, role_scores, written_suites
 from codea1_env.agent import Role
-from codea1_env.errors import UserError, extra_needed, one_of
+from codea1_env.errors import UserError, extra_needed, of_type, one_of
 from codea1_env.problems import ProblemSource
 from codea1_env.rounds.referee import Referee, Reply, Scored
 
@@ -64,7 +65,7 @@ def reward_function(
             coder's row without a suite under rules that pay for tests only.
     """
     one_of("role", role, ("coder", "tester"))
-    require_paid(role, referee)
+    require_paid(role, of_type("referee", referee, Referee).rules)
     if against is not None and role == "tester":
         raise UserError("a tester's prompt shows the program: pass the frozen coder to the data set")
     tester = None if against is None else frozen_agent("tester", against, referee.problems)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from codea1_env.bank import Bank, BankEntry, ProblemBank
+from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet, WrongProgram
 from tests.support.toys import ADD, BROKEN, LAST, LOOKS_RIGHT, RIGHT, SHARP, WRONG, fenced
 
@@ -23,7 +24,13 @@ from inspect_ai import score as score_again
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ChatMessage, Model, ModelAPI, ModelOutput, ModelUsage, get_model, modelapi
 
-from codea1_agents.adapters.inspect_tasks import codea1_coder, codea1_duel, codea1_reward, codea1_tester
+from codea1_agents.adapters.inspect_tasks import (
+    codea1_coder,
+    codea1_duel,
+    codea1_reward,
+    codea1_rewards,
+    codea1_tester,
+)
 
 PROBLEMS = ProblemSet("toys", (replace(ADD, wrong_programs=(WrongProgram(WRONG, "subtracts", 1),)),))
 BOTH = ProblemSet("toys", (ADD, LAST))
@@ -82,6 +89,35 @@ def test_a_tester_is_scored_on_known_wrong_programs_and_again_under_other_rules(
     assert "validity 0.125" in score.explanation
     again = score_again(log, codea1_reward("tester", PROBLEMS, "utrl"), action="overwrite", display="none")
     assert scores(again)["codea1_reward", "mean"]["mean"] == pytest.approx(0.9583, abs=1e-4)
+
+
+def test_the_scorer_of_both_roles_reads_the_logs_of_all_tasks(evaluated) -> None:
+    """As `inspect score --scorer codea1/codea1_rewards` does."""
+    for task, model, expected in (
+        (codea1_coder(PROBLEMS), says(add=[RIGHT]), {"coder": 1.0}),
+        (codea1_tester(PROBLEMS), says(add=[SHARP]), {"tester": 0.25}),
+    ):
+        log = evaluated(task, model=model)
+        rules = "golden" if "coder" in expected else "fixed"
+        again = score_again(log, codea1_rewards(PROBLEMS, rules), action="overwrite", display="none")
+        found = again.samples[0].scores["codea1_rewards"].value
+        assert {role: found[role] for role in expected} == expected
+
+
+def test_a_reply_that_a_filter_stopped_is_no_score(evaluated) -> None:
+    stopped = ModelOutput.from_content("mockllm", "I cannot", stop_reason="content_filter")
+    stopped.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    model = get_model("mockllm/model", custom_outputs=[stopped])
+    (sample,) = evaluated(codea1_coder(PROBLEMS), model=model).samples
+    assert isnan(sample.scores["codea1_reward"].value)
+    assert "content filter" in sample.scores["codea1_reward"].explanation
+
+
+def test_rules_that_cannot_pay_are_refused() -> None:
+    with pytest.raises(UserError, match="a coder earns by tests"):
+        codea1_coder(PROBLEMS, "fixed")
+    with pytest.raises(UserError, match="pay testers nothing"):
+        codea1_tester(PROBLEMS, "golden")
 
 
 def test_a_coder_plays_against_the_suites_of_a_bank(evaluated, tmp_path: Path) -> None:

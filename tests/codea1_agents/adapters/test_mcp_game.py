@@ -76,6 +76,14 @@ def test_a_reply_out_of_turn_is_an_error_of_the_tool_and_changes_nothing() -> No
     asyncio.run(played())
 
 
+def test_an_empty_reply_is_a_reply() -> None:
+    async def played() -> dict[str, Any]:
+        async with Client(server(PlayedGame(STARTER))) as client:
+            return (await called(client, "submit_program", program=""))["result"]
+
+    assert asyncio.run(played())["verdict"] == "no_code"
+
+
 def test_a_masked_game_ends_without_rewards(broken_sandbox_name) -> None:
     async def played() -> dict[str, Any]:
         game = PlayedGame(STARTER, sandbox=broken_sandbox_name)
