@@ -22,6 +22,8 @@ from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox, load_sandbox
 from tests.support import ROOT
 from tests.support.toys import ADD, LAST
 
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a look-up without a network takes half a minute
+
 # A loaded machine must not turn a slow example into a failure.
 settings.register_profile("untimed", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=25)
