@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 from codea1_agents.cli.coevolving import time_sentence
 from codea1_agents.train.loop.loading import load_training
+from codea1_agents.train.tiny.demonstration import Change
+from tests.support.command_line import check_document
 
 
 def minutes(step_s: float, *changes: str) -> list[float]:
@@ -26,3 +29,9 @@ def test_it_says_how_long_both_parts_take() -> None:
 def test_the_time_grows_with_the_steps() -> None:
     assert minutes(0.125, "run.steps=120")[2] > 1.8 * minutes(0.125)[2] - 0.5
     assert minutes(0.25)[0] == pytest.approx(2 * minutes(0.125)[0], abs=0.2)
+
+
+def test_its_document_has_a_schema() -> None:
+    figures = Change(60, 0.25, 0.59, 0.38, 0.57, 0.81, 0.73).to_dict()
+    document = {"out": "run", "picture": "p.svg", "versions": {"codea1-env": "0.1.0", "judge": 4}, **figures}
+    check_document(["demo", "coevolve"], json.dumps(document))
