@@ -23,7 +23,7 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 # Extras of adapters whose packages fit in no environment with the others, or whose tests take long.
 ALONE ?= tianshou agilerl verl comlrl art
 
-.PHONY: demo coevolve test test-fast adapters-test check format lint types imports wheel-test docs install install-dev clean help
+.PHONY: demo coevolve test test-fast adapters-test $(ALONE:%=adapters-test-%) check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -60,16 +60,19 @@ test-fast: ## the tests that start no models, Ray, browser or container engine: 
 	@$(MAKE) --no-print-directory install-dev EXTRAS=dev
 	$(PYTEST) -m "not models and not ray and not browser and not engine and not slow"
 
-adapters-test: ## the tests of the adapters in ALONE, each in an environment of its own in build/adapters
-	@for extra in $(ALONE); do \
-		bin=build/adapters/$$extra/bin; \
-		$(PYTHON) -m venv build/adapters/$$extra && echo "$$extra" && \
-		$$bin/python -m pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
-			-e ".[dev,$$extra]" && \
-		{ [ $$extra != verl ] || $$bin/python -m pip install --quiet --no-deps verl==0.9.1; } && \
-		$$bin/python -m pytest -q -rs tests/codea1_agents/adapters tests/codea1_env/test_bank_v0_in_libraries.py \
-			tests/test_adapter_pages.py || exit; \
-	done
+adapters-test: $(ALONE:%=adapters-test-%) ## the tests of the adapters in ALONE, each in an environment of its own in build/adapters
+
+# They take no other constraints, with which their packages conflict; without this one, each would get its own torch.
+build/adapters/torch.txt: constraints.txt
+	mkdir -p $(@D) && grep '^torch==' $< > $@
+
+$(ALONE:%=adapters-test-%): adapters-test-%: build/adapters/torch.txt
+	$(PYTHON) -m venv build/adapters/$*
+	build/adapters/$*/bin/python -m pip install --quiet --disable-pip-version-check -c $< \
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -e ".[dev,$*]"
+	$(if $(filter verl,$*),build/adapters/$*/bin/python -m pip install --quiet --no-deps verl==0.9.1)
+	build/adapters/$*/bin/python -m pytest -q -rs -m "not ray" tests/codea1_agents/adapters \
+		tests/codea1_env/test_bank_v0_in_libraries.py tests/test_adapter_pages.py
 
 lint: install-dev
 	$(BIN)/ruff format --check $(SOURCES)

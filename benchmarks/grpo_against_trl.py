@@ -137,7 +137,7 @@ class Ours:
             watch.start()
             self._algorithm.train()
             answers = [answer for tree in self._algorithm.last_trees for answer in tree.candidates]
-            watch.stop(self.measured, sum(len(answer.response.tokens) for answer in answers))
+            watch.stop(self.measured, sum(answer.response.n_tokens for answer in answers))
             for name, values in self.split.items():
                 values.append(getattr(self._algorithm.last_step, name))
 

@@ -8,6 +8,7 @@
     │   ├── BrokenInput                 a file, row, run folder or book that cannot be read
     │   └── MissingExtra (ImportError)  an optional package is needed; the message holds the pip line
     ├── SandboxError (RuntimeError)     ours: the sandbox failed, not the program in it. Never evidence, never a reward
+    ├── ClusterError (RuntimeError)     ours: a process of a run was lost and cannot be replaced
     └── AgentUnavailable (RuntimeError) nobody's: an agent gave no reply. Its game is masked, never scored 0
 
 A fault of a *candidate* or a *tester* is never an exception: it is a `Verdict` or a `Rejection`.
@@ -109,6 +110,10 @@ def extra_needed(need: str, extra: str) -> Iterator[None]:
 
 class SandboxError(CodeA1Error, RuntimeError):
     """The sandbox itself failed, after its own retries. Callers mask what depends on it."""
+
+
+class ClusterError(CodeA1Error, RuntimeError):
+    """A process of a run was lost and cannot be replaced. What the run has saved is intact."""
 
 
 class AgentUnavailable(CodeA1Error, RuntimeError):

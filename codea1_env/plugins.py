@@ -7,7 +7,10 @@ metadata, in the groups `codea1_env.agents`, `.problems`, `.sandboxes` and `.rew
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Literal
@@ -41,7 +44,20 @@ def resolve(group: Group, name: str) -> Any:
 
 
 def _registered(group: Group) -> dict[str, EntryPoint]:
+    return _read(group, tuple((place, _changed_ns(place)) for place in sys.path))
+
+
+@lru_cache
+def _read(group: Group, _places: tuple[tuple[str, int], ...]) -> dict[str, EntryPoint]:
+    """Read the metadata of all installed distributions, which takes milliseconds; once, unless a place has changed."""
     return {point.name: point for point in entry_points(group=f"codea1_env.{group}")}
+
+
+def _changed_ns(place: str) -> int:
+    try:
+        return os.stat(place or os.curdir).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _imported(path: str, what: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -26,7 +27,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a look-up without a network take
 
 # A loaded machine must not turn a slow example into a failure.
 settings.register_profile("untimed", deadline=None)
-settings.register_profile("fast", deadline=None, max_examples=25)
+settings.register_profile("fast", deadline=None, max_examples=12, stateful_step_count=20)
 
 MARKS = {"cluster": "ray", "browser": "browser", "engine": "engine"} | dict.fromkeys(
     ["base_folder", "model_folder", "phrase_folders", "tiny_folder", "tiny_model", "tiny_base_model"], "models"
@@ -54,6 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("models")
         if item.get_closest_marker("ray"):
             item.add_marker(pytest.mark.xdist_group("ray"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what has been imported and collected out of garbage collections: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

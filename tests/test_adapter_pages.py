@@ -1,4 +1,4 @@
-"""The pages of docs/adapters: their Python runs as printed where the packages are installed that the page names."""
+"""docs/adapters and docs/serve.md: Python runs as printed where the packages are installed that the page names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support import ROOT
 from tests.support.code_blocks import blocks_of
 from tests.support.command_line import run_python
 
-PAGES = sorted((ROOT / "docs" / "adapters").glob("*.md"))
+PAGES = [*sorted((ROOT / "docs" / "adapters").glob("*.md")), ROOT / "docs" / "serve.md"]
 MODEL = "models/tiny"
 MARK = re.compile(r"^<!-- packages: (.+) -->$", re.MULTILINE)
 

@@ -45,6 +45,7 @@ def bank_game(seed=0):
     return BankGame(tuple(MatrixGame.of(rng.normal(size=(4, 5))) for _ in range(3)))
 
 
+@pytest.mark.slow
 def test_tables_solve_the_bank(example, bank):
     learn_tabular = example("bank_game_tabular").learn_tabular
     game = BankGame.of(bank.payoffs())

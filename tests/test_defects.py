@@ -311,6 +311,7 @@ def test_d15_the_tolerance_cannot_be_dodged_by_the_way_an_equality_is_put(sandbo
     assert passed(report) == [True]
 
 
+@pytest.mark.slow
 def test_d16_a_hang_costs_only_its_own_case_and_never_enters_other_suites(sandbox):
     hangs_at_one = "def f(x):\n    while x == 1: pass\n    return x"
     report = one(sandbox, IDENTITY, hangs_at_one, "assert f(1) == 1", "assert f(2) == 2\nassert f(3) == 3")
@@ -319,6 +320,7 @@ def test_d16_a_hang_costs_only_its_own_case_and_never_enters_other_suites(sandbo
     assert after_round(ProblemReport("toy/f", (report,))).size() == 1
 
 
+@pytest.mark.slow
 def test_d16_an_input_on_which_the_solution_is_slow_is_the_testers_fault(sandbox):
     of = problem("def f(x):\n    for _ in range(x): pass\n    return x")
     report = one(sandbox, of, "def f(x):\n    return x", "assert f(10 ** 12) == 10 ** 12\nassert f(2) == 2")

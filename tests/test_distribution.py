@@ -37,6 +37,7 @@ def sources(package: str) -> set[str]:
     return {str(PurePosixPath(package, path.relative_to(PACKAGES[package]))) for path in files}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_packages_whole_and_nothing_else(built: Path) -> None:
     (path,) = built.glob("*.whl")
     names = set(zipfile.ZipFile(path).namelist())
@@ -47,6 +48,7 @@ def test_the_wheel_holds_the_packages_whole_and_nothing_else(built: Path) -> Non
     }
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_what_tests_and_documentation_need(built: Path) -> None:
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
@@ -58,6 +60,7 @@ def test_the_sdist_holds_what_tests_and_documentation_need(built: Path) -> None:
     assert sources("codea1_env") <= names
 
 
+@pytest.mark.slow
 def test_an_index_would_take_both(built: Path) -> None:
     pytest.importorskip("twine", reason="twine is not installed")
     files = [str(path) for path in built.iterdir()]

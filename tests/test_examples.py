@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.support import ROOT
 from tests.support.command_line import run_python
@@ -76,16 +75,11 @@ def test_tune_finds_the_learning_rate_that_learns(tmp_path):
 
 
 @pytest.mark.xdist_group("ray")
-def test_the_readmes_training_runs(tmp_path, monkeypatch):
-    from codea1_agents.cli.app import app
-
-    for name in ("ray", "torch", "transformers"):
-        pytest.importorskip(name, reason=f"{name} is not installed")
+def test_the_readmes_training_runs(tmp_path, tiny_folder):
     code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     assert "codea1 pretrain --steps 100 -o models/tiny" in (ROOT / "README.md").read_text()
-    monkeypatch.chdir(tmp_path)
-    command = ["pretrain", "-o", "models/tiny", "--steps", "2", "--quiet"]
-    assert CliRunner().invoke(app, command, catch_exceptions=False).exit_code == 0
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "tiny").symlink_to(tiny_folder)
     printed = run_with_ray(["-c", code], tmp_path)
     assert re.findall(r"^(\d) \S+ \S+$", printed, re.MULTILINE) == ["0", "1"]
 

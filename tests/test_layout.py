@@ -53,6 +53,7 @@ def in_new_process(code: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["codea1_env", "codea1_env.code_a1_v0", "codea1_agents.cli"])
 def test_imports_stay_light(name):
     heavy = ["torch", "ray", "vllm", "transformers", "pyarrow", "hypothesis", "datasets", "docker", "pandas"]
@@ -60,6 +61,7 @@ def test_imports_stay_light(name):
     assert in_new_process(code) == "[]"
 
 
+@pytest.mark.slow
 def test_importing_prints_nothing_and_touches_no_global_random_state():
     code = (
         "import random, numpy as np; random.seed(1); np.random.seed(1)\n"
@@ -86,6 +88,7 @@ def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return function.end_lineno - function.lineno + 1 - docstring
 
 
+@pytest.mark.slow
 def test_functions_are_short():
     found = {
         f"{path.name}:{node.lineno} {node.name}": lines_of(node)

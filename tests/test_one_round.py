@@ -31,7 +31,7 @@ from codea1_env.sandbox import Job, JobReport, Sandbox
 from tests.support.sandboxes import Wrapper
 from tests.support.toys import LOOKS_RIGHT, NAIVE, RIGHT
 
-RULES = ("fixed", "paper", "release", "golden")
+OTHER_RULES = ("paper", "release", "golden")
 GONE = "GONE"
 """In place of a reply: the agent is unavailable."""
 LOST = "# the sandbox fails on this"
@@ -423,7 +423,7 @@ def assert_same(kept: Kept, wanted: Kept) -> None:
         assert comparable(kept.report, has_suite=has_suite) == comparable(wanted.report, has_suite=has_suite)
 
 
-@pytest.fixture(scope="module", params=RULES)
+@pytest.fixture(scope="module", params=["fixed", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHER_RULES)])
 def deck(request: pytest.FixtureRequest, toys: ProblemSet, sandbox: Sandbox) -> Deck:
     return Deck(toys.by_id("toy/add"), replace(preset(request.param), tests_per_suite=2), Losing(sandbox))
 

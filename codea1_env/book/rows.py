@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import astuple
+from operator import attrgetter
 from typing import Any
 
 from codea1_env.book.departures import Departure, Leaving
@@ -18,6 +18,7 @@ from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
 _KEY_COLUMNS = ("problem", "digest", "sequence", "expression", "imports", "expected", "direct")
 _COUNT_COLUMNS = ("frequency", "n_failed", "n_evaluated", "quality", "added_round", "last_replayed_round")
 _PROVENANCE_COLUMNS = ("run", "episode_id", "round", "coder", "tester", "program_sha256", "verdict", "actual")
+_PROVENANCE = attrgetter(*_PROVENANCE_COLUMNS)  # `astuple` copies deeply, and took a quarter of a round
 _COLUMNS = (*_KEY_COLUMNS, *_COUNT_COLUMNS, *_PROVENANCE_COLUMNS)
 
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM entry WHERE problem = ?"
@@ -80,9 +81,9 @@ class ProblemRows:
             raise AssertionError(f"problem {problem_id!r} was added but is missing")
         return found
 
-    def get(self, key: BookKey) -> BookEntry | None:
-        """Return the entry with this key; None if there is none."""
-        found = self._select("AND digest = ?", key.digest())
+    def get(self, digest: bytes) -> BookEntry | None:
+        """Return the entry whose key has this digest; None if there is none."""
+        found = self._select("AND digest = ?", digest)
         return found[0] if found else None
 
     def after(self, sequence: int, *, limit: int) -> list[BookEntry]:
@@ -106,11 +107,11 @@ class ProblemRows:
             (self._youngest,) = self._connection.execute(query, (self._id,)).fetchone()
         return self._youngest + 1
 
-    def insert(self, entry: BookEntry) -> None:
-        """Write a new entry, as the youngest."""
+    def insert(self, entry: BookEntry, digest: bytes) -> None:
+        """Write a new entry, whose key has this digest, as the youngest."""
         key = entry.key
         case = (key.expression, json.dumps(key.imports), key.expected, entry.direct)
-        values = (self._id, key.digest(), entry.sequence, *case, *_counts(entry), *_origin(entry))
+        values = (self._id, digest, entry.sequence, *case, *_counts(entry), *_origin(entry))
         self._connection.execute(_INSERT, values)
         self._youngest = entry.sequence
         self.size += 1
@@ -172,8 +173,10 @@ def _counts(entry: BookEntry) -> tuple[object, ...]:
 
 def _origin(entry: BookEntry) -> tuple[object, ...]:
     # These texts are only shown to people, so lone surrogates are escaped instead of refused.
-    values = astuple(entry.provenance)
-    return tuple(v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for v in values)
+    return tuple(
+        v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v
+        for v in _PROVENANCE(entry.provenance)
+    )
 
 
 def _entry(row: tuple[Any, ...]) -> BookEntry:

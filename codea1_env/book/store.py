@@ -20,10 +20,10 @@ import numpy as np
 from codea1_env.book.database import BookDatabase
 from codea1_env.book.departures import Departure, Leaving
 from codea1_env.book.rows import ProblemRows, departures_after
-from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION, require_this_judge
 from codea1_env.facts.verdicts import ProblemReport
+from codea1_env.records.closing import Closing
 from codea1_env.rules.mistake_book import (
     Arrival,
     BookChange,
@@ -195,9 +195,10 @@ class MistakeBook(Closing):
             problems = _TouchedProblems(connection)
             for stored in entries:
                 rows = problems[stored.problem_id]
-                known = rows.get(stored.entry.key)
+                digest = stored.entry.key.digest()
+                known = rows.get(digest)
                 if known is None:
-                    rows.insert(replace(stored.entry, sequence=rows.next_sequence()))
+                    rows.insert(replace(stored.entry, sequence=rows.next_sequence()), digest)
                     n_added += 1
                 else:
                     rows.update(combined(known, stored.entry))
@@ -317,7 +318,8 @@ class _TouchedProblems(dict[str, ProblemRows]):
 def _applied(rows: ProblemRows, wanted: Iterable[BookChange], rules: BookRules, provenance: Provenance) -> BookDelta:
     counts: Counter[str] = Counter()
     for change in wanted:
-        before = rows.get(change.key)
+        digest = change.key.digest()
+        before = rows.get(digest)
         arrival = Arrival(rows.round, rows.next_sequence(), provenance)
         after = entry_after(before, change, rules, arrival)
         if after is not None and before is not None:
@@ -325,7 +327,7 @@ def _applied(rows: ProblemRows, wanted: Iterable[BookChange], rules: BookRules, 
             counts["incremented"] += after.frequency > before.frequency
             counts["decremented"] += after.frequency < before.frequency
         elif after is not None:
-            rows.insert(after)
+            rows.insert(after, digest)
             counts["added"] += 1
         elif before is not None:
             rows.delete(before.sequence, Leaving.FIXED)

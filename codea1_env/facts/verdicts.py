@@ -188,6 +188,17 @@ class CandidateReport:
             )
         )
 
+    @property
+    def internal_error(self) -> str:
+        """What failed of ours, for people; empty if nothing did."""
+        cases = [*self.replayed, *(case for report in self.suites for case in report.cases)]
+        failed = next((case for case in cases if case.verdict is Verdict.INTERNAL_ERROR), None)
+        if self.verdict is Verdict.INTERNAL_ERROR:
+            return self.detail or "the sandbox failed on the program"
+        if failed is not None:
+            return f"the sandbox failed on {failed.case.case.expression:.80}: {failed.actual or 'internal error'}"
+        return "the sandbox failed on the solution" if self.has_internal_error else ""
+
 
 @dataclass(frozen=True, slots=True)
 class ProblemReport:

@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from codea1_env.closing import Closing
 from codea1_env.errors import UserError
+from codea1_env.records.closing import Closing
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.locks import LOCK, hold_folder
 from codea1_env.records.whole_files import write_whole

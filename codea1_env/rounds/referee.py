@@ -31,7 +31,8 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
 Reply: TypeAlias = str | AgentUnavailable | Sequence[Mapping[str, Any]]
-"""A raw reply; the reason why there is none; or chat messages, whose last `content` is the reply."""
+"""A raw reply; the reason why there is none; or chat messages, whose last `content` is the reply. None there, as in a
+refusal or a call of a tool, is an empty reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +259,10 @@ def reply_text(given: object) -> str | AgentUnavailable:
     if isinstance(given, str | AgentUnavailable):
         return given
     last = given[-1] if isinstance(given, Sequence) and given else None
-    content = last.get("content") if isinstance(last, Mapping) else None
-    if not isinstance(content, str):
+    content = last.get("content", 0) if isinstance(last, Mapping) else 0
+    if content is not None and not isinstance(content, str):
         raise UserError(f"a reply must be text or chat messages that end with one, not {given!r:.100}")
-    return content
+    return content or ""
 
 
 def _suites(given: Reply | None) -> tuple[str | AgentUnavailable, ...]:

@@ -133,7 +133,7 @@ class Rounds:
         self._replies: list[tuple[Program, ...]] = []
         self._groups: list[list[tuple[Tests, ...]]] = []
         self._programs: Callable[[], list[_Programs]] | None = None
-        self._reports: Callable[[], Sequence[ProblemReport | None]] | None = None
+        self._reports: Callable[[], Sequence[ProblemReport | SandboxError]] | None = None
 
     # -- coders --
 
@@ -332,21 +332,21 @@ class Rounds:
     def _checked(self, programs: Sequence[tuple[Tree, Candidate]]) -> list[CandidateCheck]:
         try:
             return self._judge.check([(tree.problem, candidate) for tree, candidate in programs])
-        except SandboxError:
+        except SandboxError as error:
             if not self._options.masks_sandbox_errors:
                 raise
-            return [CandidateCheck(Verdict.INTERNAL_ERROR)] * len(programs)
+            return [CandidateCheck(Verdict.INTERNAL_ERROR, str(error))] * len(programs)
 
-    def _judged(self) -> Sequence[ProblemReport | None]:
+    def _judged(self) -> Sequence[ProblemReport | SandboxError]:
         written = self._read_programs()
         duels = list(map(self._duel, self.trees, written, self._groups))
         try:
             with self._timed():
                 reports = self._judge.judge(duels)
-        except SandboxError:
+        except SandboxError as error:
             if not self._options.masks_sandbox_errors:
                 raise
-            return [None] * len(duels)
+            return [error] * len(duels)
         return list(map(self._with_early_checks, reports, written))
 
     def _duel(self, tree: Tree, written: _Programs, groups: Sequence[Sequence[Tests]]) -> Duel:

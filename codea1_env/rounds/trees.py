@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.errors import AgentUnavailable, of_type, whole_number
+from codea1_env.errors import AgentUnavailable, SandboxError, of_type, whole_number
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.problems.problem import Problem
@@ -92,6 +92,8 @@ class JudgedTree:
     tester_rewards: Rewards
     """(G, M), nan where masked or where there was no turn. A suite for all candidates gets its mean over those that
     load."""
+    failure: str = ""
+    """Why the sandbox could not be used; empty if there is a report."""
 
     @property
     def book_report(self) -> ProblemReport | None:
@@ -111,10 +113,9 @@ class JudgedTree:
         for reply in (self.programs[candidate], *self.group_of(candidate)):
             if is_unavailable(reply):
                 return str(reply) or "an agent was unavailable"
-        report = self.report.candidates[candidate] if self.report is not None else None
-        if report is None or report.has_internal_error:
-            return (report and report.detail) or "the sandbox failed"
-        return "the rules mask it: there is no evidence"
+        if self.report is None:
+            return self.failure
+        return self.report.candidates[candidate].internal_error or "the rules mask it: there is no evidence"
 
 
 def is_unavailable(reply: Program | Tests) -> bool:
@@ -126,7 +127,7 @@ def scored_tree(
     tree: Tree,
     programs: Sequence[Program],
     suites: Sequence[Sequence[Tests]],
-    report: ProblemReport | None,
+    judged: ProblemReport | SandboxError,
     rules: Ruleset,
 ) -> JudgedTree:
     """Return a tree with its rewards under the given rules.
@@ -135,9 +136,10 @@ def scored_tree(
         tree: as it was opened.
         programs: (N,) as submitted.
         suites: (G, M) as submitted.
-        report: of the judge; None: the sandbox could not be used.
+        judged: the judge's report, or why the sandbox could not be used.
         rules: the reward scheme and its parameters.
     """
+    report = None if isinstance(judged, SandboxError) else judged
     rewards = score_group(report, rules) if report is not None else ()
     found = JudgedTree(
         tree=tree,
@@ -147,10 +149,11 @@ def scored_tree(
         rewards=rewards,
         coder_rewards=np.full(tree.n_candidates, np.nan),
         tester_rewards=_tester_rewards(tree, suites, report, rewards),
+        failure=str(judged) if isinstance(judged, SandboxError) else "",
     )
-    for n, judged in enumerate(report.candidates if report is not None else ()):
+    for n, candidate in enumerate(report.candidates if report is not None else ()):
         # A missing suite might have failed a program that loads.
-        suites_run = found.group_of(n) if judged.is_valid else ()
+        suites_run = found.group_of(n) if candidate.is_valid else ()
         if not any(map(is_unavailable, (found.programs[n], *suites_run))):
             found.coder_rewards[n] = rewards[n].coder.value
     return found

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -271,7 +271,8 @@ def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_
 
 def _new_entry(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
     n_evaluated = change.n_failed + change.n_passed
-    if change.failure is None:
+    failure = change.failure
+    if failure is None:
         return None
     if rules.update is BookUpdate.QUALITY and change.n_failed / n_evaluated < rules.min_quality:
         return None
@@ -284,7 +285,9 @@ def _new_entry(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEn
         added_round=arrival.round,
         last_replayed_round=0,
         sequence=arrival.sequence,
-        provenance=replace(arrival.provenance, **asdict(change.failure)),
+        provenance=replace(
+            arrival.provenance, program_sha256=failure.program_sha256, verdict=failure.verdict, actual=failure.actual
+        ),
     )
 
 

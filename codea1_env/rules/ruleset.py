@@ -354,11 +354,18 @@ PRESETS: dict[str, Ruleset] = {
 
 
 def preset(name: str) -> Ruleset:
-    """Return the preset of this name.
+    """Return the preset of this name, or `fixed` with the reward of this name.
+
+    Args:
+        name: of a preset, of a reward that an installed distribution has registered, or `module:attribute` of one.
 
     Raises:
         UnknownName: there is none.
+        UserError: the reward cannot be imported or called.
     """
-    if name not in PRESETS:
-        raise UnknownName.of("preset", name, PRESETS)
-    return PRESETS[name]
+    if name in PRESETS:
+        return PRESETS[name]
+    if ":" not in name and name not in plugins.names("rewards"):
+        raise UnknownName.of("preset", name, [*PRESETS, *plugins.names("rewards")])
+    reward_plugin(name)  # fails here, not in the first round
+    return replace(_FIXED, name=name, reward=replace(_FIXED.reward, scheme=name))

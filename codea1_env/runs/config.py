@@ -14,8 +14,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import ProblemSet
+from codea1_env.records.faults import first_fault
 from codea1_env.rules.ruleset import Ruleset
-from codea1_env.runs.records import SCHEMA_VERSION, first_fault
+from codea1_env.runs.records import SCHEMA_VERSION
 from codea1_env.sandbox.interface import Limits
 from codea1_env.secret import without_secrets
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.book.store import MistakeBook
-from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import require_this_judge
+from codea1_env.records.closing import Closing
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import Journal, cut_half_written, half_written, unused_folder, whole_lines
 from codea1_env.records.locks import LOCK

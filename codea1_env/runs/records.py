@@ -28,6 +28,7 @@ from codea1_env.facts.verdicts import (
     Verdict,
 )
 from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.records.faults import first_fault
 from codea1_env.rules.mistake_book import BookDelta
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -309,14 +310,6 @@ def from_line(line: bytes, place: str) -> EpisodeRecord:
         return EpisodeRecord.model_validate_json(line)
     except ValidationError as error:
         raise BrokenInput(f"{place}: {first_fault(error)}") from error
-
-
-def first_fault(error: ValidationError) -> str:
-    """Return the first fault of a failed validation in one line: its place, its message, the number of other faults."""
-    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(map(str, fault["loc"])) or "the whole"
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{where}: {fault['msg']}{more}"
 
 
 @cache

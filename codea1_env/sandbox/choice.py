@@ -13,11 +13,16 @@ def load_sandbox(spec: Sandbox | str) -> Sandbox:
     """Return a back end; within a process, the same name returns the same instance.
 
     Args:
-        spec: a back end, a registered name (`local`), or `module:attribute` of one or of a function returning one.
+        spec: a back end, a registered name (`local`), `module:attribute` of one or of a function returning one, or the
+            address of a `codea1 serve`, such as `http://localhost:8080`.
 
     Raises:
         UserError: nothing has that name, or it is not a sandbox.
     """
+    if isinstance(spec, str) and spec.startswith(("http://", "https://")):
+        from codea1_env.sandbox.remote import shared_remote_sandbox  # noqa: PLC0415  slow to import
+
+        return shared_remote_sandbox(spec)
     target = resolve("sandboxes", spec) if isinstance(spec, str) else spec
     if isinstance(target, type):
         raise UserError(f"sandbox {spec!r}: {target.__name__} is a class; name a function that returns an instance")

@@ -33,7 +33,7 @@ def cluster(cluster_of_session: None) -> None:
     torch.set_num_threads(1)
     if not ray.is_initialized():
         with forked_workers():
-            ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
+            ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False)
 
 
 class Scripted:

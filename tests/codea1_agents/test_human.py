@@ -132,6 +132,7 @@ def test_it_plays_either_role_by_name(toys, sandbox):
         assert repr(load_agent("human,editor=false", AgentContext(toys, sandbox), role=role)) == "human"
 
 
+@pytest.mark.slow
 def test_it_works_at_a_real_terminal():
     code = f"from codea1_agents.human import HumanAgent\nprint(repr(HumanAgent().act({SEEN!r}, {CODER!r})))"
     master, slave = pty.openpty()

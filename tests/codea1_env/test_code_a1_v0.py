@@ -109,6 +109,7 @@ def test_registries():
     ]
 
 
+@pytest.mark.slow
 def test_the_registry_knows_the_game_after_the_import_that_the_documents_show():
     shown = 'after `import codea1_env` (PettingZoo 1.27): `pettingzoo.make("aec", "codea1/code_a1-v0")`'
     assert shown in Path("docs/environments.md").read_text()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,15 @@ def test_a_module_that_fails_is_one_sentence(
     (tmp_path / "fails_here.py").write_text(source)
     with pytest.raises(UserError, match=f"importing 'fails_here' failed: {said}"):
         resolve("agents", "fails_here:agent")
+
+
+def test_a_distribution_may_be_installed_after_the_first_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UnknownName, match="late"):
+        resolve("agents", "late")
+    metadata = tmp_path / "late-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[codea1_env.agents]\nlate = json:loads\n")
+    importlib.invalidate_caches()
+    assert resolve("agents", "late") is importlib.import_module("json").loads

@@ -210,6 +210,7 @@ def test_letters_and_emoji_of_every_script_stay_readable() -> None:
     assert harmless("a\nb\tc", keep="\n") == "a\nb\\tc"
 
 
+@pytest.mark.slow
 def test_importing_the_module_does_not_import_rich() -> None:
     code = "import sys, codea1_env.rendering; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

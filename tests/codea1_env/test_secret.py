@@ -70,6 +70,7 @@ def test_what_travels_is_the_name_of_a_variable() -> None:
     assert variable.encode() in pickle.dumps(read)
 
 
+@pytest.mark.slow
 def test_a_process_without_the_variable_says_so_in_one_sentence() -> None:
     read = read_secrets(f"openai,api_key={KEY}")
     code = (

@@ -97,7 +97,7 @@ class Fork:
 
 
 def path_of(raylet: str) -> Path:
-    return Path(raylet).with_name("forks")
+    return Path(f"{raylet}.forks")
 
 
 def connection_to(server: Path) -> socket.socket:

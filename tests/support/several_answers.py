@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from codea1_env.facts.submissions import Candidate
 from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
@@ -54,6 +56,16 @@ def examples_of(path: Path) -> list[Example]:
     return [_example(row) for row in rows]
 
 
+def each_of(*tables: Sequence[Example]) -> pytest.MarkDecorator:
+    """Run a test with each example; all but the first three of a table are slow."""
+    examples = [
+        pytest.param(each, id=each.problem.id, marks=[pytest.mark.slow] * (n >= 3))
+        for table in tables
+        for n, each in enumerate(table)
+    ]
+    return pytest.mark.parametrize("example", examples)
+
+
 def _example(row: dict[str, object]) -> Example:
     other, wrong = str(row.pop("other")), row.pop("wrong")
     assert isinstance(wrong, list)
@@ -83,13 +95,13 @@ def verdicts(report: CandidateReport) -> list[Verdict]:
     return [case.verdict for suite in report.suites for case in suite.cases]
 
 
-def passed_in_python(program: str, tests: Sequence[str]) -> list[bool]:
-    """Whether a program passes each test in plain Python, each in a process of its own."""
-    given = json.dumps([f"{program}\n{test}" for test in tests])
+def passed_in_python(programs: Sequence[str], tests: Sequence[str]) -> list[list[bool]]:
+    """Whether each program passes each test in plain Python, each time in a fork of its own."""
+    given = json.dumps([f"{program}\n{test}" for program in programs for test in tests])
     command = [sys.executable, "-I", "-c", _EACH]
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
     passed: list[bool] = json.loads(done.stdout.splitlines()[-1])
-    return passed
+    return [passed[start : start + len(tests)] for start in range(0, len(passed), len(tests))]
 
 
 _EACH = """

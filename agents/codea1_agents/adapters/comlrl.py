@@ -61,6 +61,8 @@ class JointGame:
     ) -> list[float]:
         """Return the joint reward of each program and suite, (B,); 0 where one of the two is masked.
 
+        Both have replied, so a suite for a program that does not load counts with what the rules pay for it.
+
         Args:
             programs: (B,) replies of the coder.
             suites: (B,) replies of the tester.

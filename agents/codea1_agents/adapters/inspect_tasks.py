@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from codea1_agents.adapters.messages import Wording, messages, rows
-from codea1_agents.adapters.scoring import require_suites
+from codea1_agents.adapters.scoring import of_turn, require_suites, required
 from codea1_agents.measure.coder import USUAL_K
 from codea1_env.agent import Role
 from codea1_env.bank import load_bank_file
@@ -153,7 +153,7 @@ def codea1_players(problems: str | ProblemSet, rules: str, wording: str = "defau
     referee = Referee(problems, rules, sandbox=sandbox)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        problem = referee.problems.by_id(state.metadata["problem_id"])
+        problem = referee.problems.by_id(_problem_id(state))
         written = await get_model(role="coder").generate(state.messages)
         state.output = written
         state.messages.append(written.message)
@@ -190,7 +190,7 @@ def codea1_reward(role: Role, problems: str | ProblemSet, rules: str, sandbox: s
     referee = Referee(problems, rules, sandbox=sandbox)
 
     async def score(state: TaskState, target: Target) -> Score:
-        found = await to_thread.run_sync(_scored, referee, state.metadata["problem_id"], *_replies(state))
+        found = await to_thread.run_sync(_scored, referee, _problem_id(state), *_replies(state))
         reward = found.reward(role)
         record = {**found.record(), "terms": dict(found.parts.get(role, {}))}
         if reward is None:
@@ -206,7 +206,7 @@ def codea1_rewards(problems: str | ProblemSet, rules: str, sandbox: str = "local
     referee = Referee(problems, rules, sandbox=sandbox)
 
     async def score(state: TaskState, target: Target) -> Score:
-        found = await to_thread.run_sync(_scored, referee, state.metadata["problem_id"], *_replies(state))
+        found = await to_thread.run_sync(_scored, referee, _problem_id(state), *_replies(state))
         rewards = {"coder": found.coder, "tester": found.tester}
         return Score(
             value={role: nan if reward is None else reward for role, reward in rewards.items()},
@@ -237,6 +237,10 @@ def _chat(role: Role, problem: Problem, rules: Ruleset, wording: Wording, progra
     return _messages(messages(role, problem, program=program, rules=rules, wording=wording))
 
 
+def _problem_id(state: TaskState) -> str:
+    return str(required("problem_id", state.metadata, "the metadata of the sample"))
+
+
 def _replies(state: TaskState) -> tuple[Reply, Reply | None]:
     """Return the program and the suite of a sample: of a duel both written, else one of them given."""
     program, suite = state.store.get(_PROGRAM), state.store.get(_SUITE)
@@ -257,7 +261,7 @@ def _reply(written: list[str]) -> Reply:
 
 
 def _scored(referee: Referee, problem_id: str, program: Reply, suite: Reply | None) -> Scored:
-    return referee.rewards([problem_id], [program], [suite])[0]
+    return of_turn(referee.rewards([problem_id], [program], [suite])[0])
 
 
 def _explanation(role: Role, found: Scored) -> str:

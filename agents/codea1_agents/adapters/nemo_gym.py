@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from codea1_agents.adapters.batching import BatchingJudge
 from codea1_agents.adapters.messages import GIVEN, RowSettings, rows
+from codea1_agents.adapters.scoring import required
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import ProblemSource
@@ -39,10 +40,8 @@ async def verify(judge: BatchingJudge, body: Mapping[str, Any]) -> dict[str, Any
     Raises:
         UserError: the body lacks a field, or as `role_scores`.
     """
-    for name in ("response", "problem_id"):
-        if name not in body:
-            raise UserError(f"the request lacks {name!r}")
-    scored = await judge.score(body["problem_id"], reply_of(body["response"]), body.get("given") or None)
+    response, problem_id = (required(name, body, "the request") for name in ("response", "problem_id"))
+    scored = await judge.score(problem_id, reply_of(response), body.get("given") or None)
     reward = scored.reward(judge.role)
     return {
         **body,
@@ -56,8 +55,8 @@ async def verify(judge: BatchingJudge, body: Mapping[str, Any]) -> dict[str, Any
 def reply_of(response: Mapping[str, Any]) -> str:
     """Return the text of a response: of the last message in its output; empty if there is none."""
     messages = [each for each in response.get("output", ()) if each.get("type") == "message"]
-    content = messages[-1].get("content", ()) if messages else ()
-    return content if isinstance(content, str) else "".join(each.get("text", "") for each in content)
+    content = (messages[-1].get("content") if messages else None) or ()
+    return content if isinstance(content, str) else "".join(each.get("text") or "" for each in content)
 
 
 def app(role: Role, referee: Referee) -> Any:

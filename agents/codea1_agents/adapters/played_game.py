@@ -147,7 +147,7 @@ def _ended(judged: JudgedRound) -> dict[str, Any]:
         "rewards": {role: None if each.masked else each.value for role, each in by_role.items()},
         "reward_parts": {role: each.weighted() for role, each in by_role.items()},
         "masked": masked,
-        "masked_because": (report.detail or "the rules or the sandbox left no evidence") if masked else "",
+        "masked_because": (report.internal_error or "the rules mask it: there is no evidence") if masked else "",
         "verdict": report.verdict.value,
     }
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from codea1_agents.measure.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent
@@ -38,6 +39,17 @@ def frozen_agent(role: Role, agent: Frozen, problems: ProblemSet) -> NamedAgent:
     return NamedAgent(load_agent(agent, context, role=role), f"the frozen {role}")
 
 
+def required(name: str, given: Mapping[str, Any], what: str) -> Any:
+    """Return a named value that a row or a setting must have.
+
+    Raises:
+        UserError: it has none.
+    """
+    if name not in given:
+        raise UserError(f"{what} has no {name!r}, only {', '.join(map(repr, given)) or 'nothing'}")
+    return given[name]
+
+
 def require_paid(role: Role, rules: Ruleset) -> None:
     """Raise UserError if the rules pay nothing to testers and a tester is to be trained."""
     if role == "tester" and not rules.reward.pays_tester:
@@ -66,17 +78,28 @@ def role_scores(
         given: (B,) of the other role: programs for a tester, suites for a coder; None: there is none.
 
     Returns:
-        (B,) in order; `Scored.reward(role)` is None where masked.
+        (B,) in order; `Scored.reward(role)` is None where masked, and for a tester whose program does not load.
 
     Raises:
         UserError: the lengths differ, a reply is no text, a coder has neither a suite nor rules that pay for golden
             tests, or a problem is unknown.
     """
     if role == "tester":
-        return referee.rewards(problem_ids, [program or "" for program in given], replies)
+        return list(map(of_turn, referee.rewards(problem_ids, [program or "" for program in given], replies)))
     if None in given:
         require_suites(referee.rules)
     return referee.rewards(problem_ids, replies, given)
+
+
+def of_turn(scored: Scored) -> Scored:
+    """Return a score with its tester's reward masked if the program does not load: in the game it has no turn then.
+
+    The referee pays such a suite what the rules say, whatever is in it: 0 under `fixed`, which is no evidence about it.
+    """
+    if scored.tester is None or scored.report is None or scored.report.is_valid:
+        return scored
+    why = scored.masked_because or "the program does not load, so the tester has no turn"
+    return replace(scored, tester=None, masked_because=why, parts={**scored.parts, "tester": {}})
 
 
 def written_suites(

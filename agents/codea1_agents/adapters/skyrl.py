@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Unpack
 
 from codea1_agents.adapters.messages import GIVEN, ROLES, RowSettings, rows
-from codea1_agents.adapters.scoring import named_referee, require_paid, role_scores
+from codea1_agents.adapters.scoring import named_referee, require_paid, required, role_scores
 from codea1_env.agent import Role
 from codea1_env.errors import extra_needed, of_type
 from codea1_env.problems import ProblemSource
@@ -59,10 +59,11 @@ def _env(role: Role) -> type:
         def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
             super().__init__()
             config, row = of_type("env_config", env_config, Mapping), extras or {}  # type: ignore[type-abstract]
-            self._referee = named_referee(config["problems"], config.get("rules", "fixed"))
+            problems = required("problems", config, "the configuration of the environment")
+            self._referee = named_referee(problems, config.get("rules", "fixed"))
             require_paid(role, self._referee.rules)
-            self._problem_id = row["reward_spec"]["ground_truth"]
-            self._given = row["extra_info"]["given"] or None
+            self._problem_id = required("ground_truth", required("reward_spec", row, "the row"), "its reward_spec")
+            self._given = required("given", required("extra_info", row, "the row"), "its extra_info") or None
 
         def step(self, action: str) -> Any:
             """Judge the reply; waits."""

@@ -18,12 +18,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, Unpack
 
 from codea1_agents.adapters.messages import GIVEN, RowSettings, rows
-from codea1_agents.adapters.scoring import Frozen, frozen_agent, require_paid, role_scores, written_suites
+from codea1_agents.adapters.scoring import (
+    Frozen,
+    frozen_agent,
+    require_paid,
+    required,
+    role_scores,
+    written_suites,
+)
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed, of_type, one_of
 from codea1_env.problems import ProblemSource
 from codea1_env.rounds.referee import Referee, Reply, Scored
 
+_ROW = "the data set for codea1_agents.adapters.trl"
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
 
 
@@ -62,7 +70,7 @@ def reward_function(
 
     Raises:
         UserError: an argument has an invalid value, or the rules never pay the role. The function raises it for a
-            coder's row without a suite under rules that pay for tests only.
+            coder's row without a suite under rules that pay for tests only, and for a data set that lacks a column.
     """
     one_of("role", role, ("coder", "tester"))
     require_paid(role, of_type("referee", referee, Referee).rules)
@@ -72,14 +80,14 @@ def reward_function(
 
     def reward(
         completions: Sequence[Reply],
-        problem_id: Sequence[str],
         log_extra: Callable[[str, list[Any]], None] | None = None,
         log_metric: Callable[[str, float], None] | None = None,
         **columns: Any,
     ) -> list[float | None]:
         """Return one reward per completion."""
+        problem_id = required("problem_id", columns, _ROW)
         given = (
-            [reply or None for reply in columns[GIVEN[role]]]
+            [reply or None for reply in required(GIVEN[role], columns, _ROW)]
             if tester is None
             else written_suites(tester, referee, problem_id, completions)
         )

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from codea1_agents.adapters.messages import messages, rows
+from codea1_agents.adapters.scoring import of_turn
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems.problem import Problem
@@ -153,7 +154,7 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]  # verifiers is not 
         suite = traces["tester"].last_reply if "tester" in traces else None
         (found,) = await self.referee.arewards([task.data.problem_id], [program], [suite])
         for role, trace in traces.items():
-            _record(trace, role, found)
+            _record(trace, role, of_turn(found))
 
     def _tester_task(self, problem: Problem, program: str) -> GameTask:
         wording, rules = self.taskset.config.wording, self.referee.rules

@@ -13,13 +13,14 @@ from typing import Any, Unpack
 
 from codea1_agents.adapters.batching import BatchingJudge
 from codea1_agents.adapters.messages import GIVEN, ROLES, RowSettings, rows
-from codea1_agents.adapters.scoring import named_referee, role_scores
+from codea1_agents.adapters.scoring import named_referee, required, role_scores
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import ProblemSource
 from codea1_env.rounds.referee import Scored
 
 DATA_SOURCE = "codea1-env"
+_ROW = "the column extra_info, which write_parquet makes,"
 
 
 def write_parquet(
@@ -84,8 +85,8 @@ def compute_score(
     referee = named_referee(problems, rules)
     found: dict[int, dict[str, Any]] = {}
     for role in ROLES:
-        places = [n for n, info in enumerate(extra_infos) if info["role"] == role]
-        given = [extra_infos[n]["given"] or None for n in places]
+        places = [n for n, info in enumerate(extra_infos) if required("role", info, _ROW) == role]
+        given = [required("given", extra_infos[n], _ROW) or None for n in places]
         scores = role_scores(
             role, referee, [ground_truths[n] for n in places], [solution_strs[n] for n in places], given
         )
@@ -121,10 +122,9 @@ def _manager() -> type:
 
         def __init__(self, config: Any, tokenizer: Any, compute_score: Any = None, **_: Any) -> None:
             super().__init__(config, tokenizer, compute_score)
-            options = config.reward.get("reward_kwargs", {}).get("codea1")
-            if options is None:
-                raise UserError("reward.reward_kwargs.codea1.problems must name the source of the problems")
-            self._referee = named_referee(options["problems"], options.get("rules", "fixed"))
+            options = config.reward.get("reward_kwargs", {}).get("codea1") or {}
+            problems = required("problems", options, "the setting reward.reward_kwargs.codea1")
+            self._referee = named_referee(problems, options.get("rules", "fixed"))
             self._judges: dict[Role, BatchingJudge] = {}
 
         async def run_single(self, data: Any) -> dict[str, Any]:
@@ -134,10 +134,11 @@ def _manager() -> type:
             length = int(row.batch["attention_mask"][-replies.shape[-1] :].sum())
             info, problem_id = row.non_tensor_batch["extra_info"], row.non_tensor_batch["reward_model"]["ground_truth"]
             text = self.tokenizer.decode(replies[:length], skip_special_tokens=True)
-            role: Role = info["role"]
+            role: Role = required("role", info, _ROW)
+            given = required("given", info, _ROW) or None
             if role not in self._judges:
                 self._judges[role] = BatchingJudge(role, self._referee)
-            result = _result(role, await self._judges[role].score(problem_id, text, info["given"] or None))
+            result = _result(role, await self._judges[role].score(problem_id, text, given))
             return {"reward_score": result.pop("score"), "reward_extra_info": result}
 
     return RewardManager

@@ -88,6 +88,8 @@ ENTRIES = {
         {
             "solve": ("game:SolveOptions", "game_commands:solve_game"),
             "dynamics": ("game:DynamicsOptions", "game_commands:follow_dynamics"),
+            "tabular": ("game:TabularOptions", "game_tabular:train_tables"),
+            "aim": ("game:AimOptions", "game_tabular:say_whether_to_aim"),
             "questions": ("game:QuestionsOptions", "game_questions:answer_questions"),
         },
     ),
@@ -127,20 +129,22 @@ ENTRIES = {
     ),
     "sandbox": Entry(
         _CHECK,
-        "Attack a sandbox, check it, serve it over HTTP, clean up.",
+        "Attack a sandbox, check it, clean up.",
         {
             "audit": ("sandbox:AuditOptions", "auditing:run_audit_command"),
             "check": ("sandbox:CheckOptions", "sandbox_commands:run_check_sandbox"),
-            "serve": ("sandbox:ServeOptions", "sandbox_commands:serve"),
             "clean": ("sandbox:CleanOptions", "sandbox_commands:clean"),
         },
     ),
+    "serve": Entry(_CHECK, "Serve the judge and the sandbox over HTTP.", ("serve:ServeOptions", "serving:run_serve")),
     "list": Entry(
         _CHECK,
-        "List agents, problems, presets of train, wordings of prompts.",
+        "List agents, problems, rewards, sandboxes, presets, prompts.",
         {
             "agents": ("listed:AgentsOptions", "listing:list_agents"),
             "problems": ("listed:ProblemsOptions", "listing:list_problems"),
+            "rewards": ("listed:RewardsOptions", "listing:list_rewards"),
+            "sandboxes": ("listed:SandboxesOptions", "listing:list_sandboxes"),
             "presets": ("listed:PresetsOptions", "listing:list_presets"),
             "prompts": ("listed:PromptsOptions", "listing:list_prompts"),
         },
@@ -203,6 +207,4 @@ def _codea1(
     ] = False,
     traceback: Annotated[bool, typer.Option("--traceback", help="Show where errors come from.")] = False,
 ) -> None:
-    """A coder writes programs, a tester writes tests that break them.
-    Exit codes: 0 done, 1 a check failed, 2 bad input, 3 no sandbox or agent.
-    """
+    """A coder against a tester. Exit: 0 done, 1 failed, 2 bad input, 3 unavailable."""

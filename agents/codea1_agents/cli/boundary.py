@@ -19,7 +19,7 @@ NOT_OK = 1
 USER_ERROR = 2
 """Bad input; typer uses the same code for bad usage."""
 SANDBOX_FAILED = 3
-"""The sandbox or an agent is unavailable."""
+"""The sandbox, an agent or a process of a run is unavailable."""
 INTERRUPTED = 130
 READER_GONE = 141
 """The reader of stdout, such as `head`, closed it. The code is that of a process ended by SIGPIPE."""
@@ -37,6 +37,7 @@ OLD_NAMES = {
     "export-tests": "export tests",
     "presets": "list presets",
     "problems": "list problems",
+    "sandbox serve": "serve",
     "select": "eval select",
 }
 """Present names of commands by their former ones, for a hint only."""
@@ -148,7 +149,7 @@ def _exit_code(error: Exception) -> int | None:
         return None
     if isinstance(error, errors.UserError):
         return USER_ERROR
-    if isinstance(error, errors.SandboxError | errors.AgentUnavailable):
+    if isinstance(error, errors.SandboxError | errors.ClusterError | errors.AgentUnavailable):
         return SANDBOX_FAILED
     if isinstance(error, errors.CodeA1Error):
         return NOT_OK

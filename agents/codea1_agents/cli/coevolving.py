@@ -24,7 +24,7 @@ from codea1_env.errors import MissingExtra, UserError
 from codea1_env.records.whole_files import write_whole_folder
 
 _PRESET = "coevolve"
-_STEP, _EVALUATION, _START = 9, 35, 80
+_STEP, _EVALUATION, _START = 12, 45, 100
 """A step of training, an evaluation and the start of Ray take about as long as so many steps of pretraining."""
 
 

@@ -26,12 +26,12 @@ def registered(group: str) -> Completion:
     return complete
 
 
-agents, sandboxes, sources = (registered(group) for group in ("agents", "sandboxes", "problems"))
+agents, sandboxes, sources, rewards = (registered(group) for group in ("agents", "sandboxes", "problems", "rewards"))
 
 
 def rules(incomplete: str) -> list[str]:
-    """Complete the name of a preset of rules."""
-    return _beginning(incomplete, RULES)
+    """Complete the name of a preset of rules or of a registered reward."""
+    return [*_beginning(incomplete, RULES), *rewards(incomplete)]
 
 
 def presets(incomplete: str) -> list[str]:

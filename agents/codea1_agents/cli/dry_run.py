@@ -106,8 +106,10 @@ def _minutes_text(size: RunSize) -> str:
         return "There are no minutes without GPUs."
     if size.seconds is None:
         return "The speed of these devices is unknown; name a GPU for minutes, e.g. --on '1 x H100'."
-    parts = asdict(size.seconds)
+    seconds = size.seconds
+    parts = {"decode": seconds.decode, "prefill": seconds.prefill, "learn": seconds.learn}
     minutes = ", ".join(f"{name} {value / 60:.1f}" for name, value in parts.items())
+    minutes += ", sampling beside learning" if seconds.overlap else ""
     return (
         f"That takes {size.seconds.total / 60:.1f} minutes ({minutes}) if sampling reaches {SAMPLES_AT:.0%} of"
         f" the bandwidth and learning {LEARNS_AT:.0%} of the peak."

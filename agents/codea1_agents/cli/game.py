@@ -72,6 +72,55 @@ class DynamicsOptions(BankOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TabularOptions(Options):
+    """Train Code-A1 and other systems in a tabular game, and print by how much Code-A1 leads.
+
+    A program has a bug or none at each of four places. Half of the kinds of bugs are found by any input, the others by
+    one trigger of V, drawn anew with each program. A tester that sees the program reads a bug with probability rho. The
+    rewards, groups, advantages and the Mistake Book are those of training. Without --triggers and --reading: the
+    regimes of docs/tabular-game.md.
+
+    \b
+    Example:
+      codea1 game tabular --seeds 6
+      codea1 game tabular --triggers 10 --reading 0.5 --alpha 0.1
+    """
+
+    triggers: Annotated[list[int] | None, Option(min=1, help="Values of which one is the trigger (V).")] = None
+    reading: Annotated[
+        list[float] | None, Option(min=0, max=1, help="Probability that a tester reads a bug (rho).")
+    ] = None
+    rules: Rules = "fixed"
+    alpha: Alpha = None
+    right_naive: Annotated[float, Option(min=0, max=1, help="Share of right answers to naive tests (v).")] = 0.8
+    right_aimed: Annotated[float, Option(min=0, max=1, help="The same of aimed tests (va).")] = 0.6
+    steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
+    seeds: Annotated[int, Option(min=1, help="Trainings per system.")] = 6
+    out: Annotated[Path | None, output("Folder for result.json and a picture.", show_default="none")] = None
+    quiet: NoProgress = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AimOptions(Options):
+    """Say whether a tester gains by aiming at bugs, or retreats to safe inputs.
+
+    \b
+    Example:
+      codea1 game aim --right-naive 0.8 --right-aimed 0.6 --kills-naive 0.1 --alpha 0.5 --book
+    """
+
+    right_naive: Annotated[float, Option(min=0, max=1, help="Share of right answers to naive tests (v).")]
+    right_aimed: Annotated[float, Option(min=0, max=1, help="The same of aimed tests (va).")]
+    kills_naive: Annotated[float, Option(min=0, max=1, help="How often a naive test fails the program (h).")]
+    kills_aimed: Annotated[
+        float | None, Option(min=0, max=1, help="How often an aimed test does (ha).", show_default="none")
+    ] = None
+    alpha: Annotated[float, Option(min=0, max=1, help="Weight of validity.")] = 0.5
+    book: Annotated[bool, Option(help="Whether programs run replays of a Mistake Book.")] = False
+    formula: Annotated[str, Option(help="Reward: fixed or paper.")] = "fixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionsOptions(SourceOptions):
     """Compute the effects of alpha, the Mistake Book and zero-sum rewards: the tables of docs/game.md.
 

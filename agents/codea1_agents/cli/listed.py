@@ -38,6 +38,24 @@ class ProblemsOptions(Options):
     """
 
 
+class RewardsOptions(Options):
+    """List the rewards that installed packages have registered; --rules takes their names beside those of presets.
+
+    \b
+    Example:
+      codea1 list rewards
+    """
+
+
+class SandboxesOptions(Options):
+    """List the registered sandboxes; codea1 sandbox check NAME tests one.
+
+    \b
+    Example:
+      codea1 list sandboxes
+    """
+
+
 class PresetsOptions(Options):
     """List the presets of codea1 train; a TOML file can extend a preset.
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from codea1_agents.checks.machine import missing_extra
 from codea1_agents.cli.console import Page, new_table, tally
-from codea1_agents.cli.listed import AgentsOptions, PresetsOptions, ProblemsOptions, PromptsOptions
+from codea1_agents.cli.listed import (
+    AgentsOptions,
+    PresetsOptions,
+    ProblemsOptions,
+    PromptsOptions,
+    RewardsOptions,
+    SandboxesOptions,
+)
 from codea1_agents.prompts.templates import EXTENSIONS, WORDINGS, about
 from codea1_agents.train.loop.loading import load_training, preset_names
 from codea1_env.agent import Role
@@ -73,6 +80,24 @@ def _counts(name: str) -> dict[str, int]:
     except UserError:
         return {}
     return {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+
+
+def list_rewards(options: RewardsOptions) -> None:
+    """List the rewards of installed packages."""
+    _list_registered("rewards", Page(as_json=options.as_json))
+
+
+def list_sandboxes(options: SandboxesOptions) -> None:
+    """List the registered sandboxes."""
+    _list_registered("sandboxes", Page(as_json=options.as_json))
+
+
+def _list_registered(group: Literal["rewards", "sandboxes"], page: Page) -> None:
+    found = [_described(group, name) for name in names(group)]
+    page.show(new_table(("name", "what it is"), [(each.name, each.what) for each in found], whole=(0,)))
+    if not found:
+        page.say("No installed package has registered one.")
+    page.finish(**{group: [{"name": each.name, "what": each.what} for each in found]})
 
 
 def list_presets(options: PresetsOptions) -> None:

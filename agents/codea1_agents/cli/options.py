@@ -42,7 +42,10 @@ def problem_source(about: str = "Problem source: a name or a path.", **settings:
     return Option("--problems", "-p", help=about, autocompletion=completing.sources, **settings)
 
 
-def rules_preset(about: str = f"Rules preset: {', '.join(completing.RULES)}.", **settings: Any) -> Any:
+def rules_preset(
+    about: str = f"Rules preset: {', '.join(completing.RULES)}; or the name of a reward (codea1 list rewards).",
+    **settings: Any,
+) -> Any:
     """Return the declaration of the option that names the rules."""
     return Option("--rules", help=about, autocompletion=completing.rules, **settings)
 

@@ -33,11 +33,12 @@ from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserEr
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
+from codea1_env.records.faults import first_fault
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
-from codea1_env.runs.records import EpisodeRecord, first_fault
+from codea1_env.runs.records import EpisodeRecord
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
 _MAX_UNAVAILABLE_SHOWN = 5

@@ -13,13 +13,13 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import judge_version_in, require_this_judge
+from codea1_env.records.closing import Closing
+from codea1_env.records.faults import first_fault
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import Journal, cut_half_written, whole_lines
 from codea1_env.records.whole_files import write_whole
-from codea1_env.runs.records import first_fault
 
 _SETTINGS, _RECORDS, _FIGURES = "evaluation.json", "records.jsonl", "figures.json"
 

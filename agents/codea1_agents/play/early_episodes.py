@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from codea1_env.closing import Closing
 from codea1_env.facts.judge_version import require_this_judge
+from codea1_env.records.closing import Closing
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import cut_half_written, whole_lines
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line

@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError, UnknownName
+from codea1_env.records.closing import Closing
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.local.batches import Batch
 from codea1_env.sandbox.local.scheduler import Scheduler

@@ -42,10 +42,12 @@ def test_a_masked_reply_is_masked(broken_sandbox):
 
 def test_a_response_without_a_message_is_an_empty_reply():
     assert reply_of({"output": [{"type": "reasoning"}]}) == ""
+    assert reply_of({"output": [{"type": "message", "content": None}]}) == ""
+    assert reply_of({"output": [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]}) == ""
 
 
 def test_a_request_without_a_field_is_refused():
-    with pytest.raises(UserError, match="lacks 'problem_id'"):
+    with pytest.raises(UserError, match="the request has no 'problem_id'"):
         asyncio.run(verify(BatchingJudge("coder", Referee([ADD])), {"response": {}}))
 
 

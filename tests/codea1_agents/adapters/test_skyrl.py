@@ -5,6 +5,7 @@ import pytest
 from codea1_agents.adapters.scoring import named_referee
 from codea1_agents.adapters.skyrl import dataset, register_envs
 from codea1_env import Referee, load_problems
+from codea1_env.errors import UserError
 
 skyrl_gym = pytest.importorskip("skyrl_gym", reason="the extra skyrl is not installed")
 
@@ -39,6 +40,14 @@ def test_a_masked_reply_says_so(broken_sandbox, monkeypatch):
     (row,) = dataset("coder", [PROBLEM])
     step = made(row, "golden").step(PROBLEM.solution)
     assert (step["reward"], step["metadata"]["masked"]) == (0.0, True)
+
+
+def test_what_is_missing_is_named():
+    (row,) = dataset("coder", [PROBLEM])
+    with pytest.raises(UserError, match="the configuration of the environment has no 'problems'"):
+        skyrl_gym.make(row["env_class"], env_config={"rules": "golden"}, extras=row)
+    with pytest.raises(UserError, match="its extra_info has no 'given', only 'index'"):
+        made({**row, "extra_info": {"index": 0}}, "golden")
 
 
 def test_environments_of_one_process_share_a_referee():

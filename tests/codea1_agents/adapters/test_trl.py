@@ -72,6 +72,17 @@ def test_a_tester_is_paid_for_the_faults_that_it_finds():
     assert found[0] > found[1] == 0.0
 
 
+def test_a_tester_whose_program_does_not_load_has_no_turn():
+    log = Log()
+    reward = reward_function("tester", Referee([ADD]), logs_parts=True)
+    given = {"completions": [SUITE, SUITE], "problem_id": [ADD.id] * 2, "program": [WRONG, "def add(a, b:"]}
+    first, second = reward(**given, **log.arguments())
+    assert first > 0.0
+    assert second is None
+    assert log.metrics["tester/masked"] == 0.5
+    assert log.columns["masked_because"] == ["", "the program does not load, so the tester has no turn"]
+
+
 def test_masked_replies_are_none_and_logged_with_their_reason(broken_sandbox):
     log = Log()
     reward = reward_function("coder", Referee([ADD], sandbox=broken_sandbox), logs_parts=True)
@@ -106,6 +117,10 @@ def test_settings_that_could_not_teach_are_refused():
         reward_function("tester", Referee([ADD]), against="mutant")
     with pytest.raises(UserError, match="a coder earns by tests"):
         reward_function("coder", Referee([ADD]))(completions=[RIGHT], problem_id=[ADD.id], suite=[""])
+    with pytest.raises(UserError, match="has no 'program', only 'problem_id', 'prompts'"):
+        reward_function("tester", Referee([ADD]))(completions=[SUITE], problem_id=[ADD.id], prompts=[])
+    with pytest.raises(UserError, match="has no 'problem_id', only 'suite'"):
+        reward_function("coder", Referee([ADD]))(completions=[RIGHT], suite=[SUITE])
     with pytest.raises(UserError, match="pass it to the reward function"):
         dataset("coder", [ADD], against="fuzz")
 

@@ -52,6 +52,11 @@ def test_both_roles_may_be_in_one_batch(tmp_path):
     assert [each["score"] for each in found] == [0.0, 1.0]
 
 
+def test_rows_of_another_data_set_are_refused():
+    with pytest.raises(UserError, match="extra_info, which write_parquet makes, has no 'role', only 'split'"):
+        adapter.compute_score([""], ["x"], [PROBLEM.id], [{"split": "train"}], problems=SOURCE, rules="golden")
+
+
 RELEASE_ROW = {
     "data_source": "kodcode_light",
     "clean_description": "Return the double of a number.",

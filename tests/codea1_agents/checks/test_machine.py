@@ -73,6 +73,7 @@ def test_a_remote_docker_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not checked" in subjects()["docker"].detail
 
 
+@pytest.mark.slow
 def test_looking_around_imports_no_optional_package() -> None:
     code = (
         "import sys; from codea1_agents.checks.machine import examine; examine();"

@@ -130,6 +130,7 @@ def test_a_group_without_a_command_prints_its_help(codea1: Callable[..., Any]) -
     assert "problems" in result.stdout
 
 
+@pytest.mark.slow
 def test_help_is_quick_since_it_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom codea1_agents.cli import main\nfrom codea1_agents.cli.app import all_commands, app\n"

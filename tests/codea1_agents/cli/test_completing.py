@@ -76,6 +76,7 @@ def test_run_folders_are_completed_and_other_folders_are_not(folder: Path, monke
     assert values("codea1 play --resume runs/", monkeypatch) == ["runs/first", "runs/second"]
 
 
+@pytest.mark.slow
 def test_completion_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom codea1_agents.cli import main\n"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tests.jsonl", "tests.parquet"])
 def test_the_exported_file_can_be_played_under_golden_rules(
     name: str, codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]

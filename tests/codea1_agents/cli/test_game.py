@@ -62,3 +62,34 @@ def test_bad_input_is_one_sentence(codea1: Callable[..., Any], arguments: list[s
     assert result.exit_code == 2
     assert told in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_the_tabular_game_prints_and_keeps_a_table(codea1: Callable[..., Any], tmp_path: Path) -> None:
+    out = tmp_path / "table"
+    given = ("game", "tabular", "--triggers", "2", "--reading", "0.5", "--steps", "1", "--seeds", "2", "-o", out)
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    found = json.loads(codea1(*given, "--json").stdout)
+    (row,) = found["rows"]
+    assert row["regime"] == "V 2, rho 0.5, 1 steps"
+    assert row["accuracy"]["n"] == 2
+    assert "black-box" in row["leads"]
+    assert json.loads((out / "result.json").read_text())["rows"] == found["rows"]
+    assert (out / "tabular.svg").exists()
+    assert "black-box" in codea1(*given[:-2]).stdout
+
+
+def test_whether_to_aim(codea1: Callable[..., Any]) -> None:
+    given = ("game", "aim", "--right-naive", "0.8", "--right-aimed", "0.6", "--kills-naive", "0.1", "--alpha", "0.5")
+    plain, with_book = (json.loads(codea1(*given, *more, "--json").stdout) for more in ((), ("--book",)))
+    assert plain["least_kill_rate"] == pytest.approx(0.8 / 0.6 * 0.1 + 0.2 / 0.6)
+    assert with_book["least_kill_rate"] == pytest.approx(0.8 / 0.6 * 0.1 + 2 * 0.2 / 0.6)
+    assert "the tester aims" in codea1(*given, "--kills-aimed", "0.5").stdout
+    assert "retreats" in codea1(*given, "--kills-aimed", "0.4").stdout
+    assert codea1(*given, "--formula", "fixd").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "more", [("--alpha", "0.1"), ("--steps", "3"), ("--right-aimed", "0.5"), ("--rules", "golden")]
+)
+def test_what_the_tabular_game_would_ignore_is_refused(codea1: Callable[..., Any], more: tuple[str, ...]) -> None:
+    assert codea1("game", "tabular", *more).exit_code == 2

@@ -13,7 +13,10 @@ from codea1_env.errors import MissingExtra
 from codea1_env.plugins import names
 
 
-@pytest.mark.parametrize(("group", "key"), [("agents", "agents"), ("problems", "sources")])
+@pytest.mark.parametrize(
+    ("group", "key"),
+    [("agents", "agents"), ("problems", "sources"), ("rewards", "rewards"), ("sandboxes", "sandboxes")],
+)
 def test_every_registered_name_is_listed_with_a_sentence(
     codea1: Callable[..., Any], one_object: Any, group: Any, key: str
 ) -> None:

@@ -74,7 +74,7 @@ def reply():
     agent = load_agent("quoter,times=2", AgentContext(load_problems("starter", limit=1), load_sandbox("local")))
     return agent.act({"examples": "assert f(1) == 2"}, {"role": "tester"})
 
-ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
 print(repr(ray.get(reply.remote())))
 """
 

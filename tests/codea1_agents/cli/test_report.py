@@ -15,6 +15,7 @@ def played(recorded: Callable[[str], Path]) -> Path:
     return recorded("play -p starter --coder mutant,strength=0.7 --tester boundary --limit 2 -n 16 --show 0")
 
 
+@pytest.mark.slow
 def test_a_report_is_written_with_its_pictures(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
     shutil.copytree(run, "other")
     data = one_object(codea1("report", run, "other", "-o", "r.html", "--pictures", "pictures", "--json").stdout)
@@ -24,6 +25,7 @@ def test_a_report_is_written_with_its_pictures(codea1: Callable[..., Any], one_o
     assert Path("pictures/other/rewards.svg").is_file()
 
 
+@pytest.mark.slow
 def test_a_sweep_tells_each_setting_and_can_be_drawn(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     result = codea1("rescore", run, "--sweep", "alpha=0,.5,1", "--picture", "p.svg", "--json")

@@ -59,6 +59,7 @@ def test_a_corrupted_line_is_named(tmp_path: Path) -> None:
         EvaluationFolder(tmp_path, SETTINGS, CoderSample)
 
 
+@pytest.mark.slow
 def test_two_writers_are_told_apart(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
     with EvaluationFolder(tmp_path, SETTINGS, CoderSample):
         assert is_held(tmp_path)

@@ -163,6 +163,7 @@ def test_gain_and_fidelity_come_from_the_coders_programs(
     assert (found.average.mean, found.chosen.mean, found.gain.mean, found.fidelity.mean) == (0.5, 1.0, 0.5, 1.0)
 
 
+@pytest.mark.slow
 def test_mutants_are_drawn_alike_for_all_testers_and_over_all_operators() -> None:
     problem = max(load_problems("starter"), key=lambda each: len(mutants(each.solution, entry_point=each.entry_point)))
     everything = mutants(problem.solution, entry_point=problem.entry_point)

@@ -97,7 +97,7 @@ def lines(games: Sequence[PlayedEpisode]) -> list[bytes]:
     "coder", [Dice, Engine, "mutant,strength=0.6", good], ids=["class", "engine", "name", "function"]
 )
 def test_a_run_is_the_same_with_any_concurrency(many: ProblemSet, sandbox: Sandbox, coder: Any) -> None:
-    options: dict[str, Any] = {"episodes": 20, "rounds": 2, "seed": 3}
+    options: dict[str, Any] = {"episodes": 12, "rounds": 2, "seed": 3}
     with MistakeBook() as book, MistakeBook() as other:
         one = played(many, coder, asserting, sandbox, book=book, **options)
         several = played(many, coder, asserting, sandbox, book=other, concurrency=5, **options)
@@ -540,9 +540,9 @@ def test_a_tape_of_concurrent_games_plays_them_again_with_any_concurrency(
 ) -> None:
     tape = tmp_path / "coder.jsonl"
     recording = f"tape,path={tape},agent=mutant;strength=0.7"
-    options: dict[str, Any] = {"episodes": 12, "rounds": 2, "seed": 4}
+    options: dict[str, Any] = {"episodes": 8, "rounds": 2, "seed": 4}
     whole = lines(played(many, recording, asserting, sandbox, concurrency=4, **options))
-    assert len(tape.read_text().splitlines()) == 24
+    assert len(tape.read_text().splitlines()) == 16
     for concurrency in (1, 3):
         again = played(many, f"tape,path={tape}", asserting, sandbox, concurrency=concurrency, **options)
         assert lines(again) == whole

@@ -103,6 +103,7 @@ def test_inside_of_a_hypothesis_test_the_same_inputs_are_drawn(seed: int) -> Non
     assert drawn(PAIR, seed) == OUTSIDE[seed]
 
 
+@pytest.mark.slow
 def test_several_threads_may_draw_at_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda seed: drawn(PAIR, seed), [1, 2, 1, 2, 1, 2]))

@@ -19,6 +19,9 @@ from tests.support import ROOT
 from tests.support.several_answers import examples_of
 
 TABLES = ROOT / "tests" / "codea1_env" / "judging"
+each_table = pytest.mark.parametrize(
+    "table", ["several_answers.toml", pytest.param("in_place.toml", marks=pytest.mark.slow), "functions.toml"]
+)
 
 
 def problems_of(table: str) -> ProblemSet:
@@ -43,20 +46,21 @@ def played(problems: ProblemSet, coder: str, tester: str, sandbox: Sandbox) -> l
     ]
 
 
-@pytest.mark.parametrize("table", ["several_answers.toml", "in_place.toml", "functions.toml"])
+@each_table
 def test_a_round_of_each_problem_is_rewarded(table: str, sandbox: Sandbox) -> None:
     for coder, _, n_cases in played(problems_of(table), "reference", "examples", sandbox):
         assert coder == 1.0
         assert n_cases >= 1
 
 
-@pytest.mark.parametrize("table", ["several_answers.toml", "in_place.toml", "functions.toml"])
+@each_table
 def test_copies_of_the_examples_earn_nothing(table: str, sandbox: Sandbox) -> None:
     rewards = [tester for _, tester, _ in played(problems_of(table), "reference", "examples", sandbox)]
     assert sum(rewards) < 1.0
     assert sum(reward > 0 for reward in rewards) <= 2
 
 
+@pytest.mark.slow
 def test_a_tester_of_inputs_tests_what_changes_in_place(sandbox: Sandbox) -> None:
     found = played(problems_of("in_place.toml"), "reference", "boundary", sandbox)
     assert sum(n_cases for *_, n_cases in found) >= 60

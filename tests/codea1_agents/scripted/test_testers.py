@@ -247,6 +247,7 @@ def test_all_kinds_turn_up_by_themselves(context: AgentContext, turn: Turn) -> N
     assert len({tester.act(*turn(count)) for _ in range(200)}) == len(InvalidKind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tester_class", INPUT_TESTERS)
 def test_real_problems_get_full_and_right_suites(tester_class: Any, sandbox: Sandbox, turn: Turn) -> None:
     problems = ProblemSet("some", (*humaneval.load()[::16], *starter.load()[::13]))
@@ -264,6 +265,7 @@ def test_real_problems_get_full_and_right_suites(tester_class: Any, sandbox: San
             assert values.equal(outcome.value, values.encode(eval(case.prediction or ""))), (problem.id, case)
 
 
+@pytest.mark.slow
 def test_importing_the_agents_does_not_import_hypothesis() -> None:
     code = (
         "import sys, codea1_agents.scripted.testers, codea1_agents.scripted.coders; print('hypothesis' in sys.modules)"

@@ -33,10 +33,10 @@ def test_there_are_many_of_each_kind_with_names_of_their_own() -> None:
     assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
 
 
-@pytest.mark.parametrize("attack", list(ATTACKS), ids=lambda attack: attack.name)
-def test_each_attack_says_what_it_tries_in_words_that_complete_a_sentence(attack) -> None:
-    assert re.fullmatch(r"[a-z]([^.]|\.\d)*", attack.tries)
-    assert len(attack.tries) < 120
+def test_each_attack_says_what_it_tries_in_words_that_complete_a_sentence() -> None:
+    for attack in ATTACKS:
+        assert re.fullmatch(r"[a-z]([^.]|\.\d)*", attack.tries), attack.name
+        assert len(attack.tries) < 120, attack.name
 
 
 def test_a_program_that_may_run_outside_a_sandbox_has_nothing_in_it_that_harms() -> None:
@@ -51,11 +51,11 @@ def test_a_candidate_that_may_run_outside_a_sandbox_has_nothing_in_it_that_harms
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
-@pytest.mark.parametrize("attack", ATTACKS.candidates, ids=lambda attack: attack.name)
-def test_what_a_candidate_is_judged_by_stands_in_its_asserts(attack) -> None:
-    assert all(line.count("assert ") == 1 and "\n" not in line for line in attack.asserts)
-    assert all(case.expected for case in attack.golden)
-    assert attack.n_golden <= len(attack.golden)
+def test_what_a_candidate_is_judged_by_stands_in_its_asserts() -> None:
+    for attack in ATTACKS.candidates:
+        assert all(line.count("assert ") == 1 and "\n" not in line for line in attack.asserts), attack.name
+        assert all(case.expected for case in attack.golden), attack.name
+        assert attack.n_golden <= len(attack.golden), attack.name
 
 
 def test_every_kind_of_outcome_but_our_own_failure_is_provoked() -> None:

@@ -8,7 +8,6 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -77,13 +76,12 @@ def test_suites_without_a_test_pass_and_suites_that_look_at_the_text_fail_right_
     assert grader.try_attack(wrong).sentence == "the solution fails it, so it is dropped"
 
 
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if not a.is_safe], ids=lambda attack: attack.name)
-def test_what_could_harm_the_machine_is_never_started(
-    grader: PlainGrader, attack: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_could_harm_the_machine_is_never_started(grader: PlainGrader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("it was started"))
-    found = grader.try_attack(attack)
-    assert (found.result, found.sentence) == (PlainResult.NOT_RUN, "it could harm this machine")
+    for attack in (each for each in ATTACKS if not each.is_safe):
+        found = grader.try_attack(attack)
+        expected = (PlainResult.NOT_RUN, "it could harm this machine")
+        assert (found.result, found.sentence) == expected, attack.name
 
 
 def test_candidates_are_graded_by_what_is_known_of_them(grader: PlainGrader) -> None:

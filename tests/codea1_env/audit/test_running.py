@@ -203,6 +203,7 @@ def is_right(job: Job) -> bool:
     return job.program in TESTBED.right
 
 
+@pytest.mark.slow
 def test_an_honest_suite_is_held(sandbox: Sandbox) -> None:
     assert played(sandbox, unchanged) == "held: 2 valid"
 

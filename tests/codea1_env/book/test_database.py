@@ -250,6 +250,7 @@ def digest_of_a_game() -> str:
         return hashlib.sha256(book.snapshot()).hexdigest()
 
 
+@pytest.mark.slow
 def test_equal_games_give_equal_books_byte_for_byte_in_any_process():
     code = "from tests.codea1_env.book.test_database import digest_of_a_game; print(digest_of_a_game())"
     command = [sys.executable, "-c", code]

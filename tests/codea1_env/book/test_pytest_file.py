@@ -45,6 +45,7 @@ def run_pytest(file: Path, candidates: Path | None = None) -> dict[str, int]:
     return {word: int(n) for n, word in pairwise(words) if word in ("passed", "failed", "skipped")}
 
 
+@pytest.mark.slow
 def test_the_pytest_file_runs_against_right_and_wrong_programs(tmp_path):
     same = [
         1,
@@ -86,6 +87,7 @@ def test_a_case_that_is_no_python_breaks_only_itself(tmp_path):
     assert run_pytest(suite) == {"passed": 1, "failed": 2}
 
 
+@pytest.mark.slow
 def test_integers_that_no_float_holds_are_compared_and_integers_are_exact(tmp_path):
     huge = 10**400
     cases = [entry("f(0)", 0.5), entry("f(1)", huge), entry("f(2)", 10**18), entry("f(3)", 1.0), entry("f(4)", True)]

@@ -237,6 +237,7 @@ def steps_per_round(book: MistakeBook, problem_id: str, rules: BookRules) -> int
     return steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("update", [BookUpdate.RELEASE, BookUpdate.REMOVE_ON_PASS, BookUpdate.QUALITY])
 def test_the_work_of_a_round_does_not_grow_with_the_book(update):
     steps = []

@@ -10,7 +10,7 @@ from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
-from tests.support.several_answers import Example, examples_of
+from tests.support.several_answers import Example, each_of, examples_of
 
 EXAMPLES = {
     name: examples_of(Path(__file__).with_name(f"{name}.toml")) for name in ("functions", "in_place", "several_answers")
@@ -25,9 +25,7 @@ def test_all_problems_are_in_order(sandbox: Sandbox, examples: list[Example]) ->
     assert [(each.problem_id, each.detail) for each in found if each.status is not CheckStatus.OK] == []
 
 
-@pytest.mark.parametrize(
-    "example", [pytest.param(each, id=each.problem.id) for examples in EXAMPLES.values() for each in examples]
-)
+@each_of(*EXAMPLES.values())
 def test_right_programs_pass_and_wrong_ones_fail_the_golden_tests(sandbox: Sandbox, example: Example) -> None:
     wrong = [each.program for each in example.problem.wrong_programs]
     programs = [(example.problem, program) for program in [*example.right, *wrong]]

@@ -21,14 +21,13 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.sandbox.interface import BROKEN_HARNESS, Call, Harness, Job, Place
-from tests.support.several_answers import Example, examples_of, judged, passed_in_python, verdicts
+from tests.support.several_answers import Example, each_of, examples_of, judged, passed_in_python, verdicts
 
 EXAMPLES = examples_of(Path(__file__).with_name("functions.toml"))
-each_example = pytest.mark.parametrize("example", EXAMPLES, ids=[each.problem.entry_point for each in EXAMPLES])
 FUNCTIONS = CallForms(functions=True)
 
 
-@each_example
+@each_of(EXAMPLES)
 def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) -> None:
     """Tests as they are, and as conditions, which run in a harness."""
     conditions = [
@@ -38,8 +37,8 @@ def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) 
     tests = [*example.golden, *(f"assert {condition}" for condition in conditions)]
     wrong = [each.program for each in example.problem.wrong_programs]
     programs = [example.problem.solution, *example.right, *wrong]
-    for program, report in zip(programs, judged(sandbox, example.problem, programs, tests), strict=True):
-        expected = passed_in_python(program, tests)
+    reports = judged(sandbox, example.problem, programs, tests)
+    for program, report, expected in zip(programs, reports, passed_in_python(programs, tests), strict=True):
         for test, suite, passes in zip(tests, report.suites, expected, strict=True):
             assert suite.cases, test
             assert not suite.suite.rejections
@@ -162,7 +161,7 @@ def test_a_test_of_a_returned_function_that_always_holds_is_vacuous(sandbox: San
         "def f(n): return n + 3",
         "def f(n): return lambda x: (lambda: x + n)",
         "class A:\n    __eq__ = __gt__ = __call__ = lambda *_: A()\ndef f(n): return A()",
-        "def f(n):\n    def g(x):\n        while True: pass\n    return g",
+        pytest.param("def f(n):\n    def g(x):\n        while True: pass\n    return g", marks=pytest.mark.slow),
         "import builtins\nbuiltins.len = lambda _: 0\ndef f(n): return len",
         "def f(n): return lambda x: [0] * 10_000_000",
         "def f(n): raise SystemExit",

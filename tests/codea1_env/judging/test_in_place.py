@@ -14,19 +14,18 @@ from codea1_env.problems import Problem
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox import Sandbox
-from tests.support.several_answers import Example, examples_of, judged, passed_in_python, verdicts
+from tests.support.several_answers import Example, each_of, examples_of, judged, passed_in_python, verdicts
 
 EXAMPLES = examples_of(Path(__file__).with_name("in_place.toml"))
-each_example = pytest.mark.parametrize("example", EXAMPLES, ids=[each.problem.entry_point for each in EXAMPLES])
 IN_PLACE = CallForms(in_place=True)
 
 
-@each_example
+@each_of(EXAMPLES)
 def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) -> None:
     wrong = [each.program for each in example.problem.wrong_programs]
     programs = [example.problem.solution, *example.right, *wrong]
-    for program, report in zip(programs, judged(sandbox, example.problem, programs, example.golden), strict=True):
-        expected = passed_in_python(program, example.golden)
+    reports = judged(sandbox, example.problem, programs, example.golden)
+    for program, report, expected in zip(programs, reports, passed_in_python(programs, example.golden), strict=True):
         for test, suite, passes in zip(example.golden, report.suites, expected, strict=True):
             assert suite.cases, test
             assert not [each for each in suite.suite.rejections if each.reason is not RejectionReason.DUPLICATE]
@@ -121,7 +120,7 @@ def test_a_result_is_no_change(sandbox: Sandbox) -> None:
 
 
 def test_a_change_has_the_memory_limit(sandbox: Sandbox) -> None:
-    assert verdict_on("def f(xs):\n    while True: xs.append(1)", sandbox) is Verdict.MEMORY_LIMIT
+    assert verdict_on("def f(xs):\n    while True: xs += [1] * 1_000_000", sandbox) is Verdict.MEMORY_LIMIT
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from codea1_env.errors import UserError
 from codea1_env.judging.golden import GOLDEN_LIMITS
 from codea1_env.judging.problem_check import SLOW_S, CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem, load_file, load_problems
-from codea1_env.problems.files import find_rows
 from codea1_env.problems.layouts import read_row
 from codea1_env.sandbox.interface import Limits, Sandbox
 
@@ -164,18 +163,6 @@ def test_a_training_row_whose_tests_use_pytest_is_ok_in_a_sandbox_without_it(san
     lenient = replace(given, solution="def root(x):\n    return abs(x) ** 0.5\n")
     found, said = status(sandbox, lenient)
     assert (found, said.startswith("golden test 1: check: AssertionError")) == (CheckStatus.WRONG, True)
-
-
-LIGHT = ("HumanEval/38", "HumanEval/84", "MBPP/2", "MBPP/4", "MBPP/82", "MBPP/737", "MBPP/797")
-
-
-@pytest.mark.slow
-def test_a_slice_of_the_official_validation_rows_is_ok(sandbox: Sandbox, shared_data: Path) -> None:
-    found_rows = find_rows(shared_data / "evalplus_dev.parquet")
-    rows = [found.row for found in found_rows if isinstance(found.row, dict)]
-    problems = [read_row(row) for row in rows if row["extra_info"]["question_id"] in LIGHT]
-    assert len(problems) == len(LIGHT)
-    assert [found for found in check_problems(problems, sandbox) if found.status != "ok"] == []
 
 
 # HumanEval/32's harness unpacks a float, which fails in plain Python too. HumanEval/130's tests take ten seconds, and

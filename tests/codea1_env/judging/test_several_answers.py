@@ -24,11 +24,10 @@ from codea1_env.problems.layouts import read_row
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Limits, Sandbox
-from tests.support.several_answers import Example, examples_of, judged, verdicts
+from tests.support.several_answers import Example, each_of, examples_of, judged, verdicts
 
 EXAMPLES = examples_of(Path(__file__).with_name("several_answers.toml"))
 RULES = preset("fixed")
-each_example = pytest.mark.parametrize("example", EXAMPLES, ids=[each.problem.entry_point for each in EXAMPLES])
 
 PLAIN = """
 import json, math, sys
@@ -75,7 +74,7 @@ def in_plain_python(example: Example, program: str, test: str) -> bool:
     return done.stdout.strip() == "True"
 
 
-@each_example
+@each_of(EXAMPLES)
 def test_right_programs_pass_tests_that_demand_the_solutions_answer(sandbox: Sandbox, example: Example) -> None:
     calls = [test.removeprefix("assert ").split(" == ")[0] for test in example.golden]
     name, wrong = example.problem.entry_point, [each.program for each in example.problem.wrong_programs]
@@ -88,7 +87,7 @@ def test_right_programs_pass_tests_that_demand_the_solutions_answer(sandbox: San
         assert Verdict.WRONG_ANSWER in verdicts(report)
 
 
-@each_example
+@each_of(EXAMPLES)
 def test_predictions_of_other_right_answers_are_right(sandbox: Sandbox, example: Example) -> None:
     calls = [test.removeprefix("assert ").split(" == ")[0] for test in example.golden]
     namespace: dict[str, object] = {}
@@ -102,7 +101,7 @@ def test_predictions_of_other_right_answers_are_right(sandbox: Sandbox, example:
 
 
 @pytest.mark.slow
-@each_example
+@each_of(EXAMPLES)
 def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) -> None:
     wrong = [each.program for each in example.problem.wrong_programs]
     programs = [example.problem.solution, example.other, *wrong]
@@ -195,7 +194,7 @@ def test_answers_that_break_ordinary_checkers_are_wrong_and_mask_nothing(sandbox
     [
         ("raise KeyError('x')", "the checker failed: KeyError"),
         ("return 1", "the checker returned 1, not True or False"),
-        ("while True: pass", "the checker failed: "),
+        pytest.param("while True: pass", "the checker failed: ", marks=pytest.mark.slow),
         ("import os; os._exit(0)", "the checker failed: "),
     ],
 )

@@ -29,6 +29,7 @@ def test_what_stands_after_the_last_line_feed_is_left_out_and_cut(tmp_path: Path
     assert path.read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_a_journal_keeps_others_out_until_it_is_closed(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
     with Journal.begin(tmp_path / "a" / "b", "lines", "go away") as journal:
         journal.append(b"1\n")

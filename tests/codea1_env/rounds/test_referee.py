@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from codea1_env import MistakeBook, code_a1_v0
-from codea1_env.errors import AgentUnavailable, UnknownName, UserError
+from codea1_env.errors import AgentUnavailable, SandboxError, UnknownName, UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rounds.referee import Referee
@@ -58,6 +58,15 @@ def test_our_own_failure_is_none_with_a_reason(broken_sandbox, toys):
     assert scored.parts == {"coder": {}, "tester": {}}
 
 
+def test_a_mask_says_what_failed(sandbox, toys):
+    class Refusing(type(sandbox)):
+        def run(self, jobs):
+            raise SandboxError("no worker starts")
+
+    (scored,) = Referee(toys, sandbox=Refusing()).rewards(["toy/add"], [RIGHT], [SUITE])
+    assert (scored.coder, scored.tester, scored.masked_because) == (None, None, "no worker starts")
+
+
 def test_a_golden_rate_that_cannot_be_found_out_is_masked(sandbox, toys):
     broken = ProblemSet("broken", (replace(toys[0], golden=(GoldenCase("add(1, 2)", "no_such_name"),)),))
     (scored,) = Referee(broken, "golden", sandbox=sandbox).rewards(["toy/add"], [RIGHT])
@@ -76,6 +85,9 @@ def test_chat_messages_are_replies(sandbox, toys):
     referee = Referee(toys, "golden", sandbox=sandbox)
     chat = [{"role": "user", "content": "Write add."}, {"role": "assistant", "content": RIGHT}]
     assert [scored.coder for scored in referee.rewards(["toy/add"], [chat])] == [1.0]
+    refused = [{"role": "assistant", "content": None, "refusal": "I will not."}]
+    (scored,) = referee.rewards(["toy/add"], [refused])
+    assert (scored.coder, scored.report.verdict, scored.masked_because) == (0.0, Verdict.NO_CODE, "")
     for reply in (5, [], [{"role": "assistant"}], ["text"]):
         with pytest.raises(UserError, match="a reply must be text or chat messages"):
             referee.rewards(["toy/add"], [reply])

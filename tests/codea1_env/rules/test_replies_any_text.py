@@ -188,7 +188,22 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+SLOW = (
+    *(
+        "nots",
+        "elifs",
+        "semicolons behind non-ASCII",
+        "tests that are equal to themselves",
+        "long things in long lists",
+    ),
+    *("thoughts that were never begun", "subscripts", "conditionals"),
+)
+"""Texts that take some tenths of a second."""
+
+
+@pytest.mark.parametrize(
+    "text", [pytest.param(text, id=name, marks=[pytest.mark.slow] * (name in SLOW)) for name, text in HOSTILE.items()]
+)
 def test_hostile_text_is_read_in_bounded_time(text):
     before = time.process_time()
     check_shape(text)
@@ -204,6 +219,7 @@ def test_a_reply_of_ten_megabytes_is_refused_at_once():
     assert time.process_time() - before < 5.0
 
 
+@pytest.mark.slow
 def test_the_longest_reply_that_is_read_takes_seconds_not_minutes():
     line = "assert f(1) == 1\n"  # eight tokens
     suite = bare(line * (MAX_TOKENS // 9), tests_per_suite=8)

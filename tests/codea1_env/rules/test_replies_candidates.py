@@ -1,5 +1,7 @@
 """Which part of a coder's reply is the program."""
 
+from itertools import product
+
 import pytest
 
 from codea1_env.facts.submissions import RejectionReason
@@ -213,14 +215,13 @@ def documented(fence: str, margin: str = "    ", label: str = "") -> str:
     return f'def f(x):\n    """Add one.\n\n{example}    """\n    return x + 1'
 
 
-@pytest.mark.parametrize("label", ["", "python", "text"])
-@pytest.mark.parametrize("margin", ["", "  ", "    ", "        "])
 @pytest.mark.parametrize("fence", ["```", "~~~", "````"])
 @pytest.mark.parametrize("outer", ["```python", "```", "```py"])
-def test_a_fence_in_a_docstring_cuts_no_program(outer, fence, margin, label):
-    program = documented(fence, margin, label)
-    reply = f"Here:\n{outer}\n{program}\n```\nIt prints\n```\n2\n```\nand `x`."
-    assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+def test_a_fence_in_a_docstring_cuts_no_program(outer, fence):
+    for margin, label in product(("", "  ", "    ", "        "), ("", "python", "text")):
+        program = documented(fence, margin, label)
+        reply = f"Here:\n{outer}\n{program}\n```\nIt prints\n```\n2\n```\nand `x`."
+        assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
 
 
 def test_a_fence_in_a_docstring_cuts_no_program_that_is_indented_or_unclosed():

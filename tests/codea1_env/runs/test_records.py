@@ -105,6 +105,7 @@ def test_rewards_under_other_rules_follow_exactly_from_the_line(
     assert repr(score(back.rounds[0].to_report(), rules)) == repr(score(report, rules))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(candidate_reports, deltas)
 def test_every_line_obeys_the_published_schema(report: CandidateReport, delta: BookDelta | None) -> None:

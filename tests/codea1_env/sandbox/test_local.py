@@ -466,6 +466,7 @@ def test_the_programs_misfortune_is_the_outcome_of_the_harness_call(
     assert [outcome.kind.value for outcome in outcomes] == ["value", kind.value, "value"]
 
 
+@pytest.mark.slow
 def test_the_programs_time_adds_up_over_one_harness_call(sandbox: LocalSandbox) -> None:
     program = "import time\ndef f():\n    end = time.process_time() + 0.1\n    while time.process_time() < end: pass\n"
     source = "def check(n):\n    for _ in range(n): f()\n"

@@ -119,6 +119,7 @@ def test_a_harness_calls_the_program_as_often_as_it_likes(sandbox: Sandbox) -> N
     assert [len(record) for record in report.entry_point_calls] == [2, 0, 1, 2, 1]
 
 
+@pytest.mark.slow
 def test_a_harness_goes_on_after_a_run_that_hangs_floods_or_crashes(sandbox: Sandbox) -> None:
     program = (
         "what = input()\nif what == 'hang':\n    while True: pass\nif what == 'flood':\n    print('x' * 9999)\n"
@@ -138,6 +139,7 @@ def test_loading_only_compiles(sandbox: Sandbox) -> None:
     assert reports[2].load.error_type == "SyntaxError"
 
 
+@pytest.mark.slow
 def test_many_hanging_runs_end_the_job(sandbox: Sandbox) -> None:
     calls = [f"run('{number}')" for number in range(8)]
     kinds = [outcome.kind for outcome in outcomes_of(sandbox, "while True: pass", *calls)]

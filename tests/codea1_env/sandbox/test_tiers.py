@@ -179,6 +179,7 @@ def test_a_weak_tier_is_never_taken_silently() -> None:
     assert f"allow_weak=True or {ALLOW_WEAK_VARIABLE}=1" in said
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_weak_tiers_here")
 def test_a_weak_tier_is_taken_where_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalSandbox(1, allow_weak=True) as sandbox:

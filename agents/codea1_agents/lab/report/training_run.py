@@ -33,7 +33,7 @@ from codea1_agents.lab.report.material import (
 )
 from codea1_agents.lab.report.palette import TONES
 from codea1_agents.statistics import mean_interval
-from codea1_agents.train.loop.folder import read_metrics
+from codea1_agents.train.loop.folder import read_metrics, read_restarts
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
 from codea1_env.problems.problem import Problem
@@ -139,7 +139,13 @@ def training_run(path: Path, name: str) -> RunMaterial:
         figures=tuple(_figures(steps, lines)),
         panels=tuple(_panels(steps, lines)),
         groups=partial(sampled_groups, samples),
-        remarks=(*judge_remark({judge}), *_alarms(steps), *remarks, *_of_samples(samples)),
+        remarks=(
+            *judge_remark({judge}),
+            *_restarts(read_restarts(path)),
+            *_alarms(steps),
+            *remarks,
+            *_of_samples(samples),
+        ),
         problem_rows=rows,
         problems=problems,
     )
@@ -340,6 +346,13 @@ def _points(lines: Sequence[_Line], part: str, name: str, width: int, *, spread:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and isfinite(value)
+
+
+def _restarts(lines: Sequence[_Line]) -> Iterator[Remark]:
+    """Yield a remark if the run was started again, with the last reason."""
+    if lines:
+        last = f"{lines[-1].get('fault')} (step {lines[-1].get('step')})"
+        yield Remark(f"started again after the loss of a learner ({len(lines)}): {last}", is_alarm=True)
 
 
 def _alarms(steps: Sequence[_Line]) -> Iterator[Remark]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codea1_agents.train.loop.loading import load_training
 from codea1_env.errors import UserError
-from codea1_env.runs.records import first_fault
+from codea1_env.records.faults import first_fault
 from codea1_env.secret import without_secrets
 
 _BUILT_IN = Path(__file__).parent / "declared"

@@ -8,13 +8,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from codea1_agents.train.experiments.declaration import Experiment
-from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.records.closing import Closing
+from codea1_env.records.faults import first_fault
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import require_empty
 from codea1_env.records.locks import hold_folder
 from codea1_env.records.whole_files import write_whole
-from codea1_env.runs.records import first_fault
 
 _DECLARED = "experiment.json"
 

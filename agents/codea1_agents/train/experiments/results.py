@@ -12,8 +12,8 @@ from codea1_agents.train.experiments.declaration import Strict
 from codea1_agents.train.experiments.grid import Cell
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import UNSTATED_JUDGE
+from codea1_env.records.faults import first_fault
 from codea1_env.records.whole_files import write_whole
-from codea1_env.runs.records import first_fault
 
 RESULT = "result.json"
 

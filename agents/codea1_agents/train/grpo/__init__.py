@@ -32,7 +32,7 @@ modules. `GRPO` adds:
   Problems too long for a model are skipped and counted in `problems_skipped`. The log and `GRPO.last_step.skipped` name
   them with the reason.
 - **Errors end a run with one sentence**: `failures.NotFinite` (the weights are those before the step) and
-  `failures.LearnerLost`. A lost runner is no error: other runners roll out its problems.
+  `failures.LearnerLost` (all learners have ended). A lost runner is no error: other runners roll out its problems.
 
 `examples/train_with_rllib.py` is a complete script. `codea1 train` adds settings files and run folders
 (docs/training.md). `hyperparameters` states every hyperparameter. `group_envs` makes environments, `trees` rolls out in

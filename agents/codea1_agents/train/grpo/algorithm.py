@@ -6,12 +6,12 @@ the book before the iteration, not on the runner that rolls it out. Other runner
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,14 +30,15 @@ from ray.rllib.utils.metrics import (
 
 from codea1_agents.train.grpo.batches import planned, shards
 from codea1_agents.train.grpo.config import GRPOSettings
-from codea1_agents.train.grpo.env_runner import ScoredTree, TreeEnvRunner
+from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of
-from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed
+from codea1_agents.train.grpo.failures import RunnerFailed
 from codea1_agents.train.grpo.progress import Meter, Phase, Progress, Report, report_minibatches, unreported
 from codea1_agents.train.grpo.relay import Relay
-from codea1_agents.train.grpo.runner_map import map_over_runners
+from codea1_agents.train.grpo.rollouts import RolledOut, RolloutsAhead, roll_out
+from codea1_agents.train.grpo.runner_map import CaughtErrors
 from codea1_agents.train.grpo.statistics import StepFacts, mean_figures, skipped_problems
-from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree
+from codea1_agents.train.grpo.trees import Task, Tree
 from codea1_agents.train.grpo.weight_sync import Receivers, send_weights
 from codea1_env.book.store import MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
@@ -48,7 +49,6 @@ from codea1_env.rules.ruleset import BookUpdate
 _LOG = logging.getLogger(__name__)
 _STATE = "grpo"
 _BOOK_STREAM = 11  # separates the random numbers of the book from the others of a task
-_LEARNER_TIMEOUT_S = 60.0  # a learner that does not answer for so long is lost
 _ROLLOUT_TIMER = "rollouts"
 
 
@@ -77,6 +77,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Progress of the iteration."""
         self._relay: Relay | None = None
         self._report: Report = unreported
+        self._ahead: RolloutsAhead | None = None  # those of the next iteration
 
     def watch(self, show: Callable[[Progress], object]) -> None:
         """Call a function with the progress of every iteration; at once, or from a thread.
@@ -97,6 +98,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def cleanup(self) -> None:
         """Stop runners and learners."""
+        if self._ahead is not None and not self._ahead.is_over:
+            self.kill_remote_runners()
         if self._relay is not None:
             self._relay.close()
         super().cleanup()
@@ -105,24 +108,21 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Run one iteration."""
         begun = time.perf_counter()
         self.meter.begin(Phase.SAMPLING, self.config.problems_per_step)
-        with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
-            self.sync_runners()
-        synced = time.perf_counter()
-        tasks = self._next_tasks()
-        self._rollout_times: list[RolloutTimes] = []
+        synced_s = 0.0 if self._ahead is not None else self._synced()
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
-            rolled = self._roll_out(tasks)
-        rolled_out = time.perf_counter()
+            rolled = self._rolled_out()
+        rolled_s = time.perf_counter() - begun - synced_s
         self.meter.begin(Phase.LEARNING)
-        self._next_task += len(tasks)
-        self.last_trees = tuple(rolled[number].tree for number in sorted(rolled))
+        self.last_trees = tuple(each.tree for each in rolled.trees)
         for name, value in mean_figures(self.last_trees, self.settings.rules.tests_per_suite).items():
             self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
-        responses = [each for number in sorted(rolled) for each in rolled[number].responses]
+        responses = [each for scored in rolled.trees for each in scored.responses]
         book = self._record(self.last_trees)
+        if self.config.overlap:
+            synced_s += self._sample_ahead()
         n_responses = sum(len(tree.candidates) + sum(map(len, tree.suites)) for tree in self.last_trees)
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, n_responses, reduce="lifetime_sum")
-        self.metrics.log_value("tasks_lost", len(tasks) - len(rolled), window=1)
+        self.metrics.log_value("tasks_lost", rolled.n_lost, window=1)
         self.metrics.log_value("responses_trained", len(responses), window=1)
         self.metrics.log_value("book_size", self.book.size(), window=1)
         skipped = skipped_problems(self.last_trees)
@@ -132,18 +132,21 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self._logged_skips |= skipped.keys()
         self.last_step = StepFacts(
             skipped=skipped,
-            n_tasks_lost=len(tasks) - len(rolled),
+            n_tasks_lost=rolled.n_lost,
             n_trained=dict(Counter(each.module for each in responses)),
+            staleness=self.iteration - rolled.iteration,
             book_size=self.book.size(),
             book_added=sum(delta.added for delta in book),
             book_removed=sum(delta.removed for delta in book),
-            sync_s=synced - begun,
-            rollout_s=rolled_out - synced,
-            generate_s=max((each.generate_s for each in self._rollout_times), default=0.0),
-            judge_s=max((each.judge_s for each in self._rollout_times), default=0.0),
+            sync_s=synced_s,
+            rollout_s=rolled_s,
+            generate_s=max((each.generate_s for each in rolled.times), default=0.0),
+            judge_s=max((each.judge_s for each in rolled.times), default=0.0),
         )
         if responses:
             learning = time.perf_counter()
+            if self.config.is_colocated:
+                self._release_samplers()
             with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
                 self._learn(responses)
             self.last_step = replace(self.last_step, learn_s=time.perf_counter() - learning)
@@ -154,19 +157,23 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Send the learners' weights to each runner, in pieces, and wait until it has verified them.
 
         RLlib's own `sync_weights` does not wait, and it does not notice when a busy runner drops the new weights. So
-        runners ignore the states that RLlib itself sends.
+        runners ignore the states that RLlib itself sends. Rollouts in progress end first.
 
         Raises:
             StaleWeights: a runner does not have the weights.
         """
+        if self._ahead is not None:
+            self._ahead.finish()
         group = self.env_runner_group
-        self._send_weights(Receivers(self.env_runner, group, group.healthy_worker_ids()))
+        send_weights(self.learner_group, Receivers(self.env_runner, group, group.healthy_worker_ids()))
 
     def restore_env_runners(self, env_runner_group: Any) -> list[int]:
-        """Start lost runners again and send them the learners' weights."""
+        """Start lost runners again and send them the learners' weights, unless rollouts are in progress."""
+        if self._ahead is not None and not self._ahead.is_over:
+            return []
         restored: list[int] = super().restore_env_runners(env_runner_group)
         if restored:
-            self._send_weights(Receivers(None, env_runner_group, restored))
+            send_weights(self.learner_group, Receivers(None, env_runner_group, restored))
         return restored
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
@@ -174,9 +181,19 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         super().restore_from_path(path, *args, **kwargs)
         self.sync_runners()
 
-    def _send_weights(self, receivers: Receivers) -> None:
-        with self._named_errors():
-            send_weights(self.learner_group, receivers)
+    def _synced(self) -> float:
+        """Send the weights to each runner and return how many seconds that took."""
+        begun = time.perf_counter()
+        with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
+            self.sync_runners()
+        return time.perf_counter() - begun
+
+    def _release_samplers(self) -> None:
+        """Let the engines release the devices on which the learners work now."""
+        outcomes = self.env_runner_group.foreach_env_runner(CaughtErrors(TreeEnvRunner.sleep), local_env_runner=False)
+        for outcome in outcomes:
+            if outcome.fault:
+                raise RunnerFailed(f"a runner failed in iteration {self.iteration + 1}: {outcome.fault}")
 
     # Tasks
 
@@ -201,20 +218,28 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         entries = self.book.retrieve(problem.id, rules, rng=draws)
         return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
 
-    def _roll_out(self, tasks: Sequence[Task]) -> dict[int, ScoredTree]:
-        """Return the trees of the tasks, by task number.
+    def _rolled_out(self) -> RolledOut:
+        """Return the trees of the iteration, which may have been sampled during the last one.
 
         Raises:
             RunnerFailed: a runner raised an exception, or all were lost.
         """
-        done: dict[int, ScoredTree] = {}
-        work_on = partial(_RolloutWork, report=self._report)
-        for result in map_over_runners(self, tasks, work_on, lambda task: task.number in done):
-            done.update({each.tree.task.number: each for each in result.trees})
-            self._rollout_times.append(result.times)
-        if tasks and not done:
-            raise RunnerFailed(f"no runner returned a tree in iteration {self.iteration + 1}: all were lost")
-        return done
+        if self._ahead is not None:
+            rolled, self._ahead = self._ahead.finish(), None
+            return rolled
+        tasks = self._next_tasks()
+        rolled = roll_out(self, tasks, self._report)
+        self._next_task += len(tasks)
+        return rolled
+
+    def _sample_ahead(self) -> float:
+        """Begin to sample the next iteration with the present weights; return how many seconds it took to send them."""
+        self.restore_env_runners(self.env_runner_group)
+        seconds = self._synced()
+        tasks = self._next_tasks()
+        self._ahead = RolloutsAhead(self, tasks)
+        self._next_task += len(tasks)
+        return seconds
 
     # The book
 
@@ -242,40 +267,11 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         references = [
             ray.put([episode_of(each) for each in shard]) for shard in shards(batch, max(1, config.num_learners))
         ]
-        with self._named_errors():
-            results = self.learner_group.update(
-                episodes_refs=references,
-                timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
-            )
+        results = self.learner_group.update(
+            episodes_refs=references,
+            timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
+        )
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
-
-    @contextlib.contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """Convert the many exceptions of a lost learner into `LearnerLost`, and those of a wrong loss into `NotFinite`.
-
-        Raises:
-            LearnerLost: the process of a learner has ended. The other learners have the same weights and wait for it.
-                RLlib cannot replace it, so the run ends. In Tune, `FailureConfig(max_failures=...)` starts the run
-                again from its last checkpoint.
-            NotFinite: the loss or its gradient is not finite.
-        """
-        try:
-            yield
-        except NotFinite as error:
-            raise NotFinite(str(getattr(error, "cause", error))) from None
-        except Exception as error:
-            if not self._is_learner_lost():
-                raise
-            raise LearnerLost(
-                f"a learner died in iteration {self.iteration + 1}; start again from the last checkpoint"
-            ) from error
-
-    def _is_learner_lost(self) -> bool:
-        """Return whether a learner does not answer; RLlib also counts one as lost that waited for a dead one."""
-        if self.learner_group.is_local:
-            return False
-        alive = self.learner_group.foreach_learner(lambda _: True, timeout_seconds=_LEARNER_TIMEOUT_S)
-        return sum(1 for result in alive if result.ok) < int(self.config.num_learners)
 
     # State
 
@@ -286,10 +282,15 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Return RLlib's state, the cursor over problems, and the Mistake Book."""
+        """Return RLlib's state, the cursor over problems, trees that were sampled ahead, and the Mistake Book."""
         state: dict[str, Any] = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(_STATE, components, not_components):
-            state[_STATE] = {"next_task": self._next_task, "book": self.book.snapshot(), "judge_version": JUDGE_VERSION}
+            state[_STATE] = {
+                "next_task": self._next_task,
+                "ahead": None if self._ahead is None else self._ahead.finish(),
+                "book": self.book.snapshot(),
+                "judge_version": JUDGE_VERSION,
+            }
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -300,31 +301,17 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """
         if _STATE in state:
             require_this_judge(judge_version_in(state[_STATE]), "the checkpoint", "begin a new training")
+            if self._ahead is not None:
+                with suppress(RunnerFailed):
+                    self._ahead.finish()  # nobody needs its trees, but runners are to get other weights
         super().set_state({name: value for name, value in state.items() if name != _STATE})
         if _STATE in state:
             self._next_task = state[_STATE]["next_task"]
+            ahead = state[_STATE]["ahead"]
+            self._ahead = None if ahead is None else RolloutsAhead.of(ahead)
             self.book.restore(state[_STATE]["book"])
         if COMPONENT_LEARNER_GROUP in state:
             self.sync_runners()
-
-
-@dataclass(frozen=True, slots=True)
-class _RolloutResult:
-    """The trees of one runner."""
-
-    trees: list[ScoredTree]
-    times: RolloutTimes
-
-
-@dataclass(frozen=True, slots=True)
-class _RolloutWork:
-    """The work of one runner in an iteration; it can be pickled."""
-
-    tasks: Sequence[Task]
-    report: Report
-
-    def __call__(self, runner: TreeEnvRunner) -> _RolloutResult:
-        return _RolloutResult(runner.scored_trees(self.tasks, self.report), runner.rollout_times())
 
 
 class GRPOConfig(GRPOSettings):

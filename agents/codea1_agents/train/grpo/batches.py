@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -50,11 +51,11 @@ def shards(responses: Sequence[ScoredResponse], n_learners: int) -> list[list[Sc
     found: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
     for step in sorted({(each.module, each.minibatch) for each in responses}):
         of_step = [each for each in responses if (each.module, each.minibatch) == step]
-        loads = [0] * n_learners
+        loads = [(0, learner) for learner in range(n_learners)]  # a heap: of equal loads, the first learner's
         mine: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
         for group in sorted(_by_prompt(of_step), key=lambda each: -_n_tokens(each)):  # a stable sort
-            learner = min(range(n_learners), key=loads.__getitem__)
-            loads[learner] += _n_tokens(group)
+            load, learner = loads[0]
+            heapq.heapreplace(loads, (load + _n_tokens(group), learner))
             mine[learner] += group
         for learner, rows in enumerate(mine):
             found[learner] += rows or [_of_weight_zero(of_step[0])]

@@ -32,6 +32,16 @@ def empty_causal_model(path: str) -> Any:
         return AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
 
 
+def load_generation_config(path: str) -> Any:
+    """Return the settings of generation that come with a model; None if none do."""
+    from transformers import GenerationConfig  # noqa: PLC0415  -- slow to import
+
+    try:
+        return GenerationConfig.from_pretrained(require_model("grpo", path))
+    except OSError:
+        return None
+
+
 def autocast(device: torch.device | str, dtype: str) -> torch.autocast:
     """Return a context that computes in a data type, such as `bfloat16`; empty: in the types of the tensors."""
     return torch.autocast(torch.device(device).type, dtype=getattr(torch, dtype or "float32"), enabled=bool(dtype))

@@ -23,8 +23,10 @@ from codea1_agents.train.grpo.hyperparameters import (
     settings_in,
 )
 from codea1_agents.train.grpo.learner import GRPOTorchLearner
+from codea1_agents.train.grpo.learner_calls import WatchedLearnerGroup
 from codea1_agents.train.grpo.mapping import ByRole, modules_by_role
 from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.placement import PLACEMENTS, require_colocation
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_agents.train.grpo.sharded_group import ShardedLearnerGroup
@@ -68,6 +70,9 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
         self.sharding = "auto"
+        self.placement = "separate"
+        self.offload_optimizer = False
+        self.learner_timeout_s = 1800.0
         self._set(default_hyperparameters())
 
     # Fluent settings
@@ -180,22 +185,42 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         super().training(**settings)
         return self._set(own)
 
-    def learners(self, *, sharding: str = NotProvided, **settings: Any) -> Self:
+    def learners(
+        self,
+        *,
+        sharding: str = NotProvided,
+        placement: str = NotProvided,
+        offload_optimizer: bool = NotProvided,
+        timeout_s: float = NotProvided,
+        **settings: Any,
+    ) -> Self:
         """Set the learners: how models are spread over them, and what RLlib's own `learners` accepts.
 
         Args:
             sharding: `full`: each learner holds a part of every parameter, gradient and state of the optimiser (FSDP2);
                 `none`: each holds all (DDP); `auto`: `full` with two learners and more if the models have more than
                 `SHARDED_ABOVE` parameters, as far as their configurations are here.
+            placement: `separate`: runners and learners have GPUs of their own; `colocated`: each runner shares a GPU
+                with a learner, and its engines release their memory while the learner works.
+            offload_optimizer: whether the states of AdamW are in the host's memory while learners do not work.
+            timeout_s: seconds that learners wait for one of them, which is then lost.
             settings: of RLlib.
 
         Raises:
-            UserError: no such sharding.
+            UserError: no such sharding or placement.
         """
+        if placement is not NotProvided and placement not in PLACEMENTS:
+            raise UnknownName.of("placement", placement, PLACEMENTS)
         if sharding is not NotProvided and sharding not in SHARDINGS:
             raise UnknownName.of("sharding", sharding, SHARDINGS)
         super().learners(**settings)
-        return self._set({"sharding": sharding})
+        own = {"sharding": sharding, "placement": placement, "offload_optimizer": offload_optimizer}
+        return self._set({**own, "learner_timeout_s": timeout_s})
+
+    @property
+    def is_colocated(self) -> bool:
+        """Whether each runner shares a GPU with a learner."""
+        return bool(self.placement == "colocated")
 
     @property
     def is_sharded(self) -> bool:
@@ -204,14 +229,11 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
 
     def build_learner_group(self, **settings: Any) -> LearnerGroup:
         """Return the learners."""
-        if not self.is_sharded:
-            return super().build_learner_group(**settings)
         spec = settings.get("rl_module_spec") or self.get_multi_rl_module_spec(
             env=settings.get("env"), spaces=settings.get("spaces")
         )
-        return ShardedLearnerGroup(
-            config=self.copy(), module_spec=spec, placement_group=settings.get("placement_group")
-        )
+        group = ShardedLearnerGroup if self.is_sharded else WatchedLearnerGroup
+        return group(config=self.copy(), module_spec=spec, placement_group=settings.get("placement_group"))
 
     def _set(self, settings: Mapping[str, Any]) -> Self:
         for name, value in settings.items():
@@ -231,8 +253,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 raise UserError(f"nobody plays the {role}: name a model with llm_agents or an agent with agents")
         if not set(self.models) - self.frozen:
             raise UserError("nothing learns: every model is frozen, or there is none")
-        if min(self.problems_per_step, self.epochs_per_step, self.minibatches_per_epoch) < 1:
-            raise UserError("problems_per_step, epochs_per_step and minibatches_per_epoch must be at least 1")
+        if not self.in_evaluation:
+            self._check_placement()
         for spec in self.scripted.values():
             if isinstance(spec, str):
                 require_secrets(spec)
@@ -267,6 +289,18 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             raise UserError("suites_per='problem': such suites test all programs at once; set tester_view='black_box'")
         if not self.n_suites and self.rules.reward.pays_tester:
             raise UserError(f"n_suites: rules {self.rules.name} need suites; only golden tests need none")
+
+    def _check_placement(self) -> None:
+        if self.overlap and not self.num_env_runners:
+            raise UserError("overlap: it needs remote runners; set env_runners to at least 1")
+        for name, each in self.models.items():
+            parts = each.engine_options.get("tensor_parallel_size", 1)
+            if each.gathering_dtype and not self.is_sharded:
+                raise UserError(f"{name}: gathering_dtype is for learners that hold parts of the models (sharding)")
+            if parts > max(1, self.num_gpus_per_env_runner):
+                raise UserError(f"{name}: tensor_parallel_size={parts} needs as many GPUs per runner")
+        if self.is_colocated:
+            require_colocation(self)
 
     def _set_own_rates(self) -> None:
         """Set the learning rates of single modules, from `lr_by_module`.

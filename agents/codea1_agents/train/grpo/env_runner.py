@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
@@ -26,9 +26,9 @@ from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
 from codea1_agents.train.grpo.progress import Report, unreported
 from codea1_agents.train.grpo.rollout_engine import MissingEngine, RolloutEngine, load_engine
-from codea1_agents.train.grpo.sampling import SamplingRules
+from codea1_agents.train.grpo.sampling import Response, SamplingRules
 from codea1_agents.train.grpo.settings import TrainingSettings
-from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree, TreeRoller
+from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree, TreeRoller, trimmed
 from codea1_env.agent import AgentContext, agent_name, load_agent
 from codea1_env.errors import CodeA1Error
 from codea1_env.problems import ProblemSet, load_problems
@@ -45,6 +45,11 @@ class ScoredTree:
     tree: Tree
     responses: tuple[ScoredResponse, ...]
 
+    @classmethod
+    def of(cls, tree: Tree, responses: tuple[ScoredResponse, ...]) -> Self:
+        """Return a tree without the tokens of its other responses."""
+        return cls(trimmed(tree, (each.response for each in responses)), responses)
+
 
 class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has no types
     """Holds the modules that sample and the environments in which they act. The driver sends it tasks to roll out."""
@@ -56,6 +61,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self.module: Any = None
         self.engines: dict[str, RolloutEngine] = {}
         """By module."""
+        self._sleeps = False
         self._roller: TreeRoller | None = None
         self.make_env()
         self.make_module()
@@ -108,7 +114,9 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
     def _engine(self, settings: ModelSettings, model: Any) -> RolloutEngine:
         gpus, n_engines = float(self.config.num_gpus_per_env_runner), len(self.settings.models)
         try:
-            return load_engine(settings, model, gpus_per_runner=gpus, n_engines=n_engines)
+            return load_engine(
+                settings, model, gpus_per_runner=gpus, n_engines=n_engines, sleeps=self.config.is_colocated
+            )
         except CodeA1Error as error:
             if not self.worker_index:
                 raise
@@ -170,9 +178,12 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         return self._roller.roll(tasks, report)
 
     def scored_trees(self, tasks: Sequence[Task], report: Report = unreported) -> list[ScoredTree]:
-        """Return the trees of some tasks with the responses that train modules, in order."""
+        """Return the trees of some tasks with the responses that train modules, in order.
+
+        A tree has the tokens of these responses only.
+        """
         trees = self.sample(tasks=tasks, report=report)
-        return [ScoredTree(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
+        return [ScoredTree.of(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
 
     def rollout_times(self) -> RolloutTimes:
         """Return the seconds of rollouts since the last call."""
@@ -199,12 +210,21 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Do nothing: weights come in pieces, with their number (`receive_weights`, `use_weights`)."""
 
+    def sleep(self) -> None:
+        """Release the memory of the engines on their device. `receive_weights` wakes them."""
+        for engine in () if self._sleeps else self.engines.values():
+            engine.sleep()
+        self._sleeps = True
+
     def receive_weights(self, piece: Piece) -> None:
-        """Copy a piece of the learner's weights into a module.
+        """Copy a piece of the learner's weights into a module; the engines wake before.
 
         Raises:
             StaleWeights: the module has no such tensors.
         """
+        for engine in self.engines.values() if self._sleeps else ():
+            engine.wake()
+        self._sleeps = False
         self._receiver.receive(piece)
 
     def use_weights(self, version: int) -> None:
@@ -249,7 +269,7 @@ def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: 
     """Return one response; `n` is the number of the candidate or of the group of suites."""
     is_coder = role == "coder"
     answer = tree.candidates[n] if is_coder else tree.suites[n][m]
-    assert answer.response is not None
+    assert isinstance(answer.response, Response)
     reward = float(tree.coder_rewards[n] if is_coder else tree.tester_rewards[n, m])
     assert not math.isnan(reward)
     return ScoredResponse(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codea1_env.errors import CodeA1Error
+from codea1_env.errors import ClusterError, CodeA1Error
 
 
 class TrainingStopped(CodeA1Error):
@@ -13,8 +13,11 @@ class NotFinite(TrainingStopped, ArithmeticError):
     """The loss or its gradient is not finite. The weights are those before this step."""
 
 
-class LearnerLost(TrainingStopped, RuntimeError):
-    """The process of a learner has ended."""
+class LearnerLost(TrainingStopped, ClusterError):
+    """A learner has ended, does not answer, or raised an exception. All learners have ended, since RLlib replaces none.
+
+    `codea1 train` starts again from the last checkpoint; in Tune, `FailureConfig(max_failures=...)` does.
+    """
 
 
 class RunnerFailed(TrainingStopped, RuntimeError):

@@ -207,11 +207,11 @@ def array_of(tensor: Tensor) -> Any:
     return plain.numpy()
 
 
-def tensor_of(array: Any) -> Tensor:
-    """Return a copy of what `array_of` returned, as a tensor."""
+def tensor_of(array: Any, *, copies: bool = True) -> Tensor:
+    """Return what `array_of` returned as a tensor, which shares its memory unless it is copied."""
     if isinstance(array, Mapping):
-        return torch.from_numpy(np.array(array["bfloat16"])).view(torch.bfloat16)
-    return torch.from_numpy(np.array(array))
+        return tensor_of(array["bfloat16"], copies=copies).view(torch.bfloat16)
+    return torch.from_numpy(np.array(array) if copies else array)
 
 
 def copy_into(own: Tensor, value: Tensor) -> None:

@@ -14,8 +14,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from codea1_agents.train.ranges import Count, CountOrZero, Finite, Flag, NotNegative, Positive
 from codea1_env.errors import UserError
+from codea1_env.records.faults import first_fault
 from codea1_env.rounds.trees import SuitesPer
-from codea1_env.runs.records import first_fault
 
 OldLogProbs = Literal["sampler", "learner"]
 
@@ -66,6 +66,8 @@ class RolloutSettings(Shape):
     """Sampling temperature of training. Log-probabilities are those of the distribution at this temperature."""
     rows_sampled_at_once: Count = 64
     """Responses in one batch of the sampler."""
+    overlap: Annotated[int, Field(ge=0, le=1, strict=True)] = 0
+    """1: remote runners sample the next iteration while the learners work. Their weights are then one iteration old."""
 
 
 @dataclass(frozen=True, slots=True)

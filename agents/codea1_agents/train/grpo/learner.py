@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from datetime import timedelta
 from itertools import chain
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.failures import NotFinite
@@ -29,6 +31,12 @@ _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sa
 
 class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
     """Trains each module on its own responses."""
+
+    def build(self) -> None:
+        """Build modules and optimisers. From then on the time limit on waiting holds; loading may take longer."""
+        super().build()
+        if self.config.num_learners > 1:
+            _set_pg_timeout(timedelta(seconds=self.config.learner_timeout_s))
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Register AdamW over the trained parameters, without the reference."""
@@ -67,6 +75,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
     def _update(self, batch: Mapping[str, Batch], **_: Any) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
         """Run all epochs over the batch. RLlib's own minibatches would train the smaller module more often."""
         losses = {}
+        self._move_optimizers(self._device)
         for module_id in sorted(batch):
             config = self.config.get_config_for_module(module_id)
             self._set_learning_rate(module_id, config)
@@ -79,7 +88,18 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
                 mean = value if name in _MAXIMA | _OF_FIRST_STEP else value / n_steps
                 self.metrics.log_value((module_id, name), mean, window=1)
             losses[module_id] = torch.tensor(sums["loss"] / n_steps)
+        if self.config.offload_optimizer:
+            self._move_optimizers("cpu")
+        if self.config.is_colocated and torch.cuda.is_available():
+            torch.cuda.empty_cache()  # PyTorch would keep what the engine of this device is to use
         return {}, losses, {}
+
+    def _move_optimizers(self, device: torch.device | str) -> None:
+        """Move the states of AdamW to a device; a state that is there already stays."""
+        for module_id in sorted(self.module.keys()):
+            for _, optimizer in self.get_optimizers_for_module(module_id):
+                for state in optimizer.state.values():
+                    state |= {name: state[name].to(device) for name in ("exp_avg", "exp_avg_sq") if name in state}
 
     def _steps(self, module_id: str, config: Any, batch: Batch) -> list[list[dict[str, Tensor]]]:
         """Return the parts of each optimiser step of an epoch.

@@ -50,6 +50,9 @@ class ModelSettings:
     """Data type of the weights that sample. The learner's weights are always float32: fewer bits lose small steps."""
     autocast: str = ""
     """Data type in which the learner computes, e.g. `bfloat16`; empty: float32."""
+    gathering_dtype: str = ""
+    """Data type in which sharded learners gather parameters, e.g. `bfloat16`; empty: float32. Gradients are summed in
+    float32."""
     gradient_checkpointing: bool = False
     """Whether the learner computes activations again for the gradient. It saves memory and takes a third more time."""
     with_reference: bool = True
@@ -83,7 +86,7 @@ class ModelSettings:
             object.__setattr__(self, "lora", LoraSettings(**self.lora))
         if self.rollout_engine not in ENGINES:
             raise UnknownName.of("rollout engine", self.rollout_engine, ENGINES)
-        for dtype in filter(None, (self.sampling_dtype, self.autocast)):
+        for dtype in filter(None, (self.sampling_dtype, self.autocast, self.gathering_dtype)):
             if dtype not in DTYPES:
                 raise UnknownName.of("type of numbers", dtype, DTYPES)
         if not self.sampling_dtype or not 0 <= self.handover_gap < float("inf") or not self.handover_piece_mb > 0:

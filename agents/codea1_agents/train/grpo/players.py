@@ -10,7 +10,7 @@ from codea1_agents.models.chat_format import ChatFormat
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import Prompts
 from codea1_agents.train.grpo.rollout_engine import RolloutEngine
-from codea1_agents.train.grpo.sampling import Response, SamplingRules, single_seed
+from codea1_agents.train.grpo.sampling import Response, ResponseSize, SamplingRules, single_seed
 from codea1_env.agent import Agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error
 from codea1_env.rounds.rounds import Turn
@@ -22,8 +22,8 @@ class Answer:
 
     text: str = ""
     prompt: tuple[int, ...] = ()
-    response: Response | None = None
-    """None where no model of the training sampled it."""
+    response: Response | ResponseSize | None = None
+    """None where no model of the training sampled it; its size in a tree that left its runner and does not train it."""
     unavailable: str = ""
     """Why there is no reply; empty if there is one. It is not the agent's fault, so the rollout is masked."""
 

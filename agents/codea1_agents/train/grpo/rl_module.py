@@ -27,6 +27,7 @@ from codea1_agents.train.grpo.causal_models import (
     checkpoint_activations,
     empty_causal_model,
     load_causal_model,
+    load_generation_config,
 )
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
@@ -37,21 +38,37 @@ from codea1_agents.train.grpo.sharding import is_first_learner, mesh_of, part_of
 _LOG = logging.getLogger(__name__)
 
 
-def export_state(settings: ModelSettings, state: Mapping[str, Any], folder: str | Path) -> None:
+def export_state(
+    settings: ModelSettings, state: Mapping[str, Any], folder: str | Path, *, file_size: str = "1GB"
+) -> None:
     """Write a module's state as a plain folder of `transformers`, with its tokenizer.
+
+    Without adapters nothing is held in memory beside the state but one file of it.
 
     Args:
         settings: with which the module was trained. The state may hold only its adapters.
         state: result of `CausalLMModule.get_state`, e.g. from a checkpoint or a learner.
         folder: is created if it is missing.
+        file_size: of the largest file, unless a single weight is larger.
 
     Raises:
         UserError: there is no model any more at the path in the settings.
         ValueError: the state is that of another model.
     """
+    if settings.lora is None:
+        model = _empty(settings)
+        _require_state_of(model, state)
+        model.generation_config = load_generation_config(settings.path) or model.generation_config
+        model.save_pretrained(str(folder), state_dict=dict(map(_named_tensor, state.items())), max_shard_size=file_size)
+        _save_tokenizer(settings, folder)
+        return
     model = _built(settings, "float32")
     _copy_state(model, state)
     _save(model, settings, folder)
+
+
+def _named_tensor(item: tuple[str, Any]) -> tuple[str, Tensor]:
+    return item[0], tensor_of(item[1], copies=False)
 
 
 def _built(settings: ModelSettings, dtype: str) -> Any:
@@ -71,6 +88,10 @@ def _freeze(model: Any) -> None:
 
 def _save(model: Any, settings: ModelSettings, folder: str | Path) -> None:
     save_plain(model, folder)
+    _save_tokenizer(settings, folder)
+
+
+def _save_tokenizer(settings: ModelSettings, folder: str | Path) -> None:
     load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
 
 
@@ -95,7 +116,8 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if settings.sharded:
             device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
             load, empty = partial(_built, settings, "float32"), partial(_empty, settings)
-            return sharded(load, empty, mesh_of(device), prepare=prepare)
+            gathering = settings.gathering_dtype
+            return sharded(load, empty, mesh_of(device), prepare=prepare, gathering_dtype=gathering)
         model = _built(settings, "float32")
         abilities = Abilities.of(model)
         prepare(model)
@@ -203,10 +225,15 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         _save(self.model, self.settings, folder)
 
 
-def _copy_state(model: Any, state: Mapping[str, Any]) -> None:
+def _require_state_of(model: Any, state: Mapping[str, Any]) -> None:
     own = untied(model)
-    if own.keys() != state.keys():
-        odd = sorted(own.keys() ^ state.keys())[:3]
-        raise ValueError(f"these are weights of another model: {', '.join(odd)} and others differ")
-    for name, tensor in own.items():
+    odd = own.keys() ^ state.keys()
+    odd |= {name for name in own.keys() & state.keys() if own[name].shape != tensor_of(state[name], copies=False).shape}
+    if odd:
+        raise ValueError(f"these are weights of another model: {', '.join(sorted(odd)[:3])} and others differ")
+
+
+def _copy_state(model: Any, state: Mapping[str, Any]) -> None:
+    _require_state_of(model, state)
+    for name, tensor in untied(model).items():
         copy_into(tensor, part_of(tensor_of(state[name]), tensor))

@@ -34,6 +34,12 @@ class RolloutEngine(Protocol):
             StaleWeights: the engine does not compute with these weights.
         """
 
+    def sleep(self) -> None:
+        """Release the device's memory until `wake`, for a learner on the same device."""
+
+    def wake(self) -> None:
+        """Take the device's memory again. The next `load_weights` brings the weights."""
+
     def close(self) -> None:
         """Release the memory. The engine samples no more."""
 
@@ -42,7 +48,7 @@ class TransformersEngine:
     """Samples with the module's own model, so no weights are handed over."""
 
     def __init__(self, model: Any) -> None:
-        self._model = model
+        self._model, self._device = model, model.device
 
     @property
     def context_length(self) -> int | None:
@@ -55,6 +61,14 @@ class TransformersEngine:
 
     def load_weights(self, version: int) -> None:
         """Do nothing: the weights are the module's."""
+
+    def sleep(self) -> None:
+        """Move the module's model to the host."""
+        self._model.to("cpu")
+
+    def wake(self) -> None:
+        """Move it back."""
+        self._model.to(self._device)
 
     def close(self) -> None:
         """Do nothing: the memory is the module's."""
@@ -79,12 +93,18 @@ class MissingEngine:
         """Raise the reason why the engine cannot be started."""
         raise self._error
 
+    def sleep(self) -> None:
+        """Do nothing."""
+
+    def wake(self) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Do nothing."""
 
 
 def load_engine(
-    settings: ModelSettings, model: Any, *, gpus_per_runner: float = 0.0, n_engines: int = 1
+    settings: ModelSettings, model: Any, *, gpus_per_runner: float = 0.0, n_engines: int = 1, sleeps: bool = False
 ) -> RolloutEngine:
     """Return the engine that the settings of a module name.
 
@@ -93,6 +113,7 @@ def load_engine(
         model: of the module; it receives the learner's weights.
         gpus_per_runner: GPUs of the runner, whose memory its engines share.
         n_engines: engines of the runner, this one included.
+        sleeps: whether the engine has to sleep at times.
 
     Raises:
         MissingExtra: the engine is not installed.
@@ -102,4 +123,4 @@ def load_engine(
         return TransformersEngine(model)
     from codea1_agents.train.grpo.vllm_engine import VllmEngine  # noqa: PLC0415  -- heavy, and an extra
 
-    return VllmEngine(settings, model, gpus_per_runner=gpus_per_runner, n_engines=n_engines)
+    return VllmEngine(settings, model, gpus_per_runner=gpus_per_runner, n_engines=n_engines, sleeps=sleeps)

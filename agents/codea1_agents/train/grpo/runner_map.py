@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -35,25 +39,63 @@ def map_over_runners(
         remaining = [item for item in items if not is_done(item)]
         if not remaining:
             return
-        yield from _map_once(algorithm, remaining, work_on)
+        if algorithm.env_runner_group.healthy_worker_ids():
+            yield from map_once(algorithm, remaining, work_on)
+            algorithm.restore_env_runners(algorithm.env_runner_group)
+        elif algorithm.env_runner is not None:
+            yield work_on(remaining)(algorithm.env_runner)
+        else:
+            algorithm.restore_env_runners(algorithm.env_runner_group)
 
 
-def _map_once(
+def map_once(
     algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]]
 ) -> Iterator[_R]:
-    """Yield one result per runner; a lost runner yields nothing and is started again."""
+    """Yield one result per remote runner; a lost runner yields nothing, and is not started again.
+
+    Args:
+        algorithm: a `GRPO`.
+        items: to be distributed.
+        work_on: as in `map_over_runners`.
+
+    Raises:
+        RunnerFailed: as in `map_over_runners`.
+    """
     group = algorithm.env_runner_group
     ids = group.healthy_worker_ids()
     if not ids:
-        if algorithm.env_runner is not None:
-            yield work_on(items)(algorithm.env_runner)
-        return
-    work = [CaughtErrors(work_on(items[start :: len(ids)])) for start in range(len(ids))]
-    for outcome in group.foreach_env_runner(work, remote_worker_ids=ids, local_env_runner=False):
+        return  # RLlib would take none as all
+    work = [CaughtErrors(_Packed(work_on(items[start :: len(ids)]))) for start in range(len(ids))]
+    outcomes = deque(group.foreach_env_runner(work, remote_worker_ids=ids, local_env_runner=False))
+    while outcomes:  # frees the bytes of a result as soon as it is unpacked
+        outcome = outcomes.popleft()
         if outcome.fault:
             raise RunnerFailed(f"a runner failed in iteration {algorithm.iteration + 1}: {outcome.fault}")
-        yield outcome.result
-    algorithm.restore_env_runners(group)
+        with _without_collection():
+            result: _R = pickle.loads(outcome.result)
+        yield result
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Suspend the collection of garbage, which takes most of the time in which many objects are made."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed(Generic[_R]):
+    """Work whose result travels as bytes: Ray itself would unpack it with collections of garbage."""
+
+    work: Callable[[Any], _R]
+
+    def __call__(self, runner: Any) -> bytes:
+        return pickle.dumps(self.work(runner), pickle.HIGHEST_PROTOCOL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ log-probabilities are those of the distribution that was sampled.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -49,15 +50,32 @@ class SamplingRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """One sampled response."""
+class ResponseSize:
+    """What remains of a response of which nobody needs the tokens."""
 
-    tokens: tuple[int, ...]
+    n_tokens: int
+    is_cut: bool
+    """As in `Response`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One sampled response. In another process its numbers are arrays, which take a sixth of the memory of tuples."""
+
+    tokens: Sequence[int]
     """Token ids, including the end token if it was sampled."""
-    log_probs: tuple[float, ...]
+    log_probs: Sequence[float]
     """Log-probability of each token, given the tokens before it, at the temperature of sampling."""
     is_cut: bool
     """Whether the token limit ended it."""
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens."""
+        return len(self.tokens)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Response, (array("i", self.tokens), array("d", self.log_probs), self.is_cut)
 
 
 def sample_responses(

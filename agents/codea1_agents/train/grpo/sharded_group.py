@@ -6,25 +6,29 @@ read it. All learners write into one folder, so on several nodes it must be on a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch.distributed.checkpoint as dcp
 from ray.rllib.core import COMPONENT_LEARNER
-from ray.rllib.core.learner.learner_group import LearnerGroup
-from torch import Tensor, empty, tensor, zeros_like
+from torch import Tensor, empty, from_numpy, tensor, zeros_like
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
 from codea1_agents.train.grpo.adapters import untied
 from codea1_agents.train.grpo.handover import array_of
+from codea1_agents.train.grpo.learner_calls import WatchedLearnerGroup
 from codea1_agents.train.grpo.sharding_choice import SHARDS
 
 _NUMBER = "weights_seq_no"
 
 
-class ShardedLearnerGroup(LearnerGroup):  # type: ignore[misc]  # Ray has no types
+class ShardedLearnerGroup(WatchedLearnerGroup):
     """RLlib's group of learners, whose states are parts."""
 
     def get_state(
@@ -61,8 +65,15 @@ class ShardedLearnerGroup(LearnerGroup):  # type: ignore[misc]  # Ray has no typ
             result.get()
 
 
-def whole_state(folder: Path, module: str) -> dict[str, Any]:
+def whole_state(folder: Path, module: str, scratch: Path | None = None) -> dict[str, Any]:
     """Return the weights of a module from a checkpoint's `SHARDS`, as `CausalLMModule.get_state` does.
+
+    They are on disk and mapped into memory, which holds the pages in use only.
+
+    Args:
+        folder: of the parts.
+        module: name of the module.
+        scratch: folder for nameless files with the weights, which end with the arrays; None: that of temporary files.
 
     Raises:
         KeyError: there is no such module.
@@ -71,7 +82,7 @@ def whole_state(folder: Path, module: str) -> dict[str, Any]:
     prefix = f"models.{module}."
     stored = dcp.FileSystemReader(folder).read_metadata().state_dict_metadata
     state = {
-        name: empty(found.size, dtype=found.properties.dtype)
+        name: _on_disk(found, scratch)
         for name, found in stored.items()
         if name.startswith(prefix) and isinstance(found, TensorStorageMetadata)
     }
@@ -81,13 +92,41 @@ def whole_state(folder: Path, module: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): array_of(tensor) for name, tensor in state.items()}
 
 
+def _on_disk(found: TensorStorageMetadata, scratch: Path | None) -> Tensor:
+    """Return an empty tensor in a file that has no name and ends with the tensor."""
+    nothing = empty(0, dtype=found.properties.dtype)
+    if not found.size.numel():
+        return nothing.reshape(found.size)
+    n_bytes = found.size.numel() * nothing.element_size()
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        mapped = np.memmap(file, np.uint8, "w+", shape=(n_bytes,))
+    return from_numpy(mapped).view(found.properties.dtype).reshape(found.size)
+
+
+@contextmanager
+def _file_errors(folder: str) -> Iterator[None]:
+    """Convert PyTorch's error about some learners, which is no Exception, into an OSError about the files.
+
+    Raises:
+        OSError: a file cannot be read or written; it names the first fault.
+    """
+    try:
+        yield
+    except CheckpointException as error:
+        fault = next((each[0] for each in error.failures.values()), error)
+        text = " ".join(str(fault).split())
+        raise OSError(f"{folder}: {type(fault).__name__}: {text[:200]}") from None
+
+
 def _save(learner: Any, folder: str) -> None:
-    dcp.save(_parts(learner), checkpoint_id=folder)
+    with _file_errors(folder):
+        dcp.save(_parts(learner), checkpoint_id=folder)
 
 
 def _load(learner: Any, folder: str) -> None:
     parts = _parts(learner)
-    dcp.load(parts, checkpoint_id=folder)
+    with _file_errors(folder):
+        dcp.load(parts, checkpoint_id=folder)
     learner._weights_seq_no = int(parts[_NUMBER])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from codea1_agents.train.grpo.adapters import without_wrapper
@@ -31,7 +31,12 @@ def mesh_of(device: torch.device) -> DeviceMesh:
 
 
 def sharded(
-    load: Callable[[], Any], empty: Callable[[], Any], mesh: DeviceMesh, *, prepare: Callable[[Any], None]
+    load: Callable[[], Any],
+    empty: Callable[[], Any],
+    mesh: DeviceMesh,
+    *,
+    prepare: Callable[[Any], None],
+    gathering_dtype: str = "",
 ) -> ResponsePass:
     """Return a model of which each learner holds its part. All learners call this at the same time.
 
@@ -43,15 +48,21 @@ def sharded(
         empty: returns the same model without memory, on the device `meta`.
         mesh: the learners.
         prepare: is called with the model before it is sharded.
+        gathering_dtype: data type in which parameters are gathered, and so in which layers compute; empty: float32.
     """
+    policy = MixedPrecisionPolicy(
+        param_dtype=getattr(torch, gathering_dtype) if gathering_dtype else None,
+        reduce_dtype=torch.float32,
+        cast_forward_inputs=False,  # the batch holds log-probabilities; hidden states have the type of the embedding
+    )
     whole = load() if mesh.get_rank() == 0 else None
     abilities = _sent([None if whole is None else Abilities.of(whole)])
     model = empty()
     prepare(model)
     for layer in _layers(model):
-        fully_shard(layer, mesh=mesh, reshard_after_forward=True)
+        fully_shard(layer, mesh=mesh, reshard_after_forward=True, mp_policy=policy)
     found = ResponsePass(model, abilities)
-    fully_shard(found, mesh=mesh, reshard_after_forward=True)
+    fully_shard(found, mesh=mesh, reshard_after_forward=True, mp_policy=policy)
     found.to_empty(device=mesh.device_type)
     _fill(found.model, whole, mesh)
     return found

@@ -23,6 +23,8 @@ class StepFacts:
     """By problem id, why no player of a role could reply. Such problems train nothing."""
     n_trained: Mapping[str, int] = field(default_factory=dict)
     """Responses that train, by module."""
+    staleness: int = 0
+    """Iterations of learning since the weights that sampled were sent."""
     book_size: int = 0
     book_added: int = 0
     book_removed: int = 0
@@ -76,7 +78,7 @@ def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
     yield "masked_share", _mean(np.isnan(tree.coder_rewards))
     for role, answers in (("coder", tree.candidates), ("tester", tuple(a for group in tree.suites for a in group))):
         responses = [answer.response for answer in answers if answer.response is not None]
-        yield f"{role}_tokens", _mean(len(each.tokens) for each in responses)
+        yield f"{role}_tokens", _mean(each.n_tokens for each in responses)
         yield f"{role}_cut_share", _mean(each.is_cut for each in responses)
     if tree.report is None:
         return

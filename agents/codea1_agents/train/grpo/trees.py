@@ -6,8 +6,8 @@ While the sandbox checks or judges some problems, the players generate the next 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.grouping import Advantages, group_advantages, top_variance
 from codea1_agents.train.grpo.players import Answer, Player
 from codea1_agents.train.grpo.progress import Part, Report, unreported
+from codea1_agents.train.grpo.sampling import Response, ResponseSize
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.group_vector import GroupVector
 from codea1_env.rounds.rounds import Turn
@@ -59,6 +60,27 @@ class Tree:
     """(N,), the rewards of the environment; nan where masked."""
     tester_rewards: NDArray[np.float64]
     """(G, M), the rewards of the environment; nan where masked or where there was no turn."""
+
+
+def trimmed(tree: Tree, trained: Iterable[Response]) -> Tree:
+    """Return a tree with the tokens and prompts of some of its responses only; of the others it has the sizes.
+
+    Most suites train nothing, so that a driver of many trees would mostly hold tokens that nobody reads.
+
+    Args:
+        tree: a whole one.
+        trained: objects of the tree.
+    """
+    kept = {id(each) for each in trained}
+
+    def of(answer: Answer) -> Answer:
+        response = answer.response
+        if response is None or id(response) in kept:
+            return answer
+        return replace(answer, prompt=(), response=ResponseSize(response.n_tokens, response.is_cut))
+
+    suites = tuple(tuple(map(of, group)) for group in tree.suites)
+    return replace(tree, candidates=tuple(map(of, tree.candidates)), suites=suites)
 
 
 @dataclass(slots=True)

@@ -37,6 +37,7 @@ class VllmEngine:
         model: of `transformers`, on the runner. It receives the learner's weights; the engine loads them from it.
         gpus_per_runner: GPUs of the runner, for `engine_share`.
         n_engines: engines of the runner, this one included.
+        sleeps: whether `sleep` may be called. vLLM then allocates weights and cache so that they can be released.
 
     Raises:
         MissingExtra: vllm is not installed.
@@ -44,7 +45,13 @@ class VllmEngine:
     """
 
     def __init__(
-        self, settings: ModelSettings, model: Any, *, gpus_per_runner: float = 0.0, n_engines: int = 1
+        self,
+        settings: ModelSettings,
+        model: Any,
+        *,
+        gpus_per_runner: float = 0.0,
+        n_engines: int = 1,
+        sleeps: bool = False,
     ) -> None:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # engines live in the runner's process
         with extra_needed("rollout_engine='vllm'", "vllm"):
@@ -55,7 +62,8 @@ class VllmEngine:
         self._fault = "no weights have been handed over yet"
         self._is_compared = False
         memory = memory_options(gpus_per_runner, n_engines, is_cpu=current_platform.is_cpu())
-        arguments = {**engine_arguments(settings, memory), "model": require_model("vllm", settings.path)}
+        sleeping = {"enable_sleep_mode": True} if sleeps else {}
+        arguments = {**engine_arguments(settings, memory), **sleeping, "model": require_model("vllm", settings.path)}
         with loading_errors(f"vllm: model {settings.path!r}"):
             self._engine: Any = vllm.LLM(**arguments)
         self._context = int(self._engine.llm_engine.model_config.max_model_len)
@@ -106,6 +114,15 @@ class VllmEngine:
             self._fault = f"weights {version} could not be handed over to vLLM: {error}"
             raise StaleWeights(self._fault) from error
         self._fault = ""
+
+    def sleep(self) -> None:
+        """Release the cache, and move the weights to the host."""
+        self._fault = "the engine sleeps"
+        self._engine.sleep(level=1)
+
+    def wake(self) -> None:
+        """Take the memory again. The engine samples after the next hand-over."""
+        self._engine.wake_up()
 
     def close(self) -> None:
         """Release the engine and its memory."""

@@ -61,6 +61,9 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
             num_cpus_per_learner=cluster.cpus_per_learner,
             num_gpus_per_learner=cluster.gpus_per_learner,
             sharding=cluster.sharding,
+            placement=cluster.placement,
+            offload_optimizer=cluster.offload_optimizer,
+            timeout_s=cluster.learner_timeout_s,
         )
         .fault_tolerance(restart_failed_env_runners=cluster.restart_lost)
         .debugging(seed=config.run.seed, log_level="ERROR")

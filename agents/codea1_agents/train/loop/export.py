@@ -37,11 +37,16 @@ def export_model(source: Path, role: str, out: Path) -> Path:
     module = role if role in models else "shared" if role in ("coder", "tester") else role
     if module not in models:
         raise UnknownName.of("role with a model", role, models)
-    return export_module(state_in(checkpoint, module), models[module], out)
+    return export_module(state_in(checkpoint, module, out.absolute().parent), models[module], out)
 
 
-def state_in(checkpoint: Path, module: str) -> Mapping[str, Any]:
+def state_in(checkpoint: Path, module: str, scratch: Path) -> Mapping[str, Any]:
     """Return a module's weights from a checkpoint, as `CausalLMModule.get_state` does.
+
+    Args:
+        checkpoint: its folder.
+        module: name of the module.
+        scratch: folder on the disk where weights of sharded learners are put together.
 
     Raises:
         BrokenInput: the checkpoint is damaged.
@@ -51,7 +56,7 @@ def state_in(checkpoint: Path, module: str) -> Mapping[str, Any]:
         if is_sharded_checkpoint(checkpoint):
             from codea1_agents.train.grpo.sharded_group import whole_state  # noqa: PLC0415  heavy
 
-            return whole_state(place / SHARDS, module)
+            return whole_state(place / SHARDS, module, scratch if scratch.is_dir() else None)
         place = place / "learner" / "rl_module" / module / "module_state.pkl"
         found: Mapping[str, Any] = pickle.loads(place.read_bytes())
     except Exception as error:  # pickle raises any exception on damaged bytes

@@ -50,6 +50,7 @@ def figures_of(
         "book_added": float(facts.book_added),
         "book_removed": float(facts.book_removed),
         "tasks_lost": float(facts.n_tasks_lost),
+        "staleness": float(facts.staleness),
         "tokens": float(_n_tokens(trees)),
     }
     return {name: value for name, value in found.items() if math.isfinite(value)}
@@ -72,4 +73,4 @@ def _n_tokens(trees: Sequence[Tree]) -> int:
     answers = [
         answer for tree in trees for answer in (*tree.candidates, *(each for group in tree.suites for each in group))
     ]
-    return sum(len(answer.response.tokens) for answer in answers if answer.response is not None)
+    return sum(answer.response.n_tokens for answer in answers if answer.response is not None)

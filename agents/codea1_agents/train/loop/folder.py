@@ -5,6 +5,7 @@
     config.toml          all settings, resolved; `codea1 train RUN/config.toml` repeats the run
     run.json             versions, commit, digests of the problems and models
     metrics.jsonl        one line per step: figures, times, alarms, evaluation
+    restarts.jsonl       one line per lost learner: the step, the fault, and the checkpoint from which the run went on
     checkpoints/step-N   RLlib's checkpoint: weights, optimisers, Mistake Book, cursor
     samples/step-N       some rollouts of that step, as a run folder that `codea1 rescore` reads
     tensorboard/         events
@@ -27,14 +28,15 @@ from typing import Any
 
 from codea1_agents.train.loop.loading import load_training
 from codea1_agents.train.loop.options import TrainingConfig
-from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.records.closing import Closing
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import Journal, unused_folder, whole_lines
 from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, write_whole
 from codea1_env.runs.config import to_toml
 
 _CONFIG, _FACTS, _METRICS = "config.toml", "run.json", "metrics.jsonl"
+_RESTARTS = "restarts.jsonl"
 _CHECKPOINTS, _BOOK = "checkpoints", "book.sqlite"
 
 
@@ -80,7 +82,7 @@ class TrainingFolder(Closing):
         stored_run(path)
         folder = cls(path, Journal(path, _METRICS))
         with folder.closed_on_error():
-            folder._cut()
+            folder.cut()
         return folder
 
     def store(self, config: TrainingConfig) -> None:
@@ -96,6 +98,11 @@ class TrainingFolder(Closing):
         """
         text = json.dumps(line, allow_nan=False, separators=(",", ":"))
         self._journal.append(text.encode() + b"\n", f"; {self._hint()}")
+
+    def append_restart(self, line: Mapping[str, Any]) -> None:
+        """Write the line of a restart."""
+        with file_errors(self.path), (self.path / _RESTARTS).open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
     def save(self, step: int, write: Callable[[Path], object], book: Callable[[], bytes], keep: int) -> None:
         """Write a checkpoint, whole or not at all; then `book.sqlite`; then remove all but the newest `keep`.
@@ -175,8 +182,9 @@ class TrainingFolder(Closing):
 
     @property
     def is_used(self) -> bool:
-        """Whether the folder holds a line or a checkpoint."""
-        return bool((self.path / _METRICS).stat().st_size) or last_checkpoint(self.path) is not None
+        """Whether the folder holds a line or a checkpoint, or held some before a restart."""
+        has_lines = bool((self.path / _METRICS).stat().st_size)
+        return has_lines or last_checkpoint(self.path) is not None or (self.path / _RESTARTS).exists()
 
     def discard_if_unused(self) -> None:
         """Remove what this run wrote if the folder is not used, so that the same command works again."""
@@ -199,8 +207,9 @@ class TrainingFolder(Closing):
         self._thread.shutdown()
         self._journal.close()
 
-    def _cut(self) -> None:
-        """Remove what was written after the last checkpoint."""
+    def cut(self) -> None:
+        """Remove what was written after the last checkpoint. It waits for one in progress; errors as in `save`."""
+        self.finish()
         checkpoint = last_checkpoint(self.path)
         last = -1 if checkpoint is None else step_of(checkpoint)
         with file_errors(self.path):
@@ -237,6 +246,14 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         if not _json(line):
             raise BrokenInput(f"{path / _METRICS} line {number}: not a JSON object")
     return [_json(line) for line in lines]
+
+
+def read_restarts(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a run's `restarts.jsonl`; none if it was never started again."""
+    if not (path / _RESTARTS).is_file():
+        return []
+    with file_errors(path):
+        return [found for line in whole_lines(path / _RESTARTS) if (found := _json(line))]
 
 
 def last_checkpoint(path: Path) -> Path | None:

@@ -15,8 +15,8 @@ from codea1_agents.train.loop.options import GameOptions, TrainingConfig
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import load_problems
+from codea1_env.records.faults import first_fault
 from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.runs.records import first_fault
 from codea1_env.sandbox import Limits
 
 _D = TypeVar("_D")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import time
@@ -14,25 +15,23 @@ from pickle import UnpicklingError
 from typing import Any
 
 from codea1_agents.play.interrupts import sigterm_interrupts
-from codea1_agents.train.grpo.failures import TrainingStopped
+from codea1_agents.train.grpo.failures import LearnerLost, TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
+from codea1_agents.train.loop.failed import TrainingFailed
 from codea1_agents.train.loop.fitting import require_fit
 from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
 from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.loading import changed, load_training
 from codea1_agents.train.loop.options import ClusterOptions, TrainingConfig
 from codea1_agents.train.loop.processor_time import processor_seconds
+from codea1_agents.train.loop.restarts import Restarts
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
 from codea1_agents.train.torch_threads import torch_threads
-from codea1_env.errors import BrokenInput, CodeA1Error, UserError
+from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.records import EpisodeRecord
 
 Line = dict[str, Any]
-
-
-class TrainingFailed(CodeA1Error, RuntimeError):
-    """The training failed, e.g. by a loss that is not finite. The message says which checkpoint is intact."""
 
 
 class Watcher:
@@ -149,7 +148,7 @@ def _run(
         if run is not None:
             folder.store(config)
         try:
-            return _run_loop(config, made, folder, facts, watcher)
+            return _run_to_end(config, made, folder, facts, watcher)
         except BaseException as error:
             if folder.is_used:
                 if not isinstance(error, UserError | TrainingFailed):  # their messages say what is intact
@@ -159,6 +158,19 @@ def _run(
             if run is None:
                 folder.discard_if_unused()
             raise
+
+
+def _run_to_end(
+    config: TrainingConfig, made: Any, folder: TrainingFolder, facts: Mapping[str, Any], watcher: Watcher
+) -> Finished:
+    """Run the loop; after the loss of a learner, once more from the last checkpoint, as `resume` would."""
+    restarts = Restarts(config.cluster.max_restarts, folder, watcher.note)
+    while True:
+        try:
+            return _run_loop(config, made, folder, facts, watcher)
+        except LearnerLost as error:
+            restarts.prepare(error)
+        gc.collect()  # the models of a runner in this process are part of reference cycles
 
 
 def _run_loop(
@@ -238,14 +250,25 @@ def _algorithm(made: Any, checkpoint: Path | None) -> Iterator[Any]:
             algorithm.stop()
 
 
+_DAMAGED = (OSError, EOFError, LookupError, ValueError, UnpicklingError)
+"""Raised for files that are missing, cut or damaged."""
+
+
 def _restore(algorithm: Any, checkpoint: Path) -> None:
     try:
         algorithm.restore_from_path(str(checkpoint.resolve()))
-    except (OSError, EOFError, LookupError, ValueError, UnpicklingError) as error:  # files missing, cut or damaged
-        fault = " ".join(str(error).split()) or type(error).__name__
-        raise BrokenInput(
-            f"{checkpoint}: it cannot be restored ({fault}); without this folder the run continues from the one before"
-        ) from error
+    except LearnerLost as error:
+        raised = getattr(error.__cause__, "cause", None)  # by a learner that has read the files
+        if not isinstance(raised, _DAMAGED):
+            raise
+        raise BrokenInput(_not_restored(checkpoint, raised)) from error
+    except _DAMAGED as error:
+        raise BrokenInput(_not_restored(checkpoint, error)) from error
+
+
+def _not_restored(checkpoint: Path, error: Exception) -> str:
+    fault = " ".join(str(error).split()) or type(error).__name__
+    return f"{checkpoint}: it cannot be restored ({fault}); without this folder the run continues from the one before"
 
 
 @dataclass(slots=True)
@@ -306,7 +329,9 @@ class _Loop:
 
     def _may_discard(self) -> bool:
         """Return whether the steps before the present one are saved, or the algorithm still is as after them."""
-        return self._phase is Phase.SAMPLING or (self._phase is not Phase.SAVING and self.saved == self.done)
+        if self._phase is Phase.SAMPLING and not self.config.rollout.overlap:
+            return True  # with overlap, a checkpoint needs what the runners sample
+        return self._phase is not Phase.SAVING and self.saved == self.done
 
     def _show(self, progress: Progress) -> None:
         self._phase = progress.phase
@@ -341,10 +366,16 @@ class _Loop:
 
     @contextmanager
     def _named_failures(self, step: int) -> Iterator[None]:
-        """Convert `TrainingStopped` into an error that names the step and the intact checkpoint."""
+        """Convert `TrainingStopped` into an error that names the step and the intact checkpoint.
+
+        Raises:
+            LearnerLost: the run can start again.
+        """
         try:
             yield
         except TrainingStopped as error:
+            if isinstance(error, LearnerLost) and not self._interrupts.requested:
+                raise
             fault = str(error).strip().splitlines()[-1]
             raise TrainingFailed(f"step {step}: {fault}; {self.folder.recovery_hint()}") from error
 
@@ -388,9 +419,10 @@ class _Loop:
     def _save(self) -> None:
         self.algorithm.meter.begin(Phase.SAVING)
         algorithm, keep = self.algorithm, self.config.checkpoints.keep
-        self.folder.save(
-            self.done, lambda place: algorithm.save_to_path(str(place.resolve())), algorithm.book.snapshot, keep
-        )
+        with self._named_failures(self.done):
+            self.folder.save(
+                self.done, lambda place: algorithm.save_to_path(str(place.resolve())), algorithm.book.snapshot, keep
+            )
         self.saved, self._saved_at = self.done, time.monotonic()
 
     def _exported(self) -> dict[str, Path]:
@@ -413,7 +445,7 @@ class _Loop:
             self.folder.finish()
             checkpoint = last_checkpoint(self.folder.path)
             assert checkpoint is not None
-            return state_in(checkpoint, module)
+            return state_in(checkpoint, module, self.folder.path)
         state = self.algorithm.learner_group.get_state(components=f"learner/rl_module/{module}")
         return dict(state["learner"]["rl_module"][module])
 

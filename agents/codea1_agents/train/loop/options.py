@@ -91,6 +91,8 @@ class AgentOptions(_Section):
     """Data type of the weights that sample."""
     autocast: Literal["", "bfloat16", "float16"] = ""
     """Data type in which the learner computes; empty: float32. Its weights are always float32."""
+    gathering_dtype: Literal["", "bfloat16", "float16"] = ""
+    """Data type in which sharded learners gather parameters; empty: float32."""
     gradient_checkpointing: bool = False
     lora: LoraOptions | None = None
     """Adapters to train instead of the whole model."""
@@ -151,8 +153,18 @@ class ClusterOptions(_Section):
     sharding: Literal["auto", "full", "none"] = "auto"
     """`full`: each learner holds a part of all weights, gradients and states of AdamW; `none`: all; `auto`: a part,
     with two learners and more, if the models have more than 10^9 parameters."""
+    offload_optimizer: bool = False
+    """Whether the states of AdamW are in the host's memory while learners do not work."""
+    placement: Literal["separate", "colocated"] = "separate"
+    """`colocated`: each runner shares a GPU with a learner, and its engines release their memory while the learner
+    works. Runners need more than half of a GPU, learners the rest."""
     restart_lost: bool = True
     """Whether a lost runner is started again. Meanwhile other runners roll out its problems."""
+    max_restarts: CountOrZero = 3
+    """How often the run starts again from its last checkpoint after the loss of a learner, without a new checkpoint in
+    between; 0: never."""
+    learner_timeout_s: Positive = 1800.0
+    """Seconds that learners wait for one of them, which is then lost."""
     torch_threads: CountOrZero = 0
     """Threads of torch in the driver; 0: torch chooses. Small models are faster with 1."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -57,10 +57,13 @@ class RunSize:
         gpu = self.devices.gpu
         if gpu is None:
             return ""
-        together = [(" and a ".join(dict.fromkeys(each.kind for each in held)), held) for held in self.placement.by_gpu]
-        alone = [(each.kind, (each,)) for each in self.placement.processes]
-        kinds, most = max([*alone, *together], key=lambda each: sum(process.device_bytes for process in each[1]))
-        needed = sum(each.device_bytes for each in most) / 1e9
+        together = [
+            (self.placement.gpu_bytes(number), " and a ".join(dict.fromkeys(each.kind for each in held)))
+            for number, held in enumerate(self.placement.by_gpu)
+        ]
+        alone = [(each.device_bytes, each.kind) for each in self.placement.processes]
+        most, kinds = max([*alone, *together])
+        needed = most / 1e9
         return f"the GPU of a {kinds} needs {needed:.1f} GB" if needed > gpu.memory_gb else ""
 
     def _full_host(self) -> str:
@@ -95,14 +98,14 @@ def size_of(config: TrainingConfig, devices: Devices) -> RunSize:
         devices,
         placement,
         tuple(work.values()),
-        None if runner.fault else _seconds(models, work, sampled, learned, runner.cache_tokens, placement, devices),
+        None if runner.fault else _seconds(config, work, sampled, learned, runner.cache_tokens, placement, devices),
         max((each.batch.tokens for each in learned.values() if each.learns), default=0),
         runner.cache_tokens,
         runner.fault,
     )
 
 
-def _module_of(role: str, models: Mapping[str, ModelSettings]) -> str:
+def _module_of(role: str, models: Collection[str]) -> str:
     return "shared" if "shared" in models else role
 
 
@@ -206,10 +209,8 @@ def _processes(
     """Return all processes in the order in which they start."""
     cluster = config.cluster
     n_runners, n_learners = cluster.env_runners, cluster.learners
-    found = [
-        Process("runner", number, cluster.gpus_per_env_runner, not n_runners, runner.on_device, runner.on_host)
-        for number in range(max(n_runners, 1))
-    ]
+    is_colocated = cluster.placement == "colocated"
+    found = [_runner(config, number, runner, sampled) for number in range(max(n_runners, 1))]
     if n_runners and not any(each.is_vllm for each in sampled):  # RLlib keeps a runner in the driver, too
         copies = (Part("weights", sum(each.weights for each in sampled)),)
         found.append(Process("driver", 0, cluster.gpus_per_env_runner, True, copies))
@@ -218,17 +219,31 @@ def _processes(
             learned,
             n_learners=n_learners,
             is_on_gpu=cluster.gpus_per_learner > 0,
+            is_offloaded=cluster.offload_optimizer,
             is_sharded=is_sharded(cluster.sharding, n_learners, [each.settings.path for each in learned]),
         )
+        kept = sum(each.n_bytes for each in parts if each.is_kept) if is_colocated else None
+        is_moved = cluster.offload_optimizer and cluster.gpus_per_learner > 0
+        moved = tuple(each for each in parts if each.name == "AdamW" and is_moved)
         found += [
-            Process("learner", number, cluster.gpus_per_learner, not n_learners, parts)
+            Process("learner", number, cluster.gpus_per_learner, not n_learners, parts, moved, idle_bytes=kept)
             for number in range(max(n_learners, 1))
         ]
     return found
 
 
+def _runner(config: TrainingConfig, number: int, memory: RunnerMemory, sampled: Iterable[SampledModule]) -> Process:
+    """Return one runner; while it sleeps, the weights of its engines are on the host."""
+    cluster, on_host, idle_bytes = config.cluster, memory.on_host, None
+    if cluster.placement == "colocated":
+        on_host = (*on_host, Part("weights of sleeping engines", sum(each.weights for each in sampled)))
+        idle_bytes = memory.asleep
+    gpus, is_in_driver = cluster.gpus_per_env_runner, not cluster.env_runners
+    return Process("runner", number, gpus, is_in_driver, memory.on_device, on_host, idle_bytes)
+
+
 def _seconds(
-    models: Mapping[str, ModelSettings],
+    config: TrainingConfig,
     work: Mapping[str, RoleWork],
     sampled: Mapping[str, SampledModule],
     learned: Mapping[str, LearnedModule],
@@ -239,7 +254,7 @@ def _seconds(
     n_sampling, n_learning = placement.n_gpus_of("runner"), placement.n_gpus_of("learner")
     if devices.gpu is None or not devices.gpu.tflops or not n_sampling or not n_learning:
         return None
-    modules = [_module_of(role, models) for role in work]
+    modules = [_module_of(role, sampled) for role in work]
     samplers = [_in_cache(sampled[name], each, cache_tokens) for name, each in zip(modules, work.values(), strict=True)]
     return step_seconds(
         list(work.values()),
@@ -248,6 +263,7 @@ def _seconds(
         devices.gpu,
         n_sampling=n_sampling,
         n_learning=n_learning,
+        overlap=bool(config.rollout.overlap),
     )
 
 

@@ -89,10 +89,17 @@ class Part:
 
     name: str
     n_bytes: int
+    is_kept: bool = False
+    """Whether a learner holds it between iterations, too."""
 
 
 def learner_parts(
-    modules: Sequence[LearnedModule], *, n_learners: int, is_on_gpu: bool, is_sharded: bool = False
+    modules: Sequence[LearnedModule],
+    *,
+    n_learners: int,
+    is_on_gpu: bool,
+    is_sharded: bool = False,
+    is_offloaded: bool = False,
 ) -> tuple[Part, ...]:
     """Return the memory of one learner, which trains all modules one after the other.
 
@@ -101,6 +108,7 @@ def learner_parts(
         n_learners: with two and more, DDP keeps buckets of the gradients of all modules.
         is_on_gpu: there, AdamW needs a copy of the states that it changes.
         is_sharded: whether each learner holds a part of the modules instead.
+        is_offloaded: whether the states of AdamW are on the host between iterations.
     """
     n_parts = n_learners if is_sharded else 1
     learning = [each for each in modules if each.learns]
@@ -108,11 +116,11 @@ def learner_parts(
     heaviest = max(learning, key=lambda each: _transient(each, is_on_gpu, n_parts))
     has_buckets = n_learners > 1 and not is_sharded
     return (
-        Part("weights", FLOAT * sum(each.held for each in modules) // n_parts),
+        Part("weights", FLOAT * sum(each.held for each in modules) // n_parts, is_kept=True),
         Part("gradients", FLOAT * max(each.trained for each in learning) // n_parts),
-        Part("buckets of DDP", FLOAT * sum(each.with_gradient for each in modules) if has_buckets else 0),
-        Part("AdamW", _ADAMW_BYTES * sum(each.trained for each in learning) // n_parts),
-        Part("references", FLOAT * references // n_parts),
+        Part("buckets of DDP", FLOAT * sum(each.with_gradient for each in modules) if has_buckets else 0, is_kept=True),
+        Part("AdamW", _ADAMW_BYTES * sum(each.trained for each in learning) // n_parts, is_kept=not is_offloaded),
+        Part("references", FLOAT * references // n_parts, is_kept=True),
         Part("gathered", gathered_bytes(heaviest) if is_sharded else 0),
         Part("activations", kept_bytes(heaviest)),
         Part("work", _transient(heaviest, is_on_gpu, n_parts) - kept_bytes(heaviest)),
@@ -128,7 +136,8 @@ def gathered_bytes(module: LearnedModule) -> int:
     shape = module.shape
     ends = shape.head_weights * (1 if shape.is_tied else 2)
     layer = (module.held - ends) // shape.layers
-    return FLOAT * (ends + 2 * layer + (module.trained > 0) * layer)
+    number = 2 if module.settings.gathering_dtype else FLOAT
+    return number * (ends + 2 * layer) + FLOAT * (module.trained > 0) * layer
 
 
 def _transient(module: LearnedModule, is_on_gpu: bool, n_parts: int) -> int:

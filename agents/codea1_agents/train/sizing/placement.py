@@ -22,6 +22,8 @@ class Process:
     parts: tuple[Part, ...]
     """On its GPU; on the host if it requests none."""
     host_parts: tuple[Part, ...] = ()
+    idle_bytes: int | None = None
+    """Bytes on its GPU while processes of another kind work there; None: as many as when it works."""
 
     @property
     def device_bytes(self) -> int:
@@ -54,12 +56,19 @@ class Placement:
         return sum(each.host_bytes for each in self.processes)
 
     def gpu_bytes(self, number: int) -> int:
-        """Return the bytes on one GPU."""
-        return sum(each.device_bytes for each in self.by_gpu[number])
+        """Return the most bytes on one GPU at a time."""
+        held = self.by_gpu[number]
+        return max((sum(_bytes_while(each, kind) for each in held) for kind in {each.kind for each in held}), default=0)
 
     def n_gpus_of(self, kind: str) -> int:
         """Return on how many GPUs there are processes of a kind."""
         return sum(any(each.kind == kind for each in held) for held in self.by_gpu)
+
+
+def _bytes_while(process: Process, working: str) -> int:
+    """Return the bytes on its GPU while processes of a kind work."""
+    is_idle = process.idle_bytes is not None and process.kind != working
+    return process.idle_bytes or 0 if is_idle else process.device_bytes
 
 
 def placed(processes: Sequence[Process], n_gpus: int) -> Placement:

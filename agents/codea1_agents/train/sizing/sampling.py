@@ -38,6 +38,11 @@ class SampledModule:
         return self.settings.rollout_engine == "vllm"
 
     @property
+    def n_parts(self) -> int:
+        """On how many GPUs vLLM divides the module (tensor parallelism)."""
+        return int(self.settings.engine_options.get("tensor_parallel_size") or 1)
+
+    @property
     def number_bytes(self) -> int:
         """Bytes of a number of the weights and of the cache."""
         return _NUMBER_BYTES[self.settings.sampling_dtype]
@@ -64,6 +69,8 @@ class RunnerMemory:
     """Why an engine cannot start in its share; empty: it can."""
     cache_tokens: int = 0
     """Tokens in the cache of the smallest engine; 0: vLLM does not sample on a GPU."""
+    asleep: int = 0
+    """Bytes on the GPU while the engines sleep."""
 
 
 def runner_memory(modules: Sequence[SampledModule], gpu_bytes: float, gpu_share: float) -> RunnerMemory:
@@ -85,7 +92,11 @@ def runner_memory(modules: Sequence[SampledModule], gpu_bytes: float, gpu_share:
     faults = [_fault(each, size) for each, size in zip(engines, sizes, strict=True)]
     tokens = min(_cache_tokens(each, size) for each, size in zip(engines, sizes, strict=True))
     return RunnerMemory(
-        (*plain, Part("engines", int(sum(sizes)))), (copies,), next(filter(None, faults), ""), max(tokens, 0)
+        on_device=(*plain, Part("engines", int(sum(sizes)))),
+        on_host=(copies,),
+        fault=next(filter(None, faults), ""),
+        cache_tokens=max(tokens, 0),
+        asleep=len(engines) * _VLLM_GRAPHS,
     )
 
 
@@ -96,7 +107,9 @@ def _engine_share(module: SampledModule, n_engines: int, gpu_share: float) -> fl
 
 def _cache_tokens(module: SampledModule, n_bytes: float) -> int:
     """Return how many tokens the cache of an engine holds."""
-    return int((n_bytes - module.weights - _work_bytes(module)) // module.token_bytes)
+    return int(
+        (n_bytes - module.weights // module.n_parts - _work_bytes(module)) * module.n_parts // module.token_bytes
+    )
 
 
 def _engine_context(module: SampledModule) -> int:
@@ -114,8 +127,9 @@ def _work_bytes(module: SampledModule) -> int:
 
 
 def _least_engine_bytes(module: SampledModule) -> int:
-    """Return the bytes of an engine with a cache of one row."""
-    return module.weights + _work_bytes(module) + module.token_bytes * _engine_context(module)
+    """Return the bytes, on each of its GPUs, of an engine with a cache of one row."""
+    divided = module.weights + module.token_bytes * _engine_context(module)
+    return _work_bytes(module) + divided // module.n_parts
 
 
 def _fault(module: SampledModule, n_bytes: float) -> str:

@@ -56,16 +56,19 @@ class RoleWork:
 
 @dataclass(frozen=True, slots=True)
 class StepSeconds:
-    """Seconds of a step, one part after the other."""
+    """Seconds of a step, by part."""
 
     decode: float
     prefill: float
     learn: float
+    overlap: bool = False
+    """Whether runners sample while learners learn, instead of one after the other."""
 
     @property
     def total(self) -> float:
-        """All parts."""
-        return self.decode + self.prefill + self.learn
+        """Of the whole step."""
+        sample = self.decode + self.prefill
+        return max(sample, self.learn) if self.overlap else sample + self.learn
 
 
 def assumptions(work: Sequence[RoleWork]) -> dict[str, Any]:
@@ -82,6 +85,7 @@ def step_seconds(
     *,
     n_sampling: int,
     n_learning: int,
+    overlap: bool = False,
 ) -> StepSeconds:
     """Return the seconds of a step.
 
@@ -92,6 +96,7 @@ def step_seconds(
         gpu: with figures of speed.
         n_sampling: GPUs that sample.
         n_learning: GPUs that learn.
+        overlap: whether runners sample while learners learn.
     """
     operations = gpu.tflops * 1e12 * LEARNS_AT
     decode = sum(_decode_s(each, module, gpu) for each, module in zip(work, sampled, strict=True))
@@ -99,7 +104,7 @@ def step_seconds(
         each.prefilled_tokens * 2 * module.shape.parameters for each, module in zip(work, sampled, strict=True)
     )
     learn = sum(_operations(each, module) for each, module in zip(work, learned, strict=True))
-    return StepSeconds(decode / n_sampling, prefill / operations / n_sampling, learn / operations / n_learning)
+    return StepSeconds(decode / n_sampling, prefill / operations / n_sampling, learn / operations / n_learning, overlap)
 
 
 def _decode_s(work: RoleWork, module: SampledModule, gpu: Gpu) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 
@@ -43,7 +44,7 @@ def problem_of(composition: Composition, variant: Variant, *, is_evaluation: boo
     """Return a composition as a problem of the game; training, evaluation and examples share no input."""
     n_all = _N_EXAMPLES + N_TRAINING_CASES + N_EVALUATION_CASES
     inputs = drawn_inputs(composition, n_all, "golden", is_narrow=variant is Variant.RARE)
-    cases = [_case(composition, arguments) for arguments in inputs]
+    cases = [_case(composition.solution, arguments) for arguments in inputs]
     first = _N_EXAMPLES + N_TRAINING_CASES if is_evaluation else _N_EXAMPLES
     used = slice(first, n_all if is_evaluation else first + N_TRAINING_CASES)
     return Problem(
@@ -55,20 +56,20 @@ def problem_of(composition: Composition, variant: Variant, *, is_evaluation: boo
         examples=tuple(f"assert {case.expression} == {case.expected}" for case in cases[:_N_EXAMPLES]),
         source="codea1-env",
         licence="Apache-2.0",
-        wrong_programs=_wrong_programs(composition, variant, inputs[used]),
+        wrong_programs=_wrong_programs(mutants(composition, variant), variant, inputs[used], cases[used]),
     )
 
 
-def _case(composition: Composition, arguments: Arguments) -> GoldenCase:
-    expected = answer_of(composition.solution, arguments)
+def _case(solution: str, arguments: Arguments) -> GoldenCase:
+    expected = answer_of(solution, arguments)
     assert expected is not None
     return GoldenCase(f"f({', '.join(map(repr, arguments))})", expected)
 
 
 def _wrong_programs(
-    composition: Composition, variant: Variant, inputs: tuple[Arguments, ...]
+    programs: Sequence[str], variant: Variant, inputs: Sequence[Arguments], cases: Sequence[GoldenCase]
 ) -> tuple[WrongProgram, ...]:
-    found = [(each, _failing_share(composition, each, inputs)) for each in mutants(composition, variant)]
+    found = [(each, _failing_share(each, inputs, cases)) for each in programs]
     found = [each for each in found if each[1]]
     step = max(1, len(found) // _MAX_WRONG_PROGRAMS)
     note = "Is wrong at one value, or beyond one length." if variant is Variant.RARE else "One part of it is wrong."
@@ -78,6 +79,6 @@ def _wrong_programs(
     )
 
 
-def _failing_share(composition: Composition, program: str, inputs: tuple[Arguments, ...]) -> float:
-    wrong = sum(answer_of(program, each) != answer_of(composition.solution, each) for each in inputs)
-    return wrong / len(inputs)
+def _failing_share(program: str, inputs: Sequence[Arguments], cases: Sequence[GoldenCase]) -> float:
+    wrong = sum(answer_of(program, each) != case.expected for each, case in zip(inputs, cases, strict=True))
+    return wrong / len(cases)

@@ -30,6 +30,7 @@ def starter_bank(tmp_path_factory):
     return load_bank("starter", recipe=recipe, limit=2, cache=tmp_path_factory.mktemp("banks"))
 
 
+@pytest.mark.slow
 def test_parts_of_the_reward_add_up_at_every_alpha(starter_bank):
     coder = np.full((2, 4), 0.25)
     for alpha in (0.0, 0.3, 1.0):
@@ -51,6 +52,7 @@ def test_the_threshold_is_where_the_harder_suite_stops_paying():
     assert SuiteParts(np.array([1.0, 0.5]), np.array([0.2, 0.2])).threshold() == 0.0
 
 
+@pytest.mark.slow
 def test_against_the_solution_validity_is_all_there_is(starter_bank):
     only_right = np.tile([1.0, 0, 0, 0], (2, 1))
     assert set(validity_thresholds(starter_bank, only_right).values()) == {0.0}

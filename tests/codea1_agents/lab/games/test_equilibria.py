@@ -35,6 +35,7 @@ def random_games(n_games, *, degenerate, seed):
         yield MatrixGame.of(row, -row if k % 3 == 0 else column)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degenerate", [False, True])
 def test_a_thousand_games_are_solved(degenerate):
     worst = max(solve(game).residual for game in random_games(1000, degenerate=degenerate, seed=1))
@@ -58,6 +59,7 @@ def test_the_known_equilibria():
     assert pure_equilibria(ROCK_PAPER_SCISSORS) == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=2, max_size=5))
 def test_repeating_rows_changes_no_value(rows):

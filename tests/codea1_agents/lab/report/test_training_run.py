@@ -61,6 +61,13 @@ def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> Non
     assert alarm == "no spread coder (2 steps from step 29 on): said in step 30 (step 30)"
 
 
+def test_it_says_how_often_the_run_lost_a_learner(training: Path) -> None:
+    lost = [{"step": step, "fault": f"rank {step} died", "from": 2} for step in (3, 7)]
+    (training / "restarts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lost))
+    said = [remark.text for remark in read_run(training, "training").remarks if remark.is_alarm]
+    assert said[0] == "started again after the loss of a learner (2): rank 7 died (step 7)"
+
+
 def test_duels_of_one_candidate_are_put_together_again(training: Path, tmp_path: Path) -> None:
     run = read_run(training, "training")
     (group,) = run.groups()

@@ -70,6 +70,7 @@ def test_a_report_that_would_be_too_large_loses_replies_then_episodes_and_says_s
     assert all(note in (tmp_path / "small.html").read_text() for note in written.notes)
 
 
+@pytest.mark.slow
 def test_pictures_stand_alone(small_run: Path, tmp_path: Path) -> None:
     from xml.etree import ElementTree
 

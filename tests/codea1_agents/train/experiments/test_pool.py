@@ -109,6 +109,7 @@ def test_a_second_interruption_ends_the_wait_and_leaves_no_process(
     assert handle.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_folder_belongs_to_one_experiment_and_one_process(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
     with ExperimentFolder(tmp_path / "a", SMALL):
         assert is_held(tmp_path / "a")

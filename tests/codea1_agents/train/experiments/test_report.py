@@ -98,6 +98,7 @@ def test_lines_over_steps_and_over_a_setting() -> None:
     assert (line.x, line.mean) == ((0.5, 1.0), (0.625, 0.75))
 
 
+@pytest.mark.slow
 def test_a_system_has_one_colour_in_all_panels(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     picture = Picture(
@@ -110,6 +111,7 @@ def test_a_system_has_one_colour_in_all_panels(tmp_path: Path) -> None:
     assert {"#1f6fb4", "#d1495b"} <= set(re.findall(line, (tmp_path / "x.svg").read_text()))
 
 
+@pytest.mark.slow
 def test_the_report_is_written_the_same_twice(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     for name in ("one", "two"):

@@ -87,7 +87,7 @@ def test_cut_replies_are_read_as_far_as_they_go_and_counted(config: GRPOConfig) 
         assert figures["coder_tokens"] == 1
         assert figures["valid_candidates"] > 0  # a whole program in one token
         responses = [each.response for tree in algorithm.last_trees for each in tree.candidates]
-        assert all(len(each.tokens) == len(each.log_probs) == 1 for each in responses)
+        assert all(each.n_tokens == 1 for each in responses)
 
 
 def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_pa
             algorithm.train()
         said: dict[str, set[str]] = {"coder": set(), "tester": set()}
         ids: dict[str, set[int]] = {"coder": set(), "tester": set()}
-        for tree in algorithm.last_trees:
+        for tree in algorithm.env_runner.sample(tasks=[each.task for each in algorithm.last_trees]):
             for role, answers in (("coder", tree.candidates), ("tester", [a for group in tree.suites for a in group])):
                 phrases = CODE if role == "coder" else SUITES[:3]
                 for answer in answers:

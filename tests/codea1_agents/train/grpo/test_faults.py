@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from tests.support.grpo import ON_RAY, Weights, distance, tiny_config, weights_of
+from tests.support.waiting import wait_until
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
-from codea1_agents.train.grpo import GRPO, GRPOConfig  # noqa: E402
+from codea1_agents.train.grpo import GRPO, GRPOConfig, learner_calls  # noqa: E402
 from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
 from codea1_agents.train.grpo.trees import Task  # noqa: E402
 
@@ -136,7 +137,38 @@ def test_a_loss_that_is_no_number_stops_all_learners_alike(doomed: Any, monkeypa
         with pytest.raises(NotFinite, match=r"^stopped: the loss of '(coder|tester)' is nan") as caught:
             doomed.train()
     assert "Traceback" not in str(caught.value)
-    # That no weight has moved is tested with one learner: RLlib asks none that has raised.
+    # That no weight has moved is tested with one learner: these have ended.
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "said"),
+    [
+        (ValueError("odd"), LearnerLost, r"^the learner of rank 1 \(process \d+ on \S+\) failed: ValueError: odd$"),
+        (OSError(28, "No space left on device"), OSError, "No space left"),
+    ],
+)
+def test_what_a_learner_raises_is_named_while_another_waits_for_it(
+    doomed: Any, monkeypatch: pytest.MonkeyPatch, raised: Exception, expected: type[Exception], said: str
+) -> None:
+    monkeypatch.setattr(learner_calls, "_GRACE_S", 0.5)
+
+    def work(_: Any) -> None:
+        if torch.distributed.get_rank() == 1:
+            raise raised
+        torch.distributed.barrier()
+
+    with pytest.raises(expected, match=said):
+        doomed.learner_group.foreach_learner(work)
+
+
+def test_a_learner_that_hangs_is_lost_if_it_is_called_alone(doomed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doomed.learner_group._worker_manager, "_timeout_s", 0.5)
+    process, _ = [each.get() for each in doomed.learner_group.foreach_learner(lambda _: os.getpid())]
+    os.kill(process, signal.SIGSTOP)
+    said = r"^the learner of rank 0 \(process \d+ on \S+\) did not answer \(cluster.learner_timeout_s is 0.5\)$"
+    with pytest.raises(LearnerLost, match=said):
+        doomed.learner_group.foreach_learner(lambda _: None, remote_actor_ids=[0])
+    assert wait_until(lambda: not Path(f"/proc/{process}").exists(), 60)
 
 
 def test_tune_compares_learning_rates_and_its_checkpoints_load(
@@ -186,7 +218,7 @@ def test_a_learner_killed_ends_the_run_with_one_error_and_the_checkpoint_good(
         return update(**given)
 
     monkeypatch.setattr(remote.learner_group, "update", killed)
-    with pytest.raises(LearnerLost, match="a learner died in iteration 2"):
+    with pytest.raises(LearnerLost, match=r"^the learner of rank 1 \(process \d+ on \S+\) died$"):
         remote.train()
 
     other = settings.copy(copy_frozen=False).build_algo()

@@ -1,8 +1,12 @@
-"""Sharded learners make the updates of one learner, hold their part of the memory, and continue in another number."""
+"""Sharded learners make the updates of one learner, hold their part of the memory, and continue in another number.
+
+Two of the combinations of settings run by default; `CODEA1_ALL_LEARNERS=1` runs all 48 (docs/training-scale.md).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from codea1_env.errors import UserError
 from tests.support.grpo import ON_RAY, scored
 from tests.support.language_models import phrase_folder
 
@@ -26,7 +31,36 @@ from codea1_agents.train.grpo.sharding import own_bytes, whole_tensor  # noqa: E
 pytestmark = ON_RAY
 
 N_UPDATES = 3
-SETTINGS = {"prompt_once": True, "logits_at_once": 16, "rows_at_once": 0, "tokens_at_once": 60}
+TOKENS_AT_ONCE = 60
+PIECE = 16
+"""Response tokens whose logits exist at the same time, of up to 24 in a response."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Learners, and what they compute with."""
+
+    n_learners: int
+    sharding: str
+    coder: dict[str, Any]
+    tester: dict[str, Any]
+    prompt_once: bool = True
+    pieces: bool = True
+    offload_optimizer: bool = False
+
+    @property
+    def training(self) -> dict[str, Any]:
+        logits = PIECE if self.pieces else 0
+        return {"prompt_once": self.prompt_once, "logits_at_once": logits, "tokens_at_once": TOKENS_AT_ONCE}
+
+    def __str__(self) -> str:
+        options = {"once": self.prompt_once, "pieces": self.pieces}
+        named = [
+            *(name for name, is_on in options.items() if is_on),
+            *self.coder,
+            *(f"t:{each}" for each in self.tester),
+        ]
+        return "-".join([f"{self.n_learners}-{self.sharding}", *named])
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +83,13 @@ def responses() -> list[ScoredResponse]:
     return found
 
 
-def group_of(folder: str, n_learners: int, sharding: str, coder: dict[str, Any], tester: dict[str, Any]) -> Any:
+def group_of(folder: str, case: Case) -> Any:
     config = (
         GRPOConfig()
         .problems("starter")
-        .llm_agents(coder=ModelSettings(folder, **coder), tester=ModelSettings(folder, **tester))
-        .learners(num_learners=n_learners, sharding=sharding)
-        .training(lr=1e-3, minibatches_per_epoch=1, warmup_steps=0, kl_coeff=0.01, **SETTINGS)
+        .llm_agents(coder=ModelSettings(folder, **case.coder), tester=ModelSettings(folder, **case.tester))
+        .learners(num_learners=case.n_learners, sharding=case.sharding, offload_optimizer=case.offload_optimizer)
+        .training(lr=1e-3, minibatches_per_epoch=1, warmup_steps=0, kl_coeff=0.01, rows_at_once=0, **case.training)
     )
     config.validate()
     one = (gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2))  # nothing reads them
@@ -126,19 +160,22 @@ def count_gradients(learner: Any) -> None:
 
 LORA = {"lora": LoraSettings(rank=2)}
 CHECKPOINTED = {"gradient_checkpointing": True}
-CASES = [(2, {}, LORA | CHECKPOINTED), (4, CHECKPOINTED, LORA)]
-"""Numbers of learners, with settings of coder and tester."""
+CASES = [Case(2, "full", {}, LORA | CHECKPOINTED), Case(4, "full", CHECKPOINTED, LORA)]
+if os.environ.get("CODEA1_ALL_LEARNERS"):
+    CASES = [
+        Case(n, sharding, checkpointing | lora, checkpointing | lora, once, pieces)
+        for (n, sharding), once, pieces, checkpointing, lora in product(
+            [(2, "none"), (2, "full"), (4, "full")], (False, True), (False, True), ({}, CHECKPOINTED), ({}, LORA)
+        )
+    ]
 
 
-@pytest.mark.parametrize(("n_learners", "coder", "tester"), CASES)
-def test_sharded_learners_make_the_same_updates_and_continue_in_another_number(
-    folder: str, n_learners: int, coder: dict[str, Any], tester: dict[str, Any], tmp_path: Path
-) -> None:
-    alone = group_of(folder, 0, "none", coder, tester)
-    group = group_of(folder, n_learners, "full", coder, tester)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_learners_make_the_same_updates_and_continue_in_another_number(folder: str, case: Case, tmp_path: Path) -> None:
+    alone, group = group_of(folder, replace(case, n_learners=0, sharding="none")), group_of(folder, case)
     start = weights_of(alone)
     assert distance(start, weights_of(group)) == 0
-    for each, n in ((alone, 0), (group, n_learners)):
+    for each, n in ((alone, 0), (group, case.n_learners)):
         each.foreach_learner(record_gradients)
         each.foreach_learner(count_gradients)
         update(each, n)
@@ -149,15 +186,40 @@ def test_sharded_learners_make_the_same_updates_and_continue_in_another_number(
     assert distance(start, weights) > 1e-3
     assert distance(weights, weights_of(group)) < 1e-5
     (whole,) = [result.get() for result in alone.foreach_learner(held_bytes)]
+    n_parts = case.n_learners if case.sharding == "full" else 1
     for part in (result.get() for result in group.foreach_learner(held_bytes)):
         for held, all_bytes in zip(part, whole, strict=True):
-            assert held < 1.1 * all_bytes / n_learners  # as `sizing.learning` has it; odd sizes do not divide evenly
+            assert held < 1.1 * all_bytes / n_parts  # as `sizing.learning` has it; odd sizes do not divide evenly
     group.save_to_path(tmp_path / "checkpoint")
     group.shutdown()
-    other = group_of(folder, 2 if n_learners == 4 else 3, "full", coder, tester)
+    n_others = 2 if case.n_learners == 4 else 3
+    other = group_of(folder, replace(case, n_learners=n_others))
     other.restore_from_path(tmp_path / "checkpoint")
     assert distance(weights, weights_of(other)) < 1e-5
     update(alone, 0, 1)
-    update(other, 2 if n_learners == 4 else 3, 1)
+    update(other, n_others, 1)
     assert distance(weights_of(alone), weights_of(other)) < 1e-5
     other.shutdown()
+
+
+def test_gathering_in_fewer_bits_changes_gradients_little_and_its_own_module_only(folder: str) -> None:
+    """The states of AdamW move to the host and back meanwhile, which changes nothing."""
+    case = Case(2, "full", {"gathering_dtype": "bfloat16"}, {}, offload_optimizer=True)
+    alone, group = group_of(folder, Case(0, "none", {}, {})), group_of(folder, case)
+    for each, n in ((alone, 0), (group, 2)):
+        each.foreach_learner(record_gradients)
+        update(each, n)
+    expected, found = gradients_of(alone), gradients_of(group)
+    for module, least, most in (("coder", 1e-4, 0.05), ("tester", 0.0, 1e-5)):
+        scale = max(float(np.abs(each).max()) for each in expected[module].values())
+        difference = distance({module: expected[module]}, {module: found[module]}) / scale
+        assert least <= difference < most, module
+    one, other = weights_of(alone), weights_of(group)
+    assert distance({"tester": one["tester"]}, {"tester": other["tester"]}) < 1e-5
+    assert {each.dtype for each in other["coder"].values()} == {np.dtype("float32")}
+    group.shutdown()
+
+
+def test_only_learners_that_hold_parts_gather(folder: str) -> None:
+    with pytest.raises(UserError, match="coder: gathering_dtype is for learners that hold parts"):
+        group_of(folder, Case(0, "none", {"gathering_dtype": "bfloat16"}, {}))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
 
 from codea1_agents.train.grpo.hyperparameters import Shape
+from codea1_agents.train.grpo.players import Answer
+from codea1_agents.train.grpo.sampling import Response
 from codea1_agents.train.grpo.statistics import tree_figures
+from codea1_agents.train.grpo.trees import trimmed
+from codea1_env.rounds.rounds import Turn
 from tests.support.toys import BROKEN, FALSE, NAIVE, RIGHT, SHARP, WRONG
 from tests.support.trees import PER_PROBLEM, Scripted, rolled
 
@@ -28,3 +35,26 @@ def test_programs_that_no_case_speaks_of_are_counted_among_those_that_load(sandb
     players = {"coder": Scripted(RIGHT, WRONG, BROKEN), "tester": Scripted("no test", "none", NAIVE, "none")}
     (tree,) = rolled(sandbox, toys, players, Shape(n_candidates=3, n_suites=2))
     assert tree_figures(tree, 2)["untested_share"] == 0.5
+
+
+class Sampled(Scripted):
+    """Its replies have tokens, each another number of them."""
+
+    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
+        return [
+            replace(answer, prompt=(1, 2), response=Response((3,) * n, (-1.0,) * n, is_cut=n % 3 == 0))
+            for n, answer in enumerate(super().answer(turns), 1)
+        ]
+
+
+def test_figures_need_no_tokens(sandbox, toys):
+    players = {"coder": Sampled(RIGHT, WRONG, WRONG, BROKEN), "tester": Sampled(NAIVE, SHARP, FALSE)}
+    (tree,) = rolled(sandbox, toys, players, PER_PROBLEM)
+    kept = tree.candidates[1].response
+    lean = trimmed(tree, [kept])
+    assert lean.candidates[1] is tree.candidates[1]
+    others = [answer for answer in (*lean.candidates, *lean.suites[0]) if answer.response is not kept]
+    assert len(others) == 6
+    assert not any(answer.prompt or isinstance(answer.response, Response) for answer in others)
+    assert tree_figures(lean, 2) == tree_figures(tree, 2)
+    assert {"coder_tokens", "tester_tokens", "coder_cut_share"} <= tree_figures(lean, 2).keys()

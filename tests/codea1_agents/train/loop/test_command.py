@@ -127,6 +127,7 @@ def test_groups_of_one_are_warned_of_before_the_start() -> None:
     assert "learns nothing" not in codea1("train", "one-gpu", "--dry-run", "--on", "24GB").stderr
 
 
+@pytest.mark.slow
 def test_a_dry_run_imports_neither_torch_nor_ray() -> None:
     code = (
         "import sys; sys.argv[1:] = ['train', 'node-lora', '--dry-run', '--on', '8 x 80GB', '--json']\n"

@@ -185,6 +185,7 @@ with TrainingFolder.open(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 def test_two_runs_in_one_folder_are_refused_and_a_dead_ones_lock_is_free(tmp_path: Path) -> None:
     new(tmp_path).close()
     other = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)

@@ -185,6 +185,20 @@ def test_a_checkpoint_in_progress_is_completed(start: Callable[..., Run]) -> Non
     assert not list((run.folder / "checkpoints").glob(".*"))
 
 
+def test_a_run_killed_during_a_sharded_checkpoint_continues_from_the_one_before(
+    start: Callable[..., Run], settings: dict[str, Any], tmp_path: Path
+) -> None:
+    sharded = ["cluster.learners=2", "cluster.cpus_per_learner=0.5", "cluster.sharding=full"]
+    run = start(WRITING, "checkpoints.every=1", *sharded)
+    run.kill()
+    assert run.saved == 1
+    assert list((run.folder / "checkpoints").glob(".step-0002*"))
+    again = resume(run.folder)
+    whole = train(load_training(settings, sharded), out=tmp_path / "whole")
+    assert [each["figures"] for each in again.lines] == [each["figures"] for each in whole.lines]
+    assert not list((run.folder / "checkpoints").glob(".*"))
+
+
 def test_the_third_signal_stops_the_run_at_once(start: Callable[..., Run]) -> None:
     run = start(LEARNING, own_ray=True)
     run.interrupt()

@@ -1,4 +1,8 @@
-"""Every preset trains for two steps from its own file, with random models of the same architecture on processors."""
+"""Presets train for two steps from their own files, with random models of the same architecture on processors.
+
+Of presets that differ only in rewards, view or a model's name, the first one does: `grpo/test_systems.py` trains with
+all of these, and `experiments/test_cell.py` holds the presets to their differences.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,9 @@ from codea1_agents.train.loop.game import rules_of
 from codea1_env.problems import ProblemSet, load_problems
 
 pytestmark = [*ON_RAY, pytest.mark.slow]
+
+ALIKE = r"about|run\..*|logging\..*|game\.(rules|reward\..*|tester_view)"
+"""Settings that do not change what a training consists of."""
 
 AT_MOST: dict[str, float] = {
     "run.steps": 2,
@@ -114,7 +121,23 @@ def reduced(config: TrainingConfig, stand_in: Callable[[str, str, str], str], pr
     return load_training(settings)
 
 
-@pytest.mark.parametrize("name", preset_names())
+def kind(preset: str) -> str:
+    """Return the settings that a preset has in common with those that train alike."""
+    settings = flat(load_training(preset).model_dump())
+    values = {name: table[key] for name, table, key in settings if not isinstance(table[key], dict)}
+    models = {name: bool(value) for name, value in values.items() if re.fullmatch(r"agents\.\w+\.model", name)}
+    return repr({name: value for name, value in (values | models).items() if not re.fullmatch(ALIKE, name)})
+
+
+def one_of_each_kind() -> list[str]:
+    """Return the first preset of each kind; of its own kind code-a1, whose variants most others are."""
+    first: dict[str, str] = {}
+    for name in sorted(preset_names(), key="code-a1".__ne__):
+        first.setdefault(kind(name), name)
+    return sorted(first.values())
+
+
+@pytest.mark.parametrize("name", one_of_each_kind())
 def test_it_trains_for_two_steps(
     name: str, stand_in: Callable[[str, str, str], str], increments: str, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from codea1_agents.train.loop.processor_time import processor_seconds
 BUSY = "import time\nwhile time.process_time() < 0.5: pass\nprint('done', flush=True)\ninput()"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
 def test_what_children_do_counts_while_they_live_and_afterwards() -> None:
     before, own = processor_seconds(), time.process_time()

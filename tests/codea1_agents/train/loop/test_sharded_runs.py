@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.loop import export_model, load_training, resume, train  # noqa: E402
-from codea1_env.errors import UserError  # noqa: E402
+from codea1_agents.train.loop.folder import last_checkpoint  # noqa: E402
+from codea1_env.errors import BrokenInput, UserError  # noqa: E402
 
 pytestmark = ON_RAY
 
@@ -42,3 +43,10 @@ def test_a_sharded_run_is_continued_and_exported(settings: dict[str, Any], tmp_p
             assert max(float((own[name] - other[name]).abs().max()) for name in own) < 1e-5
     with pytest.raises(UserError, match=r"cannot be continued with these learners: set cluster\.sharding=full"):
         resume(done.folder, ["run.steps=4", "cluster.sharding=none"])
+    checkpoint = last_checkpoint(done.folder)
+    assert checkpoint is not None
+    for part in (checkpoint / "learner_group" / "shards").glob("*.distcp"):
+        part.write_bytes(part.read_bytes()[:2000])
+    with pytest.raises(BrokenInput, match=r"cannot be restored .*without this folder the run continues"):
+        resume(done.folder, ["run.steps=4", "cluster.sharding=full"])
+    assert not (done.folder / "restarts.jsonl").exists()

@@ -51,3 +51,12 @@ def test_no_gpu_is_given_twice(wanted: list[float], n_gpus: int) -> None:
     for each in found.processes:
         n_held = sum(each in held for held in found.by_gpu)
         assert n_held in (0, max(1, round(each.gpus)))
+
+
+def test_a_process_that_sleeps_leaves_its_gpu_to_the_other() -> None:
+    runner = Process("runner", 0, 0.6, False, (Part("engines", 50),), idle_bytes=2)
+    learner = Process("learner", 0, 0.4, False, (Part("weights", 60),), idle_bytes=20)
+    assert placed([runner, learner], 1).gpu_bytes(0) == 70  # the engine works, the learner keeps its weights
+    assert (
+        placed([learner, Process("runner", 0, 0.6, False, (Part("engines", 30),), idle_bytes=2)], 1).gpu_bytes(0) == 62
+    )

@@ -27,7 +27,7 @@ def inputs_of(document: Document) -> list[tuple[object, ...]]:
     return [eval(f"({call},)") for call in calls]
 
 
-@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("variant", [Variant.PLAIN, pytest.param(Variant.RARE, marks=pytest.mark.slow)])
 def test_the_strict_reader_takes_every_reply_whole(variant: Variant) -> None:
     for document in documents(CorpusRules(variant), 400):
         if document.kind == "coder":

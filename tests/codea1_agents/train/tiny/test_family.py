@@ -55,6 +55,7 @@ def test_a_solution_does_what_its_statement_says() -> None:
     assert answer_of(of("clipped difference of a and b").solution, (2, 5)) == "0"
 
 
+@pytest.mark.slow
 def test_solutions_answer_everything() -> None:
     for each in EVERYTHING:
         assert None not in [answer_of(each.solution, probe) for probe in drawn_inputs(each, 40, "test")]
@@ -102,6 +103,7 @@ def test_drawn_inputs_are_distinct(composition: Composition, count: int, is_narr
     assert len(set(map(repr, found))) == count
 
 
+@pytest.mark.slow
 def test_another_process_has_the_same_problems() -> None:
     code = "from codea1_agents.train.tiny.problems import load; print(load('train')[:20])"
     environment = os.environ | {"PYTHONHASHSEED": "1"}

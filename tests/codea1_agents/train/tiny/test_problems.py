@@ -27,7 +27,9 @@ def test_unknown_options_are_said_so() -> None:
         load_problems("starter:hard")
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(
+    "options", [pytest.param(each, marks=[pytest.mark.slow] * ("rest" in each)) for each in OPTIONS]
+)
 def test_every_split_has_problems_with_golden_tests(options: str) -> None:
     problems = load(options)
     assert len(problems) == (311 if "rest" in options else 48)

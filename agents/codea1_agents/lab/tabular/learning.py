@@ -1,0 +1,298 @@
+"""GRPO of two tables: groups, advantages, the choice of groups, rewards and the Mistake Book are those of training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.lab.tabular.criterion import alpha_with_book
+from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, drawn_program, drawn_test
+from codea1_agents.train.grpo.grouping import group_advantages, top_variance
+from codea1_env.facts.verdicts import ProblemReport, ValidCase
+from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
+from codea1_env.rules.rewards import score_group
+from codea1_env.rules.ruleset import BookRules, BookUpdate, Ruleset, Validation, preset
+
+Vector = NDArray[np.float64]
+_HELD_OUT = 512
+_NO_BOOK = BookRules(update=BookUpdate.OFF, n_replayed=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The sizes and rates of a training."""
+
+    steps: int = 50
+    n_problems: int = 48
+    """Problems to train on."""
+    problems_per_step: int = 8
+    n_candidates: int = 4
+    """Programs per problem (N)."""
+    n_suites: int = 4
+    """Suites per program (M)."""
+    tests_per_suite: int = 4
+    """Tests per suite (K)."""
+    n_kept: int = 1
+    """Programs per problem whose suites train the tester."""
+    lr_coder: float = 2.3
+    """Brings plain problems, without rare bugs, to an accuracy of .72 in 50 steps."""
+    lr_tester: float = 2.0
+    skill: float = 0.7
+    """Logit of being right at a place, before training."""
+    aim_if_read: float = 0.0
+    """Logit of aiming at a bug that is read, before training."""
+    aim_blindly: float = -2.0
+    """Logit of aiming at a guessed value where no bug is read, before training."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Who trains, and what is seen."""
+
+    name: str
+    sees_program: bool = True
+    """Whether suites are written for a program that the tester sees, or for the problem."""
+    tester_learns: bool = True
+    n_golden: int = 0
+    """Golden tests that the coder is trained on instead of suites; 0: none."""
+    has_book: bool = True
+    has_alpha_of_book: bool = False
+    """Whether validity weighs as much as it would with replays (`criterion.alpha_with_book`)."""
+    alpha: float | None = None
+    """Weight of validity; None: that of the rules."""
+
+
+SYSTEMS = {
+    each.name: each
+    for each in (
+        System("code-a1"),
+        System("black-box", sees_program=False),
+        System("golden-16", n_golden=16),
+        System("golden-4", n_golden=4),
+        System("frozen-tester", tester_learns=False),
+        System("no-book", has_book=False),
+        System("book-alpha", has_book=False, has_alpha_of_book=True),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Figures after a step."""
+
+    accuracy: float
+    """Probability that a program for a held-out problem is right."""
+    aims_if_read: float
+    """Probability that a test aims at a bug that is read."""
+    aims_blindly: float
+    kills: float
+    """Share of the step's suites that their program fails; nan without suites."""
+    validity: float
+    """Share of the step's tests with a right answer; nan without suites."""
+
+
+@dataclass(slots=True)
+class Tables:
+    """The parameters of both policies."""
+
+    skill: Vector
+    """(H,) logit of being right, by kind."""
+    own: Vector
+    """(P, L) further logit, by place of each problem to train on."""
+    aim: Vector
+    """(2,) logits of aiming: where no bug is read, and where one is."""
+
+
+def train(system: System, world: World, schedule: Schedule, rules: Ruleset | str, seed: int) -> list[Step]:
+    """Train a system and return its figures, from before the first step on.
+
+    The problems depend on the seed only, so systems of one seed can be compared in pairs.
+
+    Args:
+        system: who trains.
+        world: of the game.
+        schedule: sizes and rates.
+        rules: with the reward and the book; `tests_per_suite` is that of the schedule.
+        seed: of everything.
+    """
+    return list(_Training(system, world, schedule, _rules(system, schedule, rules), seed).steps())
+
+
+def _rules(system: System, schedule: Schedule, rules: Ruleset | str) -> Ruleset:
+    full = preset(rules) if isinstance(rules, str) else rules
+    reward = preset("golden").reward if system.n_golden else full.reward
+    if not system.n_golden:
+        alpha = reward.alpha if system.alpha is None else system.alpha
+        reward = replace(reward, alpha=alpha_with_book(alpha) if system.has_alpha_of_book else alpha)
+    book = full.book if system.has_book and not system.n_golden else _NO_BOOK
+    return replace(full, reward=reward, book=book, tests_per_suite=schedule.tests_per_suite)
+
+
+@dataclass(slots=True)
+class _Problem:
+    number: int
+    kinds: tuple[int, ...]
+    golden: tuple[Aim, ...]
+    entries: tuple[BookEntry, ...] = ()
+    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """A suite, and what its author decided on."""
+
+    tests: tuple[DrawnTest, ...]
+    has_read: tuple[bool, ...]
+    """By test, whether a bug was read."""
+
+
+@dataclass(slots=True)
+class _Training:
+    system: System
+    world: World
+    schedule: Schedule
+    rules: Ruleset
+    seed: int
+    tables: Tables = field(init=False)
+    problems: list[_Problem] = field(init=False)
+    held_out: NDArray[np.int64] = field(init=False)
+    rng: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        world, schedule = self.world, self.schedule
+        draws = np.random.default_rng([self.seed, 0])
+        kinds = [draws.permutation(world.n_kinds)[: world.n_places] for _ in range(schedule.n_problems)]
+        self.held_out = np.array([draws.permutation(world.n_kinds)[: world.n_places] for _ in range(_HELD_OUT)])
+        self.rng = np.random.default_rng([self.seed, 1])
+        self.problems = [
+            _Problem(number, tuple(each.tolist()), self._golden(each)) for number, each in enumerate(kinds)
+        ]
+        self.tables = Tables(
+            np.full(world.n_kinds, schedule.skill),
+            np.zeros((schedule.n_problems, world.n_places)),
+            np.array([schedule.aim_blindly, schedule.aim_if_read]),
+        )
+
+    def _golden(self, kinds: NDArray[np.int64]) -> tuple[Aim, ...]:
+        """Return distinct inputs of golden tests; each also finds common bugs."""
+        world = self.world
+        draws = np.random.default_rng([self.seed, 2, *kinds.tolist()])
+        n_inputs = world.n_places * world.n_triggers
+        chosen = draws.permutation(n_inputs)[: min(self.system.n_golden, n_inputs)]
+        return tuple(Aim(*divmod(int(number), world.n_triggers)) for number in chosen)
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the figures before the first step, then after each."""
+        yield self._figures(nan, nan)
+        for number in range(self.schedule.steps):
+            yield self._step(number)
+
+    def _figures(self, kills: float, validity: float) -> Step:
+        accuracy = float(_sigmoid(self.tables.skill[self.held_out]).prod(axis=-1).mean())
+        blindly, if_read = _sigmoid(self.tables.aim).tolist()
+        return Step(accuracy, if_read, blindly, kills, validity)
+
+    def _step(self, number: int) -> Step:
+        schedule = self.schedule
+        first = number * schedule.problems_per_step
+        chosen = [self.problems[(first + n) % len(self.problems)] for n in range(schedule.problems_per_step)]
+        before = Tables(self.tables.skill.copy(), self.tables.own.copy(), self.tables.aim.copy())
+        suites = [suite for problem in chosen for suite in self._round(problem, before)]
+        n_suites = sum(len(beaten) for beaten, _ in suites)
+        if not n_suites:
+            return self._figures(nan, nan)
+        tests = [test.is_right for _, group in suites for suite in group for test in suite.tests]
+        return self._figures(sum(map(sum, (beaten for beaten, _ in suites))) / n_suites, sum(tests) / len(tests))
+
+    def _round(self, problem: _Problem, before: Tables) -> list[tuple[list[bool], list[_Suite]]]:
+        """Play one problem and learn from it; return what its suites beat, and the suites, by program."""
+        p_right = _sigmoid(before.skill[list(problem.kinds)] + before.own[problem.number])
+        n = self.schedule.n_candidates
+        programs = [drawn_program(problem.kinds, p_right, self.world, self.rng) for _ in range(n)]
+        groups = self._groups(programs, before)
+        replayed = self._replayed(problem)
+        report = ProblemReport(
+            str(problem.number),
+            tuple(
+                candidate_report(
+                    program,
+                    [suite.tests for suite in group],
+                    replayed,
+                    problem.golden,
+                    self.world,
+                    drops_wrong=self.rules.validation is Validation.DROP_WRONG,
+                )
+                for program, group in zip(programs, groups, strict=True)
+            ),
+            shares_suites=not self.system.sees_program,
+        )
+        problem.rounds += 1
+        problem.entries = apply_changes(
+            problem.entries, changes(report, self.rules.book), self.rules.book, round=problem.rounds
+        )
+        found = score_group(report, self.rules)
+        self._learn_programs(problem, programs, p_right, np.array([each.coder.value for each in found]))
+        if self.system.tester_learns and not self.system.n_golden:
+            rewards = np.array([[each.value for each in candidate.testers] for candidate in found])
+            self._learn_suites(groups, rewards, before)
+        return [
+            ([suite.beats for suite in candidate.suites], group)
+            for candidate, group in zip(report.candidates, groups, strict=True)
+        ]
+
+    def _groups(self, programs: Sequence[Program], before: Tables) -> list[list[_Suite]]:
+        if self.system.n_golden:
+            return [[] for _ in programs]
+        if self.system.sees_program:
+            return [[self._suite(program, before) for _ in range(self.schedule.n_suites)] for program in programs]
+        shared = [self._suite(None, before) for _ in range(self.schedule.n_suites)]
+        return [shared for _ in programs]
+
+    def _suite(self, program: Program | None, before: Tables) -> _Suite:
+        world, rng = self.world, self.rng
+        rare = program.rare_bugs(world) if program is not None else []
+        read = [place for place in rare if rng.random() < world.reading]
+        tests = []
+        for _ in range(self.schedule.tests_per_suite):
+            aim = None
+            if rng.random() < _sigmoid(before.aim[int(bool(read))]):
+                place = int(rng.choice(read)) if read else int(rng.integers(world.n_places))
+                value = program.triggers[place] if read and program else int(rng.integers(world.n_triggers))
+                aim = Aim(place, value)
+            tests.append(drawn_test(aim, world, rng))
+        return _Suite(tuple(tests), (bool(read),) * len(tests))
+
+    def _replayed(self, problem: _Problem) -> list[ValidCase]:
+        book = self.rules.book
+        if book.update is BookUpdate.OFF:
+            return []
+        return [entry.to_valid_case() for entry in select_replayed(problem.entries, book, self.rng)]
+
+    def _learn_programs(self, problem: _Problem, programs: Sequence[Program], p_right: Vector, rewards: Vector) -> None:
+        advantages = group_advantages(rewards).values
+        rate = self.schedule.lr_coder / (self.schedule.problems_per_step * len(programs))
+        for program, advantage in zip(programs, advantages, strict=True):
+            gradient = rate * advantage * (~np.array(program.has_bug) - p_right)
+            self.tables.skill[list(problem.kinds)] += gradient
+            self.tables.own[problem.number] += gradient
+
+    def _learn_suites(self, groups: Sequence[Sequence[_Suite]], rewards: Vector, before: Tables) -> None:
+        if not self.system.sees_program:
+            groups, rewards = groups[:1], rewards.mean(axis=0, keepdims=True)
+        advantages = group_advantages(rewards).values
+        kept = top_variance(rewards, min(self.schedule.n_kept, len(groups)))
+        n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self.schedule.n_suites
+        rate = self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
+        p_aim = _sigmoid(before.aim)
+        for group, values, is_kept in zip(groups, advantages, kept, strict=True):
+            for suite, advantage in zip(group, values, strict=True) if is_kept else ():
+                for test, has_read in zip(suite.tests, suite.has_read, strict=True):
+                    self.tables.aim[int(has_read)] += rate * advantage * ((test.aim is not None) - p_aim[int(has_read)])
+
+
+def _sigmoid(logits: Vector) -> Vector:
+    return 1 / (1 + np.exp(-logits))

@@ -1,0 +1,175 @@
+"""Problems, programs and tests of the tabular game, and their reports as the judge would write them.
+
+A problem has some places, each of one kind of bug. A program is right or has a bug at each place. Bugs of a common kind
+are found by any input. Bugs of a rare kind are found by one value of many, the trigger, at their place; each program
+draws its triggers anew. A test is naive, or it aims at a value at a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
+
+_VALUE = b"0"  # of every case; nothing reads it
+_NAIVE_INPUTS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What problems and testers are like."""
+
+    n_places: int = 4
+    n_kinds: int = 24
+    n_rare: int = 12
+    """Kinds, from the first, whose bugs only a trigger finds."""
+    n_triggers: int = 10
+    """Values of which one is the trigger of a rare bug (V)."""
+    reading: float = 0.8
+    """Probability that a tester that sees the program reads a bug of it (rho)."""
+    right_naive: float = 0.8
+    """Probability that the answer of a naive test is right (v)."""
+    right_aimed: float = 0.6
+    """The same of an aimed test (va)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program: where it is wrong, and what finds that."""
+
+    kinds: tuple[int, ...]
+    """Of the problem's places."""
+    has_bug: tuple[bool, ...]
+    triggers: tuple[int, ...]
+
+    def is_right(self) -> bool:
+        """Whether there is no bug."""
+        return not any(self.has_bug)
+
+    def rare_bugs(self, world: World) -> list[int]:
+        """Return the places of bugs that only their trigger finds."""
+        return [place for place, kind in enumerate(self.kinds) if self.has_bug[place] and kind < world.n_rare]
+
+    def passes(self, aim: Aim | None, world: World) -> bool:
+        """Return whether the program passes an input; None: a naive one."""
+        if any(bug and kind >= world.n_rare for bug, kind in zip(self.has_bug, self.kinds, strict=True)):
+            return False
+        return aim is None or not (aim.place in self.rare_bugs(world) and self.triggers[aim.place] == aim.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """A value at a place."""
+
+    place: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTest:
+    """A test case of a suite."""
+
+    aim: Aim | None
+    """None: a naive input."""
+    is_right: bool
+    """Whether the predicted answer is right."""
+    naive_input: int = 0
+
+
+def drawn_program(kinds: Sequence[int], p_right: np.ndarray, world: World, rng: np.random.Generator) -> Program:
+    """Return a program that is right at each place with the given probability.
+
+    Args:
+        kinds: (L,) of the places.
+        p_right: (L,) probabilities.
+        world: of the game.
+        rng: source of the draws.
+    """
+    bugs = rng.random(world.n_places) >= p_right
+    triggers = rng.integers(0, world.n_triggers, world.n_places)
+    return Program(tuple(kinds), tuple(bugs.tolist()), tuple(triggers.tolist()))
+
+
+def drawn_test(aim: Aim | None, world: World, rng: np.random.Generator) -> DrawnTest:
+    """Return a test with or without an aim, whose answer is right as often as the world says."""
+    is_right = bool(rng.random() < (world.right_naive if aim is None else world.right_aimed))
+    return DrawnTest(aim, is_right, 0 if aim is not None else int(rng.integers(_NAIVE_INPUTS)))
+
+
+def aim_of(case: ValidCase) -> Aim | None:
+    """Return the aim of a case, also of one that comes from the Mistake Book."""
+    inner = case.case.expression.removeprefix("f(").removesuffix(")").split(", ")
+    return Aim(int(inner[0]), int(inner[1])) if len(inner) == 2 else None
+
+
+def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, drops_wrong: bool) -> SuiteReport:
+    """Return the judge's report on a suite, run by a program.
+
+    Args:
+        tests: of the suite; of equal inputs the first counts.
+        program: that runs them.
+        world: of the game.
+        drops_wrong: whether a case with a wrong answer is dropped instead of corrected.
+    """
+    cases: dict[str, ValidCase] = {}
+    rejections: list[Rejection] = []
+    for line, test in enumerate(tests, 1):
+        where = f"{test.aim.place}, {test.aim.value}" if test.aim is not None else f"{test.naive_input}"
+        expression = f"f({where})"
+        if expression in cases:
+            rejections.append(Rejection(RejectionReason.DUPLICATE, expression, line))
+            continue
+        if not test.is_right:
+            rejections.append(Rejection(RejectionReason.WRONG_PREDICTION, expression, line))
+            if drops_wrong:
+                continue
+        case = TestCase(expression, "0", direct=True, line=line)
+        cases[expression] = ValidCase(case, _VALUE, test.is_right)
+    suite = ValidSuite(tuple(cases.values()), tuple(rejections), len(rejections), 0.0)
+    return SuiteReport(suite, tuple(case_report(case, program, world) for case in suite.cases))
+
+
+def case_report(case: ValidCase, program: Program, world: World) -> CaseReport:
+    """Return the verdict of a case on a program."""
+    is_passed = program.passes(aim_of(case), world)
+    return CaseReport(case, Verdict.PASSED if is_passed else Verdict.WRONG_ANSWER)
+
+
+def candidate_report(
+    program: Program,
+    suites: Sequence[Sequence[DrawnTest]],
+    replayed: Sequence[ValidCase],
+    golden: Sequence[Aim | None],
+    world: World,
+    *,
+    drops_wrong: bool,
+) -> CandidateReport:
+    """Return the judge's report on a program.
+
+    Args:
+        program: the candidate.
+        suites: written for it.
+        replayed: cases of the Mistake Book.
+        golden: inputs of the golden tests; none: they are not run.
+        world: of the game.
+        drops_wrong: as in `suite_report`.
+    """
+    passed = [program.passes(aim, world) for aim in golden]
+    return CandidateReport(
+        Candidate(repr(program)),
+        Verdict.PASSED,
+        replayed=tuple(case_report(case, program, world) for case in replayed),
+        suites=tuple(suite_report(tests, program, world, drops_wrong=drops_wrong) for tests in suites),
+        golden_pass_rate=sum(passed) / len(passed) if passed else None,
+    )

@@ -1,0 +1,154 @@
+"""Calls of remote learners. They work in step, so the loss of one ends them all, and at once.
+
+RLlib waits for each call to end. A learner that is dead, stopped or cut off would make it wait for ever: for itself, or
+for the others, which wait for it. Here, the first call that ends bounds the wait for the rest.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+from ray.rllib.core.learner.learner_group import LearnerGroup
+from ray.rllib.utils.actor_manager import FaultTolerantActorManager
+from torch.distributed import DistError
+
+from codea1_agents.train.grpo.failures import LearnerLost
+from codea1_env.errors import CodeA1Error
+from codea1_env.secret import without_secrets
+
+_GRACE_S = 10.0
+"""Seconds in which the others answer after a learner has failed. They see a lost connection in less."""
+
+
+class WatchedLearnerGroup(LearnerGroup):  # type: ignore[misc]  # Ray has no types
+    """RLlib's group of learners. Each call raises `LearnerLost` if a learner is lost; then all of them have ended."""
+
+    def __init__(self, *, config: Any, **settings: Any) -> None:
+        """Start and build the learners.
+
+        Raises:
+            LearnerLost: one of them died.
+        """
+        try:
+            super().__init__(config=config, **settings)
+            if self.is_remote:
+                self._worker_manager = LearnerCalls(self._workers, config.learner_timeout_s)
+        except RayActorError as error:
+            _end(self._workers or ())
+            raise LearnerLost("a learner died before it was ready") from error
+
+
+class LearnerCalls(FaultTolerantActorManager):  # type: ignore[misc]  # Ray has no types
+    """Calls learners.
+
+    Args:
+        learners: their actors, by rank.
+        timeout_s: seconds that the others have after one has answered, and that a call of one alone has.
+    """
+
+    def __init__(self, learners: Sequence[Any], timeout_s: float) -> None:
+        super().__init__(learners)
+        self._timeout_s = timeout_s
+        self._places = ray.get([each.apply.remote(_place) for each in learners])
+
+    def _fetch_result(
+        self, *, remote_actor_ids: list[int], remote_calls: list[Any], timeout_seconds: float | None, **more: Any
+    ) -> Any:
+        """Return what RLlib does.
+
+        Raises:
+            LearnerLost: a learner has ended, does not answer, or raised an exception of its own.
+            CodeA1Error: it was raised by a learner.
+            OSError: likewise.
+        """
+        if timeout_seconds is None:
+            self._wait(dict(zip(remote_calls, remote_actor_ids, strict=True)))
+            timeout_seconds = 0.0
+        return super()._fetch_result(
+            remote_actor_ids=remote_actor_ids, remote_calls=remote_calls, timeout_seconds=timeout_seconds, **more
+        )
+
+    def _wait(self, rank_of: Mapping[Any, int]) -> None:
+        silent = list(rank_of)
+        failed: dict[int, Exception] = {}
+        begun = time.monotonic()
+        deadline = math.inf if len(silent) == len(self.actors()) else begun + self._timeout_s
+        while silent and (answered := ray.wait(silent, num_returns=1, timeout=_seconds_to(deadline))[0]):
+            (call,) = answered
+            silent.remove(call)
+            error = _error_of(call)
+            if error is not None:
+                failed[rank_of[call]] = error
+            deadline = min(deadline, time.monotonic() + (_GRACE_S if error is not None else self._timeout_s))
+        if failed or silent:
+            _end(self.actors().values())
+            is_late = not failed or time.monotonic() - begun >= self._timeout_s
+            raise self._fault(failed, sorted(rank_of[call] for call in silent), is_late=is_late)
+
+    def _fault(self, failed: Mapping[int, Exception], silent: Sequence[int], *, is_late: bool) -> Exception:
+        """Return the error that says which learner failed, as far as the answers show it.
+
+        Args:
+            failed: errors by rank.
+            silent: ranks of those that did not answer.
+            is_late: whether some may have waited for as long as allowed.
+        """
+        own = {rank: getattr(failed[rank], "cause", None) or failed[rank] for rank in sorted(failed)}
+        died = [rank for rank, error in own.items() if isinstance(error, RayActorError)]
+        raised = {rank: error for rank, error in own.items() if rank not in died and not _is_of_another_learner(error)}
+        for error in raised.values():
+            if isinstance(error, CodeA1Error | OSError):
+                return error
+        faults = [f"{self._name(rank)} died" for rank in died]
+        faults += [f"{self._name(rank)} failed: {_sentence(error)}" for rank, error in raised.items()]
+        if not raised:  # otherwise they wait for those that raised something
+            faults += [f"{self._name(rank)} did not answer" for rank in silent]
+        if not faults:
+            faults = [f"{self._name(rank)} lost the others: {_sentence(error)}" for rank, error in own.items()]
+        is_limit = is_late and not (died or raised)
+        limit = f" (cluster.learner_timeout_s is {self._timeout_s:g})" if is_limit else ""
+        found = LearnerLost(", and ".join(faults) + limit)
+        found.__cause__ = next(iter(failed.values()), None)
+        return found
+
+    def _name(self, rank: int) -> str:
+        return f"the learner of rank {rank} ({self._places[rank]})"
+
+
+def _end(learners: Iterable[Any]) -> None:
+    """End learners, also those that wait for others or are stopped."""
+    for learner in learners:
+        ray.kill(learner)
+
+
+def _place(_: Any) -> str:
+    return f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
+
+
+def _seconds_to(deadline: float) -> float | None:
+    return None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+
+
+def _error_of(call: Any) -> Exception | None:
+    try:
+        ray.get(call)
+    except RayError as error:
+        found: Exception = error
+        return found
+    return None
+
+
+def _is_of_another_learner(error: Exception) -> bool:
+    """Return whether a collective has failed. Errors of gloo have no class of their own."""
+    return isinstance(error, DistError) or "/gloo/" in str(error)
+
+
+def _sentence(error: Exception) -> str:
+    text = without_secrets(" ".join(str(error).split()))
+    return f"{type(error).__name__}: {text}"[:300]

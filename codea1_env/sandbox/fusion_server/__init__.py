@@ -1,1 +1,0 @@
-"""`codea1 sandbox serve`: the sandbox behind the HTTP interface of SandboxFusion."""

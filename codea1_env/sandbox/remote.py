@@ -1,0 +1,164 @@
+"""A sandbox on another server, over HTTP: the jobs of `codea1 serve`.
+
+`load_sandbox("http://host:port")` returns it. The token is in the environment variable CODEA1_SERVE_TOKEN.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import time
+from collections.abc import Sequence
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+from codea1_env.errors import BrokenInput, SandboxError, UserError
+from codea1_env.sandbox.interface import Guarantee, Job, JobReport
+from codea1_env.sandbox.job_json import jobs_to_json, reports_from_json
+from codea1_env.secret import Secret
+
+TOKEN_VARIABLE = "CODEA1_SERVE_TOKEN"
+"""Environment variable with the token, of server and client."""
+
+_VISIBLE_ASCII = re.compile("[!-~]+")
+
+JOBS_PER_REQUEST = 256
+_TRIES = 2
+_LONGEST_WAIT_S = 60.0
+_WAYS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+class TooLarge(UserError):
+    """A request is larger than the server accepts."""
+
+
+class Service:
+    """Sends requests to one server. Thread-safe: each request has a connection of its own."""
+
+    def __init__(self, url: str, *, token: str = "", timeout_s: float = 600.0, patience_s: float = 600.0) -> None:
+        """Make a client; it connects with the first request.
+
+        Args:
+            url: `http://host:port` or `https://host`, with a path where the server is behind one.
+            token: of the server; empty: that of CODEA1_SERVE_TOKEN, if it is set.
+            timeout_s: longest silence of the server within one request.
+            patience_s: how long a request is sent again while the server is full.
+
+        Raises:
+            UserError: the address is none, or holds a user or a query.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+            raise UserError(f"a server's address is like http://localhost:8080, not {parts.scheme}://{parts.hostname}")
+        self.url = url.rstrip("/")
+        self._parts, self._timeout_s, self._patience_s = parts, timeout_s, patience_s
+        self._token = Secret.of(token) if token else None
+
+    def send(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """Return the body of the response.
+
+        Raises:
+            UserError: the server refuses the request: its content, its size, its token.
+            SandboxError: the server does not answer, stays full, or fails.
+        """
+        end = time.monotonic() + self._patience_s
+        wait_s, n_failed = 0.1, 0
+        while True:
+            try:
+                status, found = self._once(method, path, body)
+            except (OSError, http.client.HTTPException) as error:
+                n_failed += 1
+                if n_failed == _TRIES:
+                    raise SandboxError(f"{self.url} does not answer: {type(error).__name__}: {error}") from error
+                continue
+            if status == HTTPStatus.OK:
+                return found
+            if status not in _WAYS_TO_WAIT or time.monotonic() + wait_s > end:
+                raise self._failure(status, found)
+            time.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout_s)
+        token = self._token or (Secret.in_variable(TOKEN_VARIABLE) if os.environ.get(TOKEN_VARIABLE) else None)
+        if token is not None and not _VISIBLE_ASCII.fullmatch(token.reveal()):
+            connection.close()
+            raise UserError(f"{self.url}: the token holds characters that are not visible ASCII, such as a line's end")
+        headers = {"Authorization": f"Bearer {token.reveal()}"} if token else {}
+        try:
+            connection.request(
+                method, self._parts.path.rstrip("/") + path, body, headers | {"Content-Type": "application/json"}
+            )
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def _failure(self, status: int, body: bytes) -> Exception:
+        try:
+            detail = str(json.loads(body)["detail"])
+        except (ValueError, LookupError, TypeError):
+            detail = body[:200].decode("utf-8", "replace")
+        if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return TooLarge(f"{self.url}: {detail}")
+        is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _WAYS_TO_WAIT
+        return (SandboxError if is_ours else UserError)(f"{self.url}: {detail} ({status})")
+
+
+class RemoteSandbox:
+    """Runs jobs on the server of `codea1 serve`. Thread-safe; can be pickled."""
+
+    def __init__(self, url: str, **settings: Any) -> None:
+        """Make a sandbox; the arguments and errors are those of `Service`."""
+        self._service = Service(url, **settings)
+
+    @property
+    def name(self) -> str:
+        """The address, by which `load_sandbox` finds it again."""
+        return self._service.url
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the server's sandbox promises.
+
+        Raises:
+            SandboxError: the server does not answer.
+        """
+        return Guarantee(json.loads(self._service.send("GET", "/"))["sandbox"]["guarantee"])
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        """Run all jobs; reports in the order of the jobs.
+
+        Raises:
+            SandboxError: the server does not answer, or its sandbox cannot be used.
+        """
+        parts = [jobs[start : start + JOBS_PER_REQUEST] for start in range(0, len(jobs), JOBS_PER_REQUEST)]
+        return [report for part in parts for report in self._reports(part)]
+
+    def _reports(self, jobs: Sequence[Job]) -> list[JobReport]:
+        try:
+            reports = reports_from_json(self._service.send("POST", "/jobs", jobs_to_json(jobs)))
+        except TooLarge as error:
+            if len(jobs) == 1:
+                raise SandboxError(str(error)) from error
+            half = len(jobs) // 2
+            return self._reports(jobs[:half]) + self._reports(jobs[half:])
+        except BrokenInput as error:
+            raise SandboxError(f"{self.name} sends no reports: {error}") from error
+        if [len(report.outcomes) for report in reports] != [len(job.calls) for job in jobs]:
+            raise SandboxError(f"{self.name} reports on other jobs than it was given")
+        return reports
+
+    def close(self) -> None:
+        """Nothing to end: no connection stays open."""
+
+
+@cache
+def shared_remote_sandbox(url: str) -> RemoteSandbox:
+    """Return the sandbox of an address; in a process always the same one."""
+    return RemoteSandbox(url)

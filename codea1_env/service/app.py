@@ -1,0 +1,190 @@
+"""The routes of `codea1 serve`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+from codea1_env.errors import DISTRIBUTION, SandboxError, UserError, extra_needed
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.records.faults import fault_in_words
+from codea1_env.service.admission import Admission, Refused
+from codea1_env.service.bodies import JudgeAnswer, JudgeRequest
+from codea1_env.service.judging import PreparedRequest, ServedJudge
+from codea1_env.service.page import page_of
+from codea1_env.service.run_code.schema import BadRequest, RunRequest
+
+with extra_needed("the server of `codea1 serve`", "serve"):
+    from fastapi import FastAPI, Request
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
+    from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+
+_T = TypeVar("_T")
+
+NDJSON = "application/x-ndjson"
+_LINES_AT_ONCE = 16
+"""Programs of a streamed request that are judged together."""
+_WAYS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+_JSON = "application/json"
+
+
+def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
+    """Return the application; `service.guard` goes around it.
+
+    Args:
+        judge: does the work.
+        admission: says when.
+    """
+    app = FastAPI(
+        title=DISTRIBUTION,
+        version=version(DISTRIBUTION),
+        docs_url=None,  # these pages would load scripts from another host, with the rights of this one
+        redoc_url=None,
+        exception_handlers={
+            RequestValidationError: _invalid,
+            HTTPException: _http_error,
+            Refused: _refused,
+            UserError: _user_error,
+            SandboxError: _sandbox_error,
+        },
+    )
+    routes = _Routes(app, judge, admission)
+    app.get("/v1/ping")(routes.ping)
+    app.get("/")(routes.about)
+    app.get("/problems")(routes.problems)
+    app.get("/docs", include_in_schema=False)(routes.docs)
+    app.post("/judge", response_model=JudgeAnswer)(routes.judge)
+    app.post("/jobs", openapi_extra=_body_of("array"))(routes.jobs)
+    app.post("/run_code", openapi_extra=_body_of("object"))(routes.run_code)
+    return app
+
+
+def _body_of(kind: str) -> dict[str, Any]:
+    return {"requestBody": {"content": {_JSON: {"schema": {"type": kind}}}}}
+
+
+class _Routes:
+    """What each route does; the docstrings are those of the OpenAPI document."""
+
+    def __init__(self, app: FastAPI, judge: ServedJudge, admission: Admission) -> None:
+        self._app, self._judge, self._admission = app, judge, admission
+
+    async def ping(self) -> str:
+        """Answer `pong`; needs no token."""
+        return "pong"
+
+    async def about(self, request: Request) -> dict[str, Any]:
+        """Return the routes, the sandbox and its promise, the version of the judge."""
+        guarantee = await self._admission.run(lambda: self._judge.sandbox.guarantee)
+        return {
+            **{name: f"{request.base_url}{name}" for name in ("judge", "jobs", "run_code", "problems", "docs")},
+            "sandbox": {"name": self._judge.sandbox.name, "guarantee": guarantee},
+            "judge_version": JUDGE_VERSION,
+            "rules": self._judge.rules.name,
+        }
+
+    async def problems(self) -> list[str]:
+        """Return the ids of the server's problems."""
+        return [problem.id for problem in self._judge.problems]
+
+    async def docs(self) -> HTMLResponse:
+        """Return this document as a page without scripts."""
+        return HTMLResponse(page_of(self._app.openapi()))
+
+    async def judge(self, request: Request, body: JudgeRequest) -> Response:
+        """Judge programs and suites.
+
+        With `Accept: application/x-ndjson` the response is one line per program, in order, each sent when it is
+        judged. A line `{"detail": ...}` says why lines after it are missing.
+        """
+        run = partial(_unless_gone, request, self._admission)
+        prepared = await run(lambda: self._judge.prepare(body))
+        if NDJSON in request.headers.get("accept", ""):
+            first = await run(lambda: _lines(prepared, 0))
+            return StreamingResponse(self._rest(prepared, first), media_type=NDJSON)
+        found = await run(lambda: JudgeAnswer(items=tuple(prepared.judge(0, len(prepared)))).model_dump_json())
+        return Response(found, media_type=_JSON)
+
+    async def jobs(self, request: Request) -> Response:
+        """Run jobs of the sandbox; `docs/serve.md` says what for."""
+        body = await request.body()
+        found = await _unless_gone(request, self._admission, lambda: self._judge.run_jobs(body))
+        return Response(found, media_type=_JSON)
+
+    async def run_code(self, request: Request) -> JSONResponse:
+        """Run a script, as SandboxFusion does."""
+        try:
+            wanted = RunRequest.from_json(await request.body())
+        except BadRequest as error:
+            fault = {"type": "value_error", "loc": ["body", *filter(None, [error.field])], "msg": str(error)}
+            return JSONResponse({"detail": [fault]}, HTTPStatus.UNPROCESSABLE_ENTITY)
+        found = await _unless_gone(request, self._admission, lambda: self._judge.run_code(wanted))
+        return JSONResponse(found.to_json())
+
+    async def _rest(self, prepared: PreparedRequest, first: str) -> AsyncIterator[str]:
+        yield first
+        try:
+            for start in range(_LINES_AT_ONCE, len(prepared), _LINES_AT_ONCE):
+                yield await self._admission.run(partial(_lines, prepared, start), is_begun=True)
+        except (Refused, SandboxError, UserError) as error:
+            yield JSONResponse({"detail": str(error)}).body.decode() + "\n"
+
+
+def _lines(prepared: PreparedRequest, start: int) -> str:
+    items = prepared.judge(start, min(start + _LINES_AT_ONCE, len(prepared)))
+    return "".join(item.model_dump_json() + "\n" for item in items)
+
+
+async def _unless_gone(request: Request, admission: Admission, work: Callable[[], _T]) -> _T:
+    """Return the result of some work; give it up when the client closes its connection."""
+    task = asyncio.ensure_future(admission.run(work))
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the client closed its connection")  # nobody reads it
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _sentence(status: int, detail: object) -> JSONResponse:
+    headers = {"Retry-After": "1"} if status in _WAYS_TO_WAIT else None
+    return JSONResponse({"detail": str(detail)}, status, headers)
+
+
+Handler = Callable[[Request, Any], Awaitable[JSONResponse]]
+
+
+async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    faults = error.errors()
+    if faults[0]["type"] == "json_invalid":
+        return _sentence(HTTPStatus.UNPROCESSABLE_ENTITY, "the body is not JSON")
+    return _sentence(HTTPStatus.UNPROCESSABLE_ENTITY, fault_in_words(faults).removeprefix("body."))
+
+
+async def _http_error(request: Request, error: HTTPException) -> JSONResponse:
+    return _sentence(error.status_code, error.detail)
+
+
+async def _refused(request: Request, error: Refused) -> JSONResponse:
+    return _sentence(error.status, error)
+
+
+async def _user_error(request: Request, error: UserError) -> JSONResponse:
+    return _sentence(HTTPStatus.UNPROCESSABLE_ENTITY, error)
+
+
+async def _sandbox_error(request: Request, error: SandboxError) -> JSONResponse:
+    return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, error)

@@ -1,0 +1,173 @@
+"""The JSON bodies of `POST /judge`: what a client asks to judge, and the answer in the schema of run records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+
+from codea1_env import plugins, values
+from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.facts.verdicts import CandidateReport, ValidCase
+from codea1_env.rounds.referee import Reply, Scored, reply_text
+from codea1_env.rules.ruleset import PRESETS, RewardScheme, Ruleset, preset
+from codea1_env.runs.records import CandidateRecord, CaseRecord, SuiteRecord, Text
+from codea1_env.sandbox.interface import Limits
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class UnavailableReply(_Body):
+    """A reply that did not come; its game is masked."""
+
+    unavailable: str
+    """Why."""
+
+
+_RULESET = TypeAdapter(list[Ruleset], config=ConfigDict(extra="forbid"))
+_LIMITS = TypeAdapter(list[Limits], config=ConfigDict(extra="forbid"))
+
+
+def _ruleset(given: Any) -> Ruleset:
+    """Return the rules of a preset's name or of an object; `module:attribute` is no reward for a client to name."""
+    rules = preset(given) if isinstance(given, str) else _RULESET.validate_python([_completed(given)])[0]
+    known = [*map(str, RewardScheme), *plugins.names("rewards")]
+    if rules.reward.scheme not in known:
+        raise ValueError(f"unknown reward scheme {rules.reward.scheme!r:.60}: known are {', '.join(known)}")
+    return rules
+
+
+def _completed(given: Any) -> Any:
+    """Return the object of a ruleset with the fields that it leaves out: those of the preset of its name, if any."""
+    if not isinstance(given, dict) or given.get("name") not in PRESETS:
+        return given
+    whole = _RULESET.dump_python([preset(given["name"])], mode="json")[0]
+    parts = {name: whole[name] | value for name, value in given.items() if isinstance(value, dict) and name in whole}
+    return whole | given | parts
+
+
+Rules = Annotated[str | Ruleset, BeforeValidator(_ruleset)]
+GivenLimits = Annotated[Limits, BeforeValidator(lambda given: _LIMITS.validate_python([given])[0])]
+_MOST = Field(max_length=4096)
+"""A fault is stated for each broken item, a hundred times as large as the item; so lists end early."""
+GivenReply = str | UnavailableReply | Annotated[list[dict[str, Any]], _MOST]
+
+
+class JudgeRequest(_Body):
+    """Programs to judge, each with at most one suite."""
+
+    problem_ids: Annotated[list[str], _MOST] = Field(min_length=1)
+    """(B,) of the server's problems, or of `problems`."""
+    programs: Annotated[list[GivenReply], _MOST]
+    """(B,) a coder's reply each: text, chat messages, or why there is none."""
+    suites: Annotated[list[GivenReply | None], _MOST] | None = None
+    """(B,) a tester's reply each; null where there is none."""
+    problems: Annotated[list[dict[str, Any]], _MOST] = []
+    """Problems given whole, with the fields of this project's own rows."""
+    rules: Rules | None = None
+    """A preset's name or a ruleset; null: those of the server."""
+    replayed: Annotated[dict[str, Annotated[list[CaseRecord], _MOST]], _MOST] = {}
+    """By problem, cases that every program runs; their verdicts do not matter."""
+    golden: bool | None = None
+    """Whether reports state golden pass rates; null: iff the rules pay for golden tests."""
+    limits: GivenLimits | None = None
+    """Bounds per call of a program; null: the defaults."""
+
+    def replies(self) -> tuple[list[Reply], list[Reply | None] | None]:
+        """Return programs and suites as a referee takes them.
+
+        Raises:
+            UserError: the lengths differ, or a reply is neither text nor chat messages.
+        """
+        suites = self.programs if self.suites is None else self.suites
+        if not len(self.problem_ids) == len(self.programs) == len(suites):
+            raise UserError("problem_ids, programs and suites must be of equal length")
+        tests: list[Reply | None] | None
+        tests = None if self.suites is None else [None if each is None else _reply(each) for each in self.suites]
+        return [_reply(each) for each in self.programs], tests
+
+    def cases(self) -> dict[str, list[ValidCase]]:
+        """Return the replayed cases by problem.
+
+        Raises:
+            UserError: an expected value is not encoded.
+        """
+        found = {name: [case.to_report().case for case in cases] for name, cases in self.replayed.items()}
+        try:
+            for case in chain.from_iterable(found.values()):
+                values.validate(case.expected)
+        except values.Malformed as error:
+            raise UserError(f"replayed: an expected value is not encoded: {error}") from error
+        return found
+
+
+def _reply(given: GivenReply) -> str | AgentUnavailable:
+    return reply_text(AgentUnavailable(given.unavailable) if isinstance(given, UnavailableReply) else given)
+
+
+class ReportRecord(_Body):
+    """All verdicts on one program, as a round of a run's records has them."""
+
+    candidate: CandidateRecord
+    replayed: tuple[CaseRecord, ...]
+    suites: tuple[SuiteRecord, ...]
+
+    @classmethod
+    def of(cls, report: CandidateReport) -> Self:
+        """Return the record of a report."""
+        return cls(
+            candidate=CandidateRecord.of(report),
+            replayed=tuple(map(CaseRecord.of, report.replayed)),
+            suites=tuple(map(SuiteRecord.of, report.suites)),
+        )
+
+    def to_report(self) -> CandidateReport:
+        """Return the recorded report."""
+        return self.candidate.to_report(self.suites, self.replayed)
+
+
+class JudgedItem(_Body):
+    """The rewards of one program and of the suite that it ran."""
+
+    problem_id: Text
+    coder: float | None
+    """The program's reward; null where masked."""
+    tester: float | None
+    """The suite's reward; null where masked, or where there is no suite."""
+    masked_because: Text
+    """Why `coder`, or the `tester` of a suite, is null; empty if neither is."""
+    parts: Mapping[str, Mapping[str, float]]
+    """By role, the weighted terms, which add up to the reward; {} where masked."""
+    report: ReportRecord | None
+    """All verdicts; null: the sandbox could not be used at all."""
+
+    @classmethod
+    def of(cls, scored: Scored) -> Self:
+        """Return the item of a referee's result."""
+        return cls(
+            problem_id=scored.problem_id,
+            coder=scored.coder,
+            tester=scored.tester,
+            masked_because=scored.masked_because,
+            parts=scored.parts,
+            report=None if scored.report is None else ReportRecord.of(scored.report),
+        )
+
+    def to_scored(self) -> Scored:
+        """Return the referee's result."""
+        report = None if self.report is None else self.report.to_report()
+        return Scored(self.problem_id, self.coder, self.tester, self.masked_because, self.parts, report)
+
+
+class JudgeAnswer(_Body):
+    """The response of `POST /judge`."""
+
+    judge_version: int = JUDGE_VERSION
+    """Verdicts of different versions do not mix."""
+    items: tuple[JudgedItem, ...]
+    """(B,) in the order of the request."""

@@ -1,0 +1,56 @@
+"""The bounds of a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codea1_env.errors import UserError
+from codea1_env.sandbox.interface import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceBounds:
+    """What a server accepts, and how long it waits. Each must be positive."""
+
+    head_s: float = 10.0
+    """From a request's first byte, or from the connection, to the end of its head."""
+    body_s: float = 30.0
+    """From the end of the head to that of the body."""
+    response_s: float = 60.0
+    """How long a client may read nothing while a response waits for it."""
+    idle_s: float = 75.0
+    """Between two requests of a connection."""
+    grace_s: float = 8.0
+    """How long running requests may go on after `stop`."""
+    max_connections: int = 512
+    """At the same time. One more ends the oldest that has no request under way; if all have, it gets 503."""
+    max_body_bytes: int = 16 << 20
+    """Of one request."""
+    max_held_bytes: int = 256 << 20
+    """Of the bodies of all requests that are read, wait or run."""
+    max_problem_bytes: int = 1 << 20
+    """Of the problems that one request brings, as JSON."""
+    max_items: int = 1024
+    """Programs of one request, or jobs."""
+    n_running: int = 32
+    """Requests that run at the same time; the sandbox decides how many programs do."""
+    n_waiting: int = 256
+    """Requests that wait for a place; one more gets 429."""
+    memory_mb: int = 1024
+    """Of a program of `/run_code`, if the request does not set it."""
+    max_limits: Limits = Limits(  # noqa: RUF009  frozen
+        cpu_s=3600, wall_s=7300, memory_mb=8192, value_bytes=16 << 20, max_restarts=64, job_factor=64
+    )
+    """The most that a request can set."""
+
+    def require_allowed(self, limits: Limits) -> Limits:
+        """Return limits that a request has set.
+
+        Raises:
+            UserError: one exceeds `max_limits`.
+        """
+        for name in Limits.__slots__:
+            most = getattr(self.max_limits, name)
+            if not getattr(limits, name) <= most:  # also nan
+                raise UserError(f"limits.{name} may be at most {most:g} here, not {getattr(limits, name):g}")
+        return limits

@@ -1,0 +1,128 @@
+"""Checks every request before its body is read, and reads the body within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from http import HTTPStatus
+from typing import Any
+
+from codea1_env.secret import Secret
+from codea1_env.service.admission import BUSY, STOPPING, Refused
+from codea1_env.service.bounds import ServiceBounds
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
+
+_OPEN_PATHS = frozenset({"/v1/ping"})
+_WAYS_TO_WAIT = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address or name."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def refuse(send: Send, refused: Refused) -> None:
+    """Send a refusal: its status, and one sentence as `detail`."""
+    headers = [(b"content-type", b"application/json")]
+    if refused.status in _WAYS_TO_WAIT:
+        headers.append((b"retry-after", b"1"))
+    if refused.status is HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
+    body = json.dumps({"detail": str(refused)}).encode()
+    headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": refused.status.value, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+class Guard:
+    """An ASGI application around another one, which gets each request with its whole body.
+
+    Without a token, only names of this machine are accepted as `Host`: a web page that resolves its own name to this
+    machine is refused. And only JSON is: a page can post other types to any address without a question.
+    """
+
+    def __init__(self, app: App, bounds: ServiceBounds, token: Secret | None) -> None:
+        self._app, self._bounds, self._token = app, bounds, token
+        self._held_bytes = 0
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        body = bytearray()
+        has_begun = False
+
+        async def noting(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            headers = dict(scope["headers"])
+            self._check_sender(scope["path"], headers)
+            if scope["method"] == "POST":
+                self._check_body(headers)
+                if not await self._has_read(body, receive):
+                    return
+            await self._app(scope, _replaying(bytes(body), receive), noting)
+        except Refused as refused:
+            await refuse(send, refused)
+        except asyncio.CancelledError:  # the server ends before the request; a response that has begun stays cut
+            if not has_begun:
+                await refuse(send, Refused(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING))
+        finally:
+            self._held_bytes -= len(body)
+
+    async def _has_read(self, body: bytearray, receive: Receive) -> bool:
+        """Read a whole body; return whether the client has stayed so long."""
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return False
+            body += message["body"]
+            self._held_bytes += len(message["body"])
+            if self._held_bytes > self._bounds.max_held_bytes:
+                raise Refused(HTTPStatus.TOO_MANY_REQUESTS, BUSY)
+            if not message["more_body"]:
+                return True
+
+    def _check_sender(self, path: str, headers: Mapping[bytes, bytes]) -> None:
+        if self._token is None:
+            host = headers.get(b"host", b"").decode("latin-1")
+            name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+            if not is_loopback(name.lower()):
+                raise Refused(HTTPStatus.FORBIDDEN, "without a token, the Host must be localhost or a loopback address")
+            return
+        given = headers.get(b"authorization", b"")
+        if path not in _OPEN_PATHS and not hmac.compare_digest(given, f"Bearer {self._token.reveal()}".encode()):
+            raise Refused(HTTPStatus.UNAUTHORIZED, "a token is needed, as Authorization: Bearer TOKEN")
+
+    def _check_body(self, headers: Mapping[bytes, bytes]) -> None:
+        content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        length = headers.get(b"content-length", b"")
+        if content_type != b"application/json":
+            raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "the Content-Type must be application/json")
+        if not length.isdigit() or b"transfer-encoding" in headers:  # which would end the body elsewhere
+            raise Refused(HTTPStatus.LENGTH_REQUIRED, "a Content-Length is needed, and no Transfer-Encoding")
+        if len(length) > 18 or int(length) > self._bounds.max_body_bytes:
+            raise Refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body may have at most {self._bounds.max_body_bytes} bytes"
+            )
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the whole body first, then what comes."""
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return first.pop() if first else await receive()
+
+    return replayed

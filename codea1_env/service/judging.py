@@ -1,0 +1,128 @@
+"""Judges what requests ask for: the work behind the routes, which blocks and knows no HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+
+from codea1_env.errors import UserError
+from codea1_env.problems.own_rows import problem_from_row
+from codea1_env.problems.problem import ProblemSet
+from codea1_env.problems.sources import ProblemSource, load_problems
+from codea1_env.rounds.referee import Referee
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.job_json import jobs_from_json, reports_to_json
+from codea1_env.service.bodies import JudgedItem, JudgeRequest
+from codea1_env.service.bounds import ServiceBounds
+from codea1_env.service.run_code.responding import response_to
+from codea1_env.service.run_code.schema import RunRequest, RunResponse
+
+_N_RULESETS = 8
+"""Referees that keep their caches of solutions' values."""
+
+
+class ServedJudge:
+    """Judges requests with one sandbox, about the server's problems and those that requests bring. Thread-safe.
+
+    The values of the server's solutions are cached. Problems of a request are judged by a referee of their own, which
+    ends with the request: no client can change what another is told, nor fill memory with values.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        problems: ProblemSource = (),
+        rules: str | Ruleset = "fixed",
+        *,
+        bounds: ServiceBounds | None = None,
+    ) -> None:
+        """Make a judge.
+
+        Args:
+            sandbox: where programs run; the caller closes it.
+            problems: that requests may name; none: they bring their own.
+            rules: of requests that name none.
+            bounds: on requests.
+
+        Raises:
+            UserError: the problems cannot be loaded, or there are no such rules.
+        """
+        self.sandbox = sandbox
+        self.problems = load_problems(problems) if problems else ProblemSet("this server", ())
+        self.rules = preset(rules) if isinstance(rules, str) else rules
+        self.bounds = bounds or ServiceBounds()
+        self._referee = lru_cache(_N_RULESETS)(self._new_referee)
+
+    def prepare(self, request: JudgeRequest) -> PreparedRequest:
+        """Check a request and return it, ready to be judged in parts.
+
+        Raises:
+            UserError: a bound is exceeded, a problem is unknown or broken, or the rules cannot judge it.
+        """
+        if len(request.problem_ids) > self.bounds.max_items:
+            raise UserError(f"a request may have at most {self.bounds.max_items} programs")
+        limits = None if request.limits is None else self.bounds.require_allowed(request.limits)
+        rules = request.rules or self.rules
+        if not request.problems:
+            self.problems.by_id(request.problem_ids[0])  # a referee needs a problem
+            return PreparedRequest(request, self._referee(rules, limits, request.golden))
+        problems = self._with_posted(request)
+        return PreparedRequest(
+            request, Referee(problems, rules, sandbox=self.sandbox, limits=limits, golden=request.golden)
+        )
+
+    def run_jobs(self, body: bytes) -> bytes:
+        """Run the jobs of a request and return the response; both are JSON of `sandbox.job_json`.
+
+        Raises:
+            UserError: the body is none of jobs, or a bound is exceeded.
+            SandboxError: the sandbox cannot be used at all.
+        """
+        jobs = jobs_from_json(body)
+        if len(jobs) > self.bounds.max_items:
+            raise UserError(f"a request may have at most {self.bounds.max_items} jobs")
+        for job in jobs:
+            self.bounds.require_allowed(job.limits)
+        return reports_to_json(self._run(jobs))
+
+    def run_code(self, request: RunRequest) -> RunResponse:
+        """Run a script for SandboxFusion's protocol."""
+        return response_to(request, self.sandbox, self.bounds)
+
+    def _run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        return self.sandbox.run(jobs) if jobs else []
+
+    def _new_referee(self, rules: str | Ruleset, limits: Limits | None, golden: bool | None) -> Referee:
+        return Referee(self.problems, rules, sandbox=self.sandbox, limits=limits, golden=golden)
+
+    def _with_posted(self, request: JudgeRequest) -> ProblemSet:
+        size = len(json.dumps(request.problems))
+        if size > self.bounds.max_problem_bytes:
+            raise UserError(f"the problems of a request may have at most {self.bounds.max_problem_bytes} bytes")
+        posted = ProblemSet("this request", tuple(map(problem_from_row, request.problems)))
+        own = {problem.id for problem in posted}
+        others = dict.fromkeys(name for name in request.problem_ids if name not in own)
+        return ProblemSet("this request", (*posted, *map(self.problems.by_id, others)))
+
+
+class PreparedRequest:
+    """A request that was checked, and the referee that judges it."""
+
+    def __init__(self, request: JudgeRequest, referee: Referee) -> None:
+        self._ids, self._referee = request.problem_ids, referee
+        self._programs, self._suites = request.replies()
+        self._cases = request.cases()
+        for name in self._ids:
+            referee.problems.by_id(name)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def judge(self, start: int, end: int) -> list[JudgedItem]:
+        """Judge the items of some positions; waits."""
+        part = slice(start, end)
+        suites = None if self._suites is None else self._suites[part]
+        scored = self._referee.rewards(self._ids[part], self._programs[part], suites, replayed=self._cases)
+        return [JudgedItem.of(each) for each in scored]

@@ -1,0 +1,135 @@
+"""`codea1 serve`, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.service.client import RemoteReferee
+from tests.support.command_line import Started, check_document
+from tests.support.waiting import wait_until
+
+pytest.importorskip("fastapi", reason="fastapi is not installed")
+
+
+@pytest.fixture
+def serving(started: Started) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    process = started("serve", "-p", "starter", "--port", 0, "--workers", 1, "--grace", 1, "--json")
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    check_document(["serve"], line)
+    yield process, json.loads(line)
+    if process.poll() is None:
+        process.kill()
+    process.communicate(timeout=30)
+
+
+def post(url: str, code: str) -> dict[str, Any]:
+    body = json.dumps({"code": code, "language": "python"}).encode()
+    request = urllib.request.Request(f"{url}/run_code", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        answer = json.loads(response.read())
+    assert isinstance(answer, dict)
+    return answer
+
+
+def parents() -> dict[int, int]:
+    """All processes that are alive."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = entry.read_text().rpartition(")")[2].split()[:2]
+        except OSError:  # it has just ended
+            continue
+        if state != "Z":
+            found[int(entry.parent.name)] = int(parent)
+    return found
+
+
+def family(pid: int) -> set[int]:
+    found, alive = {pid}, parents()
+    while more := {child for child, parent in alive.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def test_it_serves_until_sigterm_and_leaves_no_process(serving: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
+    process, told = serving
+    assert told["sandbox"]["name"] == "local"
+    assert post(told["url"], "print(6 * 7)")["run_result"]["stdout"] == "42\n"
+    started_by_it = family(process.pid)
+    assert len(started_by_it) > 1
+    process.terminate()
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "")
+    assert "serving" in err
+    assert "Traceback" not in err
+    assert wait_until(lambda: not started_by_it & set(parents()))
+
+
+def test_ctrl_c_ends_it_while_a_program_runs(serving: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
+    process, told = serving
+    assert post(told["url"], "import time")["run_result"]["stdout"] == ""
+    idle = family(process.pid)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(post, told["url"], "import time; time.sleep(15)")
+        assert wait_until(lambda: family(process.pid) - idle)
+        asked = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert time.monotonic() - asked < 10
+        assert process.returncode == 0
+        assert answer.exception() is not None or answer.result()["status"] == "SandboxError"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--host", "0.0.0.0"), "other machines"),
+        (("--sandbox", "nowhere"), "unknown sandbox"),
+        (("--token-file", "nowhere.txt"), "the token cannot be read"),
+        (("--token-file", "short.txt"), "at least 16 characters"),
+        (("--sandbox", "docker", "--workers", 2), "--workers is for the sandbox 'local'"),
+    ],
+)
+def test_what_cannot_be_served_is_one_sentence(codea1: Callable[..., Any], options: tuple[str, ...], said: str) -> None:
+    Path("short.txt").write_text("s3cret")
+    result = codea1("serve", "-p", "starter", "--port", 0, *options)
+    assert "s3cret" not in result.stderr
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_its_token_is_in_the_environment_and_never_shown(
+    started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "a-t0ken-of-20-letters"
+    monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
+    process = started("serve", "-p", "starter", "--port", 0, "--workers", 1, "--json")
+    assert process.stdout is not None
+    told = json.loads(process.stdout.readline())
+    assert told["needs_token"] is True
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        post(told["url"], "1")
+    (scored,) = RemoteReferee(told["url"]).rewards(["starter/count_carries"], ["def count_carries(a, b): return 0"])
+    assert scored.record()["verdict"] == "passed"
+    process.terminate()
+    out, err = process.communicate(timeout=30)
+    assert token not in out + err + json.dumps(told)
+
+
+def test_its_former_name_is_answered_with_the_present_one(codea1: Callable[..., Any]) -> None:
+    result = codea1("sandbox", "serve")
+    assert result.exit_code == 2
+    assert "codea1 serve" in result.stderr

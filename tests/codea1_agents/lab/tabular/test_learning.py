@@ -1,0 +1,84 @@
+"""Trainings of tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isnan
+
+import numpy as np
+import pytest
+
+from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, train
+from codea1_agents.lab.tabular.table import Regime, table
+from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, aim_of, drawn_program, suite_report
+from codea1_env.facts.verdicts import Verdict
+
+SHORT = Schedule(steps=12, n_problems=16)
+
+
+def test_programs_are_wrong_as_often_as_said() -> None:
+    rng = np.random.default_rng(0)
+    p_right = np.array([0.9, 0.5, 0.1, 1.0])
+    drawn = [drawn_program((0, 1, 2, 3), p_right, World(), rng) for _ in range(4000)]
+    assert np.mean([each.has_bug for each in drawn], axis=0) == pytest.approx(1 - p_right, abs=0.03)
+    assert {each.triggers[0] for each in drawn} == set(range(World().n_triggers))
+
+
+def test_a_rare_bug_is_found_by_its_trigger_only_and_a_common_one_by_any_input() -> None:
+    world = World(n_kinds=4, n_rare=2)
+    rare = Program((0, 1, 2, 3), (True, False, False, False), (5, 0, 0, 0))
+    assert [rare.passes(aim, world) for aim in (None, Aim(0, 4), Aim(1, 5), Aim(0, 5))] == [True, True, True, False]
+    common = replace(rare, has_bug=(False, False, True, False))
+    assert not any(common.passes(aim, world) for aim in (None, Aim(0, 4), Aim(2, 0)))
+    assert replace(rare, has_bug=(False,) * 4).is_right()
+
+
+def test_a_report_says_what_the_judge_would() -> None:
+    world = World(n_kinds=4, n_rare=4)
+    program = Program((0, 1, 2, 3), (True, False, False, False), (5, 0, 0, 0))
+    tests = [
+        DrawnTest(Aim(0, 5), True),
+        DrawnTest(Aim(0, 5), True),
+        DrawnTest(Aim(1, 1), False),
+        DrawnTest(None, True, 7),
+    ]
+    kept = suite_report(tests, program, world, drops_wrong=False)
+    assert [case.verdict for case in kept.cases] == [Verdict.WRONG_ANSWER, Verdict.PASSED, Verdict.PASSED]
+    assert [case.case.prediction_right for case in kept.cases] == [True, False, True]
+    assert kept.suite.n_invalid == 2  # a duplicate and a wrong prediction
+    assert [aim_of(case.case) for case in kept.cases] == [Aim(0, 5), Aim(1, 1), None]
+    assert len(suite_report(tests, program, world, drops_wrong=True).cases) == 2
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_seed_decides_everything(name: str) -> None:
+    one, again, other = (train(SYSTEMS[name], World(), SHORT, "fixed", seed) for seed in (3, 3, 4))
+    assert [step.accuracy for step in one] == [step.accuracy for step in again]
+    assert one[-1].accuracy != other[-1].accuracy
+    assert len(one) == SHORT.steps + 1
+    assert one[-1].accuracy > one[0].accuracy
+
+
+def test_who_does_not_learn_stays() -> None:
+    frozen = train(SYSTEMS["frozen-tester"], World(), SHORT, "fixed", 0)
+    assert {step.aims_if_read for step in frozen} == {0.5}
+    golden = train(SYSTEMS["golden-16"], World(), SHORT, "fixed", 0)
+    assert isnan(golden[-1].kills)
+    assert golden[-1].aims_if_read == 0.5
+
+
+def test_what_is_never_read_makes_no_difference_to_what_is_seen() -> None:
+    """Without reading, a tester that sees programs aims as blindly as one that does not."""
+    seeing = train(SYSTEMS["code-a1"], World(reading=0.0), SHORT, "fixed", 0)
+    assert {step.aims_if_read for step in seeing} == {0.5}
+    assert seeing[-1].aims_blindly != seeing[0].aims_blindly
+
+
+@pytest.mark.slow
+def test_the_lead_over_blind_suites_grows_with_the_number_of_triggers() -> None:
+    regimes = [Regime(World(n_triggers=triggers)) for triggers in (1, 30)]
+    few, many = table(regimes, "fixed", 3, systems=("code-a1", "black-box", "golden-16"))
+    assert few.leads["black-box"].mean < many.leads["black-box"].mean
+    assert many.leads["black-box"].mean > many.leads["black-box"].half_width
+    assert few.leads["golden-16"].mean < 0 < many.leads["golden-16"].mean
+    assert few.accuracy.n == 3

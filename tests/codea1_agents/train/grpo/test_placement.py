@@ -1,0 +1,134 @@
+"""Runners and learners in pairs on one GPU: what is refused, where Ray puts them, and when engines sleep."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_agents.train.sizing.placement import Process, placed
+from codea1_env.errors import UnknownName, UserError
+from tests.support.command_line import run_python
+from tests.support.grpo import ON_RAY, distance, tiny_config, weights_of
+
+pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+from codea1_agents.train.grpo import GRPOConfig
+from codea1_agents.train.grpo.model_settings import ModelSettings
+
+pytestmark = ON_RAY
+
+
+@pytest.fixture
+def colocated(phrase_folders: dict[str, str], increments: str) -> GRPOConfig:
+    made: GRPOConfig = tiny_config(phrase_folders, increments).learners(
+        placement="colocated", num_learners=1, num_cpus_per_learner=0.5
+    )
+    return made.env_runners(num_env_runners=1, num_cpus_per_env_runner=0.5)
+
+
+def with_shares(config: GRPOConfig, runner: float, learner: float) -> GRPOConfig:
+    made: GRPOConfig = config.copy(copy_frozen=False).env_runners(num_gpus_per_env_runner=runner)
+    return made.learners(num_gpus_per_learner=learner)
+
+
+@pytest.mark.parametrize(("runner", "learner"), [(0.5, 0.5), (0.6, 0.5), (1, 0), (0, 0.4), (1, 1)])
+def test_shares_that_make_no_pairs_are_refused(colocated: GRPOConfig, runner: float, learner: float) -> None:
+    with pytest.raises(UserError, match="a runner needs more than half of a GPU"):
+        with_shares(colocated, runner, learner).validate()
+
+
+def test_shares_that_make_pairs_are_not(colocated: GRPOConfig) -> None:
+    colocated.validate()
+    with_shares(colocated, 0.6, 0.4).validate()
+
+
+def test_other_settings_that_cannot_share_are_refused(colocated: GRPOConfig) -> None:
+    with pytest.raises(UserError, match="as many remote runners as remote learners"):
+        colocated.copy(copy_frozen=False).env_runners(num_env_runners=2).validate()
+    with pytest.raises(UserError, match="overlap must be 0"):
+        colocated.copy(copy_frozen=False).training(overlap=1).validate()
+    with pytest.raises(UnknownName, match="colocate"):
+        colocated.copy(copy_frozen=False).learners(placement="colocate")
+
+
+def test_an_engine_of_several_gpus_needs_them(phrase_folders: dict[str, str], increments: str) -> None:
+    model = ModelSettings(phrase_folders["coder"], rollout_engine="vllm", engine_options={"tensor_parallel_size": 2})
+    config = tiny_config({**phrase_folders, "coder": model}, increments)
+    with pytest.raises(UserError, match="coder: tensor_parallel_size=2 needs as many GPUs per runner"):
+        config.validate()
+    config.env_runners(num_env_runners=1, num_gpus_per_env_runner=2).validate()
+
+
+PAIRS = """
+import json
+import ray
+
+@ray.remote
+class Held:
+    def gpus(self):
+        return [int(number) for number in ray.get_gpu_ids()]
+
+def started(n, share):
+    made = [Held.options(num_gpus=share, num_cpus=1).remote() for _ in range(n)]
+    return made, ray.get([each.gpus.remote() for each in made])
+
+ray.init("local", num_cpus=8, num_gpus=4, include_dashboard=False, log_to_driver=False)
+runners, of_runners = started(4, 0.6)
+_, of_learners = started(4, 0.4)
+ray.kill(runners[1])
+_, again = started(1, 0.6)
+print(json.dumps([of_runners, of_learners, again]))
+"""
+
+
+@pytest.mark.slow
+def test_ray_puts_one_runner_and_one_learner_on_each_gpu(tmp_path: Path) -> None:
+    """Processes as RLlib starts them, runners first, and one that is lost; the arithmetic of the dry run agrees."""
+    of_runners, of_learners, again = json.loads(run_python("-c", PAIRS, folder=tmp_path).splitlines()[-1])
+    assert sorted(of_runners) == sorted(of_learners) == [[0], [1], [2], [3]]
+    assert again == [of_runners[1]]
+
+    processes = [Process("runner", n, 0.6, False, ()) for n in range(4)]
+    found = placed([*processes, *(Process("learner", n, 0.4, False, ()) for n in range(4))], 4)
+    assert [sorted(each.kind for each in held) for held in found.by_gpu] == [["learner", "runner"]] * 4
+
+
+def test_engines_sleep_while_the_learner_works(colocated: GRPOConfig) -> None:
+    """And nothing else changes: the updates are those of a run in one process."""
+    algorithm = colocated.build_algo()
+    algorithm.env_runner_group.foreach_env_runner(_record, local_env_runner=False)
+    for _ in range(2):
+        algorithm.train()
+    (calls,) = algorithm.env_runner_group.foreach_env_runner(lambda runner: runner.calls, local_env_runner=False)
+    algorithm.sync_runners()
+    (after,) = algorithm.env_runner_group.foreach_env_runner(lambda runner: runner.calls, local_env_runner=False)
+    weights = weights_of(algorithm)
+    algorithm.stop()
+    assert calls == ["load", "sample", "sleep", "wake", "load", "sample", "sleep"]
+    assert after == [*calls, "wake", "load"]
+
+    plain = colocated.copy(copy_frozen=False).learners(placement="separate", num_learners=0)
+    alone = plain.env_runners(num_env_runners=0).build_algo()
+    for _ in range(2):
+        alone.train()
+    assert distance(weights_of(alone), weights) < 1e-6
+    alone.stop()
+
+
+def _record(runner: Any) -> None:
+    """Write down what happens to the coder's engine, without repetitions."""
+    engine, runner.calls = runner.engines["coder"], []
+
+    def recorded(name: str, method: Any) -> Any:
+        def call(*args: Any, **named: Any) -> Any:
+            runner.calls += [name] if runner.calls[-1:] != [name] else []
+            return method(*args, **named)
+
+        return call
+
+    for name, method in (("load", "load_weights"), ("sample", "sample"), ("sleep", "sleep"), ("wake", "wake")):
+        setattr(engine, method, recorded(name, getattr(engine, method)))

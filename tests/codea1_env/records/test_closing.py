@@ -1,0 +1,35 @@
+"""What is closed at the end of a block, and what only if the block raises."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.records.closing import Closing
+
+
+class Resource(Closing):
+    is_open = True
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def test_it_is_closed_at_the_end_of_the_block() -> None:
+    with Resource() as resource:
+        assert resource.is_open
+    assert not resource.is_open
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_closes_it_and_is_raised(error: type[BaseException]) -> None:
+    resource = Resource()
+    with pytest.raises(error), resource.closed_on_error():
+        raise error
+    assert not resource.is_open
+
+
+def test_without_an_error_it_stays_open() -> None:
+    resource = Resource()
+    with resource.closed_on_error():
+        pass
+    assert resource.is_open

@@ -1,0 +1,76 @@
+"""A sandbox over HTTP is the sandbox of its server."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from codea1_env.errors import SandboxError, UserError
+from codea1_env.problems import ProblemSet
+from codea1_env.rounds.referee import Referee
+from codea1_env.sandbox import Call, Guarantee, Job, Limits, Place, Sandbox, load_sandbox
+from codea1_env.sandbox.remote import RemoteSandbox
+from codea1_env.service.bounds import ServiceBounds
+from tests.support.serving import ServiceServer, serving
+
+RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
+SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 6"
+
+
+@pytest.fixture(scope="module")
+def server(sandbox: Sandbox, toys: ProblemSet) -> Iterator[ServiceServer]:
+    with serving(sandbox, toys, bounds=ServiceBounds(max_body_bytes=60_000)) as server:
+        yield server
+
+
+def nowhere() -> str:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_over_a_remote_sandbox_all_of_the_library_works(
+    server: ServiceServer, sandbox: Sandbox, toys: ProblemSet
+) -> None:
+    ids, programs = [toys[0].id] * 2, [RIGHT, WRONG]
+    here, there = (Referee(toys, sandbox=each).rewards(ids, programs, [SUITE, SUITE]) for each in (sandbox, server.url))
+    assert here == there
+    remote = load_sandbox(server.url)
+    assert remote is load_sandbox(server.url)
+    assert (remote.name, remote.guarantee) == (server.url, Guarantee.ISOLATED)
+    assert pickle.loads(pickle.dumps(remote)).name == server.url
+
+
+def test_jobs_of_all_kinds_cross(server: ServiceServer, sandbox: Sandbox) -> None:
+    remote = RemoteSandbox(server.url)
+    jobs = [
+        Job(RIGHT, "add", (Call("add(1, 2)"), Call("[add(i, i) for i in range(3)]", ("import math",), Place.HARNESS))),
+        Job(RIGHT, "add", (Call(arguments=b'[[1,{"t":[]}],{"d":[]}]'),), limits=Limits(cpu_s=0.5)),
+        Job("def f():\n    raise ValueError('\u00e9')", "f", (Call("f()"),)),
+        Job("x = '\ud800'", "f", (Call("f()"),)),
+    ]
+    found = remote.run(jobs)
+    for here, there in zip(sandbox.run(jobs), found, strict=True):
+        assert [o.kind for o in there.outcomes] == [o.kind for o in here.outcomes]
+        assert [o.value for o in there.outcomes] == [o.value for o in here.outcomes]
+        assert (there.load.kind, there.load.error_type) == (here.load.kind, here.load.error_type)
+        assert there.tier == here.tier
+    assert remote.run([]) == []
+
+
+def test_what_is_too_large_for_one_request_is_divided(server: ServiceServer) -> None:
+    remote = RemoteSandbox(server.url)
+    jobs = [Job(f"def f():\n    return {n}\n#{'x' * 20_000}", "f", (Call("f()"),)) for n in range(5)]
+    assert [report.outcomes[0].value for report in remote.run(jobs)] == [b"0", b"1", b"2", b"3", b"4"]
+    with pytest.raises(SandboxError, match="at most 60000 bytes"):
+        remote.run([Job("#" * 70_000, "f")])
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "ftp://x", "http://", "http://user:pw@localhost", "http://x?y=1"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match="address") as caught:
+        RemoteSandbox(url)
+    assert "pw" not in str(caught.value)

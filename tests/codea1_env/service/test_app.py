@@ -1,0 +1,215 @@
+"""The routes of `codea1 serve`: what they judge is what the library judges, and what they refuse has one sentence."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.problems import ProblemSet
+from codea1_env.problems.own_rows import problem_to_row
+from codea1_env.rounds.referee import Referee
+from codea1_env.runs.records import episode_schema
+from codea1_env.sandbox import Sandbox
+from codea1_env.service.bounds import ServiceBounds
+from tests.support.serving import ServiceServer, serving
+
+RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
+SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 6"
+
+
+@pytest.fixture(scope="module")
+def server(sandbox: Sandbox, toys: ProblemSet) -> Iterator[ServiceServer]:
+    with serving(sandbox, toys, bounds=ServiceBounds(max_items=40, max_problem_bytes=5000)) as server:
+        yield server
+
+
+def ask(server: ServiceServer, path: str, body: object = None, **headers: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(*server.address, timeout=60)
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    method = "GET" if body is None else "POST"
+    connection.request(method, path, None if body is None else data, {"Content-Type": "application/json", **headers})
+    response = connection.getresponse()
+    found = response.status, response.read().decode()
+    connection.close()
+    return found
+
+
+def judged(server: ServiceServer, **fields: Any) -> list[dict[str, Any]]:
+    status, text = ask(server, "/judge", fields)
+    assert status == 200, text
+    answer = json.loads(text)
+    assert answer["judge_version"] == JUDGE_VERSION
+    return list(answer["items"])
+
+
+def refused(server: ServiceServer, path: str = "/judge", **fields: Any) -> str:
+    status, text = ask(server, path, fields)
+    assert status == 422, text
+    return str(json.loads(text)["detail"])
+
+
+def test_rewards_parts_and_verdicts_are_those_of_the_library(
+    server: ServiceServer, sandbox: Sandbox, toys: ProblemSet
+) -> None:
+    programs, suites = [RIGHT, WRONG, "def", RIGHT], [SUITE, SUITE, SUITE, None]
+    found = judged(server, problem_ids=[toys[0].id] * 4, programs=programs, suites=suites)
+    for item, scored in zip(
+        found, Referee(toys, sandbox=sandbox).rewards([toys[0].id] * 4, programs, suites), strict=True
+    ):
+        report = item.pop("report")
+        assert report["candidate"]["verdict"] == scored.record()["verdict"]
+        assert item == {name: scored.record()[name] for name in item}
+
+
+def test_a_problem_may_come_whole_and_hides_the_servers_own(
+    server: ServiceServer, toys: ProblemSet, sandbox: Sandbox
+) -> None:
+    other = problem_to_row(toys[0]) | {"solution": WRONG, "golden": [], "examples": []}
+    suite = "assert add(3, 1) == 2"
+    asked = {"problem_ids": [toys[0].id], "programs": [WRONG], "suites": [suite]}
+    (item,) = judged(server, **asked, problems=[other])
+    assert item["report"]["suites"][0]["cases"][0]["prediction_right"] is True
+    (item,) = judged(server, **asked)  # what a client has sent changes nothing for others
+    assert item["report"]["suites"][0]["cases"][0]["prediction_right"] is False
+
+
+def test_a_program_that_does_not_come_is_masked_and_messages_are_replies(
+    server: ServiceServer, toys: ProblemSet
+) -> None:
+    messages = [{"role": "assistant", "content": RIGHT}]
+    masked, scored = judged(
+        server, problem_ids=[toys[0].id] * 2, programs=[{"unavailable": "no luck"}, messages], suites=[SUITE, SUITE]
+    )
+    assert (masked["coder"], masked["parts"]["coder"]) == (None, {})
+    assert "no luck" in masked["masked_because"]
+    assert scored["coder"] == 1.0
+
+
+def test_a_stream_has_the_same_items_line_by_line(server: ServiceServer, toys: ProblemSet) -> None:
+    asked = {"problem_ids": [toys[0].id] * 40, "programs": [RIGHT, WRONG] * 20, "suites": [SUITE] * 40}
+    status, text = ask(server, "/judge", asked, Accept="application/x-ndjson")
+    assert status == 200
+    assert [json.loads(line) for line in text.splitlines()] == judged(server, **asked)
+
+
+def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet) -> None:
+    asked = {"problem_ids": [toys[0].id], "programs": [WRONG], "suites": [SUITE]}
+    (preset,) = judged(server, **asked, rules="zero_sum")
+    (given,) = judged(server, **asked, rules={"name": "mine", "reward": {"scheme": "zero_sum"}})
+    assert preset["coder"] == given["coder"] != judged(server, **asked)[0]["coder"] or preset["coder"] is not None
+    assert preset["tester"] == -preset["coder"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"problem_ids": ["nowhere"]}, "unknown problem"),
+        ({"problem_ids": []}, "problem_ids"),
+        ({"programs": []}, "equal length"),
+        ({"programs": [3]}, "programs.0"),
+        ({"programs": [[{"role": "user"}]]}, "chat messages"),
+        ({"rules": "nice"}, "unknown preset"),
+        ({"rules": {"name": "x", "reward": {"scheme": "os:system"}}}, "unknown reward scheme"),
+        ({"rules": {"name": "x", "reward": {"alhpa": 1}}}, "alhpa"),
+        ({"limits": {"memory_mb": 10**6}}, "limits.memory_mb may be at most"),
+        ({"limits": {"cpu_s": -1}}, "positive"),
+        ({"problems": [{"id": "x"}]}, "missing"),
+        ({"problems": [{"id": "x", "statement": "#" * 6000}]}, "at most 5000 bytes"),
+        ({"problem_ids": ["x"] * 41}, "at most 40 programs"),
+        ({"program": "x"}, "program"),
+    ],
+)
+def test_what_cannot_be_judged_is_one_sentence(
+    server: ServiceServer, toys: ProblemSet, fields: dict[str, Any], said: str
+) -> None:
+    detail = refused(server, **({"problem_ids": [toys[0].id], "programs": [RIGHT]} | fields))
+    assert said in detail
+    assert "\n" not in detail
+
+
+@pytest.mark.parametrize("body", [b"{", b"[", b"[" * 100_000, b"\xff", b"null", b"{}"])
+def test_no_bytes_break_a_route(server: ServiceServer, body: bytes) -> None:
+    for path in ("/judge", "/jobs", "/run_code"):
+        status, text = ask(server, path, body)
+        assert status in (400, 422)
+        assert json.loads(text)["detail"]
+
+
+def test_jobs_that_cannot_be_run_are_one_sentence(server: ServiceServer) -> None:
+    job = {"program": RIGHT, "entry_point": "add"}
+    for jobs, said in (
+        ([job | {"limits": {"cpu_s": 10**9}}], "limits.cpu_s"),
+        ([job] * 41, "at most 40"),
+        ([job | {"more": 1}], "more"),
+    ):
+        status, text = ask(server, "/jobs", jobs)
+        assert (status, said in json.loads(text)["detail"]) == (422, True)
+    assert ask(server, "/jobs", []) == (200, "[]")
+
+
+def test_a_report_has_the_published_schema_of_run_records(server: ServiceServer) -> None:
+    parts = json.loads(ask(server, "/openapi.json")[1])["components"]["schemas"]
+    published = episode_schema()["$defs"]
+    assert parts["CandidateRecord"].keys() == published["CandidateRecord"].keys()
+    for name in ("CandidateRecord", "SuiteRecord", "RejectionRecord"):
+        assert parts[name]["properties"].keys() == published[name]["properties"].keys()
+
+
+def test_the_pages_say_what_there_is(server: ServiceServer, toys: ProblemSet) -> None:
+    about = json.loads(ask(server, "/")[1])
+    assert about["sandbox"] == {"name": "local", "guarantee": "isolated"}
+    assert about["judge"] == f"{server.url}/judge"
+    assert json.loads(ask(server, "/problems")[1]) == [toy.id for toy in toys]
+    page = ask(server, "/docs")[1]
+    assert "POST /judge" in page
+    assert "<script" not in page
+    assert ask(server, "/nowhere")[0] == 404
+
+
+def test_where_the_sandbox_fails_rewards_are_masked(broken_sandbox: Any, toys: ProblemSet) -> None:
+    with serving(broken_sandbox, toys) as server:
+        (item,) = judged(server, problem_ids=[toys[0].id], programs=[RIGHT], suites=[SUITE])
+        assert (item["coder"], item["tester"]) == (None, None)
+        assert item["masked_because"]
+
+
+MANY = 80_000
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/jobs", b"[" + b"{}," * MANY + b"{}]"),
+        ("/jobs", b'[{"program":"","entry_point":"f","calls":[' + b"0," * MANY + b"0]}]"),
+        ("/judge", b'{"problem_ids":["a"],"programs":[' + b"0," * MANY + b"0]}"),
+        ("/judge", b'{"problem_ids":["a"],"programs":["x"],"replayed":{"a":[' + b"{}," * MANY + b"{}]}}"),
+    ],
+)
+def test_a_request_of_many_faults_is_refused_before_all_are_stated(
+    server: ServiceServer, path: str, body: bytes
+) -> None:
+    tracemalloc.start()
+    try:
+        status, text = ask(server, path, body)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert status == 422
+    assert len(text) < 1000
+    assert peak < 200 * len(body)  # with a fault for each item it is more
+
+
+def test_a_ruleset_of_a_presets_name_changes_what_it_states(server: ServiceServer, toys: ProblemSet) -> None:
+    found = []
+    for rules in ("zero_sum", {"name": "zero_sum"}, {"name": "zero_sum", "tests_per_suite": 2}):
+        body = {"problem_ids": [toys[0].id], "programs": [RIGHT], "suites": [SUITE], "rules": rules}
+        status, text = ask(server, "/judge", json.dumps(body).encode())
+        found.append((status, json.loads(text)["items"][0]["tester"]))
+    assert found[0] == found[1] == (200, -1.0)
+    assert found[2] == (200, -1.0)

@@ -1,0 +1,69 @@
+"""Senders and bodies are checked before a body is read."""
+
+from __future__ import annotations
+
+import http.client
+
+import pytest
+
+from codea1_env.errors import UserError
+from codea1_env.problems import ProblemSet
+from codea1_env.sandbox import Job, Sandbox
+from codea1_env.sandbox.remote import RemoteSandbox
+from codea1_env.secret import Secret
+from codea1_env.service.bounds import ServiceBounds
+from codea1_env.service.client import RemoteReferee
+from tests.support.serving import ServiceServer, post, serving
+
+RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
+SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 5"
+
+
+def ping(server: ServiceServer) -> int:
+    connection = http.client.HTTPConnection(*server.address, timeout=60)
+    try:
+        connection.request("GET", "/v1/ping")
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_with_a_token_only_pings_are_free(sandbox: Sandbox, toys: ProblemSet) -> None:
+    token = "t0ken-of-the-test"
+    with serving(sandbox, toys, host="0.0.0.0", token=Secret.of(token)) as server:
+        url = server.url.replace("0.0.0.0", "127.0.0.1")
+        assert ping(server) == 200
+        for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": token}):
+            status, answer = post(server, **header)
+            assert (status, answer["detail"]) == (401, "a token is needed, as Authorization: Bearer TOKEN")
+        with pytest.raises(UserError, match="a token is needed") as caught:
+            RemoteSandbox(url).run([Job(RIGHT, "add")])
+        assert token not in str(caught.value)
+        assert RemoteSandbox(url, token=token).run([Job(RIGHT, "add")])[0].loaded
+        assert RemoteReferee(url, token=token).rewards([toys[0].id], [RIGHT], [SUITE])[0].coder == 1.0
+
+
+@pytest.mark.parametrize("host", ["example.org", "example.org:80", "127.0.0.1.example.org", "[::2]:80", "", "0.0.0.0"])
+def test_without_a_token_a_page_cannot_rename_this_machine(sandbox: Sandbox, host: str) -> None:
+    with serving(sandbox) as server:
+        assert post(server, Host=host)[0] == 403
+        for own in ("localhost", "LOCALHOST:1", "127.0.0.2:80", "[::1]:80"):
+            assert post(server, Host=own)[0] == 200
+
+
+def test_a_forwarded_address_is_not_believed(sandbox: Sandbox) -> None:
+    with serving(sandbox) as server:
+        assert post(server, **{"X-Forwarded-Host": "localhost", "Host": "example.org"})[0] == 403
+
+
+def test_bodies_have_a_bound_together(sandbox: Sandbox) -> None:
+    with serving(sandbox, bounds=ServiceBounds(max_held_bytes=1000)) as server:
+        status, answer = post(server, body={"code": "#" * 2000, "language": "python"})
+        assert (status, answer["detail"][:10]) == (429, "the server")
+        assert post(server)[0] == 200
+
+
+def test_a_length_bounds_the_body(sandbox: Sandbox) -> None:
+    with serving(sandbox) as server:
+        status, answer = post(server, **{"Transfer-Encoding": "chunked", "Content-Length": "4"})
+        assert (status, answer["detail"]) == (411, "a Content-Length is needed, and no Transfer-Encoding")

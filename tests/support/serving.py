@@ -1,0 +1,59 @@
+"""A server of the judge, on any free port."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="fastapi is not installed")
+
+from codea1_env.problems import ProblemSource
+from codea1_env.sandbox import Job, JobReport, Sandbox
+from codea1_env.service.bounds import ServiceBounds
+from codea1_env.service.judging import ServedJudge
+from codea1_env.service.server import ServiceServer
+from tests.support.sandboxes import Wrapper
+
+
+def serving(
+    sandbox: Any, problems: ProblemSource = (), *, bounds: ServiceBounds | None = None, **settings: Any
+) -> ServiceServer:
+    """Return a server that is ready; the caller closes it."""
+    return ServiceServer(ServedJudge(sandbox, problems, bounds=bounds), **({"port": 0} | settings))
+
+
+def half_sent(path: str = "/run_code") -> bytes:
+    """Return a request of which most of the body is missing."""
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return head.encode() + b"Content-Length: 100\r\n\r\n{"
+
+
+class Gated(Wrapper):
+    """A sandbox that runs nothing until its gate opens."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__(sandbox)
+        self.gate, self.entered = threading.Event(), threading.Semaphore(0)
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        """Wait for the gate, then run all jobs."""
+        self.entered.release()
+        assert self.gate.wait(60)
+        return super().run(jobs)
+
+
+def post(server: ServiceServer, path: str = "/run_code", body: object = None, **headers: str) -> tuple[int, Any]:
+    """Return status and body of a request over a connection of its own."""
+    connection = http.client.HTTPConnection(*server.address, timeout=60)
+    data = json.dumps(body or {"code": "print(1)", "language": "python"}).encode()
+    try:
+        connection.request("POST", path, data, {"Content-Type": "application/json"} | headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
