@@ -99,8 +99,7 @@ class CurveTally:
         of_bin.last_step = group.step
         of_problem = self._by_problem.setdefault(group.problem_id, _Values())
         outcomes = self._outcomes.setdefault(group.problem_id, Counter())
-        for member in group.members:
-            played = member.played
+        for played in group.members.values():
             outcomes[outcome_of(played)] += 1
             for case in chain(new_cases(played), played.replayed):
                 of_bin.verdicts[case.verdict] += 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from math import nan
 
+from codea1_agents.statistics import Estimate
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems.problem import Problem
 from codea1_env.runs.records import RoundRecord
@@ -115,12 +116,14 @@ class Figure:
     """One number of a run."""
 
     label: str
-    mean: float
-    low: float = nan
-    high: float = nan
-    n: int = 0
-    """Number of values in the mean; 0: the number is a count."""
+    value: Estimate
+    """With `n` 0: a count."""
     tone: str = ""
+
+    @classmethod
+    def plain(cls, label: str, value: float, n: int = 0, tone: str = "") -> Figure:
+        """Return a figure without an interval."""
+        return cls(label, Estimate(value, nan, nan, n, n, 0), tone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +149,6 @@ def judge_remark(versions: Iterable[int]) -> tuple[Remark, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One judged candidate of a group."""
-
-    label: str
-    """E.g. `round 2`, `candidate 3`."""
-    played: RoundRecord
-
-
-@dataclass(frozen=True, slots=True)
 class Group:
     """The rounds of one episode, or the candidates for one problem in a training step."""
 
@@ -162,7 +156,8 @@ class Group:
     """Number of the episode or of the training step."""
     id: str
     problem_id: str
-    members: tuple[Member, ...]
+    members: Mapping[str, RoundRecord]
+    """The judged candidates by label, e.g. `round 2`, `candidate 3`."""
 
 
 @dataclass(frozen=True, slots=True)
