@@ -9,7 +9,7 @@ from math import isnan, nan
 
 from codea1_agents.lab.report.material import (
     MAX_BINS,
-    SHARE,
+    REPLY_PANELS,
     Group,
     Panel,
     PanelSpec,
@@ -34,24 +34,7 @@ _PANELS = (
         "Mean over problems; the band is the 95 % bootstrap interval over problems.",
         by_role("reward"),
     ),
-    PanelSpec(
-        "passes",
-        "Programs",
-        "Share of programs that load, and of cases that a valid program passes.",
-        {
-            "candidate_validity": ("load", "t1"),
-            "pass_new": ("pass new", "coder"),
-            "pass_replayed": ("pass replayed", "t4"),
-        },
-        SHARE,
-    ),
-    PanelSpec(
-        "suites",
-        "Suites",
-        "Share of the requested tests that the solution confirms, and of suites that beat a program.",
-        {"suite_validity": ("valid", "t1"), "kill_rate": ("beat", "tester")},
-        SHARE,
-    ),
+    *REPLY_PANELS,
 )
 
 

@@ -17,6 +17,7 @@ from codea1_agents.lab.report.curves import CurveTally
 from codea1_agents.lab.report.game_run import known_problems
 from codea1_agents.lab.report.material import (
     MAX_BINS,
+    REPLY_PANELS,
     SHARE,
     Figure,
     Group,
@@ -47,25 +48,7 @@ _Line: TypeAlias = Mapping[str, Any]
 
 _PANELS = (
     PanelSpec("rewards", "Rewards", "Mean rewards of the rollouts.", by_role("reward")),
-    PanelSpec(
-        "passes",
-        "Programs",
-        "Share of programs that load, of cases that a valid program passes, and of golden tests if they are run.",
-        {
-            "valid_candidates": ("load", "t1"),
-            "pass_new": ("pass new", "coder"),
-            "pass_replayed": ("pass replayed", "t4"),
-            "golden_pass_rate": ("golden", "t5"),
-        },
-        SHARE,
-    ),
-    PanelSpec(
-        "suites",
-        "Suites",
-        "Share of the requested tests that the solution confirms as written; share of suites that beat a program.",
-        {"suite_validity": ("valid", "t1"), "suites_that_beat": ("beat", "tester")},
-        SHARE,
-    ),
+    *REPLY_PANELS,
     PanelSpec(
         "parts",
         "Parts of the rewards",
