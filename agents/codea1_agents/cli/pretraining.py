@@ -86,7 +86,7 @@ def _measured(options: PretrainOptions) -> list[Measurement]:
                 closing(tiny_agent("coder", options.out, problems, sandbox, options.seed)) as coder,
                 closing(tiny_agent("tester", options.out, problems, sandbox, options.seed)) as tester,
             ):
-                found.append(measure(problems, coder, tester, sandbox, seed=options.seed))
+                found.append(measure(problems, coder, tester, sandbox, samples=8, tests=4, seed=options.seed))
     return found
 
 

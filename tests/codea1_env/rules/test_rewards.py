@@ -23,8 +23,7 @@ from codea1_env.facts.verdicts import (
 from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
-
-PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
+from tests.support.books import FAILED, PASSED
 
 
 def case(n: int, *, right: bool | None = True) -> ValidCase:

@@ -48,8 +48,8 @@ def measure(
     tester: NamedAgent,
     sandbox: Sandbox,
     *,
-    samples: int = 8,
-    tests: int = 4,
+    samples: int,
+    tests: int,
     view: View = "white_box",
     seed: int = 0,
 ) -> Measurement:

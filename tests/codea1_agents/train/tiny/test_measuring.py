@@ -16,7 +16,7 @@ PROBLEMS = ProblemSet("some", load("train-eval")[:6])
 def measured(sandbox: Sandbox, coder: Any, tester: Any, view: Any = "white_box") -> Measurement:
     context = AgentContext(PROBLEMS, sandbox, 0)
     askers = [NamedAgent(load_agent(spec, context), "agent") for spec in (coder, tester)]
-    return measure(PROBLEMS, *askers, sandbox, samples=2, view=view)
+    return measure(PROBLEMS, *askers, sandbox, samples=2, tests=4, view=view)
 
 
 def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -> None:
