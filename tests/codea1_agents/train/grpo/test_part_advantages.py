@@ -124,12 +124,10 @@ def test_groups_whose_parts_cancel_train_by_parts_only() -> None:
 
 def test_a_valid_suite_that_beats_nothing_gets_less_than_an_invalid_one_where_validity_weighs_little() -> None:
     validity, adversity = np.array([[1.0, 1.0, 0.0, 0.0]]), np.array([[1.0, 0.0, 0.0, 0.0]])
-    parts = [GroupedPart("validity", validity, 0.1), GroupedPart("adversarial", adversity, 0.9)]
-    _, harmless, invalid, _ = advantages_by_parts(parts, "conditioned").values[0]
-    assert harmless < invalid
-    parts = [GroupedPart("validity", validity, 0.5), GroupedPart("adversarial", adversity, 0.5)]
-    _, harmless, invalid, _ = advantages_by_parts(parts, "conditioned").values[0]
-    assert harmless > invalid
+    for alpha, is_less in ((0.1, True), (0.28, True), (0.3, False), (0.5, False)):
+        parts = [GroupedPart("validity", validity, alpha), GroupedPart("adversarial", adversity, 1 - alpha)]
+        _, harmless, invalid, _ = advantages_by_parts(parts, "conditioned").values[0]
+        assert (harmless < invalid) == is_less
 
 
 def test_validity_is_compared_up_to_rounding() -> None:
