@@ -18,8 +18,8 @@ from itertools import chain
 from statistics import fmean
 
 from codea1_env.errors import UserError
-from codea1_env.facts.submissions import RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, Verdict
+from codea1_env.facts.submissions import Candidate, RejectionReason
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidSuite, Verdict
 from codea1_env.rules.baseline_rewards import atgen, cure, learnability, utrl
 from codea1_env.rules.reward_parts import (
     MASKED,
@@ -68,6 +68,17 @@ def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards
     """
     groups = [report.candidates] if report.shares_suites else [(each,) for each in report.candidates]
     return tuple(chain.from_iterable(_scored(group, rules) for group in groups))
+
+
+def names_of_suite_parts(rules: Ruleset) -> frozenset[str]:
+    """Return the names of the parts of a suite's reward, as an empty suite for a program that loads gets them.
+
+    Raises:
+        UserError: as in `score_group`.
+    """
+    suite = SuiteReport(ValidSuite((), (), 0, 0.0), ())
+    report = CandidateReport(Candidate(""), Verdict.PASSED, suites=(suite,), golden_pass_rate=1.0)
+    return frozenset(part.name for part in score(report, rules).testers[0].parts)
 
 
 def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:

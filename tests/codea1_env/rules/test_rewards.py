@@ -20,8 +20,8 @@ from codea1_env.facts.verdicts import (
     ValidSuite,
     Verdict,
 )
-from codea1_env.rules.reward_parts import CandidateRewards
-from codea1_env.rules.rewards import score, score_group
+from codea1_env.rules.reward_parts import MASKED, CandidateRewards
+from codea1_env.rules.rewards import names_of_suite_parts, score, score_group
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from tests.support.books import FAILED, PASSED
 
@@ -371,3 +371,12 @@ def test_what_one_candidate_hides_says_nothing_about_the_others():
         assert first == score(judged[0], preset(name))
         assert second.coder.masked
         assert all(tester.masked for tester in second.testers)
+
+
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"learnability"}))  # it pays an empty suite as unreadable
+def test_the_parts_of_a_suite_have_the_names_that_an_empty_suite_has(name: str) -> None:
+    found = rewards(report(suite([FAILED, PASSED]), golden=1.0), name).testers[0]
+    assert {part.name for part in found.parts} == names_of_suite_parts(preset(name))
+    for part in found.parts:
+        assert found.part(part.name) == part.value
+    assert (found.part("nothing"), math.isnan(MASKED.part("validity"))) == (0.0, True)
