@@ -14,6 +14,7 @@ and why. `rules.baseline_rewards` holds the rewards of other papers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from statistics import fmean
 
@@ -26,6 +27,7 @@ from codea1_env.rules.reward_parts import (
     CandidateRewards,
     Reward,
     RewardPart,
+    alpha_with_book,
     golden_reward,
     invalid_candidate,
     n_credited,
@@ -38,7 +40,7 @@ from codea1_env.rules.reward_parts import (
     rewarded_cases,
     right_cases,
 )
-from codea1_env.rules.ruleset import RewardScheme, Ruleset, reward_plugin
+from codea1_env.rules.ruleset import Replays, RewardScheme, Ruleset, reward_plugin
 
 RewardFormula = Callable[[Sequence[CandidateReport], Ruleset], Sequence[CandidateRewards]]
 """From candidates that ran the same suites (or one alone), none of them masked, to the rewards of each, in order.
@@ -92,7 +94,7 @@ def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateR
     are_masked = [report.has_internal_error for report in group]
     known = [report for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
     if scheme in _SCHEMES:
-        found = iter([_SCHEMES[scheme](report, rules) for report in known])
+        found = iter([_rewards(report, rules) for report in known])
     elif scheme in _COMPARING:
         found = iter(_COMPARING[scheme](known, rules))
     else:
@@ -101,6 +103,14 @@ def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateR
         CandidateRewards(MASKED, (MASKED,) * len(report.suites)) if is_masked else next(found)
         for report, is_masked in zip(group, are_masked, strict=True)
     ]
+
+
+def _rewards(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """Return the rewards by a scheme that compares no candidates."""
+    if report.replayed and rules.reward.replays == Replays.AS_ALPHA:
+        report = replace(report, replayed=())
+        rules = replace(rules, reward=replace(rules.reward, alpha=alpha_with_book(rules.reward.alpha)))
+    return _SCHEMES[rules.reward.scheme](report, rules)
 
 
 def _by_plugin(group: Sequence[CandidateReport], rules: Ruleset) -> Sequence[CandidateRewards]:

@@ -13,7 +13,7 @@ from codea1_agents.cli.game import AimOptions, TabularOptions
 from codea1_agents.cli.game_commands import picture_folder
 from codea1_agents.cli.progress import Progress
 from codea1_agents.lab.games.pictures import draw_curves
-from codea1_agents.lab.tabular.criterion import Skill, alpha_with_book, least_kill_rate
+from codea1_agents.lab.tabular.criterion import Skill, least_kill_rate
 from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule
 from codea1_agents.lab.tabular.table import DECLARED, FIRST, Regime, Row, table
 from codea1_agents.lab.tabular.world import World
@@ -21,6 +21,7 @@ from codea1_agents.statistics import json_number
 from codea1_agents.train.experiments.spread import Difference
 from codea1_env.errors import UserError
 from codea1_env.records.whole_files import write_text
+from codea1_env.rules.reward_parts import alpha_with_book
 from codea1_env.rules.ruleset import preset
 
 _WITHOUT_REGIME = TabularOptions(seeds=0, out=None, rules="", quiet=False, as_json=False)

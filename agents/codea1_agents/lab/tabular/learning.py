@@ -9,11 +9,11 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.lab.tabular.criterion import alpha_with_book
 from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, drawn_program, drawn_test
 from codea1_agents.train.grpo.grouping import group_advantages, top_variance
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
+from codea1_env.rules.reward_parts import alpha_with_book
 from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import BookRules, BookUpdate, Ruleset, Validation, preset
 
@@ -61,7 +61,7 @@ class System:
     """Golden tests that the coder is trained on instead of suites; 0: none."""
     has_book: bool = True
     has_alpha_of_book: bool = False
-    """Whether validity weighs as much as it would with replays (`criterion.alpha_with_book`)."""
+    """Whether validity weighs as much as it would with replays (`rules.reward_parts.alpha_with_book`)."""
     alpha: float | None = None
     """Weight of validity; None: that of the rules."""
 
