@@ -7,10 +7,18 @@ operation on two integers, followed by a function of its result.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from enum import Enum
 
-Shape: TypeAlias = Literal["list", "string", "pair"]
-"""The parameters of a function: a list of integers, `xs`; a string, `s`; or two integers, `a` and `b`."""
+
+class Shape(Enum):
+    """The parameters of a function."""
+
+    LIST = "list"
+    """A list of integers, `xs`."""
+    STRING = "string"
+    """A string, `s`."""
+    PAIR = "pair"
+    """Two integers, `a` and `b`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +57,14 @@ def _part(words: str, right: str, right_share: float, *wrong: str) -> Component:
 
 
 TEMPLATES = {
-    "list": Template("def f(xs):\n    ys = [{1} for x in xs{0}]\n    return {2}", statement="{2} {1} {0} items"),
-    "string": Template("def f(s):\n    cs = [{1} for c in s{0}]\n    return {2}", statement="{2} {1} {0} chars"),
-    "pair": Template("def f(a, b):\n    c = {0}\n    return {1}", statement="{1} {0} of a and b"),
+    Shape.LIST: Template("def f(xs):\n    ys = [{1} for x in xs{0}]\n    return {2}", statement="{2} {1} {0} items"),
+    Shape.STRING: Template("def f(s):\n    cs = [{1} for c in s{0}]\n    return {2}", statement="{2} {1} {0} chars"),
+    Shape.PAIR: Template("def f(a, b):\n    c = {0}\n    return {1}", statement="{1} {0} of a and b"),
 }
 """`{n}` stands for the n-th slot of `SLOTS`."""
 
 SLOTS: dict[Shape, tuple[tuple[Component, ...], ...]] = {
-    "list": (
+    Shape.LIST: (
         (
             _part("", "", 0.85, " if x", " if x > 0"),
             _part("positive", " if x > 0", 0.55, " if x >= 0", " if x > 1", " if x < 0"),
@@ -86,7 +94,7 @@ SLOTS: dict[Shape, tuple[tuple[Component, ...], ...]] = {
             _part("spread of", "max(ys) - min(ys) if ys else 0", 0.55, "max(ys) - min(ys)", "max(ys) if ys else 0"),
         ),
     ),
-    "string": (
+    Shape.STRING: (
         (
             _part("", "", 0.85, " if c.isalpha()", " if c.islower()"),
             _part("vowel", " if c in 'aeiou'", 0.55, " if c in 'aeio'", " if c in 'aiou'", " if c not in 'aeiou'"),
@@ -109,7 +117,7 @@ SLOTS: dict[Shape, tuple[tuple[Component, ...], ...]] = {
             _part("number of distinct", "len(set(cs))", 0.55, "len(cs)", "len(set(cs[:3]))", "len(set(cs)) + 1"),
         ),
     ),
-    "pair": (
+    Shape.PAIR: (
         (
             _part("sum", "a + b", 0.55, "a + a", "a - b", "a + b + 1"),
             _part("difference", "a - b", 0.55, "b - a", "a + b", "abs(a - b)"),

@@ -66,7 +66,7 @@ class Composition:
         return TEMPLATES[self.shape].program.format(*sources)
 
 
-_QUOTAS = {"list": 28, "string": 10, "pair": 10}
+_QUOTAS = {Shape.LIST: 28, Shape.STRING: 10, Shape.PAIR: 10}
 """Problems of each split but `REST`."""
 _PROBES = 160
 _MAGIC_NUMBERS = (*range(-9, -4), *range(5, 10))
@@ -142,12 +142,12 @@ def _one_wrong(composition: Composition) -> list[str]:
 
 def _rare_programs(composition: Composition) -> list[str]:
     first, *others = (part.right for part in composition.parts)
-    if composition.shape == "pair":
+    if composition.shape is Shape.PAIR:
         at_value = [f"{others[0]} if {name} != {k} else 0" for name in "ab" for k in _MAGIC_NUMBERS]
         return [composition.program(first, source) for source in at_value]
     letter, whole, magic = (
         ("x", "xs", [str(k) for k in _MAGIC_NUMBERS])
-        if composition.shape == "list"
+        if composition.shape is Shape.LIST
         else ("c", "s", [repr(k) for k in _MAGIC_CHARACTERS])
     )
     left_out = [f"{first} and {letter} != {k}" if first else f" if {letter} != {k}" for k in magic]

@@ -29,9 +29,9 @@ def naive_input(shape: Shape, draws: Random, *, is_narrow: bool = False) -> Argu
     largest = 4 if is_narrow or draws.random() < _SMALL_SHARE else 9
     lengths = _LENGTHS[:3] if is_narrow else _LENGTHS
     length = 0 if draws.random() < _EMPTY_SHARE else draws.choices((1, 2, 3, 4)[: len(lengths)], lengths)[0]
-    if shape == "list":
+    if shape is Shape.LIST:
         return ([draws.randint(-largest, largest) for _ in range(length)],)
-    if shape == "string":
+    if shape is Shape.STRING:
         return ("".join(draws.choice(_COMMON_CHARACTERS) for _ in range(length)),)
     return draws.randint(-largest, largest), draws.randint(-largest, largest)
 
@@ -39,10 +39,10 @@ def naive_input(shape: Shape, draws: Random, *, is_narrow: bool = False) -> Argu
 def edge_input(shape: Shape, draws: Random) -> Arguments:
     """Return an input that is long, empty, repetitive, of one kind, or at a bound."""
     length = draws.choice((0, 1, 1, 2, 4, 5, 6, 7))
-    if shape == "list":
+    if shape is Shape.LIST:
         values = draws.choice((range(-9, 10), range(-9, 10), range(-9, 10), (0, 1, -1), (3, 4, 5), range(-9, 0)))
         return ([draws.choice(values) for _ in range(length)],)
-    if shape == "string":
+    if shape is Shape.STRING:
         text = draws.choice((_ALL_CHARACTERS, _ALL_CHARACTERS, _ALL_CHARACTERS, "aeu", "AEX", "123890"))
         return ("".join(draws.choice(text) for _ in range(length)),)
     a = draws.choice((*range(-9, 10), 0, 9, -9))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.train.tiny.components import SLOTS
+from codea1_agents.train.tiny.components import SLOTS, Shape
 from codea1_agents.train.tiny.family import (
     Composition,
     Split,
@@ -39,7 +39,7 @@ def test_there_are_over_three_hundred_different_problems() -> None:
 def test_the_splits_share_nothing_and_hold_all_shapes() -> None:
     for split in (Split.TRAIN, Split.HELD_OUT, Split.UNSEEN):
         shapes = [each.shape for each in family()[split]]
-        assert [shapes.count(shape) for shape in SLOTS] == [28, 10, 10]
+        assert [shapes.count(shape) for shape in Shape] == [28, 10, 10]
     assert sum(len(family()[split]) for split in Split) == len(set(EVERYTHING))
 
 
