@@ -78,7 +78,7 @@ class TabularOptions(Options):
     A program has a bug or none at each of four places. Half of the kinds of bugs are found by any input, the others by
     one trigger of V, drawn anew with each program. A tester that sees the program reads a bug with probability rho. The
     rewards, groups, advantages and the Mistake Book are those of training. Without --triggers and --reading: the
-    regimes of docs/tabular-game.md.
+    regimes of the study, by default those of docs/tabular-game.md.
 
     \b
     Example:
@@ -86,6 +86,7 @@ class TabularOptions(Options):
       codea1 game tabular --triggers 10 --reading 0.5 --alpha 0.1
     """
 
+    study: Annotated[str, Option(help="Systems and regimes: tabular-game or deep-rare.")] = "tabular-game"
     triggers: Annotated[list[int] | None, Option(min=1, help="Values of which one is the trigger (V).")] = None
     reading: Annotated[
         list[float] | None, Option(min=0, max=1, help="Probability that a tester reads a bug (rho).")

@@ -14,17 +14,17 @@ from codea1_agents.cli.game_commands import picture_folder
 from codea1_agents.cli.progress import Progress
 from codea1_agents.lab.games.pictures import draw_curves
 from codea1_agents.lab.tabular.criterion import Skill, least_kill_rate
-from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule
-from codea1_agents.lab.tabular.table import DECLARED, FIRST, Regime, Row, table
+from codea1_agents.lab.tabular.learning import Schedule
+from codea1_agents.lab.tabular.table import FIRST, STUDIES, Regime, Row, Study, table
 from codea1_agents.lab.tabular.world import World
 from codea1_agents.statistics import json_number
 from codea1_agents.train.experiments.spread import Difference
-from codea1_env.errors import UserError
+from codea1_env.errors import UnknownName, UserError
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.reward_parts import alpha_with_book
 from codea1_env.rules.ruleset import preset
 
-_WITHOUT_REGIME = TabularOptions(seeds=0, out=None, rules="", quiet=False, as_json=False)
+_WITHOUT_REGIME = TabularOptions(study="", seeds=0, out=None, rules="", quiet=False, as_json=False)
 
 
 def train_tables(options: TabularOptions) -> None:
@@ -37,8 +37,8 @@ def train_tables(options: TabularOptions) -> None:
     reward = preset(options.rules).reward
     if reward.needs_golden or not reward.pays_tester:
         raise UserError(f"rules {options.rules} need golden tests or pay no tester: here only golden systems have them")
-    regimes = _regimes(options)
-    n_trainings = len(regimes) * len(SYSTEMS) * options.seeds
+    study = _study(options)
+    n_trainings = len(study.regimes) * len(study.systems) * options.seeds
     done = 0
     with Progress("training tables", n_trainings, page) as bar:
 
@@ -47,8 +47,8 @@ def train_tables(options: TabularOptions) -> None:
             done += 1
             bar.reach(done, n_trainings)
 
-        rows = table(regimes, options.rules, options.seeds, progress=advance)
-    others = [name for name in SYSTEMS if name != FIRST]
+        rows = table(study.regimes, options.rules, options.seeds, systems=study.systems, progress=advance)
+    others = [system.name for system in study.systems if system.name != FIRST]
     headings = ("regime", "right", "aims", *others)
     cells = [
         (
@@ -75,17 +75,21 @@ def train_tables(options: TabularOptions) -> None:
     page.finish(**found)
 
 
-def _regimes(options: TabularOptions) -> list[Regime]:
+def _study(options: TabularOptions) -> Study:
+    if options.study not in STUDIES:
+        raise UnknownName.of("study", options.study, STUDIES)
+    study = STUDIES[options.study]
     if not (options.triggers or options.reading):
-        if replace(options, seeds=0, out=None, rules="", quiet=False, as_json=False) != _WITHOUT_REGIME:
+        if replace(options, study="", seeds=0, out=None, rules="", quiet=False, as_json=False) != _WITHOUT_REGIME:
             raise UserError("the declared regimes have their own alpha, steps and skill: name --triggers or --reading")
-        return list(DECLARED)
+        return study
     schedule = Schedule(steps=options.steps)
     world = World(right_naive=options.right_naive, right_aimed=options.right_aimed)
-    return [
+    regimes = (
         Regime(replace(world, n_triggers=triggers, reading=reading), schedule, options.alpha)
         for triggers, reading in product(options.triggers or [world.n_triggers], options.reading or [world.reading])
-    ]
+    )
+    return Study(tuple(regimes), study.systems)
 
 
 def _points(share: float) -> str:

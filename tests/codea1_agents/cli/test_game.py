@@ -89,7 +89,7 @@ def test_whether_to_aim(codea1: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [("--alpha", "0.1"), ("--steps", "3"), ("--right-aimed", "0.5"), ("--rules", "golden")]
+    "more", [("--study", "deep"), ("--alpha", "0.1"), ("--steps", "3"), ("--right-aimed", "0.5"), ("--rules", "golden")]
 )
 def test_what_the_tabular_game_would_ignore_is_refused(codea1: Callable[..., Any], more: tuple[str, ...]) -> None:
     assert codea1("game", "tabular", *more).exit_code == 2

@@ -55,22 +55,33 @@ class System:
 
     name: str
     sees_program: bool = True
-    """Whether suites are written for a program that the tester sees, or for the problem."""
+    """Whether the tester sees the program."""
+    shares_suites: bool = False
+    """Whether suites are written for the problem, and all of its programs run them."""
+    n_suites: int = 0
+    """Suites per program, or for all of them; 0: the number of the schedule."""
     tester_learns: bool = True
     n_golden: int = 0
-    """Golden tests that the coder is trained on instead of suites; 0: none."""
+    """Golden tests at triggers that the coder is trained on instead of suites; 0: none."""
+    n_naive: int = 0
+    """Naive golden tests, likewise."""
     has_book: bool = True
     has_alpha_of_book: bool = False
     """Whether validity weighs as much as it would with replays (`rules.reward_parts.alpha_with_book`)."""
     alpha: float | None = None
     """Weight of validity; None: that of the rules."""
 
+    @property
+    def has_tester(self) -> bool:
+        """Whether there are suites and not golden tests."""
+        return not (self.n_golden or self.n_naive)
+
 
 SYSTEMS = {
     each.name: each
     for each in (
         System("code-a1"),
-        System("black-box", sees_program=False),
+        System("black-box", sees_program=False, shares_suites=True),
         System("golden-16", n_golden=16),
         System("golden-4", n_golden=4),
         System("frozen-tester", tester_learns=False),
@@ -124,11 +135,11 @@ def train(system: System, world: World, schedule: Schedule, rules: Ruleset | str
 
 def _rules(system: System, schedule: Schedule, rules: Ruleset | str) -> Ruleset:
     full = preset(rules) if isinstance(rules, str) else rules
-    reward = preset("golden").reward if system.n_golden else full.reward
-    if not system.n_golden:
+    reward = full.reward if system.has_tester else preset("golden").reward
+    if system.has_tester:
         alpha = reward.alpha if system.alpha is None else system.alpha
         reward = replace(reward, alpha=alpha_with_book(alpha) if system.has_alpha_of_book else alpha)
-    book = full.book if system.has_book and not system.n_golden else _NO_BOOK
+    book = full.book if system.has_book and system.has_tester else _NO_BOOK
     return replace(full, reward=reward, book=book, tests_per_suite=schedule.tests_per_suite)
 
 
@@ -136,7 +147,7 @@ def _rules(system: System, schedule: Schedule, rules: Ruleset | str) -> Ruleset:
 class _Problem:
     number: int
     kinds: tuple[int, ...]
-    golden: tuple[Aim, ...]
+    golden: tuple[Aim | None, ...]
     entries: tuple[BookEntry, ...] = ()
     rounds: int = 0
 
@@ -177,13 +188,14 @@ class _Training:
             np.array([schedule.aim_blindly, schedule.aim_if_read]),
         )
 
-    def _golden(self, kinds: NDArray[np.int64]) -> tuple[Aim, ...]:
-        """Return distinct inputs of golden tests; each also finds common bugs."""
+    def _golden(self, kinds: NDArray[np.int64]) -> tuple[Aim | None, ...]:
+        """Return the inputs of golden tests, those at triggers distinct; each also finds common bugs."""
         world = self.world
         draws = np.random.default_rng([self.seed, 2, *kinds.tolist()])
         n_inputs = world.n_places * world.n_triggers
         chosen = draws.permutation(n_inputs)[: min(self.system.n_golden, n_inputs)]
-        return tuple(Aim(*divmod(int(number), world.n_triggers)) for number in chosen)
+        aims = tuple(Aim(*divmod(int(number), world.n_triggers)) for number in chosen)
+        return (*aims, *(None,) * self.system.n_naive)
 
     def steps(self) -> Iterator[Step]:
         """Yield the figures before the first step, then after each."""
@@ -228,7 +240,7 @@ class _Training:
                 )
                 for program, group in zip(programs, groups, strict=True)
             ),
-            shares_suites=not self.system.sees_program,
+            shares_suites=self.system.shares_suites,
         )
         problem.rounds += 1
         problem.entries = apply_changes(
@@ -236,7 +248,7 @@ class _Training:
         )
         found = score_group(report, self.rules)
         self._learn_programs(problem, programs, p_right, np.array([each.coder.value for each in found]))
-        if self.system.tester_learns and not self.system.n_golden:
+        if self.system.tester_learns and self.system.has_tester:
             rewards = np.array([[each.value for each in candidate.testers] for candidate in found])
             self._learn_suites(groups, rewards, before)
         return [
@@ -245,12 +257,16 @@ class _Training:
         ]
 
     def _groups(self, programs: Sequence[Program], before: Tables) -> list[list[_Suite]]:
-        if self.system.n_golden:
+        if not self.system.has_tester:
             return [[] for _ in programs]
-        if self.system.sees_program:
-            return [[self._suite(program, before) for _ in range(self.schedule.n_suites)] for program in programs]
-        shared = [self._suite(None, before) for _ in range(self.schedule.n_suites)]
-        return [shared for _ in programs]
+        shown = programs if self.system.sees_program else [None] * len(programs)
+        if self.system.shares_suites:
+            return [[self._suite(None, before) for _ in range(self._n_suites)]] * len(programs)
+        return [[self._suite(each, before) for _ in range(self._n_suites)] for each in shown]
+
+    @property
+    def _n_suites(self) -> int:
+        return self.system.n_suites or self.schedule.n_suites
 
     def _suite(self, program: Program | None, before: Tables) -> _Suite:
         world, rng = self.world, self.rng
@@ -281,11 +297,11 @@ class _Training:
             self.tables.own[problem.number] += gradient
 
     def _learn_suites(self, groups: Sequence[Sequence[_Suite]], rewards: Vector, before: Tables) -> None:
-        if not self.system.sees_program:
+        if self.system.shares_suites:
             groups, rewards = groups[:1], rewards.mean(axis=0, keepdims=True)
         advantages = group_advantages(rewards).values
         kept = top_variance(rewards, min(self.schedule.n_kept, len(groups)))
-        n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self.schedule.n_suites
+        n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self._n_suites
         rate = self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
         p_aim = _sigmoid(before.aim)
         for group, values, is_kept in zip(groups, advantages, kept, strict=True):

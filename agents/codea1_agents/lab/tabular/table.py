@@ -9,7 +9,7 @@ from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, Step, System, 
 from codea1_agents.lab.tabular.world import World
 from codea1_agents.train.experiments.grid import Cell
 from codea1_agents.train.experiments.spread import Difference, Spread, paired, spread_of
-from codea1_env.rules.ruleset import Ruleset
+from codea1_env.rules.ruleset import Ruleset, preset
 
 FIRST = "code-a1"
 """The system that the others are compared with."""
@@ -23,11 +23,17 @@ class Regime:
     schedule: Schedule = field(default_factory=Schedule)
     alpha: float | None = None
     """Weight of validity; None: that of the rules."""
+    scheme: str = ""
+    """Scheme of the reward; empty: that of the rules."""
+
+    def ruled(self, rules: Ruleset) -> Ruleset:
+        """Return rules with the scheme of this regime."""
+        return replace(rules, reward=replace(rules.reward, scheme=self.scheme)) if self.scheme else rules
 
     @property
     def name(self) -> str:
         """What differs from the default, for tables."""
-        more = [] if self.alpha is None else [f"alpha {self.alpha:g}"]
+        more = [self.scheme] * bool(self.scheme) + ([] if self.alpha is None else [f"alpha {self.alpha:g}"])
         if self.schedule.aim_if_read != Schedule().aim_if_read:
             more.append(f"aim {self.schedule.aim_if_read:g}")
         if self.schedule.steps != Schedule().steps:
@@ -43,6 +49,41 @@ DECLARED = (
     Regime(World(n_triggers=30, reading=0.6), Schedule(steps=100, aim_if_read=-2.0), alpha=0.1),
 )
 """The regimes of docs/tabular-game.md."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Regimes, and the systems that are compared in them."""
+
+    regimes: tuple[Regime, ...]
+    systems: tuple[System, ...] = tuple(SYSTEMS.values())
+    """`FIRST` is among them."""
+
+
+STUDIES = {
+    "tabular-game": Study(DECLARED),
+    "deep-rare": Study(
+        (
+            Regime(
+                World(n_rare=18, n_triggers=8, reading=0.8),
+                Schedule(steps=100, tests_per_suite=2, n_kept=2),
+                alpha=0.1,
+                scheme="paper",
+            ),
+        ),
+        (
+            SYSTEMS["code-a1"],
+            System("black-box", sees_program=False),
+            System("self-play-control", sees_program=False, shares_suites=True, n_suites=8),
+            System("golden-naive3", n_naive=3),
+            System("golden-mixed16", n_golden=8, n_naive=8),
+            SYSTEMS["frozen-tester"],
+            SYSTEMS["no-book"],
+            SYSTEMS["book-alpha"],
+        ),
+    ),
+}
+"""By name. `deep-rare` is the game of `codea1 experiment deep-rare`, as far as tables can play it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +104,7 @@ def table(
     rules: Ruleset | str,
     n_seeds: int,
     *,
-    systems: Sequence[str] = tuple(SYSTEMS),
+    systems: Sequence[System] = tuple(SYSTEMS.values()),
     progress: Callable[[], object] = lambda: None,
 ) -> list[Row]:
     """Return one row per regime.
@@ -72,21 +113,22 @@ def table(
         regimes: to train in.
         rules: of rewards and book.
         n_seeds: trainings per system; at least 1.
-        systems: names in `SYSTEMS`; `FIRST` is among them.
+        systems: to train; `FIRST` is among them.
         progress: called after each training.
     """
-    return [_row(regime, rules, n_seeds, [SYSTEMS[name] for name in systems], progress) for regime in regimes]
+    return [_row(regime, rules, n_seeds, systems, progress) for regime in regimes]
 
 
 def _row(
     regime: Regime, rules: Ruleset | str, n_seeds: int, systems: Sequence[System], progress: Callable[[], object]
 ) -> Row:
+    ruled = regime.ruled(preset(rules) if isinstance(rules, str) else rules)
     last: dict[str, dict[Cell, Step]] = {}
     for system in systems:
         for seed in range(n_seeds):
             trained = replace(system, alpha=regime.alpha if system.alpha is None else system.alpha)
             last.setdefault(system.name, {})[Cell(system.name, 0, seed)] = train(
-                trained, regime.world, regime.schedule, rules, seed
+                trained, regime.world, regime.schedule, ruled, seed
             )[-1]
             progress()
     accuracy = {name: {cell: step.accuracy for cell, step in cells.items()} for name, cells in last.items()}

@@ -31,8 +31,8 @@ class Pretraining(Strict):
     size: Literal["laptop", "gpu"] = "laptop"
     steps: int = Field(default=0, ge=0)
     """0: the number of the size."""
-    variant: Literal["plain", "rare"] = "plain"
-    """Variant of the problems: `plain`, or `rare`, whose bugs naive inputs do not find."""
+    variant: Literal["plain", "rare", "deep-rare"] = "plain"
+    """Variant of the problems: `plain`, or one whose bugs naive inputs do not find."""
     aware: float = Field(default=0.0, ge=0, le=1)
     """Share of a white-box tester's documents whose inputs make the shown program fail."""
 

@@ -8,10 +8,11 @@ from math import isnan
 import numpy as np
 import pytest
 
-from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, train
-from codea1_agents.lab.tabular.table import Regime, table
+from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, System, train
+from codea1_agents.lab.tabular.table import FIRST, STUDIES, Regime, table
 from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, aim_of, drawn_program, suite_report
 from codea1_env.facts.verdicts import Verdict
+from codea1_env.rules.ruleset import preset
 
 SHORT = Schedule(steps=12, n_problems=16)
 
@@ -67,6 +68,29 @@ def test_who_does_not_learn_stays() -> None:
     assert golden[-1].aims_if_read == 0.5
 
 
+def test_three_naive_golden_tests_teach_nothing_about_rare_bugs() -> None:
+    world = World(n_kinds=4, n_rare=4)
+    naive = train(System("naive", n_naive=3), world, SHORT, "fixed", 0)
+    assert naive[-1].accuracy == naive[0].accuracy
+    mixed = train(System("mixed", n_golden=8, n_naive=8), world, SHORT, "fixed", 0)
+    assert mixed[-1].accuracy > mixed[0].accuracy
+
+
+@pytest.mark.parametrize("system", STUDIES["deep-rare"].systems, ids=lambda system: system.name)
+def test_the_systems_of_the_study_of_rare_mistakes_train(system: System) -> None:
+    (regime,) = STUDIES["deep-rare"].regimes
+    schedule = replace(regime.schedule, steps=2, n_problems=8)
+    found = train(system, regime.world, schedule, regime.ruled(preset("fixed")), 0)
+    assert found[-1].accuracy != found[0].accuracy
+    assert isnan(found[-1].kills) is not system.has_tester
+
+
+def test_a_study_compares_with_the_first_system() -> None:
+    for study in STUDIES.values():
+        assert study.systems[0].name == FIRST
+        assert len({system.name for system in study.systems}) == len(study.systems)
+
+
 def test_what_is_never_read_makes_no_difference_to_what_is_seen() -> None:
     """Without reading, a tester that sees programs aims as blindly as one that does not."""
     seeing = train(SYSTEMS["code-a1"], World(reading=0.0), SHORT, "fixed", 0)
@@ -77,7 +101,7 @@ def test_what_is_never_read_makes_no_difference_to_what_is_seen() -> None:
 @pytest.mark.slow
 def test_the_lead_over_blind_suites_grows_with_the_number_of_triggers() -> None:
     regimes = [Regime(World(n_triggers=triggers)) for triggers in (1, 30)]
-    few, many = table(regimes, "fixed", 3, systems=("code-a1", "black-box", "golden-16"))
+    few, many = table(regimes, "fixed", 3, systems=[SYSTEMS[name] for name in ("code-a1", "black-box", "golden-16")])
     assert few.leads["black-box"].mean < many.leads["black-box"].mean
     assert many.leads["black-box"].mean > many.leads["black-box"].half_width
     assert few.leads["golden-16"].mean < 0 < many.leads["golden-16"].mean

@@ -25,7 +25,8 @@ def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -
     assert found["pass@1"].mean == found["golden_rate"].mean == 1.0
     assert found["validity"].mean > 0.9
     assert found["kill"].n == 0
-    assert found["kill_subtlest"].mean > 0
+    assert found["kill_subtlest"].mean >= found["hit"].mean > 0
+    assert min(found["right_hit"].mean, found["right_miss"].mean) > 0.9
 
 
 def test_wrong_programs_and_useless_suites(sandbox: Sandbox) -> None:
