@@ -18,12 +18,7 @@ _MAX_SHOWN = 60  # characters
 
 
 def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> tuple[AuditResult, str]:
-    """Return the result of the attack, and a sentence about it.
-
-    Args:
-        attack: the candidate.
-        sandbox: where programs run.
-        secret: text in a file of the host, which must not appear in the report.
+    """Return the result of the attack, and a sentence about it. `secret` is text in a file of the host.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.

@@ -27,12 +27,7 @@ _RULES = preset("fixed")
 
 
 def play_suite(attack: HostileSuite, sandbox: Sandbox, secret: str) -> tuple[AuditResult, str]:
-    """Return the result of the attack, and a sentence about it.
-
-    Args:
-        attack: the suite.
-        sandbox: where programs run.
-        secret: text in a file of the host, which must not appear in the report.
+    """Return the result of the attack, and a sentence about it. `secret` is text in a file of the host.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.

@@ -149,14 +149,8 @@ class JudgedItem(_Body):
     @classmethod
     def of(cls, scored: Scored) -> Self:
         """Return the item of a referee's result."""
-        return cls(
-            problem_id=scored.problem_id,
-            coder=scored.coder,
-            tester=scored.tester,
-            masked_because=scored.masked_because,
-            parts=scored.parts,
-            report=None if scored.report is None else ReportRecord.of(scored.report),
-        )
+        same = {name: getattr(scored, name) for name in cls.model_fields if name != "report"}
+        return cls(**same, report=None if scored.report is None else ReportRecord.of(scored.report))
 
     def to_scored(self) -> Scored:
         """Return the referee's result."""

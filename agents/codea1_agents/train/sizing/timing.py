@@ -61,7 +61,7 @@ class StepSeconds:
     decode: float
     prefill: float
     learn: float
-    overlap: bool = False
+    overlap: bool
     """Whether runners sample while learners learn, instead of one after the other."""
 
     @property

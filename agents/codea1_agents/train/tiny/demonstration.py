@@ -24,7 +24,6 @@ _PANELS = (
     ("coder: pass rate in training", (("figures", "pass_new", "new tests"), ("figures", "pass_replayed", "replayed"))),
     ("Mistake Book: entries", (("figures", "book_size", ""),)),
 )
-_COLOURS = ("#1f6fb4", "#d1495b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def draw_change(lines: Sequence[Line], folder: Path) -> None:
     paths = (folder / "coevolution.svg", folder / "coevolution.png")
     with canvas(*paths, size=(9.6, 5.4), n_rows=2, n_columns=2) as (_, axes):
         for axis, (title, series) in zip(axes, _PANELS, strict=True):
-            for colour, (section, name, label) in zip(_COLOURS, series, strict=False):
+            for colour, (section, name, label) in zip(("#1f6fb4", "#d1495b"), series, strict=False):
                 points = [(line["step"], line[section][name]) for line in lines if name in line.get(section, {})]
                 if points:
                     axis.plot(*zip(*points, strict=True), color=colour, label=label or None, marker=".", markersize=4)
