@@ -12,13 +12,14 @@ difference.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from measuring import option_parser
 
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.facts.submissions import Candidate, TestCase
@@ -54,7 +55,7 @@ class Contestant:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="1e3 and 1e4 entries, 50 turns")
     quick = parser.parse_args().quick
     sizes, n_turns = ((1_000, 10_000), 50) if quick else ((1_000, 100_000, 1_000_000), 300)

@@ -15,7 +15,6 @@ The exit status is 1 if a comparison is wrong, or if an input takes more than 1 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import datetime
 import random
@@ -29,6 +28,8 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
+
+from measuring import option_parser
 
 from codea1_env.judging.golden import GOLDEN_LIMITS
 from codea1_env.rules.replies import MAX_CHARACTERS, MAX_TOKENS, read_candidate, read_suite
@@ -402,7 +403,7 @@ def megabytes(each: Input) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="small inputs; default 10,000")
     parser.add_argument("--pairs", type=int, default=100_000, help="default 100,000")
     parser.add_argument("--seed", type=int, default=0, help="default 0")

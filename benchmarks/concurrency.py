@@ -11,7 +11,6 @@ same problems; each run has its own book.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import time
@@ -20,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from measuring import machine
+from measuring import machine, option_parser
 from rich.console import Console
 from rich.table import Table
 
@@ -114,10 +113,9 @@ def measured(n_games: int, sleep_s: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="one JSON object")
     parser.add_argument("--games", type=int, default=256, help="number of games at the same time")
     parser.add_argument("--sleep", type=float, default=50.0, help="milliseconds before each reply")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
     options = parser.parse_args()
     found = measured(options.games, options.sleep / 1000)
     if options.json:

@@ -29,7 +29,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from measuring import machine
+from measuring import machine, option_parser
 from plain_python import Answer, Ended, Mode, PlainPython, Question
 
 from codea1_agents.scripted.fuzz_inputs import InputSource
@@ -640,11 +640,10 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="figures and all records for programs")
     parser.add_argument("--programs", type=int, default=2000, help="default 2000")
     parser.add_argument("--quick", action="store_true", help="100 programs of 24 problems")
     parser.add_argument("--seed", type=int, default=0, help="default 0")
-    parser.add_argument("--json", action="store_true", help="figures and all records for programs")
     return parser.parse_args()
 
 

@@ -21,7 +21,6 @@ printed.
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import shutil
 import sys
@@ -35,6 +34,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from measuring import option_parser
 
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox import wire
@@ -262,7 +262,7 @@ def functions_of(*modules: ModuleType) -> Iterator[FunctionType]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="default 1")
     parser.add_argument("--seed", type=int, default=0, help="default 0")
     parser.add_argument("--atheris", action="store_true", help="inputs guided by coverage")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from measuring import option_parser
 from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
 from codea1_agents.train.grpo.sampling import SamplingRules, left_padded, sample_responses
@@ -33,7 +34,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__)
     for name, default in {"rows": 256, "distinct": 64, "prompt": 37, "tokens": 64, "repeats": 3}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args()

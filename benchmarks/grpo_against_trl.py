@@ -13,7 +13,6 @@ its logging. An iteration of ours is all of `algorithm.train()`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from measuring import Spread, machine
+from measuring import Spread, machine, option_parser
 from rich.console import Console
 from rich.table import Table
 
@@ -299,10 +298,9 @@ def show(found: dict[str, Any]) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="one JSON object")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=5, help="per round")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--words", type=int, default=0, help="further words of each statement")
     options = parser.parse_args()
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from measuring import Metered, Pauses, Spread, TreeClock, machine, threads_time_s
+from measuring import Metered, Pauses, Spread, TreeClock, machine, option_parser, threads_time_s
 from release_protocol import passed, replayed_asserts, script
 from rich.console import Console
 from rich.table import Table
@@ -115,13 +115,12 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="figures for programs")
     parser.add_argument("--quick", action="store_true", help="a step of 2 groups, 3 rounds")
     parser.add_argument("--groups", type=int, help="size of a step; 256 is a whole one (default 8)")
     parser.add_argument("--rounds", type=int, help="default 7")
     parser.add_argument("--only", metavar="NAME", help=f"one row of figures: 'one group', '{PROPERTIES}', ...")
     parser.add_argument("--alone", action="store_true", help="without the release's protocol")
-    parser.add_argument("--json", action="store_true", help="figures for programs")
     options = parser.parse_args()
     options.groups = options.groups or (2 if options.quick else 8)
     options.rounds = options.rounds or (3 if options.quick else 7)

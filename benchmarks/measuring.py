@@ -13,6 +13,7 @@ sandbox. So the processor time of a tree is the sum of
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import resource
@@ -49,6 +50,14 @@ class Spread:
     def to_json(self) -> dict[str, float]:
         """Return the three figures by name."""
         return asdict(self)
+
+
+def option_parser(doc: str | None, *, json: str = "") -> argparse.ArgumentParser:
+    """Return a parser with a benchmark's docstring; `json` is the help of its option `--json`, if it has one."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if json:
+        parser.add_argument("--json", action="store_true", help=json)
+    return parser
 
 
 class Metered:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import machine
+from measuring import machine, option_parser
 
 _N_RESAMPLES = 10_000
 
@@ -72,13 +72,12 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="figures for programs")
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
     parser.add_argument("--figure", action="append", required=True)
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--of-checkout", action="store_true", help="run each checkout's own benchmark of that name")
-    parser.add_argument("--json", action="store_true", help="figures for programs")
     own, benchmark = sys.argv[1:], []
     if "--" in own:
         own, benchmark = own[: own.index("--")], own[own.index("--") + 1 :]

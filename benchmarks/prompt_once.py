@@ -8,7 +8,6 @@ model of random weights and a divergence term. The figure is the processor time 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grpo_against_trl import make_model
-from measuring import Spread, machine
+from measuring import Spread, machine, option_parser
 from rich.console import Console
 from rich.table import Table
 
@@ -87,10 +86,9 @@ def measured(n_rounds: int, n_prompt: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="one JSON object")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--prompt", type=int, default=350, help="tokens of a prompt")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
     options = parser.parse_args()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     found = measured(options.rounds, options.prompt)

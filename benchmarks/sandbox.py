@@ -26,7 +26,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from graders import ForkedGrader, has_passed, start_interpreter
-from measuring import Memory, Metered, Spread, TreeClock, descendants, machine, memory_of
+from measuring import Memory, Metered, Spread, TreeClock, descendants, machine, memory_of, option_parser
 from rich.console import Console
 from rich.table import Table
 from workload import EVALPLUS_ROWS, problems, right_cases
@@ -344,12 +344,11 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="figures for programs")
     parser.add_argument("--quick", action="store_true", help="fewer rounds of fewer programs")
     parser.add_argument("--rounds", type=int, help="default 9")
     parser.add_argument("--only", choices=TIERS, help="only this tier")
     parser.add_argument("--also", action="append", default=[], metavar="SANDBOX", help="another sandbox, by name")
-    parser.add_argument("--json", action="store_true", help="figures for programs")
     options = parser.parse_args()
     quick = options.quick
     options.rounds = options.rounds or (3 if quick else 9)

@@ -13,7 +13,6 @@ The server is a process of its own. Three parts:
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import os
@@ -29,7 +28,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from measuring import machine, memory_of
+from measuring import machine, memory_of, option_parser
 from rich.console import Console
 from rich.table import Table
 
@@ -148,10 +147,9 @@ def measured(n_clients: int, n_requests: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="one JSON object")
     parser.add_argument("--clients", type=int, default=64, help="clients at the same time, each a process")
     parser.add_argument("--requests", type=int, default=10_000, help="requests in all")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
     options = parser.parse_args()
     found = measured(options.clients, options.requests)
     if options.json:

@@ -9,14 +9,13 @@ The memory and the minutes are those of `codea1 train --dry-run`, for the preset
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
 from dataclasses import asdict, fields
 from typing import Any
 
-from measuring import Spread, machine
+from measuring import Spread, machine, option_parser
 from rich.console import Console
 from rich.table import Table
 
@@ -192,8 +191,7 @@ def show(found: dict[str, Any]) -> None:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser = option_parser(__doc__, json="one JSON object")
     parser.add_argument("--measure", action="store_true", help="compare with what a CPU allocates; takes minutes")
     parser.add_argument(
         "--handover", type=int, default=0, metavar="MILLIONS", help="parameters of the model that is handed over"

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from measuring import Spread, machine
+from measuring import Spread, machine, option_parser
 from rich.console import Console
 from rich.table import Table
 
@@ -197,7 +197,7 @@ def show(found: dict[str, Any]) -> None:
 
 def parsed() -> argparse.ArgumentParser:
     """Return the parser of the options."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="one JSON object")
     parser.add_argument("--model", required=True, help="directory of a small causal language model")
     parser.add_argument("--problems", default="tiny:train")
     parser.add_argument("--prompts", default="tiny")
@@ -209,7 +209,6 @@ def parsed() -> argparse.ArgumentParser:
     parser.add_argument("--runners", type=int, default=0, help="RLlib's remote runners; 0: one in its own process")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--arm", choices=_ARMS, help=argparse.SUPPRESS)
     parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)
     return parser

@@ -11,7 +11,6 @@ step of each trainer, in alternating order; the first step of each is not counte
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from grpo_against_trl import QUIET, make_model, make_problems
-from measuring import Metered, Spread, TreeClock, machine
+from measuring import Metered, Spread, TreeClock, machine, option_parser
 from rich.console import Console
 from rich.table import Table
 
@@ -164,9 +163,8 @@ def show(found: dict[str, Any]) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="one JSON object")
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
     options = parser.parse_args()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch  # noqa: PLC0415

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from measuring import machine
+from measuring import machine, option_parser
 from workload import EVALPLUS_ROWS
 
 from codea1_agents.scripted.mutation import mutants
@@ -178,13 +178,12 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="figures for programs")
     parser.add_argument("--mutants", type=int, default=500, help="default 500")
     parser.add_argument("--neighbours", type=int, default=8, help="busy processes (default 8)")
     parser.add_argument(
         "--times", type=int, default=3, help="runs without and runs with busy processes, each (default 3)"
     )
-    parser.add_argument("--json", action="store_true", help="figures for programs")
     return parser.parse_args()
 
 

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from measuring import option_parser
 from rich.console import Console
 from rich.table import Table
 
@@ -120,13 +121,12 @@ def rises(found: Mapping[int, Mapping[str, Figures]]) -> dict[str, Rise]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = option_parser(__doc__, json="one JSON object")
     parser.add_argument("out", type=Path, help="folder of the models")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--pretraining", type=int, default=1600, help="steps of the base model")
     parser.add_argument("--steps", type=int, default=30, help="of the reinforcement learning")
     parser.add_argument("--limit", type=int, help="only the first so many held-out problems")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with closing(load_sandbox("local")) as sandbox:
         found = {
