@@ -9,7 +9,6 @@ from math import isnan, nan
 
 from codea1_agents.lab.report.material import (
     MAX_BINS,
-    REPLY_PANELS,
     Group,
     Panel,
     PanelSpec,
@@ -18,6 +17,7 @@ from codea1_agents.lab.report.material import (
     Series,
     book_panels,
     by_role,
+    reply_panels,
 )
 from codea1_agents.lab.report.outcomes import Outcome, outcome_of
 from codea1_agents.lab.report.palette import TONES
@@ -34,7 +34,7 @@ _PANELS = (
         "Mean over problems; the band is the 95 % bootstrap interval over problems.",
         by_role("reward"),
     ),
-    *REPLY_PANELS,
+    *reply_panels("candidate_validity", "kill_rate", {}),
 )
 
 

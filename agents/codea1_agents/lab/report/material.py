@@ -88,29 +88,25 @@ class PanelSpec:
         return Panel(self.key, self.title, self.note + remark, known, x_label, *self.bounds)
 
 
-REPLY_PANELS = (
-    PanelSpec(
-        "passes",
-        "Programs",
-        "Share of programs that load, of cases that a valid program passes, and of golden tests if they are run.",
-        {
-            "candidate_validity": ("load", "t1"),
-            "valid_candidates": ("load", "t1"),
-            "pass_new": ("pass new", "coder"),
-            "pass_replayed": ("pass replayed", "t4"),
-            "golden_pass_rate": ("golden", "t5"),
-        },
-        SHARE,
-    ),
-    PanelSpec(
-        "suites",
-        "Suites",
-        "Share of the requested tests that the solution confirms as written; share of suites that beat a program.",
-        {"suite_validity": ("valid", "t1"), "kill_rate": ("beat", "tester"), "suites_that_beat": ("beat", "tester")},
-        SHARE,
-    ),
-)
-"""Of programs and suites. Two figures of trainings have other names than those of games."""
+def reply_panels(loads: str, beats: str, more: Mapping[str, tuple[str, str]]) -> tuple[PanelSpec, PanelSpec]:
+    """Return the panels of programs and of suites.
+
+    Args:
+        loads: figure of the programs that load.
+        beats: figure of the suites that beat a program.
+        more: further curves of programs.
+    """
+    passes = {"pass_new": ("pass new", "coder"), "pass_replayed": ("pass replayed", "t4")}
+    of_programs = (
+        "Share of programs that load, of cases that a valid program passes, and of golden tests if they are run."
+    )
+    of_suites = (
+        "Share of the requested tests that the solution confirms as written; share of suites that beat a program."
+    )
+    return (
+        PanelSpec("passes", "Programs", of_programs, {loads: ("load", "t1"), **passes, **more}, SHARE),
+        PanelSpec("suites", "Suites", of_suites, {"suite_validity": ("valid", "t1"), beats: ("beat", "tester")}, SHARE),
+    )
 
 
 def by_role(figure: str) -> dict[str, tuple[str, str]]:

@@ -17,7 +17,6 @@ from codea1_agents.lab.report.curves import CurveTally
 from codea1_agents.lab.report.game_run import known_problems
 from codea1_agents.lab.report.material import (
     MAX_BINS,
-    REPLY_PANELS,
     SHARE,
     Figure,
     Group,
@@ -30,6 +29,7 @@ from codea1_agents.lab.report.material import (
     by_role,
     judge_remark,
     judge_text,
+    reply_panels,
 )
 from codea1_agents.lab.report.palette import TONES
 from codea1_agents.statistics import mean_interval
@@ -48,7 +48,7 @@ _Line: TypeAlias = Mapping[str, Any]
 
 _PANELS = (
     PanelSpec("rewards", "Rewards", "Mean rewards of the rollouts.", by_role("reward")),
-    *REPLY_PANELS,
+    *reply_panels("valid_candidates", "suites_that_beat", {"golden_pass_rate": ("golden", "t5")}),
     PanelSpec(
         "parts",
         "Parts of the rewards",
