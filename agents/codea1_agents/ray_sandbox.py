@@ -83,6 +83,8 @@ class RaySandbox:
         ValueError: fewer than one job per request.
     """
 
+    name = "ray"
+
     def __init__(
         self,
         workers: int | None = None,
@@ -107,11 +109,6 @@ class RaySandbox:
         self._n_lost: dict[str, int] = {}
         """Pools lost per node. The number is part of a pool's name, since Ray may still return the dead pool by its old
         name."""
-
-    @property
-    def name(self) -> str:
-        """`ray`."""
-        return "ray"
 
     @property
     def guarantee(self) -> Guarantee:

@@ -51,6 +51,8 @@ class DockerSandbox(LocalSandbox):
         ValueError: fewer than one worker.
     """
 
+    name = "docker"
+
     def __init__(
         self,
         workers: int | None = None,
@@ -64,11 +66,6 @@ class DockerSandbox(LocalSandbox):
         self._image = image
         self._memory_mb = memory_mb
         self._unlimited: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """`docker`."""
-        return "docker"
 
     @property
     def guarantee(self) -> Guarantee:

@@ -69,6 +69,8 @@ class LocalSandbox(Closing):
         UnknownName: an unknown tier.
     """
 
+    name = "local"
+
     def __init__(
         self,
         workers: int | None = None,
@@ -92,11 +94,6 @@ class LocalSandbox(Closing):
         self._scheduler: Scheduler | None = None
         self._end: weakref.finalize[..., LocalSandbox] | None = None
         _INSTANCES.add(self)
-
-    @property
-    def name(self) -> str:
-        """`local`."""
-        return "local"
 
     @property
     def tier(self) -> str:
