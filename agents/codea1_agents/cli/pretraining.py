@@ -15,7 +15,7 @@ from codea1_agents.train.tiny.corpus import CorpusRules
 from codea1_agents.train.tiny.family import Split, Variant
 from codea1_agents.train.tiny.measuring import FIGURES, Measurement, measure
 from codea1_agents.train.tiny.pretraining import Base, PretrainingSettings, pretrain
-from codea1_agents.train.tiny.problems import Golden, Part
+from codea1_agents.train.tiny.problems import Part
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.errors import UnknownName
 from codea1_env.problems import load_problems
@@ -81,7 +81,7 @@ def _measured(options: PretrainOptions) -> list[Measurement]:
     found = []
     with closing(load_sandbox(options.sandbox)) as sandbox:
         for split in _SPLITS:
-            part = Part(Variant(options.variant), split, Golden.EVALUATION)
+            part = Part(Variant(options.variant), split, "eval")
             problems = load_problems(f"tiny:{part.name}")
             with (
                 closing(tiny_agent("coder", options.out, problems, sandbox, options.seed)) as coder,

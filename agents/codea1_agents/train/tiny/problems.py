@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache
 from itertools import product
 from random import Random
+from typing import Literal, TypeAlias, get_args
 
 from codea1_agents.train.tiny.family import (
     VERSION,
@@ -33,15 +33,9 @@ _SUBTLE_BELOW = (0.5, 0.25, 0.1)
 """Subtlety rises by one for each of these bounds that is above the share of failing golden tests."""
 
 
-class Golden(Enum):
-    """The golden tests of a problem; the value ends the name of a source."""
-
-    MIXED = ""
-    """16, half of them naive and half edge cases."""
-    NAIVE = "-naive3"
-    """The first three naive ones of these."""
-    EVALUATION = "-eval"
-    """64 other ones of both kinds; of the variant `deep-rare` 256, all triggers among them."""
+Golden: TypeAlias = Literal["mixed", "naive3", "eval"]
+"""The golden tests of a problem. `mixed`: 16, half of them naive and half edge cases. `naive3`: the first three naive
+ones of these. `eval`: 64 other ones of both kinds; of the variant `deep-rare` 256, all triggers among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +50,11 @@ class Part:
     def name(self) -> str:
         """The option of the source."""
         first = "" if self.variant is Variant.PLAIN else f"{self.variant.value}-"
-        return f"{first}{self.split.value}{self.golden.value}"
+        last = "" if self.golden == "mixed" else f"-{self.golden}"
+        return f"{first}{self.split.value}{last}"
 
 
-_PARTS = {part.name: part for part in (Part(*each) for each in product(Variant, Split, Golden))}
+_PARTS = {part.name: part for part in (Part(*each) for each in product(Variant, Split, get_args(Golden)))}
 OPTIONS = tuple(_PARTS)
 
 
@@ -81,7 +76,7 @@ def load(options: str = "train") -> ProblemSet:
     return ProblemSet(f"tiny:{options}", found)
 
 
-def problem_of(composition: Composition, variant: Variant, golden: Golden = Golden.MIXED) -> Problem:
+def problem_of(composition: Composition, variant: Variant, golden: Golden = "mixed") -> Problem:
     """Return a composition as a problem of the game.
 
     Training, evaluation and examples share no input, but in the variant `deep-rare`, whose evaluation has all triggers.
@@ -111,9 +106,9 @@ def _inputs(
     first = _N_EXAMPLES + N_TRAINING_CASES
     drawn = drawn_inputs(composition, first if is_deep else first + n_evaluation, "golden", is_narrow=variant.is_rare)
     training = drawn[_N_EXAMPLES:first]
-    if golden is Golden.NAIVE:
+    if golden == "naive3":
         return drawn[:_N_EXAMPLES], training[::2][:N_NAIVE_CASES]
-    if golden is Golden.MIXED:
+    if golden == "mixed":
         return drawn[:_N_EXAMPLES], training
     return drawn[:_N_EXAMPLES], drawn_probes(composition, n_evaluation, "evaluation") if is_deep else drawn[first:]
 
