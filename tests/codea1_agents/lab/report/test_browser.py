@@ -271,6 +271,7 @@ def test_an_address_survives_reload_back_and_forward(browser: Any, small_report:
     browser.driver.back()
     browser.until(f"({title}).endsWith('episode 3 · round 2')")
     browser.driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
+    browser.driver.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})  # a window may be behind
     browser.ask("document.querySelector('#copy').click()")
     browser.until("document.querySelector('#copy').textContent === 'Link copied'")
     copied = browser.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
