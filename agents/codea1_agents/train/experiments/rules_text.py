@@ -18,11 +18,12 @@ _SAID_APART = ("name", "tests_per_suite", "reading", "reward.scheme", "reward.al
 def rules_text(experiment: Experiment, system: str) -> str:
     """Return scheme, alpha and reading of a system's training, and what else differs from the preset of its rules.
 
-    Without a training of its own: `untrained`, `supervised`, or the systems whose models it takes.
+    Without a training of its own: `untrained`, `supervised`, or what holds for the systems whose models it takes.
     """
     declared = experiment.system(system)
     if not declared.preset:
-        return "supervised" if declared.sft else " and ".join(declared.needs) or "untrained"
+        taken = dict.fromkeys(rules_text(experiment, name) for name in declared.needs)
+        return "supervised" if declared.sft else " and ".join(taken) or "untrained"
     game = load_training(declared.preset, {**experiment.set, **declared.set}).game
     rules = rules_of(game)
     alpha = [f"alpha {rules.reward.alpha:g}"] if rules.reward.scheme in _WITH_ALPHA else []

@@ -31,7 +31,7 @@ SMALL = Experiment(
         ("golden", "golden, strict reading"),
         ("as-alpha", "fixed, alpha 0.5, strict reading, replays=as_alpha"),
         ("sft", "supervised"),
-        ("together", "a1 and sft"),
+        ("together", "fixed, alpha 0.5, strict reading, book.update=off and supervised"),
     ],
 )
 def test_rules_are_those_of_the_settings(system: str, text: str) -> None:
