@@ -68,18 +68,22 @@ class Findings(Strict):
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """What makes results, the file that has them, and the page about them, both in `docs`."""
+
+    command: str
+    file: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
-    """What a cell's results say."""
+    """What a cell's results say. Without a family of tests `p_corrected` is nan."""
 
     rules: str
     difference: Difference
     p_corrected: float
-    """nan: there is no family of tests."""
-    command: str
-    file: str
-    """Of the results, in `docs`."""
-    page: str
-    """About the results, in `docs`."""
+    source: Source
 
     @property
     def is_shown(self) -> bool:
@@ -131,11 +135,11 @@ def _texts(cell: Cell, observed: Observed, found: str) -> Iterator[str]:
     yield observed.rules
     yield f"{_prediction(cell.predicted)} ({cell.source})"
     if found == "not run":
-        yield from (f"not run: `{observed.command}`", "-", "", observed.file)
+        yield from (f"not run: `{observed.source.command}`", "-", "", observed.source.file)
     else:
         p = observed.p_corrected
         yield difference_text(observed.difference, percent=True)
-        yield from ("-" if isnan(p) else f"{p:.2g}", found, f"[{observed.file}]({observed.page})")
+        yield from ("-" if isnan(p) else f"{p:.2g}", found, f"[{observed.source.file}]({observed.source.page})")
 
 
 def _prediction(predicted: Literal["+", "-"] | Predicted) -> str:
@@ -169,7 +173,7 @@ def _of_experiment(cell: Cell) -> Observed:
     command = f"codea1 experiment {cell.experiment}"
     file = f"experiments/{cell.experiment}/{RESULTS}"
     page = f"experiments/{cell.experiment}/report.md"
-    return Observed("; ".join(known) or "untrained", difference, found.p_corrected, command, file, page)
+    return Observed("; ".join(known) or "untrained", difference, found.p_corrected, Source(command, file, page))
 
 
 def _headline(cell: Cell) -> tuple[Compared, int]:
@@ -195,15 +199,15 @@ def _negative(difference: Difference) -> Difference:
 
 def _of_tabular(findings: Findings, cell: Cell) -> Observed:
     path = DOCS / findings.tabular_file
-    source = (findings.tabular_command, findings.tabular_file, "tabular-game.md")
+    source = Source(findings.tabular_command, findings.tabular_file, "tabular-game.md")
     if not path.exists():
-        return Observed("", Difference(nan, nan, 0, 0, nan), nan, *source)
+        return Observed("", Difference(nan, nan, 0, 0, nan), nan, source)
     table: dict[str, Any] = json.loads(path.read_text("utf-8"))
     (line,) = [each for each in table["rows"] if each["regime"] == cell.regime]
     lead = line["leads"][cell.other]
     difference = Difference(lead["mean"], lead["half_width"], lead["n"], lead["n_larger"], nan)
     alpha = "" if line["alpha"] is None else f", alpha {line['alpha']:g}"
-    return Observed(f"{table['rules']}{alpha}", difference, nan, *source)
+    return Observed(f"{table['rules']}{alpha}", difference, nan, source)
 
 
 def page_with(table: str, page: str) -> str:
