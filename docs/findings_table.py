@@ -59,21 +59,19 @@ class Claim(Strict):
     cells: tuple[Cell, ...]
 
 
-class Findings(Strict):
-    """The declaration of the page."""
-
-    tabular_command: str
-    tabular_file: str
-    claims: tuple[Claim, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Strict):
     """What makes results, the file that has them, and the page about them, both in `docs`."""
 
     command: str
     file: str
     page: str
+
+
+class Findings(Strict):
+    """The declaration of the page."""
+
+    tabular: Source
+    claims: tuple[Claim, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +82,6 @@ class Observed:
     difference: Difference
     p_corrected: float
     source: Source
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the difference is not 0: by the corrected p value, else by the interval."""
-        return self.difference.is_shown if isnan(self.p_corrected) else self.p_corrected < 0.05
 
 
 def outcome(predicted: Literal["+", "-"] | Predicted, observed: Observed) -> str:
@@ -101,12 +94,17 @@ def outcome(predicted: Literal["+", "-"] | Predicted, observed: Observed) -> str
     low, high = bounds(predicted)
     mean, half_width = 100 * difference.mean, 100 * difference.half_width
     if not isinstance(predicted, Predicted):
-        return ("rightly" if low < mean < high else "wrongly") if observed.is_shown else "undecided"
+        return ("rightly" if low < mean < high else "wrongly") if is_shown(observed) else "undecided"
     if mean + half_width < low or mean - half_width > high:
         return "wrongly"
     if low <= 0 <= high:
         return "rightly" if low <= mean - half_width and mean + half_width <= high else "undecided"
-    return "rightly" if observed.is_shown and mean * low > 0 else "undecided"
+    return "rightly" if is_shown(observed) and mean * low > 0 else "undecided"
+
+
+def is_shown(observed: Observed) -> bool:
+    """Return whether the difference is not 0: by the corrected p value, else by the interval."""
+    return observed.difference.is_shown if isnan(observed.p_corrected) else observed.p_corrected < 0.05
 
 
 def bounds(predicted: Literal["+", "-"] | Predicted) -> tuple[float, float]:
@@ -170,10 +168,11 @@ def _of_experiment(cell: Cell) -> Observed:
     known = [text for text in dict.fromkeys(rules) if text != "untrained"]
     found, sign = _headline(cell)
     difference = found.difference if sign > 0 else _negative(found.difference)
-    command = f"codea1 experiment {cell.experiment}"
-    file = f"experiments/{cell.experiment}/{RESULTS}"
-    page = f"experiments/{cell.experiment}/report.md"
-    return Observed("; ".join(known) or "untrained", difference, found.p_corrected, Source(command, file, page))
+    place = f"experiments/{cell.experiment}"
+    source = Source(
+        command=f"codea1 experiment {cell.experiment}", file=f"{place}/{RESULTS}", page=f"{place}/report.md"
+    )
+    return Observed("; ".join(known) or "untrained", difference, found.p_corrected, source)
 
 
 def _headline(cell: Cell) -> tuple[Compared, int]:
@@ -198,8 +197,8 @@ def _negative(difference: Difference) -> Difference:
 
 
 def _of_tabular(findings: Findings, cell: Cell) -> Observed:
-    path = DOCS / findings.tabular_file
-    source = Source(findings.tabular_command, findings.tabular_file, "tabular-game.md")
+    source = findings.tabular
+    path = DOCS / source.file
     if not path.exists():
         return Observed("", Difference(nan, nan, 0, 0, nan), nan, source)
     table: dict[str, Any] = json.loads(path.read_text("utf-8"))

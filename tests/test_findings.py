@@ -71,7 +71,7 @@ def test_how_a_prediction_is_judged(
     expected: str,
 ) -> None:
     difference = Difference(mean / 100, half_width / 100, n, n, p)
-    observed = script.Observed("fixed", difference, p, script.Source("command", "file", "page"))
+    observed = script.Observed("fixed", difference, p, script.Source(command="", file="", page=""))
     wanted = predicted if isinstance(predicted, str) else script.Predicted(mean=predicted[0], half_width=predicted[1])
     assert script.outcome(wanted, observed) == expected
 
@@ -96,8 +96,7 @@ def test_results_fill_the_table(script: ModuleType, tmp_path: Path, monkeypatch:
         {"regime": "V 30, rho 0.8", "other": "black-box", "predicted": "+"},
     ]
     declared = {
-        "tabular_command": "codea1 game tabular",
-        "tabular_file": "tabular.json",
+        "tabular": {"command": "codea1 game tabular", "file": "tabular.json", "page": "tabular-game.md"},
         "claims": [{"claim": "x", "cells": [{**cell, "source": "paper, table 1"} for cell in cells]}],
     }
     text = script.text_of(script.Findings.model_validate(declared))
