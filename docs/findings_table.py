@@ -67,13 +67,6 @@ class Source(Strict):
     page: str
 
 
-class Findings(Strict):
-    """The declaration of the page."""
-
-    tabular: Source
-    claims: tuple[Claim, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Observed:
     """What a cell's results say. Without a family of tests `p_corrected` is nan."""
@@ -82,6 +75,13 @@ class Observed:
     difference: Difference
     p_corrected: float
     source: Source
+
+
+class Findings(Strict):
+    """The declaration of the page."""
+
+    tabular: Source
+    claims: tuple[Claim, ...]
 
 
 def outcome(predicted: Literal["+", "-"] | Predicted, observed: Observed) -> str:
