@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from codea1_agents.train.experiments.declaration import Experiment, System
+from codea1_agents.train.tiny.family import VERSION
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,11 +88,15 @@ def with_needed(experiment: Experiment, cells: Collection[Cell]) -> tuple[Cell, 
 
 
 def fingerprint(experiment: Experiment, system: str) -> str:
-    """Return twelve hexadecimal digits that differ if a declaration differs that decides the figures of a system."""
+    """Return twelve hexadecimal digits that differ if something differs that decides the figures of a system.
+
+    That is its declaration and the version of the problems `tiny`.
+    """
     kept = _with_needs(experiment, [system])
     declared = experiment.model_dump(
         mode="json", exclude_defaults=True, include={"pretraining", "set", "evaluation", "warm_up"}
     )
+    declared["tiny"] = VERSION
     declared["systems"] = [
         each.model_dump(mode="json", exclude_defaults=True, exclude={"seeds", "bases"})
         for each in experiment.systems

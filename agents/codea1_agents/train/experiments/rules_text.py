@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from codea1_agents.train.experiments.declaration import Experiment
+from codea1_agents.train.grpo.hyperparameters import UpdateSettings
 from codea1_agents.train.loop.game import rules_of
 from codea1_agents.train.loop.loading import load_training
 from codea1_env.rules.ruleset import RewardScheme, Ruleset, preset
@@ -18,15 +19,25 @@ _SAID_APART = ("name", "tests_per_suite", "reading", "reward.scheme", "reward.al
 def rules_text(experiment: Experiment, system: str) -> str:
     """Return scheme, alpha and reading of a system's training, and what else differs from the preset of its rules.
 
-    Without a training of its own: `untrained`, `supervised`, or the systems whose models it takes.
+    Without a training of its own: `untrained`, `supervised`, or what holds for the systems whose models it takes.
     """
     declared = experiment.system(system)
     if not declared.preset:
-        return "supervised" if declared.sft else " and ".join(declared.needs) or "untrained"
-    game = load_training(declared.preset, {**experiment.set, **declared.set}).game
-    rules = rules_of(game)
+        taken = dict.fromkeys(rules_text(experiment, name) for name in declared.needs)
+        return "supervised" if declared.sft else " and ".join(taken) or "untrained"
+    config = load_training(declared.preset, {**experiment.set, **declared.set})
+    rules, changed = rules_of(config.game), _changed(config.training)
     alpha = [f"alpha {rules.reward.alpha:g}"] if rules.reward.scheme in _WITH_ALPHA else []
-    return ", ".join([rules.reward.scheme, *alpha, f"{rules.reading} reading", *_changes(rules, preset(game.rules))])
+    differing = _changes(rules, preset(config.game.rules))
+    return ", ".join([rules.reward.scheme, *alpha, f"{rules.reading} reading", *differing, *changed])
+
+
+def _changed(training: UpdateSettings) -> Iterator[str]:
+    """Yield how advantages are made, where it is not the default."""
+    plain = UpdateSettings()
+    for name in ("advantages", "valid_from"):
+        if getattr(training, name) != getattr(plain, name):
+            yield f"{name}={getattr(training, name)}"
 
 
 def _changes(rules: Ruleset, plain: Ruleset) -> Iterator[str]:

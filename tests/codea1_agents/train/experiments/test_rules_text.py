@@ -16,6 +16,7 @@ SMALL = Experiment(
         System(name="release", preset="code-a1", set={"game.rules": "release", "game.reward.alpha": 0.1}),
         System(name="golden", preset="golden"),
         System(name="as-alpha", preset="book-as-alpha", set={"game.book.update": "release"}),
+        System(name="parts", preset="code-a1", set={"training.advantages": "decoupled"}),
         System(name="sft", sft=True),
         System(name="together", coder_from="a1", tester_from="sft"),
     ),
@@ -30,8 +31,9 @@ SMALL = Experiment(
         ("release", "release, alpha 0.1, release reading, book.update=off"),
         ("golden", "golden, strict reading"),
         ("as-alpha", "fixed, alpha 0.5, strict reading, replays=as_alpha"),
+        ("parts", "fixed, alpha 0.5, strict reading, book.update=off, advantages=decoupled"),
         ("sft", "supervised"),
-        ("together", "a1 and sft"),
+        ("together", "fixed, alpha 0.5, strict reading, book.update=off and supervised"),
     ],
 )
 def test_rules_are_those_of_the_settings(system: str, text: str) -> None:

@@ -1,0 +1,224 @@
+"""Writes the table of `docs/findings.md` from `docs/findings.toml` and the committed results.
+
+python docs/findings_table.py
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from math import inf, isnan, nan
+from pathlib import Path
+from typing import Any, Literal
+
+from codea1_agents.train.experiments.declaration import ITSELF, Experiment, Strict, load_experiment
+from codea1_agents.train.experiments.headlines import Compared, compared
+from codea1_agents.train.experiments.results import RESULTS, read_results
+from codea1_agents.train.experiments.rules_text import rules_text
+from codea1_agents.train.experiments.spread import Difference
+from codea1_agents.train.experiments.tables import difference_text, head, row
+
+DOCS = Path(__file__).parent
+PAGE = DOCS / "findings.md"
+BEGIN, END = "<!-- begin: python docs/findings_table.py -->\n", "<!-- end -->\n"
+OUTCOMES = ("rightly", "wrongly", "undecided", "not run")
+
+
+class Predicted(Strict):
+    """A predicted difference, in percentage points: from mean - half_width to mean + half_width."""
+
+    mean: float
+    half_width: float
+
+
+class Cell(Strict):
+    """A prediction for one regime: `system` minus `other`.
+
+    `experiment` names a declared experiment, `other` may be `0`, and the comparison is one of its headlines. Without an
+    experiment, `regime` names a row of `codea1 game tabular`, whose system is `code-a1`.
+    """
+
+    regime: str
+    experiment: str = ""
+    system: str = "code-a1"
+    other: str
+    figure: str = ""
+    predicted: Literal["+", "-"] | Predicted
+    source: str
+    """Of the prediction; what stands before the comma names the group in which the last line counts it."""
+
+
+class Claim(Strict):
+    """A claim, and its cells."""
+
+    claim: str
+    cells: tuple[Cell, ...]
+
+
+class Source(Strict):
+    """What makes results, the file that has them, and the page about them, both in `docs`."""
+
+    command: str
+    file: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a cell's results say. Without a family of tests `p_corrected` is nan."""
+
+    rules: str
+    difference: Difference
+    p_corrected: float
+    source: Source
+
+
+class Findings(Strict):
+    """The declaration of the page."""
+
+    tabular: Source
+    claims: tuple[Claim, ...]
+
+
+def outcome(predicted: Literal["+", "-"] | Predicted, observed: Observed) -> str:
+    """Return one of `OUTCOMES`. Below three pairs nothing is decided."""
+    difference = observed.difference
+    if not difference.n:
+        return "not run"
+    if isnan(difference.half_width):
+        return "undecided"
+    low, high = bounds(predicted)
+    mean, half_width = 100 * difference.mean, 100 * difference.half_width
+    if not isinstance(predicted, Predicted):
+        return ("rightly" if low < mean < high else "wrongly") if is_shown(observed) else "undecided"
+    if mean + half_width < low or mean - half_width > high:
+        return "wrongly"
+    if low <= 0 <= high:
+        return "rightly" if low <= mean - half_width and mean + half_width <= high else "undecided"
+    return "rightly" if is_shown(observed) and mean * low > 0 else "undecided"
+
+
+def is_shown(observed: Observed) -> bool:
+    """Return whether the difference is not 0: by the corrected p value, else by the interval."""
+    return observed.difference.is_shown if isnan(observed.p_corrected) else observed.p_corrected < 0.05
+
+
+def bounds(predicted: Literal["+", "-"] | Predicted) -> tuple[float, float]:
+    """Return the ends of a prediction, in percentage points."""
+    if isinstance(predicted, Predicted):
+        return predicted.mean - predicted.half_width, predicted.mean + predicted.half_width
+    return (0.0, inf) if predicted == "+" else (-inf, 0.0)
+
+
+def text_of(findings: Findings) -> str:
+    """Return the table and its last line."""
+    headings = ["claim", "regime", "system minus other", "rules", "predicted", "observed", "p (Holm)", "", "results"]
+    lines, counts = head(headings), Counter[tuple[str, str]]()
+    for claim in findings.claims:
+        for number, cell in enumerate(claim.cells):
+            observed = _observed(findings, cell)
+            found = outcome(cell.predicted, observed)
+            counts[cell.source.split(",")[0], found] += 1
+            lines.append(row(["" if number else claim.claim, *_texts(cell, observed, found)]))
+    return "\n".join([*lines, "", _counted(counts), ""])
+
+
+def _texts(cell: Cell, observed: Observed, found: str) -> Iterator[str]:
+    yield cell.regime if cell.experiment else f"tabular: {cell.regime}"
+    yield f"{cell.system} minus {cell.other}".removesuffix(f" minus {ITSELF}") + f": {cell.figure}".removesuffix(": ")
+    yield observed.rules
+    yield f"{_prediction(cell.predicted)} ({cell.source})"
+    if found == "not run":
+        yield from (f"not run: `{observed.source.command}`", "-", "", observed.source.file)
+    else:
+        p = observed.p_corrected
+        yield difference_text(observed.difference, percent=True)
+        yield from ("-" if isnan(p) else f"{p:.2g}", found, f"[{observed.source.file}]({observed.source.page})")
+
+
+def _prediction(predicted: Literal["+", "-"] | Predicted) -> str:
+    return f"{predicted.mean:+g} ± {predicted.half_width:g}" if isinstance(predicted, Predicted) else predicted
+
+
+def _counted(counts: Counter[tuple[str, str]]) -> str:
+    def sentence(name: str, kept: dict[str, int]) -> str:
+        return f"{name}: " + ", ".join(f"{kept.get(each, 0)} {each}" for each in OUTCOMES)
+
+    total: Counter[str] = Counter()
+    for (_, found), n in counts.items():
+        total[found] += n
+    groups = [
+        sentence(group, {found: n for (other, found), n in counts.items() if other == group})
+        for group in dict.fromkeys(group for group, _ in counts)
+    ]
+    return f"**{sentence('Cells predicted', total)}.** By source: {'; '.join(groups)}."
+
+
+def _observed(findings: Findings, cell: Cell) -> Observed:
+    return _of_experiment(cell) if cell.experiment else _of_tabular(findings, cell)
+
+
+def _of_experiment(cell: Cell) -> Observed:
+    experiment = load_experiment(cell.experiment)
+    rules = [rules_text(experiment, name) for name in (cell.system, cell.other) if name != ITSELF]
+    known = [text for text in dict.fromkeys(rules) if text != "untrained"]
+    found, sign = _headline(cell)
+    difference = found.difference if sign > 0 else _negative(found.difference)
+    place = f"experiments/{cell.experiment}"
+    source = Source(
+        command=f"codea1 experiment {cell.experiment}", file=f"{place}/{RESULTS}", page=f"{place}/report.md"
+    )
+    return Observed("; ".join(known) or "untrained", difference, found.p_corrected, source)
+
+
+def _headline(cell: Cell) -> tuple[Compared, int]:
+    """Return the outcome of the headline that a cell is about, and -1 if it was declared the other way round."""
+    for each in _headlines(cell.experiment):
+        systems = (each.headline.system, each.other)
+        if each.headline.figure == cell.figure and set(systems) == {cell.system, cell.other}:
+            return each, 1 if systems == (cell.system, cell.other) else -1
+    raise ValueError(f"{cell.experiment} has no headline {cell.system} minus {cell.other}: {cell.figure}")
+
+
+@cache
+def _headlines(name: str) -> list[Compared]:
+    experiment: Experiment = load_experiment(name)
+    path = DOCS / "experiments" / name / RESULTS
+    return compared(experiment, read_results(path, experiment) if path.exists() else {})
+
+
+def _negative(difference: Difference) -> Difference:
+    n_larger = difference.n - difference.n_larger
+    return Difference(-difference.mean, difference.half_width, difference.n, n_larger, difference.p)
+
+
+def _of_tabular(findings: Findings, cell: Cell) -> Observed:
+    source = findings.tabular
+    path = DOCS / source.file
+    if not path.exists():
+        return Observed("", Difference(nan, nan, 0, 0, nan), nan, source)
+    table: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    (line,) = [each for each in table["rows"] if each["regime"] == cell.regime]
+    lead = line["leads"][cell.other]
+    difference = Difference(lead["mean"], lead["half_width"], lead["n"], lead["n_larger"], nan)
+    alpha = "" if line["alpha"] is None else f", alpha {line['alpha']:g}"
+    return Observed(f"{table['rules']}{alpha}", difference, nan, source)
+
+
+def page_with(table: str, page: str) -> str:
+    """Return the page with another table."""
+    before, rest = page.split(BEGIN)
+    return before + BEGIN + table + END + rest.split(END)[1]
+
+
+def declared() -> Findings:
+    """Return the declaration of the page."""
+    return Findings.model_validate(tomllib.loads((DOCS / "findings.toml").read_text("utf-8")))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with(text_of(declared()), PAGE.read_text("utf-8")), "utf-8")
