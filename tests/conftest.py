@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def ray_group(module: Path) -> str:
-    """Tests of a group share a Ray and run one after the other; two groups, since theirs is half of the time of all tests."""
+    """Tests of a group share a Ray and run one after the other; of one group, they would end long after all others."""
     return "ray of runs" if "loop" in module.parts else "ray"
 
 
