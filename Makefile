@@ -121,7 +121,7 @@ harnesses-test: $(HARNESSES_STAMP) ## the tests of the adapters of harnesses, in
 		tests/codea1_agents/adapters/test_$(name)_*.py)
 
 docs: ## build the documentation as a site in build/docs; a warning is an error
-	@$(MAKE) --no-print-directory install-dev EXTRAS=docs
+	@$(MAKE) --no-print-directory install-dev EXTRAS=$(if $(filter docs,$(subst $(comma), ,$(EXTRAS))),$(EXTRAS),docs)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 clean: ## remove what the targets above made

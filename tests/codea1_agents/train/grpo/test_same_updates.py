@@ -51,7 +51,7 @@ COMBINATIONS = [
     )
 ]
 PLAIN = {"prompt_once": False, "logits_at_once": 0, "rows_at_once": 0}
-N_UPDATES = 3
+N_UPDATES = 2
 WITH_DDP = [("qwen2", None), ("mistral-window", LoraSettings(rank=2))]
 """Two are enough, since learners are processes that take long to start."""
 

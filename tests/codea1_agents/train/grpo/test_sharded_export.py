@@ -32,17 +32,17 @@ from codea1_agents.train.grpo.rl_module import export_state
 from codea1_agents.train.grpo.sharded_group import whole_state
 
 folder, shards, out, most = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-export_state(ModelSettings(folder), whole_state(shards, "coder", shards), out + "-first", file_size="8MB")  # imports
+export_state(ModelSettings(folder), whole_state(shards, "coder", shards), out + "-first", file_size="4MB")  # imports
 (used,) = [int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line]
 resource.setrlimit(resource.RLIMIT_DATA, (used * 1024 + most, used * 1024 + most))
-export_state(ModelSettings(folder), whole_state(shards, "coder", shards), out, file_size="8MB")
+export_state(ModelSettings(folder), whole_state(shards, "coder", shards), out, file_size="4MB")
 """
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model of some 100 MB."""
-    shape = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 6, "max_position_embeddings": 128}
+    """A model of some 50 MB."""
+    shape = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 3, "max_position_embeddings": 128}
     return phrase_folder(tmp_path_factory.mktemp("models") / "large", [*"abcdefg"], tie_word_embeddings=True, **shape)
 
 

@@ -30,7 +30,7 @@ from codea1_agents.train.grpo.sharding import own_bytes, whole_tensor  # noqa: E
 
 pytestmark = ON_RAY
 
-N_UPDATES = 3
+N_UPDATES = 2
 TOKENS_AT_ONCE = 60
 PIECE = 16
 """Response tokens whose logits exist at the same time, of up to 24 in a response."""
