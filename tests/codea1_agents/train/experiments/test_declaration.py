@@ -67,5 +67,5 @@ def test_an_unknown_name_tells_the_known_ones() -> None:
 
 
 def test_the_declared_experiments_are_well_formed() -> None:
-    for name in ("paper-cpu", "fixed-coder", "fixed-coder-rare", "no-evidence"):
+    for name in ("paper-cpu", "fixed-coder", "fixed-coder-rare", "no-evidence", "overlap"):
         assert load_experiment(name).name == name
