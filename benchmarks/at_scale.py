@@ -1,6 +1,6 @@
 """Measures what the driver of a training does per tree, with up to 10,000 trees in flight, and what saturates first.
 
-    python benchmarks/at_scale.py [--trees 256 2048 10000] [--json]
+    python benchmarks/at_scale.py [--trees 256 1024 10000] [--json]
 
 Runners and learners are fake, the driver is not. It reads the Mistake Book for each task, gets pickled trees from Ray
 actors, computes figures, records the trees in a book on disk that already holds 100,000 entries, plans, shards and puts
@@ -41,7 +41,7 @@ _TREES_PER_RUNNER = 64
 _CALLS_AHEAD = 4  # results of actors that wait in the object store
 _PROMPT, _REPLY = 700, (300, 701)
 _PROBLEMS = 10_000
-_MOST_PICKLED = 256  # trees of a checkpoint; a pickle remembers each object, and so takes more memory than the trees
+_MOST_PICKLED = 128  # trees of a checkpoint; a pickle remembers each object, and so takes more memory than the trees
 _HANDOVER_MB, _HANDOVERS = 256, 4
 _PRESETS = ("paper-1.5b", "paper-7b")
 _GPUS, _GPU = (64, 1024), "H100 80GB"
@@ -477,7 +477,7 @@ def _handover_cell(point: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trees", type=int, nargs="+", default=[256, 2048, 10_000])
+    parser.add_argument("--trees", type=int, nargs="+", default=[256, 1024, 10_000])
     parser.add_argument("--book", type=int, default=100_000, help="entries before the step")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--arm", type=int, help=argparse.SUPPRESS)

@@ -75,6 +75,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.sharding = "auto"
         self.placement = "separate"
         self.offload_optimizer = False
+        self.offload_parameters = False
         self.learner_timeout_s = 1800.0
         self._set(default_hyperparameters())
 
@@ -194,6 +195,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         sharding: str = NotProvided,
         placement: str = NotProvided,
         offload_optimizer: bool = NotProvided,
+        offload_parameters: bool = NotProvided,
         timeout_s: float = NotProvided,
         **settings: Any,
     ) -> Self:
@@ -206,6 +208,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             placement: `separate`: runners and learners have GPUs of their own; `colocated`: each runner shares a GPU
                 with a learner, and its engines release their memory while the learner works.
             offload_optimizer: whether the states of AdamW are in the host's memory while learners do not work.
+            offload_parameters: whether the parts of sharded learners, their gradients and the states of AdamW are in
+                the host's memory all the time, where AdamW computes; a layer is on the device while it is gathered.
             timeout_s: seconds that learners wait for one of them, which is then lost.
             settings: of RLlib.
 
@@ -217,8 +221,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         if sharding is not NotProvided and sharding not in SHARDINGS:
             raise UnknownName.of("sharding", sharding, SHARDINGS)
         super().learners(**settings)
-        own = {"sharding": sharding, "placement": placement, "offload_optimizer": offload_optimizer}
-        return self._set({**own, "learner_timeout_s": timeout_s})
+        own = {"sharding": sharding, "placement": placement, "learner_timeout_s": timeout_s}
+        return self._set({**own, "offload_optimizer": offload_optimizer, "offload_parameters": offload_parameters})
 
     @property
     def is_colocated(self) -> bool:
@@ -301,6 +305,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def _check_placement(self) -> None:
         if self.overlap and not self.num_env_runners:
             raise UserError("overlap: it needs remote runners; set env_runners to at least 1")
+        if self.offload_parameters and not self.is_sharded:
+            raise UserError("offload_parameters is for learners that hold parts of the models (sharding)")
         for name, each in self.models.items():
             parts = each.engine_options.get("tensor_parallel_size", 1)
             if each.gathering_dtype and not self.is_sharded:
@@ -342,6 +348,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 prompt_once=self.prompt_once,
                 temperature=self.temperature,
                 sharded=self.is_sharded,
+                offloaded=self.offload_parameters,
             )
             specs[module] = RLModuleSpec(module_class=CausalLMModule, model_config=full.to_dict())
         return MultiRLModuleSpec(rl_module_specs=specs)

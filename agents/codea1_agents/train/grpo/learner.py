@@ -22,7 +22,7 @@ from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
 from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
 from codea1_agents.train.grpo.micro_batches import Batch, Budget, micro_batches, nothing_of
 from codea1_agents.train.grpo.schedule import lr_factor
-from codea1_agents.train.grpo.sharding import whole_tensor
+from codea1_agents.train.grpo.sharding import clip_gradients
 
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
 _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sampler_truncated_share"})
@@ -83,7 +83,8 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
     def _update(self, batch: Mapping[str, Batch], **_: Any) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
         """Run all epochs over the batch. RLlib's own minibatches would train the smaller module more often."""
         losses = {}
-        self._move_optimizers(self._device)
+        if not self.config.offload_parameters:
+            self._move_optimizers(self._device)
         for module_id in sorted(batch):
             config = self.config.get_config_for_module(module_id)
             self._set_learning_rate(module_id, config)
@@ -152,8 +153,8 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
                 (loss.loss * max(self.config.num_learners, 1)).backward()
             _accumulate(found, _figures(loss) | (_gap_figures(config, part, forward) if is_first else {}))
         params = self._optimizer_parameters[optimizer]
-        norm = torch.nn.utils.clip_grad_norm_([self._params[each] for each in params], config.grad_clip or math.inf)
-        found = {**self._over_all_learners(found), "grad_norm": float(whole_tensor(norm))}
+        norm = clip_gradients([self._params[each] for each in params], config.grad_clip or math.inf)
+        found = {**self._over_all_learners(found), "grad_norm": norm}
         if not (math.isfinite(found["loss"]) and math.isfinite(found["grad_norm"])):
             optimizer.zero_grad(set_to_none=True)
             raise NotFinite(
@@ -189,6 +190,11 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         """Wrap modules in DDP unless they are sharded."""
         if not self.config.is_sharded:
             super()._make_modules_ddp_if_necessary()
+
+    def _map_module_to_device(self, module: Any) -> None:
+        """Move modules to the device. `sharding` has done it with those whose parts are in the host's memory."""
+        if not self.config.offload_parameters:
+            super()._map_module_to_device(module)
 
     def _synced(self, module: Any, *, is_last: bool) -> contextlib.AbstractContextManager[Any]:
         """Return a context that exchanges gradients with other learners only in the last backward pass of a step.

@@ -67,6 +67,9 @@ class ModelSettings:
     """Of the distribution whose log-probabilities the learner computes. `GRPOConfig` sets it from its own."""
     sharded: bool = False
     """Whether each learner holds a part of the model. `GRPOConfig` sets it from its own."""
+    offloaded: bool = False
+    """Whether that part is in the host's memory, with its gradients and the states of AdamW. `GRPOConfig` sets it from
+    its own."""
     lora: LoraSettings | None = None
     """Adapters to train instead of the whole model."""
     rollout_engine: str = "transformers"

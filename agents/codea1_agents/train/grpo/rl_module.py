@@ -33,7 +33,7 @@ from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
 from codea1_agents.train.grpo.handover import array_of, copy_into, tensor_of
 from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.sharding import is_first_learner, mesh_of, part_of, sharded, whole_tensor
+from codea1_agents.train.grpo.sharding import is_first_learner, mesh_of, part_of, policies_of, sharded, whole_tensor
 
 _LOG = logging.getLogger(__name__)
 
@@ -116,8 +116,8 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if settings.sharded:
             device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
             load, empty = partial(_built, settings, "float32"), partial(_empty, settings)
-            gathering = settings.gathering_dtype
-            return sharded(load, empty, mesh_of(device), prepare=prepare, gathering_dtype=gathering)
+            policies = policies_of(settings.gathering_dtype, is_offloaded=settings.offloaded)
+            return sharded(load, empty, mesh_of(device), prepare=prepare, policies=policies)
         model = _built(settings, "float32")
         abilities = Abilities.of(model)
         prepare(model)

@@ -63,6 +63,7 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
             sharding=cluster.sharding,
             placement=cluster.placement,
             offload_optimizer=cluster.offload_optimizer,
+            offload_parameters=cluster.offload_parameters,
             timeout_s=cluster.learner_timeout_s,
         )
         .fault_tolerance(restart_failed_env_runners=cluster.restart_lost)

@@ -155,6 +155,9 @@ class ClusterOptions(_Section):
     with two learners and more, if the models have more than 10^9 parameters."""
     offload_optimizer: bool = False
     """Whether the states of AdamW are in the host's memory while learners do not work."""
+    offload_parameters: bool = False
+    """Whether the parts of sharded learners, their gradients and the states of AdamW are in the host's memory all the
+    time, where AdamW computes. A layer is on the GPU while it is gathered."""
     placement: Literal["separate", "colocated"] = "separate"
     """`colocated`: each runner shares a GPU with a learner, and its engines release their memory while the learner
     works. Runners need more than half of a GPU, learners the rest."""

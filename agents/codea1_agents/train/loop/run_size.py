@@ -220,13 +220,16 @@ def _processes(
             n_learners=n_learners,
             is_on_gpu=cluster.gpus_per_learner > 0,
             is_offloaded=cluster.offload_optimizer,
+            is_on_host=cluster.offload_parameters,
             is_sharded=is_sharded(cluster.sharding, n_learners, [each.settings.path for each in learned]),
         )
-        kept = sum(each.n_bytes for each in parts if each.is_kept) if is_colocated else None
-        is_moved = cluster.offload_optimizer and cluster.gpus_per_learner > 0
-        moved = tuple(each for each in parts if each.name == "AdamW" and is_moved)
+        on_host = tuple(each for each in parts if each.is_on_host)
+        on_device = tuple(each for each in parts if not each.is_on_host)
+        kept = sum(each.n_bytes for each in on_device if each.is_kept) if is_colocated else None
+        if cluster.offload_optimizer and cluster.gpus_per_learner > 0:
+            on_host += tuple(each for each in on_device if each.name == "AdamW")
         found += [
-            Process("learner", number, cluster.gpus_per_learner, not n_learners, parts, moved, idle_bytes=kept)
+            Process("learner", number, cluster.gpus_per_learner, not n_learners, on_device, on_host, idle_bytes=kept)
             for number in range(max(n_learners, 1))
         ]
     return found

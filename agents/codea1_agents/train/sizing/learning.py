@@ -91,6 +91,8 @@ class Part:
     n_bytes: int
     is_kept: bool = False
     """Whether a learner holds it between iterations, too."""
+    is_on_host: bool = False
+    """Whether it is in the host's memory even if a GPU computes."""
 
 
 def learner_parts(
@@ -100,6 +102,7 @@ def learner_parts(
     is_on_gpu: bool,
     is_sharded: bool = False,
     is_offloaded: bool = False,
+    is_on_host: bool = False,
 ) -> tuple[Part, ...]:
     """Return the memory of one learner, which trains all modules one after the other.
 
@@ -109,21 +112,24 @@ def learner_parts(
         is_on_gpu: there, AdamW needs a copy of the states that it changes.
         is_sharded: whether each learner holds a part of the modules instead.
         is_offloaded: whether the states of AdamW are on the host between iterations.
+        is_on_host: whether weights, gradients, AdamW and references are on the host all the time; AdamW computes there.
     """
     n_parts = n_learners if is_sharded else 1
     learning = [each for each in modules if each.learns]
     references = sum(each.shape.parameters for each in learning if each.has_reference and not each.settings.lora)
-    heaviest = max(learning, key=lambda each: _transient(each, is_on_gpu, n_parts))
+    steps_on_gpu = is_on_gpu and not is_on_host
+    heaviest = max(learning, key=lambda each: _transient(each, steps_on_gpu, n_parts))
     has_buckets = n_learners > 1 and not is_sharded
+    adamw = _ADAMW_BYTES * sum(each.trained for each in learning) // n_parts
     return (
-        Part("weights", FLOAT * sum(each.held for each in modules) // n_parts, is_kept=True),
-        Part("gradients", FLOAT * max(each.trained for each in learning) // n_parts),
+        Part("weights", FLOAT * sum(each.held for each in modules) // n_parts, True, is_on_host),
+        Part("gradients", FLOAT * max(each.trained for each in learning) // n_parts, False, is_on_host),
         Part("buckets of DDP", FLOAT * sum(each.with_gradient for each in modules) if has_buckets else 0, is_kept=True),
-        Part("AdamW", _ADAMW_BYTES * sum(each.trained for each in learning) // n_parts, is_kept=not is_offloaded),
-        Part("references", FLOAT * references // n_parts, is_kept=True),
+        Part("AdamW", adamw, not is_offloaded, is_on_host),
+        Part("references", FLOAT * references // n_parts, True, is_on_host),
         Part("gathered", gathered_bytes(heaviest) if is_sharded else 0),
         Part("activations", kept_bytes(heaviest)),
-        Part("work", _transient(heaviest, is_on_gpu, n_parts) - kept_bytes(heaviest)),
+        Part("work", _transient(heaviest, steps_on_gpu, n_parts) - kept_bytes(heaviest)),
     )
 
 

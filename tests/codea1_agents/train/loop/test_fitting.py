@@ -12,6 +12,7 @@ from codea1_agents.train.loop.fitting import advice, require_fit
 from codea1_agents.train.loop.loading import load_training, preset_names
 from codea1_agents.train.loop.run_size import RunSize, size_of
 from codea1_agents.train.sizing.devices import Devices, Gpu, parse_devices
+from codea1_agents.train.sizing.placement import Process
 from codea1_env.errors import UserError
 
 ON = ("1 x 24GB", "8 x 80GB", "8 x 96GB")
@@ -81,6 +82,26 @@ def test_fewer_gpus_are_spread_anew() -> None:
     sentence = advice(config, size_of(config, parse_devices("4 x 80GB")))
     assert "its processes request 8 GPUs" in sentence
     assert "it fits with cluster.env_runners=2" in sentence
+
+
+def test_parts_on_the_host_leave_the_gpu_to_what_is_computed() -> None:
+    def learner(*changes: str) -> Process:
+        return size("paper-7b", ON[1], *changes).placement.processes[-1]
+
+    plain, offloaded = learner(), learner("cluster.offload_parameters=true")
+    moved = {each.name: each.n_bytes for each in offloaded.host_parts}
+    assert set(moved) == {"weights", "gradients", "AdamW", "references"}
+    assert plain.device_bytes - offloaded.device_bytes == sum(moved.values()) == offloaded.host_bytes
+    assert not plain.host_bytes
+    colocated = [
+        "placement=colocated",
+        "env_runners=8",
+        "learners=8",
+        "gpus_per_env_runner=0.6",
+        "gpus_per_learner=0.4",
+    ]
+    changes = [f"cluster.{each}" for each in (*colocated, "offload_parameters=true")]
+    assert learner(*changes).idle_bytes == 0
 
 
 def test_two_learners_on_one_gpu_are_refused() -> None:

@@ -47,6 +47,18 @@ def test_sharded_learners_hold_parts_and_gather_some() -> None:
     assert part["activations"] == whole["activations"]
 
 
+def test_what_is_on_the_host_is_not_on_the_gpu() -> None:
+    modules = (module(tokens=8), module(tokens=8))
+    on_gpu, on_host = (
+        learner_parts(modules, n_learners=1, is_on_gpu=True, is_sharded=True, is_on_host=each) for each in (False, True)
+    )
+    assert {each.name for each in on_host if each.is_on_host} == {"weights", "gradients", "AdamW", "references"}
+    assert not any(each.is_on_host for each in on_gpu)
+    assert [each.n_bytes for each in on_host[:-2]] == [each.n_bytes for each in on_gpu[:-2]]
+    copy_of_adamw = 4 * N
+    assert sum(each.n_bytes for each in on_gpu[-2:]) == copy_of_adamw > sum(each.n_bytes for each in on_host[-2:])
+
+
 def test_a_frozen_role_has_weights_only() -> None:
     found = parts(module(), module(learns=False))
     assert found["weights"] == 8 * N
