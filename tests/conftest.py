@@ -25,6 +25,7 @@ from tests.support.toys import ADD, LAST
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a look-up without a network takes half a minute
 os.environ.setdefault("RAY_worker_niceness", "0")  # by default other tests starve Ray's workers, and their run waits
+os.environ.setdefault("RAY_worker_register_timeout_seconds", "300")  # a loaded machine takes over 60 to import torch
 
 # A loaded machine must not turn a slow example into a failure.
 settings.register_profile("untimed", deadline=None)
