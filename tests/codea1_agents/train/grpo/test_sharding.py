@@ -32,7 +32,7 @@ from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, learn
 
 pytestmark = ON_RAY
 
-N_UPDATES = 2
+N_UPDATES = 3
 TOKENS_AT_ONCE = 60
 PIECE = 16
 """Response tokens whose logits exist at the same time, of up to 24 in a response."""
