@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from math import nan
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,8 @@ class Schedule:
     """Logit of aiming at a bug that is read, before training."""
     aim_blindly: float = -2.0
     """Logit of aiming at a guessed value where no bug is read, before training."""
+    care: float = 0.0
+    """Logit of answering with care, before training, in worlds where it can be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class Step:
     """Share of the step's suites that their program fails; nan without suites."""
     validity: float
     """Share of the step's tests with a right answer; nan without suites."""
+    care: tuple[float, float]
+    """Probability that a naive and an aimed test is answered with care."""
 
 
 @dataclass(slots=True)
@@ -105,6 +110,8 @@ class Tables:
     """(P, L) further logit, by place of each problem to train on."""
     aim: Vector
     """(2,) logits of aiming: where no bug is read, and where one is."""
+    care: Vector
+    """(2,) logits of answering with care: naive tests, and aimed ones."""
 
 
 def train(system: System, world: World, schedule: Schedule, rules: Ruleset | str, seed: int) -> list[Step]:
@@ -175,6 +182,7 @@ class _Training:
             np.full(world.n_kinds, schedule.skill),
             np.zeros((schedule.n_problems, world.n_places)),
             np.array([schedule.aim_blindly, schedule.aim_if_read]),
+            np.full(2, inf if world.right_careless is None else schedule.care),
         )
 
     def _golden(self, kinds: NDArray[np.int64]) -> tuple[Aim, ...]:
@@ -194,13 +202,14 @@ class _Training:
     def _figures(self, kills: float, validity: float) -> Step:
         accuracy = float(_sigmoid(self.tables.skill[self.held_out]).prod(axis=-1).mean())
         blindly, if_read = _sigmoid(self.tables.aim).tolist()
-        return Step(accuracy, if_read, blindly, kills, validity)
+        naive, aimed = _sigmoid(self.tables.care).tolist()
+        return Step(accuracy, if_read, blindly, kills, validity, (naive, aimed))
 
     def _step(self, number: int) -> Step:
         schedule = self.schedule
         first = number * schedule.problems_per_step
         chosen = [self.problems[(first + n) % len(self.problems)] for n in range(schedule.problems_per_step)]
-        before = Tables(self.tables.skill.copy(), self.tables.own.copy(), self.tables.aim.copy())
+        before = deepcopy(self.tables)
         suites = [suite for problem in chosen for suite in self._round(problem, before)]
         n_suites = sum(len(beaten) for beaten, _ in suites)
         if not n_suites:
@@ -256,15 +265,21 @@ class _Training:
         world, rng = self.world, self.rng
         rare = program.rare_bugs(world) if program is not None else []
         read = [place for place in rare if rng.random() < world.reading]
-        tests = []
-        for _ in range(self.schedule.tests_per_suite):
-            aim = None
-            if rng.random() < _sigmoid(before.aim[int(bool(read))]):
-                place = int(rng.choice(read)) if read else int(rng.integers(world.n_places))
-                value = program.triggers[place] if read and program else int(rng.integers(world.n_triggers))
-                aim = Aim(place, value)
-            tests.append(drawn_test(aim, world, rng))
-        return _Suite(tuple(tests), (bool(read),) * len(tests))
+        tests = tuple(self._test(program, read, before) for _ in range(self.schedule.tests_per_suite))
+        return _Suite(tests, (bool(read),) * len(tests))
+
+    def _test(self, program: Program | None, read: Sequence[int], before: Tables) -> DrawnTest:
+        world, rng = self.world, self.rng
+        aims = bool(rng.random() < _sigmoid(before.aim[int(bool(read))]))
+        can_be_careless = world.right_careless is not None
+        is_careful = not can_be_careless or bool(rng.random() < _sigmoid(before.care[int(aims)]))
+        if not aims:
+            return drawn_test(None, world, rng, is_careful=is_careful)
+        place = int(rng.choice(read)) if read else int(rng.integers(world.n_places))
+        misses = can_be_careless and is_careful and rng.random() < world.distraction
+        hits = program is not None and read and not misses
+        value = program.triggers[place] if program and hits else int(rng.integers(world.n_triggers))
+        return drawn_test(Aim(place, value), world, rng, is_careful=is_careful)
 
     def _replayed(self, problem: _Problem) -> list[ValidCase]:
         book = self.rules.book
@@ -287,11 +302,13 @@ class _Training:
         kept = top_variance(rewards, min(self.schedule.n_kept, len(groups)))
         n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self.schedule.n_suites
         rate = self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
-        p_aim = _sigmoid(before.aim)
+        p_aim, p_careful = _sigmoid(before.aim), _sigmoid(before.care)
         for group, values, is_kept in zip(groups, advantages, kept, strict=True):
             for suite, advantage in zip(group, values, strict=True) if is_kept else ():
                 for test, has_read in zip(suite.tests, suite.has_read, strict=True):
-                    self.tables.aim[int(has_read)] += rate * advantage * ((test.aim is not None) - p_aim[int(has_read)])
+                    aims, step = int(test.aim is not None), rate * advantage
+                    self.tables.aim[int(has_read)] += step * (aims - p_aim[int(has_read)])
+                    self.tables.care[aims] += step * (test.is_careful - p_careful[aims])
 
 
 def _sigmoid(logits: Vector) -> Vector:

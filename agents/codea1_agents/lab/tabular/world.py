@@ -2,7 +2,7 @@
 
 A problem has some places, each of one kind of bug. A program is right or has a bug at each place. Bugs of a common kind
 are found by any input. Bugs of a rare kind are found by one value of many, the trigger, at their place; each program
-draws its triggers anew. A test is naive, or it aims at a value at a place.
+draws its triggers anew. A test is naive, or it aims at a value at a place. Its answer is written with care or without.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ class World:
     """Probability that the answer of a naive test is right (v)."""
     right_aimed: float = 0.6
     """The same of an aimed test (va)."""
+    right_careless: float | None = None
+    """The same of a test whose answer is written without care; None: all are written with care."""
+    distraction: float = 0.0
+    """Probability that an aimed test with a careful answer misses the trigger that was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class DrawnTest:
     is_right: bool
     """Whether the predicted answer is right."""
     naive_input: int = 0
+    is_careful: bool = True
 
 
 def drawn_program(kinds: Sequence[int], p_right: np.ndarray, world: World, rng: np.random.Generator) -> Program:
@@ -101,10 +106,13 @@ def drawn_program(kinds: Sequence[int], p_right: np.ndarray, world: World, rng: 
     return Program(tuple(kinds), tuple(bugs.tolist()), tuple(triggers.tolist()))
 
 
-def drawn_test(aim: Aim | None, world: World, rng: np.random.Generator) -> DrawnTest:
+def drawn_test(aim: Aim | None, world: World, rng: np.random.Generator, *, is_careful: bool = True) -> DrawnTest:
     """Return a test with or without an aim, whose answer is right as often as the world says."""
-    is_right = bool(rng.random() < (world.right_naive if aim is None else world.right_aimed))
-    return DrawnTest(aim, is_right, 0 if aim is not None else int(rng.integers(_NAIVE_INPUTS)))
+    p_right = world.right_naive if aim is None else world.right_aimed
+    if not is_careful and world.right_careless is not None:
+        p_right = world.right_careless
+    is_right = bool(rng.random() < p_right)
+    return DrawnTest(aim, is_right, 0 if aim is not None else int(rng.integers(_NAIVE_INPUTS)), is_careful)
 
 
 def aim_of(case: ValidCase) -> Aim | None:
