@@ -39,6 +39,10 @@ class Reward:
         """Return the weighted terms by name; they add up to the reward."""
         return {part.name: part.weighted + 0.0 for part in self.parts}  # + 0.0 turns -0.0 into 0.0
 
+    def part(self, name: str) -> float:
+        """Return the value of a term, before it is weighted; 0 without such a term, nan if the reward is masked."""
+        return math.nan if self.masked else sum((part.value for part in self.parts if part.name == name), 0.0)
+
     @property
     def masked(self) -> bool:
         """True iff the reward is unknown: leave it out of every mean and every gradient."""

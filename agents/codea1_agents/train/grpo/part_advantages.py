@@ -1,0 +1,135 @@
+"""Advantages of groups whose rewards are weighted sums of named parts.
+
+Pure functions on arrays. In every form the advantages of a group are 0 where nothing tells its rollouts apart, and a
+masked rollout (nan) has none and changes no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import methodcaller
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.train.grpo.grouping import Advantages, Rewards, group_advantages
+from codea1_env.errors import UserError
+from codea1_env.rules.reward_parts import Reward
+
+AdvantageForm = Literal["sum", "decoupled", "conditioned"]
+
+VALIDITY = "validity"
+"""The part that says which suites are valid."""
+ADVERSITY = frozenset({"adversarial", "difficulty", "discrimination"})
+"""The parts that pay a suite for what its program fails, in the reward schemes that have `validity`, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedPart:
+    """One part of the rewards of groups; a reward is the sum of its parts times their weights."""
+
+    name: str
+    values: Rewards
+    """Shape (..., G), one group per last axis, the same for all parts; nan masks a rollout, in all parts."""
+    weight: float
+
+
+def grouped_parts(
+    rewards: Iterable[Reward], grouped: Callable[[Callable[[Reward], float]], Rewards]
+) -> list[GroupedPart]:
+    """Return the parts of the rewards of suites, in the order of their names; a missing part is 0.
+
+    Args:
+        rewards: of all suites.
+        grouped: returns the array (..., G) of a number of each reward.
+
+    Raises:
+        UserError: a part has different weights in two of them, so that no number is its weight in the group.
+    """
+    weights: dict[str, float] = {}
+    for part in (part for reward in rewards for part in reward.parts):
+        if weights.setdefault(part.name, part.weight) != part.weight:
+            raise UserError(f"advantages by parts: the weight of {part.name!r} differs between the suites of a problem")
+    return [GroupedPart(name, grouped(methodcaller("part", name)), weights[name]) for name in sorted(weights)]
+
+
+def advantages_by_parts(
+    parts: Sequence[GroupedPart], form: AdvantageForm, *, valid_from: float = 0.5, keeps_flat: bool = False
+) -> Advantages:
+    """Return the advantage of each rollout over its group.
+
+    With z(x) = (x - mean) / (std + 1e-6) over the rollouts of a group, 0 where they do not differ (`group_advantages`):
+
+    - `sum`: z(sum of weight * part).
+    - `decoupled`: sum of weight * z(part) (GDPO, arXiv 2601.05242). Its second step is `over_batch`.
+    - `conditioned`: as `decoupled`, but the z of the parts in `ADVERSITY` is over the valid rollouts only, those whose
+      `validity` is at least `valid_from`; it is 0 for the others. PAPO (arXiv 2603.26535) compares the process rewards
+      of right answers only in this way.
+
+    Args:
+        parts: at least one, of distinct names.
+        form: of the advantages.
+        valid_from: smallest validity of a valid rollout, in (0, 1].
+        keeps_flat: as in `group_advantages`.
+
+    Returns:
+        As `group_advantages`. In `decoupled` and `conditioned`, a group is flat if each part with a weight is.
+
+    Raises:
+        UserError: see `require_parts`.
+    """
+    require_parts({part.name for part in parts}, form)
+    total = sum(part.weight * part.values for part in parts)
+    if form == "sum":
+        return group_advantages(np.asarray(total), keeps_flat=keeps_flat)
+    whole = group_advantages(np.asarray(total), keeps_flat=True)
+    terms = [part.weight * group_advantages(_compared(part, parts, form, valid_from)).values for part in parts]
+    has_enough = whole.is_trained.any(axis=-1)
+    has_spread = np.any([term.any(axis=-1) for term in terms], axis=0)
+    return Advantages(
+        values=np.where(whole.is_trained, sum(terms), 0.0),
+        is_trained=whole.is_trained & (has_spread | keeps_flat)[..., np.newaxis],
+        n_groups=whole.n_groups,
+        n_flat=int((has_enough & ~has_spread).sum()),
+        n_masked=whole.n_masked,
+    )
+
+
+def over_batch(advantages: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return advantages less their mean, over their deviation: the second step of `decoupled` (GDPO's Eq. of A_sum).
+
+    Args:
+        advantages: any shape, of all responses of an iteration that train; nan masks one.
+
+    Returns:
+        The same shape; 0 where nothing differs.
+    """
+    return group_advantages(np.ravel(advantages)).values.reshape(np.shape(advantages))
+
+
+def require_parts(names: set[str], form: AdvantageForm) -> None:
+    """Check that rewards have the parts that a form of advantages compares.
+
+    Raises:
+        UserError: they have not.
+    """
+    if form != "sum" and not names:
+        raise UserError(f"advantages={form!r} compares the parts of suites' rewards, and these have none")
+    if form == "conditioned" and not (VALIDITY in names and names & ADVERSITY):
+        raise UserError(
+            f"advantages='conditioned' needs rewards of suites with a part {VALIDITY!r} and one of "
+            f"{', '.join(sorted(ADVERSITY))}; these have {', '.join(sorted(names))}"
+        )
+
+
+def _compared(part: GroupedPart, parts: Sequence[GroupedPart], form: AdvantageForm, valid_from: float) -> Rewards:
+    """Return the values of a part, with nan where a rollout is not compared in it."""
+    if form != "conditioned" or part.name not in ADVERSITY:
+        return part.values
+    (validity,) = [each.values for each in parts if each.name == VALIDITY]
+    return np.where(validity >= valid_from - _ROUNDING, part.values, np.nan)
+
+
+_ROUNDING = 1e-9  # 1 - 0.9 is less than 0.1

@@ -1,0 +1,221 @@
+"""Advantages by parts, against the formulas computed one number at a time."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from codea1_agents.train.grpo.grouping import group_advantages
+from codea1_agents.train.grpo.part_advantages import GroupedPart, advantages_by_parts, grouped_parts, over_batch
+from codea1_env.errors import UserError
+from codea1_env.rules.reward_parts import MASKED, Reward, RewardPart
+
+NAN = float("nan")
+SHARE = st.integers(0, 8).map(lambda n: n / 8)
+WEIGHT = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0])
+
+
+@st.composite
+def grouped(draw: st.DrawFn, masks: bool = True) -> list[GroupedPart]:
+    """Validity, adversity and a penalty of a few groups."""
+    shape = (draw(st.integers(1, 4)), draw(st.integers(2, 8)))
+    mask = draw(arrays(np.bool_, shape)) if masks else np.zeros(shape, bool)
+    alpha = draw(WEIGHT)
+    weights = {"validity": alpha, "adversarial": 1 - alpha, "nonprintable": -0.5}
+    values = {name: np.where(mask, NAN, draw(arrays(np.float64, shape, elements=SHARE))) for name in weights}
+    return [GroupedPart(name, values[name], weight) for name, weight in weights.items()]
+
+
+def z(numbers: Sequence[float]) -> list[float]:
+    """One group's distances from its mean, in sample deviations; nan stays out and gets 0."""
+    known = [x for x in numbers if not math.isnan(x)]
+    std = statistics.stdev(known) if len(known) > 1 else 0.0
+    if std < 1e-8:
+        return [0.0] * len(numbers)
+    return [0.0 if math.isnan(x) else (x - statistics.mean(known)) / (std + 1e-6) for x in numbers]
+
+
+def by_hand(parts: list[GroupedPart], form: str, valid_from: float) -> list[list[float]]:
+    """The advantages, one group and one part at a time."""
+    found = []
+    for group in range(len(parts[0].values)):
+        rows = {part.name: part.values[group].tolist() for part in parts}
+        weights = {part.name: part.weight for part in parts}
+        if form == "sum":
+            found.append(z([sum(weights[name] * rows[name][m] for name in rows) for m in range(len(rows["validity"]))]))
+            continue
+        if form == "conditioned":
+            rows["adversarial"] = [
+                a if v >= valid_from else NAN for a, v in zip(rows["adversarial"], rows["validity"], strict=True)
+            ]
+        terms = [[weights[name] * x for x in z(row)] for name, row in rows.items()]
+        found.append([sum(column) for column in zip(*terms, strict=True)])
+    return found
+
+
+@given(grouped(), st.sampled_from(["sum", "decoupled", "conditioned"]), st.sampled_from([0.125, 0.5, 1.0]))
+def test_each_form_is_its_formula(parts: list[GroupedPart], form: str, valid_from: float) -> None:
+    found = advantages_by_parts(parts, form, valid_from=valid_from)  # type: ignore[arg-type]
+    expected = by_hand(parts, form, valid_from)
+    assert found.values.tolist() == [pytest.approx(row, abs=1e-9) for row in expected]
+    known = ~np.isnan(parts[0].values)
+    assert not found.is_trained[~known].any()
+    assert np.array_equal(found.is_trained.any(axis=-1), (known & found.is_trained).sum(axis=-1) >= 2)
+    assert int(found.is_trained.any(axis=-1).sum()) + found.n_flat + found.n_masked == found.n_groups
+    assert abs(found.values.sum(axis=-1)).max() < 1e-6
+    assert not found.values[~found.is_trained].any()
+
+
+@given(grouped(), st.sampled_from(["decoupled", "conditioned"]))
+def test_flat_groups_train_where_they_are_kept(parts: list[GroupedPart], form: str) -> None:
+    kept, plain = (advantages_by_parts(parts, form, keeps_flat=keeps) for keeps in (True, False))  # type: ignore[arg-type]
+    known = ~np.isnan(parts[0].values)
+    assert np.array_equal(kept.is_trained, known & (known.sum(axis=-1, keepdims=True) >= 2))
+    assert np.array_equal(kept.values, plain.values)
+    assert (kept.n_flat, kept.n_masked) == (plain.n_flat, plain.n_masked)
+
+
+@given(grouped(), st.sampled_from([0.25, 0.5, 2.0]), st.integers(-2, 2))
+def test_the_unit_of_a_part_does_not_matter_to_decoupled_advantages(
+    parts: list[GroupedPart], scale: float, offset: int
+) -> None:
+    other = [GroupedPart(each.name, each.values * scale + offset, each.weight) for each in parts]
+    found, plain = (advantages_by_parts(each, "decoupled").values for each in (other, parts))
+    assert np.abs(found - plain).max() < 1e-4  # what 1e-6 beside a deviation of 1/40 makes
+
+
+@given(grouped(), st.integers(0, 8).map(lambda n: n / 8))
+def test_replays_do_not_change_the_weight_of_validity_in_decoupled_advantages(
+    parts: list[GroupedPart], fail_replayed: float
+) -> None:
+    """Eq. 3 halves adversity within a group, which is a change of alpha in `sum`."""
+    validity, adversity, penalty = parts
+    with_book = GroupedPart(adversity.name, (adversity.values - fail_replayed + 1) / 2, adversity.weight)
+    for form in ("decoupled", "conditioned"):
+        found = advantages_by_parts([validity, with_book, penalty], form).values  # type: ignore[arg-type]
+        assert found == pytest.approx(advantages_by_parts(parts, form).values, abs=1e-4)  # type: ignore[arg-type]
+
+
+@given(grouped(), st.data())
+def test_what_an_invalid_suite_beats_changes_nothing_in_conditioned_advantages(
+    parts: list[GroupedPart], data: st.DataObject
+) -> None:
+    validity, adversity, penalty = parts
+    others = data.draw(arrays(np.float64, adversity.values.shape, elements=SHARE))
+    changed = np.where(validity.values < 0.5, others, adversity.values)  # nan is not less
+    found = advantages_by_parts(
+        [validity, GroupedPart("adversarial", changed, adversity.weight), penalty], "conditioned"
+    )
+    assert np.array_equal(found.values, advantages_by_parts(parts, "conditioned").values)
+
+
+@given(grouped())
+def test_conditioned_is_decoupled_where_all_suites_are_valid(parts: list[GroupedPart]) -> None:
+    validity, *others = parts
+    valid = [GroupedPart(validity.name, np.maximum(validity.values, 0.5), validity.weight), *others]
+    assert np.array_equal(
+        advantages_by_parts(valid, "conditioned").values, advantages_by_parts(valid, "decoupled").values
+    )
+
+
+@given(grouped(masks=False))
+def test_one_part_alone_is_the_sum(parts: list[GroupedPart]) -> None:
+    alone = [GroupedPart("failed", parts[0].values, 1.0)]
+    assert np.array_equal(advantages_by_parts(alone, "decoupled").values, group_advantages(parts[0].values).values)
+
+
+def test_a_part_without_weight_makes_no_group_differ() -> None:
+    parts = [
+        GroupedPart("validity", np.array([[0.0, 1.0]]), 0.0),
+        GroupedPart("adversarial", np.array([[1.0, 1.0]]), 1.0),
+    ]
+    for form in ("sum", "decoupled", "conditioned"):
+        found = advantages_by_parts(parts, form)  # type: ignore[arg-type]
+        assert (found.n_flat, found.is_trained.any()) == (1, False)
+
+
+def test_groups_whose_parts_cancel_train_by_parts_only() -> None:
+    parts = [
+        GroupedPart("validity", np.array([[0.5, 1.0, 0.5]]), 0.5),
+        GroupedPart("adversarial", np.array([[0.5, 0.0, 0.5]]), 0.5),
+    ]
+    assert advantages_by_parts(parts, "sum").n_flat == 1
+    assert advantages_by_parts(parts, "decoupled").n_flat == 0
+
+
+def test_a_valid_suite_that_beats_nothing_gets_less_than_an_invalid_one_where_validity_weighs_little() -> None:
+    validity, adversity = np.array([[1.0, 1.0, 0.0, 0.0]]), np.array([[1.0, 0.0, 0.0, 0.0]])
+    parts = [GroupedPart("validity", validity, 0.1), GroupedPart("adversarial", adversity, 0.9)]
+    _, harmless, invalid, _ = advantages_by_parts(parts, "conditioned").values[0]
+    assert harmless < invalid
+    parts = [GroupedPart("validity", validity, 0.5), GroupedPart("adversarial", adversity, 0.5)]
+    _, harmless, invalid, _ = advantages_by_parts(parts, "conditioned").values[0]
+    assert harmless > invalid
+
+
+def test_validity_is_compared_up_to_rounding() -> None:
+    validity, adversity = np.array([[0.1 + 0.2, 0.3, 0.0]]), np.array([[1.0, 0.0, 1.0]])
+    parts = [GroupedPart("validity", validity, 0.0), GroupedPart("adversarial", adversity, 1.0)]
+    found = advantages_by_parts(parts, "conditioned", valid_from=0.1 + 0.2)
+    assert found.values[0] == pytest.approx([0.5**0.5, -(0.5**0.5), 0.0], abs=1e-5)
+
+
+@given(
+    arrays(
+        np.float64,
+        st.tuples(st.integers(1, 4), st.integers(1, 6)),
+        elements=st.floats(-2, 2).map(lambda x: round(x, 3)),
+    )
+)
+def test_over_the_batch_advantages_have_mean_0_and_deviation_1(advantages: np.ndarray) -> None:
+    found = over_batch(advantages)
+    assert found.shape == advantages.shape
+    assert found.ravel().tolist() == pytest.approx(z(advantages.ravel().tolist()))
+
+
+def test_leading_axes_are_kept() -> None:
+    draw = np.random.default_rng(0)
+    parts = [
+        GroupedPart("validity", draw.random((2, 3, 4)), 0.5),
+        GroupedPart("difficulty", draw.random((2, 3, 4)), 0.5),
+    ]
+    found = advantages_by_parts(parts, "conditioned")
+    assert (found.values.shape, found.n_groups) == ((2, 3, 4), 6)
+
+
+def test_rewards_without_the_parts_that_a_form_compares_are_refused() -> None:
+    values = np.zeros((1, 2))
+    with pytest.raises(UserError, match="these have failed"):
+        advantages_by_parts([GroupedPart("failed", values, 1.0)], "conditioned")
+    with pytest.raises(UserError, match="these have format, validity"):
+        advantages_by_parts([GroupedPart("validity", values, 0.5), GroupedPart("format", values, 0.5)], "conditioned")
+    with pytest.raises(UserError, match="'decoupled' compares the parts"):
+        advantages_by_parts([], "decoupled")
+
+
+def test_parts_of_rewards_are_grouped_with_their_weights() -> None:
+    paid = [
+        [Reward.of(RewardPart("validity", 0.5, 0.25), RewardPart("adversarial", v, 0.75)) for v in (0.0, 1.0)],
+        [MASKED, Reward.of()],
+    ]
+    flat = [reward for row in paid for reward in row]
+    adversarial, validity = grouped_parts(
+        flat, lambda number: np.array([[number(each) for each in row] for row in paid])
+    )
+    assert (adversarial.name, adversarial.weight, validity.name, validity.weight) == (
+        "adversarial",
+        0.75,
+        "validity",
+        0.25,
+    )
+    assert np.array_equal(adversarial.values, [[0.0, 1.0], [NAN, 0.0]], equal_nan=True)
+    assert np.array_equal(validity.values, [[0.5, 0.5], [NAN, 0.0]], equal_nan=True)
+    with pytest.raises(UserError, match="the weight of 'validity' differs"):
+        grouped_parts([*flat, Reward.of(RewardPart("validity", 1.0, 0.5))], lambda number: np.zeros((1, 1)))
