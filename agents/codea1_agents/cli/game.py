@@ -101,6 +101,25 @@ class TabularOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RewardsOptions(Options):
+    """Train testers of the tabular game under several rewards, and print which of them aim and which of them lie.
+
+    A test that is answered without care hits its aim and is hardly ever right. A star marks rewards under which the
+    tester aims no less than under `release`, and is no less valid and careful, and the coder no worse, than under
+    `fixed`.
+
+    \b
+    Example:
+      codea1 game rewards --seeds 6
+    """
+
+    steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
+    seeds: Annotated[int, Option(min=1, help="Trainings per world and reward.")] = 6
+    out: Annotated[Path | None, output("Folder for rewards.json.", show_default="none")] = None
+    quiet: NoProgress = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AimOptions(Options):
     """Say whether a tester gains by aiming at bugs, or retreats to safe inputs.
 

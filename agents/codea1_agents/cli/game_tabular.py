@@ -1,24 +1,28 @@
-"""Runs `codea1 game tabular` and `codea1 game aim`."""
+"""Runs `codea1 game tabular`, `codea1 game rewards` and `codea1 game aim`."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
-from itertools import product
-from math import isnan
+from itertools import count, product
+from pathlib import Path
 from typing import Any
 
 from codea1_agents.cli.console import Page, new_table
-from codea1_agents.cli.game import AimOptions, TabularOptions
+from codea1_agents.cli.game import AimOptions, RewardsOptions, TabularOptions
 from codea1_agents.cli.game_commands import picture_folder
 from codea1_agents.cli.progress import Progress
 from codea1_agents.lab.games.pictures import draw_curves
 from codea1_agents.lab.tabular.criterion import Skill, alpha_with_book, least_kill_rate
 from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule
+from codea1_agents.lab.tabular.payments import AIMING, ALPHAS, PAYMENTS, WORLDS, Line, compare
+from codea1_agents.lab.tabular.payments import FIRST as FIXED
+from codea1_agents.lab.tabular.payments import NAMES as FIGURES
 from codea1_agents.lab.tabular.table import DECLARED, FIRST, Regime, Row, table
 from codea1_agents.lab.tabular.world import World
 from codea1_agents.statistics import json_number
-from codea1_agents.train.experiments.spread import Difference
 from codea1_env.errors import UserError
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.ruleset import preset
@@ -37,27 +41,10 @@ def train_tables(options: TabularOptions) -> None:
     if reward.needs_golden or not reward.pays_tester:
         raise UserError(f"rules {options.rules} need golden tests or pay no tester: here only golden systems have them")
     regimes = _regimes(options)
-    n_trainings = len(regimes) * len(SYSTEMS) * options.seeds
-    done = 0
-    with Progress("training tables", n_trainings, page) as bar:
-
-        def advance() -> None:
-            nonlocal done
-            done += 1
-            bar.reach(done, n_trainings)
-
+    with _counting(len(regimes) * len(SYSTEMS) * options.seeds, page) as advance:
         rows = table(regimes, options.rules, options.seeds, progress=advance)
-    others = [name for name in SYSTEMS if name != FIRST]
-    headings = ("regime", "right", "aims", *others)
-    cells = [
-        (
-            row.regime.name,
-            _points(row.accuracy.mean),
-            _points(row.aims.mean),
-            *(_lead(row.leads[name]) for name in others),
-        )
-        for row in rows
-    ]
+    headings = ("regime", "right", "aims", *(name for name in SYSTEMS if name != FIRST))
+    cells = [lead_cells(_document(row)) for row in rows]
     page.show(new_table(headings, cells, right=tuple(range(1, len(headings))), whole=tuple(range(1, len(headings)))))
     page.say(
         "How often programs for held-out problems are right, and how often the tester aims at a bug that it reads, in"
@@ -72,6 +59,65 @@ def train_tables(options: TabularOptions) -> None:
         "pictures": _kept(options, rows),
     }
     page.finish(**found)
+
+
+@contextmanager
+def _counting(n_trainings: int, page: Page) -> Iterator[Callable[[], None]]:
+    """Show the progress of trainings; yield what is called after each."""
+    numbers = count(1)
+    with Progress("training tables", n_trainings, page) as bar:
+        yield lambda: bar.reach(next(numbers), n_trainings)
+
+
+def compare_rewards(options: RewardsOptions) -> None:
+    """Train testers under all ways to pay them and print the table.
+
+    Raises:
+        UserError: a file cannot be written.
+    """
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    schedule = Schedule(steps=options.steps)
+    with _counting(len(ALPHAS) * len(PAYMENTS) * len(WORLDS) * options.seeds, page) as advance:
+        lines = compare(options.seeds, schedule=schedule, progress=advance)
+    page.show(new_table(REWARD_HEADINGS, [reward_cells(_line_document(line)) for line in lines], right=range(2, 10)))
+    page.say(
+        f"Means in percent over {len(WORLDS)} worlds and {options.seeds} seeds; then leads in points, with half of the"
+        f" 95 % interval, over {FIXED} and, the last one, over {AIMING}."
+    )
+    found = {
+        "seeds": options.seeds,
+        "schedule": asdict(schedule),
+        "worlds": list(map(asdict, WORLDS)),
+        "lines": list(map(_line_document, lines)),
+    }
+    if options.out is not None:
+        _write(options.out, "rewards.json", found)
+    page.finish(**found, out=None if options.out is None else str(options.out))
+
+
+REWARD_HEADINGS = ("alpha", "reward", "right", "validity", "aims", "care", "beats", "right", "validity", "care", "aims")
+
+
+def reward_cells(line: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a line of rewards.json: five means, then three leads over `fixed` and one over `release`."""
+    leads = [line["leads"][name] for name in ("right", "validity", "care")]
+    return (
+        f"{line['alpha']:g}",
+        line["payment"] + (" *" if line["wins"] else ""),
+        *(_points(line["spreads"][name]["mean"]) for name in FIGURES),
+        *map(_lead, (*leads, line["over_aiming"])),
+    )
+
+
+def _line_document(line: Line) -> dict[str, Any]:
+    return {
+        "payment": line.payment,
+        "alpha": line.alpha,
+        "wins": line.wins,
+        "spreads": {name: _known(each) for name, each in line.spreads.items()},
+        "leads": {name: _known(each) for name, each in line.leads.items()},
+        "over_aiming": _known(line.over_aiming),
+    }
 
 
 def _regimes(options: TabularOptions) -> list[Regime]:
@@ -91,24 +137,35 @@ def _points(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _lead(lead: Difference) -> str:
-    width = "" if isnan(lead.half_width) else f" ±{100 * lead.half_width:.1f}"
-    return f"{100 * lead.mean:+.1f}{width}"
+def _lead(lead: dict[str, Any]) -> str:
+    width = "" if lead["half_width"] is None else f" ±{100 * lead['half_width']:.1f}"
+    return f"{100 * lead['mean']:+.1f}{width}"
+
+
+def _known(each: Any) -> dict[str, Any]:
+    fields = asdict(each).items()
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in fields}
+
+
+def _write(folder: Path, name: str, document: dict[str, Any]) -> None:
+    write_text(picture_folder(folder) / name, json.dumps(document, indent=1) + "\n")
+
+
+def lead_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a row of result.json."""
+    means = [_points(row[name]["mean"]) for name in ("accuracy", "aims")]
+    return (row["regime"], *means, *map(_lead, row["leads"].values()))
 
 
 def _document(row: Row) -> dict[str, Any]:
-    def known(each: Any) -> dict[str, Any]:
-        fields = asdict(each).items()
-        return {name: json_number(value) if isinstance(value, float) else value for name, value in fields}
-
     return {
         "regime": row.regime.name,
         "world": asdict(row.regime.world),
         "schedule": asdict(row.regime.schedule),
         "alpha": row.regime.alpha,
-        "accuracy": known(row.accuracy),
-        "aims": known(row.aims),
-        "leads": {name: known(each) for name, each in row.leads.items()},
+        "accuracy": _known(row.accuracy),
+        "aims": _known(row.aims),
+        "leads": {name: _known(each) for name, each in row.leads.items()},
     }
 
 
@@ -116,12 +173,11 @@ def _kept(options: TabularOptions, rows: list[Row]) -> list[str]:
     """Write the table and a picture; return the names of pictures."""
     if options.out is None:
         return []
-    folder = picture_folder(options.out)
-    result = json.dumps({"rules": options.rules, "seeds": options.seeds, "rows": list(map(_document, rows))}, indent=1)
-    write_text(folder / "result.json", result + "\n")
+    found = {"rules": options.rules, "seeds": options.seeds, "rows": list(map(_document, rows))}
+    _write(options.out, "result.json", found)
     places = list(range(len(rows)))
     curves = {name: (places, [100 * row.leads[name].mean for row in rows]) for name in rows[0].leads}
-    draw_curves(curves, folder / "tabular.svg", x="regime", y="lead of code-a1 (points)", log=False)
+    draw_curves(curves, options.out / "tabular.svg", x="regime", y="lead of code-a1 (points)", log=False)
     return ["tabular.svg"]
 
 

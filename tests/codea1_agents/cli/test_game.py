@@ -78,6 +78,14 @@ def test_the_tabular_game_prints_and_keeps_a_table(codea1: Callable[..., Any], t
     assert "black-box" in codea1(*given[:-2]).stdout
 
 
+def test_rewards_of_the_tabular_game_are_compared(codea1: Callable[..., Any], tmp_path: Path) -> None:
+    found = json.loads(codea1("game", "rewards", "--steps", "1", "--seeds", "1", "-o", tmp_path, "--json").stdout)
+    kept = json.loads((tmp_path / "rewards.json").read_text())
+    assert kept["lines"] == found["lines"]
+    assert {line["payment"] for line in kept["lines"]} >= {"fixed", "release", "first kill"}
+    assert all(line["leads"]["right"]["mean"] == 0 for line in kept["lines"] if line["payment"] == "fixed")
+
+
 def test_whether_to_aim(codea1: Callable[..., Any]) -> None:
     given = ("game", "aim", "--right-naive", "0.8", "--right-aimed", "0.6", "--kills-naive", "0.1", "--alpha", "0.5")
     plain, with_book = (json.loads(codea1(*given, *more, "--json").stdout) for more in ((), ("--book",)))

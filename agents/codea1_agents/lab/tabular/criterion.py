@@ -67,3 +67,12 @@ def alpha_with_book(alpha: float) -> float:
     without penalties.
     """
     return 2 * alpha / (1 + alpha)
+
+
+def alpha_of_first_kill(alpha: float, tests_per_suite: int) -> float:
+    """Return the weight at which K failures are worth what the first is worth if it earns the whole adversity.
+
+    With `reward.credit.enough_kills` = 1, a right answer earns alpha / K and the first failure 1 - alpha instead of
+    (1 - alpha) / K: the weight is alpha / (alpha + K (1 - alpha)).
+    """
+    return alpha / (alpha + tests_per_suite * (1 - alpha))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import inf, nan
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,10 @@ from numpy.typing import NDArray
 from codea1_agents.lab.tabular.criterion import alpha_with_book
 from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, drawn_program, drawn_test
 from codea1_agents.train.grpo.grouping import group_advantages, top_variance
+from codea1_agents.train.grpo.part_advantages import AdvantageForm, advantages_by_parts, grouped_parts
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
+from codea1_env.rules.reward_parts import Reward
 from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import BookRules, BookUpdate, Ruleset, Validation, preset
 
@@ -58,7 +62,11 @@ class System:
 
     name: str
     sees_program: bool = True
-    """Whether suites are written for a program that the tester sees, or for the problem."""
+    """Whether the tester sees the program for which it writes a suite."""
+    shares_suites: bool = False
+    """Whether all programs of a problem are tested by the same suites, for which the tester sees no program."""
+    coder_share: float | None = None
+    """Share of the coder's tokens if both roles are one model whose loss is one mean over tokens; None: two models."""
     tester_learns: bool = True
     n_golden: int = 0
     """Golden tests that the coder is trained on instead of suites; 0: none."""
@@ -67,6 +75,8 @@ class System:
     """Whether validity weighs as much as it would with replays (`criterion.alpha_with_book`)."""
     alpha: float | None = None
     """Weight of validity; None: that of the rules."""
+    advantages: AdvantageForm = "sum"
+    """Form of the advantages of suites."""
 
 
 SYSTEMS = {
@@ -74,6 +84,8 @@ SYSTEMS = {
     for each in (
         System("code-a1"),
         System("black-box", sees_program=False),
+        System("self-play", sees_program=False, shares_suites=True, coder_share=0.38),
+        System("two-blind", sees_program=False, shares_suites=True),
         System("golden-16", n_golden=16),
         System("golden-4", n_golden=4),
         System("frozen-tester", tester_learns=False),
@@ -139,6 +151,18 @@ def _rules(system: System, schedule: Schedule, rules: Ruleset | str) -> Ruleset:
     return replace(full, reward=reward, book=book, tests_per_suite=schedule.tests_per_suite)
 
 
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """The tester's probabilities during a step, as plain numbers: (2,) each, in the order of `Tables`."""
+
+    aim: list[float]
+    care: list[float]
+
+    @classmethod
+    def of(cls, tables: Tables) -> _Policy:
+        return cls(_sigmoid(tables.aim).tolist(), _sigmoid(tables.care).tolist())
+
+
 @dataclass(slots=True)
 class _Problem:
     number: int
@@ -201,8 +225,8 @@ class _Training:
 
     def _figures(self, kills: float, validity: float) -> Step:
         accuracy = float(_sigmoid(self.tables.skill[self.held_out]).prod(axis=-1).mean())
-        blindly, if_read = _sigmoid(self.tables.aim).tolist()
-        naive, aimed = _sigmoid(self.tables.care).tolist()
+        policy = _Policy.of(self.tables)
+        (blindly, if_read), (naive, aimed) = policy.aim, policy.care
         return Step(accuracy, if_read, blindly, kills, validity, (naive, aimed))
 
     def _step(self, number: int) -> Step:
@@ -210,19 +234,20 @@ class _Training:
         first = number * schedule.problems_per_step
         chosen = [self.problems[(first + n) % len(self.problems)] for n in range(schedule.problems_per_step)]
         before = deepcopy(self.tables)
-        suites = [suite for problem in chosen for suite in self._round(problem, before)]
+        policy = _Policy.of(before)
+        suites = [suite for problem in chosen for suite in self._round(problem, before, policy)]
         n_suites = sum(len(beaten) for beaten, _ in suites)
         if not n_suites:
             return self._figures(nan, nan)
         tests = [test.is_right for _, group in suites for suite in group for test in suite.tests]
         return self._figures(sum(map(sum, (beaten for beaten, _ in suites))) / n_suites, sum(tests) / len(tests))
 
-    def _round(self, problem: _Problem, before: Tables) -> list[tuple[list[bool], list[_Suite]]]:
+    def _round(self, problem: _Problem, before: Tables, policy: _Policy) -> list[tuple[list[bool], list[_Suite]]]:
         """Play one problem and learn from it; return what its suites beat, and the suites, by program."""
         p_right = _sigmoid(before.skill[list(problem.kinds)] + before.own[problem.number])
         n = self.schedule.n_candidates
         programs = [drawn_program(problem.kinds, p_right, self.world, self.rng) for _ in range(n)]
-        groups = self._groups(programs, before)
+        groups = self._groups(programs, policy)
         replayed = self._replayed(problem)
         report = ProblemReport(
             str(problem.number),
@@ -237,7 +262,7 @@ class _Training:
                 )
                 for program, group in zip(programs, groups, strict=True)
             ),
-            shares_suites=not self.system.sees_program,
+            shares_suites=self.system.shares_suites,
         )
         problem.rounds += 1
         problem.entries = apply_changes(
@@ -246,33 +271,33 @@ class _Training:
         found = score_group(report, self.rules)
         self._learn_programs(problem, programs, p_right, np.array([each.coder.value for each in found]))
         if self.system.tester_learns and not self.system.n_golden:
-            rewards = np.array([[each.value for each in candidate.testers] for candidate in found])
-            self._learn_suites(groups, rewards, before)
+            self._learn_suites(groups, [candidate.testers for candidate in found], policy)
         return [
             ([suite.beats for suite in candidate.suites], group)
             for candidate, group in zip(report.candidates, groups, strict=True)
         ]
 
-    def _groups(self, programs: Sequence[Program], before: Tables) -> list[list[_Suite]]:
+    def _groups(self, programs: Sequence[Program], policy: _Policy) -> list[list[_Suite]]:
         if self.system.n_golden:
             return [[] for _ in programs]
-        if self.system.sees_program:
-            return [[self._suite(program, before) for _ in range(self.schedule.n_suites)] for program in programs]
-        shared = [self._suite(None, before) for _ in range(self.schedule.n_suites)]
+        if not self.system.shares_suites:
+            return [[self._suite(program, policy) for _ in range(self.schedule.n_suites)] for program in programs]
+        shared = [self._suite(None, policy) for _ in range(self.schedule.n_suites)]
         return [shared for _ in programs]
 
-    def _suite(self, program: Program | None, before: Tables) -> _Suite:
+    def _suite(self, program: Program | None, policy: _Policy) -> _Suite:
         world, rng = self.world, self.rng
         rare = program.rare_bugs(world) if program is not None else []
-        read = [place for place in rare if rng.random() < world.reading]
-        tests = tuple(self._test(program, read, before) for _ in range(self.schedule.tests_per_suite))
+        reading = world.reading if self.system.sees_program else 0.0
+        read = [place for place in rare if rng.random() < reading]
+        tests = tuple(self._test(program, read, policy) for _ in range(self.schedule.tests_per_suite))
         return _Suite(tests, (bool(read),) * len(tests))
 
-    def _test(self, program: Program | None, read: Sequence[int], before: Tables) -> DrawnTest:
+    def _test(self, program: Program | None, read: Sequence[int], policy: _Policy) -> DrawnTest:
         world, rng = self.world, self.rng
-        aims = bool(rng.random() < _sigmoid(before.aim[int(bool(read))]))
+        aims = rng.random() < policy.aim[bool(read)]
         can_be_careless = world.right_careless is not None
-        is_careful = not can_be_careless or bool(rng.random() < _sigmoid(before.care[int(aims)]))
+        is_careful = not can_be_careless or rng.random() < policy.care[aims]
         if not aims:
             return drawn_test(None, world, rng, is_careful=is_careful)
         place = int(rng.choice(read)) if read else int(rng.integers(world.n_places))
@@ -289,26 +314,38 @@ class _Training:
 
     def _learn_programs(self, problem: _Problem, programs: Sequence[Program], p_right: Vector, rewards: Vector) -> None:
         advantages = group_advantages(rewards).values
-        rate = self.schedule.lr_coder / (self.schedule.problems_per_step * len(programs))
+        share = 1.0 if self.system.coder_share is None else self.system.coder_share
+        rate = share * self.schedule.lr_coder / (self.schedule.problems_per_step * len(programs))
         for program, advantage in zip(programs, advantages, strict=True):
             gradient = rate * advantage * (~np.array(program.has_bug) - p_right)
             self.tables.skill[list(problem.kinds)] += gradient
             self.tables.own[problem.number] += gradient
 
-    def _learn_suites(self, groups: Sequence[Sequence[_Suite]], rewards: Vector, before: Tables) -> None:
-        if not self.system.sees_program:
-            groups, rewards = groups[:1], rewards.mean(axis=0, keepdims=True)
-        advantages = group_advantages(rewards).values
-        kept = top_variance(rewards, min(self.schedule.n_kept, len(groups)))
+    def _learn_suites(
+        self, groups: Sequence[Sequence[_Suite]], rewards: Sequence[Sequence[Reward]], policy: _Policy
+    ) -> None:
+        if self.system.shares_suites:
+            groups = groups[:1]
+
+        def grouped(number: Callable[[Reward], float]) -> Vector:
+            numbers = np.array([[number(each) for each in group] for group in rewards])
+            return numbers.mean(axis=0, keepdims=True) if self.system.shares_suites else numbers
+
+        whole, form = grouped(attrgetter("value")), self.system.advantages
+        if form == "sum":
+            advantages = group_advantages(whole).values
+        else:
+            advantages = advantages_by_parts(grouped_parts(chain.from_iterable(rewards), grouped), form).values
+        kept = top_variance(whole, min(self.schedule.n_kept, len(groups)))
         n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self.schedule.n_suites
-        rate = self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
-        p_aim, p_careful = _sigmoid(before.aim), _sigmoid(before.care)
+        share = 1.0 if self.system.coder_share is None else 1 - self.system.coder_share
+        rate = share * self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
         for group, values, is_kept in zip(groups, advantages, kept, strict=True):
             for suite, advantage in zip(group, values, strict=True) if is_kept else ():
                 for test, has_read in zip(suite.tests, suite.has_read, strict=True):
                     aims, step = int(test.aim is not None), rate * advantage
-                    self.tables.aim[int(has_read)] += step * (aims - p_aim[int(has_read)])
-                    self.tables.care[aims] += step * (test.is_careful - p_careful[aims])
+                    self.tables.aim[int(has_read)] += step * (aims - policy.aim[has_read])
+                    self.tables.care[aims] += step * (test.is_careful - policy.care[aims])
 
 
 def _sigmoid(logits: Vector) -> Vector:
