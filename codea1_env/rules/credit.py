@@ -3,7 +3,7 @@
 Of the first K cases of a suite, without those that the statement's examples answer (`pays_examples`):
 
 - validity v = (right predictions + forgiven wrong ones) / K, and its level l = min(v / floor, 1)
-- failures f = failed cases, of right and forgiven ones or (`wrong_answers`) of all, / `enough_kills`, at most 1
+- failures f = failed cases, of right and forgiven ones or (`wrong_answers`) of all, at most `most_kills`, / K
 - the suite earns validity l and failures f * l^power * (1 - common), or no failures if v is below the gate
 
 By default l = v, and f counts right cases of K: the rewards of `fixed`. In any case, a right prediction earns at least
@@ -52,7 +52,7 @@ def _credit(cases: tuple[CaseReport, ...], common: float, rules: Ruleset) -> Cre
     level = min(validity / credit.floor, 1.0)
     if validity < credit.gate:
         return Credit(level, 0.0)
-    failures = min(counted / (credit.enough_kills or k), 1.0)
+    failures = min(counted, credit.most_kills or k) / k
     return Credit(level, failures * level**credit.power * (1 - common))
 
 

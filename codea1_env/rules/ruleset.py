@@ -166,8 +166,8 @@ class CreditRules:
     """Validity, in (0, 1], of which a suite earns no more by being more valid."""
     power: float = 0.0
     """Failures are multiplied by min(validity / floor, 1) to this power, at least 0."""
-    enough_kills: int | None = None
-    """Failures, at least 1, that earn a suite the whole adversity; None: K."""
+    most_kills: int | None = None
+    """Most failures of a suite that count, at least 1; None: all."""
     common_kills: CommonKills = CommonKills.IGNORED
     """Whether a failure earns less if the program fails other cases, too."""
 
@@ -178,8 +178,8 @@ class CreditRules:
         if not self.floor:
             raise UserError("rules: reward.credit.floor must be above 0")
         _check_number("reward.credit.power", self.power, least=0.0)
-        if self.enough_kills is not None:
-            _check_count("reward.credit.enough_kills", self.enough_kills, least=1)
+        if self.most_kills is not None:
+            _check_count("reward.credit.most_kills", self.most_kills, least=1)
 
 
 @dataclass(frozen=True, slots=True)

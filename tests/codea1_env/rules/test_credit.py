@@ -30,7 +30,7 @@ credit_rules = st.builds(
     gate=shares,
     floor=st.floats(0.1, 1),
     power=st.sampled_from([0.0, 0.5, 1.0, 2.0]),
-    enough_kills=st.none() | st.integers(1, 5),
+    most_kills=st.none() | st.integers(1, 5),
     common_kills=st.sampled_from(CommonKills),
 )
 
@@ -120,7 +120,11 @@ def test_lies_alone_earn_nothing(n_lies, n_kills, replayed, credit):
     replayed=replays,
     alpha=shares,
     credit=st.builds(
-        CreditRules, gate=shares, power=st.sampled_from([0.0, 1.0]), common_kills=st.sampled_from(CommonKills)
+        CreditRules,
+        gate=shares,
+        power=st.sampled_from([0.0, 1.0]),
+        most_kills=st.none() | st.integers(1, 5),
+        common_kills=st.sampled_from(CommonKills),
     ),
 )
 def test_what_only_takes_credit_away_earns_no_more_than_fixed(cases, others, replayed, alpha, credit):
@@ -142,8 +146,8 @@ def test_what_only_takes_credit_away_earns_no_more_than_fixed(cases, others, rep
         (CreditRules(floor=0.5), [RIGHT, RIGHT_KILL, RIGHT], 0.5 + 0.125),
         (CreditRules(forgiven=1), [LYING_KILL, LIE], 0.0),
         (CreditRules(forgiven=1), [RIGHT, LYING_KILL, LYING_KILL], 0.25 + 0.125),
-        (CreditRules(enough_kills=1), [RIGHT_KILL, RIGHT_KILL], 0.25 + 0.5),
-        (CreditRules(enough_kills=1), [RIGHT, RIGHT], 0.25),
+        (CreditRules(most_kills=1), [RIGHT_KILL, RIGHT_KILL], 0.25 + 0.125),
+        (CreditRules(most_kills=1), [RIGHT, RIGHT], 0.25),
     ],
 )
 def test_a_suite_by_hand(credit, cases, reward):
@@ -160,7 +164,7 @@ def test_a_failure_earns_less_where_the_program_fails_anyway():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("forgiven", -1), ("gate", 1.5), ("floor", 0), ("power", -1), ("enough_kills", 0)]
+    ("name", "value"), [("forgiven", -1), ("gate", 1.5), ("floor", 0), ("power", -1), ("most_kills", 0)]
 )
 def test_a_number_out_of_range_is_refused_by_name(name, value):
     with pytest.raises(UserError, match=rf"reward\.credit\.{name}"):

@@ -70,9 +70,9 @@ def alpha_with_book(alpha: float) -> float:
 
 
 def alpha_of_first_kill(alpha: float, tests_per_suite: int) -> float:
-    """Return the weight at which K failures are worth what the first is worth if it earns the whole adversity.
+    """Return the weight for `reward.credit.most_kills` = 1 at which one failure is worth what K were worth at `alpha`.
 
-    With `reward.credit.enough_kills` = 1, a right answer earns alpha / K and the first failure 1 - alpha instead of
-    (1 - alpha) / K: the weight is alpha / (alpha + K (1 - alpha)).
+    There a right answer earned alpha / K and all failures 1 - alpha; where only the first counts, it earns 1 / K of the
+    other weight. So that weight is alpha / (alpha + K (1 - alpha)); advantages do not depend on scale.
     """
     return alpha / (alpha + tests_per_suite * (1 - alpha))

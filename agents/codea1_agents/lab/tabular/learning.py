@@ -70,6 +70,8 @@ class System:
     tester_learns: bool = True
     n_golden: int = 0
     """Golden tests that the coder is trained on instead of suites; 0: none."""
+    golden_differ: bool = False
+    """Whether no two golden tests of a problem are equal; otherwise each is drawn by itself."""
     has_book: bool = True
     has_alpha_of_book: bool = False
     """Whether validity weighs as much as it would with replays (`criterion.alpha_with_book`)."""
@@ -210,11 +212,11 @@ class _Training:
         )
 
     def _golden(self, kinds: NDArray[np.int64]) -> tuple[Aim, ...]:
-        """Return distinct inputs of golden tests; each also finds common bugs."""
-        world = self.world
+        """Return the inputs of golden tests, which aim at any value of any place; each also finds common bugs."""
+        world, n = self.world, self.system.n_golden
         draws = np.random.default_rng([self.seed, 2, *kinds.tolist()])
         n_inputs = world.n_places * world.n_triggers
-        chosen = draws.permutation(n_inputs)[: min(self.system.n_golden, n_inputs)]
+        chosen = draws.permutation(n_inputs)[:n] if self.system.golden_differ else draws.integers(0, n_inputs, n)
         return tuple(Aim(*divmod(int(number), world.n_triggers)) for number in chosen)
 
     def steps(self) -> Iterator[Step]:

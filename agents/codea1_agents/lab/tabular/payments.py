@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from statistics import fmean
+from typing import Any
 
 from codea1_agents.lab.tabular.criterion import alpha_of_first_kill
 from codea1_agents.lab.tabular.learning import Schedule, Step, System, train
@@ -33,11 +34,15 @@ class Payment:
     reward: RewardRules
     advantages: AdvantageForm = "sum"
     has_alpha_of_first_kill: bool = False
-    """Whether validity weighs as little as it does where one failure earns the whole adversity."""
+    """Whether validity weighs as much as it does where one failure earns the whole adversity."""
 
 
-def _credited(name: str, advantages: AdvantageForm = "sum", **credit: object) -> Payment:
-    return Payment(name, replace(_FIXED, credit=CreditRules(**credit)), advantages)  # type: ignore[arg-type]
+def _credited(name: str, **credit: Any) -> Payment:
+    return Payment(name, replace(_FIXED, credit=CreditRules(**credit)))
+
+
+def _first_kill(name: str, **credit: Any) -> Payment:
+    return replace(_credited(name, most_kills=1, **credit), has_alpha_of_first_kill=True)
 
 
 _FIXED = preset("fixed").reward
@@ -51,12 +56,12 @@ PAYMENTS = (
     _credited("call, factor", wrong_answers=True, power=1.0),
     _credited("budget", forgiven=1),
     _credited("rare kills", common_kills=CommonKills.GROUP),
-    _credited("first kill", enough_kills=1),
-    Payment("alpha of first kill", _FIXED, has_alpha_of_first_kill=True),
-    _credited("first kill, rare kills", enough_kills=1, common_kills=CommonKills.GROUP),
-    _credited("first kill, call, gate", enough_kills=1, wrong_answers=True, gate=0.5),
-    _credited("decoupled", "decoupled"),
-    _credited("conditioned", "conditioned"),
+    _first_kill("first kill"),
+    Payment("fixed, alpha of first kill", _FIXED, has_alpha_of_first_kill=True),
+    _first_kill("first kill, rare kills", common_kills=CommonKills.GROUP),
+    _first_kill("first kill, call, gate", wrong_answers=True, gate=0.5),
+    Payment("decoupled", _FIXED, "decoupled"),
+    Payment("conditioned", _FIXED, "conditioned"),
     Payment("release, conditioned", preset("release").reward, "conditioned"),
 )
 """The ways of docs/tabular-game.md."""

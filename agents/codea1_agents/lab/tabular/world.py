@@ -23,7 +23,7 @@ from codea1_env.facts.verdicts import (
 )
 
 _VALUE = b"0"  # of every case; nothing reads it
-_NAIVE_INPUTS = 1_000_000
+_INPUTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class World:
     """Probability that the answer of a naive test is right (v)."""
     right_aimed: float = 0.6
     """The same of an aimed test (va)."""
+    aims_vary: bool = False
+    """Whether aimed tests of one value differ elsewhere in their inputs; otherwise they are duplicates."""
     right_careless: float | None = None
     """The same of a test whose answer is written without care; None: all are written with care."""
     distraction: float = 0.0
@@ -90,8 +92,14 @@ class DrawnTest:
     """None: a naive input."""
     is_right: bool
     """Whether the predicted answer is right."""
-    naive_input: int = 0
+    rest: int = 0
+    """The part of the input that finds no rare bug."""
     is_careful: bool = True
+
+    @property
+    def expression(self) -> str:
+        """The call."""
+        return f"f({self.rest})" if self.aim is None else f"f({self.aim.place}, {self.aim.value}, {self.rest})"
 
 
 def drawn_program(kinds: Sequence[int], p_right: np.ndarray, world: World, rng: np.random.Generator) -> Program:
@@ -114,13 +122,14 @@ def drawn_test(aim: Aim | None, world: World, rng: np.random.Generator, *, is_ca
     if not is_careful and world.right_careless is not None:
         p_right = world.right_careless
     is_right = bool(rng.random() < p_right)
-    return DrawnTest(aim, is_right, 0 if aim is not None else int(rng.integers(_NAIVE_INPUTS)), is_careful)
+    rest = int(rng.integers(_INPUTS)) if aim is None or world.aims_vary else 0
+    return DrawnTest(aim, is_right, rest, is_careful)
 
 
 def aim_of(case: ValidCase) -> Aim | None:
     """Return the aim of a case, also of one that comes from the Mistake Book."""
-    inner = case.case.expression.removeprefix("f(").removesuffix(")").split(", ")
-    return Aim(int(inner[0]), int(inner[1])) if len(inner) == 2 else None
+    *aimed, _ = case.case.expression.removeprefix("f(").removesuffix(")").split(", ")
+    return Aim(*map(int, aimed)) if aimed else None
 
 
 def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, drops_wrong: bool) -> SuiteReport:
@@ -135,8 +144,7 @@ def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, 
     cases: dict[str, ValidCase] = {}
     rejections: list[Rejection] = []
     for line, test in enumerate(tests, 1):
-        where = f"{test.aim.place}, {test.aim.value}" if test.aim is not None else f"{test.naive_input}"
-        expression = f"f({where})"
+        expression = test.expression
         if expression in cases:
             rejections.append(Rejection(RejectionReason.DUPLICATE, expression, line))
             continue

@@ -22,7 +22,8 @@ def of_alpha(rules: Ruleset, alpha: float) -> Ruleset:
 def test_a_tester_learns_to_lie_where_wrong_answers_pay_and_care_misses_the_aim() -> None:
     """Aimed with care, nothing is hit; without care everything, and no answer is right."""
     credit = replace(preset("fixed").reward, credit=CreditRules(wrong_answers=True))
-    steps = train(System("x", has_book=False, alpha=0.0), WORLD, SHORT, replace(preset("fixed"), reward=credit), 0)
+    fast = replace(SHORT, lr_tester=4.0)
+    steps = train(System("x", has_book=False, alpha=0.0), WORLD, fast, replace(preset("fixed"), reward=credit), 0)
     assert steps[0].care == (0.5, 0.5)
     assert steps[-1].care[1] < 0.4
     honest = train(System("x", has_book=False, alpha=1.0), WORLD, SHORT, "fixed", 0)
