@@ -83,6 +83,7 @@ class TabularOptions(Options):
     \b
     Example:
       codea1 game tabular --seeds 6
+      codea1 game tabular --part map --seeds 3 -o pictures
       codea1 game tabular --triggers 10 --reading 0.5 --alpha 0.1
     """
 
@@ -95,8 +96,11 @@ class TabularOptions(Options):
     right_naive: Annotated[float, Option(min=0, max=1, help="Share of right answers to naive tests (v).")] = 0.8
     right_aimed: Annotated[float, Option(min=0, max=1, help="The same of aimed tests (va).")] = 0.6
     steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
+    part: Annotated[
+        str, Option(help="Declared regimes: leads; causes, one change each; map, over triggers and reading.")
+    ] = "leads"
     seeds: Annotated[int, Option(min=1, help="Trainings per system.")] = 6
-    out: Annotated[Path | None, output("Folder for result.json and a picture.", show_default="none")] = None
+    out: Annotated[Path | None, output("Folder for the results, and the map's picture.", show_default="none")] = None
     quiet: NoProgress = False
 
 

@@ -3,30 +3,60 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from itertools import count, product
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, count, product
+from math import isinf
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.game import AimOptions, RewardsOptions, TabularOptions
 from codea1_agents.cli.game_commands import picture_folder
 from codea1_agents.cli.progress import Progress
-from codea1_agents.lab.games.pictures import draw_curves
+from codea1_agents.lab.games.pictures import draw_maps
 from codea1_agents.lab.tabular.criterion import Skill, alpha_with_book, least_kill_rate
 from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule
 from codea1_agents.lab.tabular.payments import AIMING, ALPHAS, PAYMENTS, WORLDS, Line, compare
 from codea1_agents.lab.tabular.payments import FIRST as FIXED
 from codea1_agents.lab.tabular.payments import NAMES as FIGURES
-from codea1_agents.lab.tabular.table import DECLARED, FIRST, Regime, Row, table
+from codea1_agents.lab.tabular.table import (
+    CAUSES,
+    DECLARED,
+    FIRST,
+    MAP,
+    MAP_READING,
+    MAP_TRIGGERS,
+    MAPPED,
+    Regime,
+    Row,
+    crossover,
+    table,
+)
 from codea1_agents.lab.tabular.world import World
 from codea1_agents.statistics import json_number
-from codea1_env.errors import UserError
+from codea1_env.errors import UnknownName, UserError
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.ruleset import preset
 
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Declared regimes, and the file of their results."""
+
+    regimes: tuple[Regime, ...]
+    file: str
+
+
+PARTS = {
+    "leads": _Part(DECLARED, "result.json"),
+    "causes": _Part(CAUSES, "causes.json"),
+    "map": _Part(MAP, "map.json"),
+}
 _WITHOUT_REGIME = TabularOptions(seeds=0, out=None, rules="", quiet=False, as_json=False)
 
 
@@ -40,25 +70,27 @@ def train_tables(options: TabularOptions) -> None:
     reward = preset(options.rules).reward
     if reward.needs_golden or not reward.pays_tester:
         raise UserError(f"rules {options.rules} need golden tests or pay no tester: here only golden systems have them")
-    regimes = _regimes(options)
-    with _counting(len(regimes) * len(SYSTEMS) * options.seeds, page) as advance:
-        rows = table(regimes, options.rules, options.seeds, progress=advance)
-    headings = ("regime", "right", "aims", *(name for name in SYSTEMS if name != FIRST))
-    cells = [lead_cells(_document(row)) for row in rows]
-    page.show(new_table(headings, cells, right=tuple(range(1, len(headings))), whole=tuple(range(1, len(headings)))))
+    regimes, systems = _regimes(options), tuple(SYSTEMS) if options.part == "leads" else MAPPED
+    with _counting(len(regimes) * len(systems) * options.seeds, page) as advance:
+        rows = table(regimes, options.rules, options.seeds, systems=systems, progress=advance)
+    page.show(
+        new_table(("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_shown, rows)), right=(1, 2))
+    )
     page.say(
         "How often programs for held-out problems are right, and how often the tester aims at a bug that it reads, in"
-        f" percent; then the lead of {FIRST} over other systems in points, with half of the 95 % interval over"
+        f" percent; then the lead of {FIRST} over each other system in points, with half of the 95 % interval over"
         f" {options.seeds} seeds."
     )
-    found = {
-        "rules": options.rules,
-        "seeds": options.seeds,
-        "rows": [_document(row) for row in rows],
-        "out": None if options.out is None else str(options.out),
-        "pictures": _kept(options, rows),
-    }
-    page.finish(**found)
+    found: dict[str, Any] = {"rules": options.rules, "seeds": options.seeds, "rows": list(map(_document, rows))}
+    if options.part == "map":
+        found["crossovers"] = _crossovers(rows)
+        for name, triggers in found["crossovers"].items():
+            page.say(
+                f"{FIRST} leads {name} from {triggers} triggers on." if triggers else f"{FIRST} never leads {name}."
+            )
+    if options.out is not None:
+        _write(options.out, PARTS[options.part].file, found)
+    page.finish(**found, out=None if options.out is None else str(options.out), pictures=_drawn(options, rows))
 
 
 @contextmanager
@@ -121,10 +153,12 @@ def _line_document(line: Line) -> dict[str, Any]:
 
 
 def _regimes(options: TabularOptions) -> list[Regime]:
-    if not (options.triggers or options.reading):
-        if replace(options, seeds=0, out=None, rules="", quiet=False, as_json=False) != _WITHOUT_REGIME:
+    if options.part not in PARTS:
+        raise UnknownName.of("part", options.part, PARTS)
+    if options.part != "leads" or not (options.triggers or options.reading):
+        if replace(options, seeds=0, out=None, rules="", quiet=False, as_json=False, part="leads") != _WITHOUT_REGIME:
             raise UserError("the declared regimes have their own alpha, steps and skill: name --triggers or --reading")
-        return list(DECLARED)
+        return list(PARTS[options.part].regimes)
     schedule = Schedule(steps=options.steps)
     world = World(right_naive=options.right_naive, right_aimed=options.right_aimed)
     return [
@@ -157,6 +191,13 @@ def lead_cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (row["regime"], *means, *map(_lead, row["leads"].values()))
 
 
+def _shown(row: Row) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of a regime: its means beside the first lead, and one line per further system."""
+    regime, right, aims, *leads = lead_cells(_document(row))
+    for n, (name, lead) in enumerate(zip(row.leads, leads, strict=True)):
+        yield (*((regime, right, aims) if not n else ("", "", "")), name, lead)
+
+
 def _document(row: Row) -> dict[str, Any]:
     return {
         "regime": row.regime.name,
@@ -169,16 +210,27 @@ def _document(row: Row) -> dict[str, Any]:
     }
 
 
-def _kept(options: TabularOptions, rows: list[Row]) -> list[str]:
-    """Write the table and a picture; return the names of pictures."""
-    if options.out is None:
+def _on_map(numbers: Iterable[float]) -> NDArray[np.float64]:
+    """Return one number per regime of the map as an array (reading, triggers)."""
+    return np.reshape(list(numbers), (len(MAP_TRIGGERS), len(MAP_READING))).T
+
+
+def _crossovers(rows: list[Row]) -> dict[str, float | None]:
+    """Return, by other system, from how many triggers on it is behind where most bugs are read; None: it never is."""
+    leads = {name: _on_map(row.leads[name].mean for row in rows)[-1] for name in rows[0].leads}
+    found = {name: crossover(MAP_TRIGGERS, line.tolist()) for name, line in leads.items()}
+    return {name: None if isinf(number) else round(number, 1) for name, number in found.items()}
+
+
+def _drawn(options: TabularOptions, rows: list[Row]) -> list[str]:
+    """Draw the map; return the names of pictures."""
+    if options.out is None or options.part != "map":
         return []
-    found = {"rules": options.rules, "seeds": options.seeds, "rows": list(map(_document, rows))}
-    _write(options.out, "result.json", found)
-    places = list(range(len(rows)))
-    curves = {name: (places, [100 * row.leads[name].mean for row in rows]) for name in rows[0].leads}
-    draw_curves(curves, options.out / "tabular.svg", x="regime", y="lead of code-a1 (points)", log=False)
-    return ["tabular.svg"]
+    maps = {f"lead over {name}": _on_map(100 * row.leads[name].mean for row in rows) for name in rows[0].leads}
+    draw_maps(
+        maps, options.out / "tabular-map.svg", columns=MAP_TRIGGERS, rows=MAP_READING, x="triggers (V)", y="read (rho)"
+    )
+    return ["tabular-map.svg"]
 
 
 def say_whether_to_aim(options: AimOptions) -> None:

@@ -43,11 +43,13 @@ class Schedule:
     """Tests per suite (K)."""
     n_kept: int = 1
     """Programs per problem whose suites train the tester."""
-    lr_coder: float = 2.3
+    golden_differ: bool = False
+    """Whether no two golden tests of a problem are equal; otherwise each is drawn by itself."""
+    lr_coder: float = 0.98
     """Brings plain problems, without rare bugs, to an accuracy of .72 in 50 steps."""
     lr_tester: float = 2.0
-    skill: float = 0.7
-    """Logit of being right at a place, before training."""
+    skill: float = 1.75
+    """Logit of being right at a place, before training: programs for four places are right in 53 %."""
     aim_if_read: float = 0.0
     """Logit of aiming at a bug that is read, before training."""
     aim_blindly: float = -2.0
@@ -70,8 +72,6 @@ class System:
     tester_learns: bool = True
     n_golden: int = 0
     """Golden tests that the coder is trained on instead of suites; 0: none."""
-    golden_differ: bool = False
-    """Whether no two golden tests of a problem are equal; otherwise each is drawn by itself."""
     has_book: bool = True
     has_alpha_of_book: bool = False
     """Whether validity weighs as much as it would with replays (`criterion.alpha_with_book`)."""
@@ -216,7 +216,7 @@ class _Training:
         world, n = self.world, self.system.n_golden
         draws = np.random.default_rng([self.seed, 2, *kinds.tolist()])
         n_inputs = world.n_places * world.n_triggers
-        chosen = draws.permutation(n_inputs)[:n] if self.system.golden_differ else draws.integers(0, n_inputs, n)
+        chosen = draws.permutation(n_inputs)[:n] if self.schedule.golden_differ else draws.integers(0, n_inputs, n)
         return tuple(Aim(*divmod(int(number), world.n_triggers)) for number in chosen)
 
     def steps(self) -> Iterator[Step]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import inf
 
 from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, Step, System, train
 from codea1_agents.lab.tabular.world import World
@@ -23,10 +25,14 @@ class Regime:
     schedule: Schedule = field(default_factory=Schedule)
     alpha: float | None = None
     """Weight of validity; None: that of the rules."""
+    label: str = ""
+    """Its name in tables; empty: what differs from the default."""
 
     @property
     def name(self) -> str:
-        """What differs from the default, for tables."""
+        """Its name in tables."""
+        if self.label:
+            return self.label
         more = [] if self.alpha is None else [f"alpha {self.alpha:g}"]
         if self.schedule.aim_if_read != Schedule().aim_if_read:
             more.append(f"aim {self.schedule.aim_if_read:g}")
@@ -43,6 +49,41 @@ DECLARED = (
     Regime(World(n_triggers=30, reading=0.6), Schedule(steps=100, aim_if_read=-2.0), alpha=0.1),
 )
 """The regimes of docs/tabular-game.md."""
+
+_ROW, _NOW = World(n_triggers=10), Schedule()
+CAUSES = (
+    Regime(_ROW, _NOW, label="as above"),
+    Regime(_ROW, replace(_NOW, skill=0.7, lr_coder=2.3), label="programs right in 20 % at first"),
+    Regime(_ROW, replace(_NOW, golden_differ=True), label="golden tests all differ"),
+    Regime(replace(_ROW, aims_vary=True), _NOW, label="equal aims are no duplicates"),
+    Regime(_ROW, replace(_NOW, lr_tester=2 * _NOW.lr_tester), label="tester learns twice as fast"),
+    Regime(_ROW, replace(_NOW, tests_per_suite=2), label="two tests per suite"),
+    Regime(_ROW, replace(_NOW, n_problems=12), label="12 problems to train on"),
+)
+"""V 10, rho .8, with one change each: what the leads depend on."""
+
+MAP_TRIGGERS, MAP_READING = (1, 3, 10, 30), (0.0, 0.2, 0.5, 0.8)
+MAP = tuple(Regime(World(n_triggers=v, reading=rho)) for v in MAP_TRIGGERS for rho in MAP_READING)
+"""The regimes of the map, by triggers, then by reading."""
+MAPPED = (FIRST, "black-box", "self-play", "two-blind", "golden-16", "golden-4", "frozen-tester")
+
+
+def crossover(triggers: Sequence[int], leads: Sequence[float]) -> float:
+    """Return the number of triggers from which `FIRST` leads, on a logarithmic scale between neighbours.
+
+    Args:
+        triggers: (n,) rising.
+        leads: (n,) at each.
+
+    Returns:
+        The last change from behind to ahead; `triggers[0]` if it always leads, inf if it is behind at the end.
+    """
+    if leads[-1] < 0:
+        return inf
+    for (low, behind), (high, ahead) in reversed([*pairwise(zip(triggers, leads, strict=True))]):
+        if behind < 0 <= ahead:
+            return float(low * (high / low) ** (behind / (behind - ahead)))
+    return float(triggers[0])
 
 
 @dataclass(frozen=True, slots=True)
