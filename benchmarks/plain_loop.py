@@ -16,12 +16,10 @@ from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo import GRPOConfig
 from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private; both arms need the same random numbers
 from codea1_agents.train.grpo.batches import padded_batch, planned, shards
-from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.env_runner import scored_responses
 from codea1_agents.train.grpo.episodes import ScoredResponse
 from codea1_agents.train.grpo.group_envs import GroupEnvs
-from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
-from codea1_agents.train.grpo.loss import grpo_loss
+from codea1_agents.train.grpo.learner import batch_loss
 from codea1_agents.train.grpo.micro_batches import Budget, micro_batches
 from codea1_agents.train.grpo.players import ModelPlayer
 from codea1_agents.train.grpo.rl_module import CausalLMModule
@@ -146,18 +144,7 @@ class PlainLoop:
         optimizer.zero_grad(set_to_none=True)
         budget = Budget(config.rows_at_once, config.tokens_at_once, module.computes_prompts_once)
         for piece in micro_batches(padded_batch(responses), budget):
-            found = module.forward_train(piece)
-            parts = grpo_loss(
-                log_probs=found[Column.LOG_PROBS],
-                old_log_probs=piece[Column.SAMPLED_LOG_PROBS],
-                reference_log_probs=found.get(Column.REFERENCE_LOG_PROBS),
-                entropy=found.get(Column.ENTROPY),
-                advantages=piece[Column.ADVANTAGES],
-                mask=piece[Column.RESPONSE_MASK],
-                token_weight=piece[Column.TOKEN_WEIGHT],
-                settings=settings_in(config, LossSettings),
-            )
-            parts.loss.backward()
+            batch_loss(config, piece, module.forward_train(piece)).loss.backward()
         params = [each for each in module.parameters() if each.requires_grad]
         torch.nn.utils.clip_grad_norm_(params, config.grad_clip or math.inf)
         optimizer.step()

@@ -105,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--training", type=Path, help="folder of a training run")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent / "docs" / "pictures")
-    told = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for name, (coder, tester) in GAMES.items():
@@ -113,13 +113,13 @@ def main() -> None:
             codea1("play", "-p", "starter", *agents, "-n", "104", "--rounds", "2", "-q", "-o", folder / name)
         reports = [(folder / "games.html", (COMPARED, EPISODE, PHONE))]
         codea1("report", *(folder / name for name in GAMES), "-o", reports[0][0])
-        if told.training is not None:
-            codea1("report", told.training, "-o", folder / "training.html")
+        if options.training is not None:
+            codea1("report", options.training, "-o", folder / "training.html")
             reports.append((folder / "training.html", TRAINING))
         driver = chromium(folder / "profile")
         try:
             for report, shots in reports:
-                take(driver, report, shots, told.out)
+                take(driver, report, shots, options.out)
         finally:
             driver.quit()
 

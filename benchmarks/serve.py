@@ -1,4 +1,4 @@
-"""Measures `codea1 serve` under load: what clients are told, and what the server's memory does.
+"""Measures `codea1 serve` under load: what clients get, and what the server's memory does.
 
     python benchmarks/serve.py [--clients N] [--requests N] [--json]
 
@@ -159,9 +159,9 @@ def main() -> None:
         return
     table = Table("", "200", "429", "others", "wrong verdicts", "per second", "MB after a fifth", "MB")
     for name in ("load", "refusals"):
-        of, told = found[name], found[name]["statuses"]
-        others = sum(count for status, count in told.items() if status not in ("200", "429", "wrong"))
-        cells = [told.get("200", 0), told.get("429", 0), others, told.get("wrong", 0)]
+        of, counts = found[name], found[name]["statuses"]
+        others = sum(count for status, count in counts.items() if status not in ("200", "429", "wrong"))
+        cells = [counts.get("200", 0), counts.get("429", 0), others, counts.get("wrong", 0)]
         figures = [f"{of[each]:.0f}" for each in ("per_s", "mb_after_a_fifth", "mb")]
         table.add_row(name, *map(str, cells), *figures)
     Console().print(table)

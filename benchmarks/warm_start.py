@@ -56,6 +56,7 @@ class Lesson:
 _LESSONS: Mapping[Role, Lesson] = {"coder": Lesson("tiny:train", 4), "tester": Lesson("tiny:rest-eval", 3, shortest=16)}
 
 Figures = Mapping[str, Estimate]
+Models = Mapping[Role, Path]
 
 
 @dataclass(frozen=True)
@@ -68,18 +69,10 @@ class Rise:
     """Seeds for which the two intervals over problems are apart."""
 
 
-@dataclass(frozen=True)
-class Models:
-    """The models of one stage."""
-
-    coder: Path
-    tester: Path
-
-
 def stages(place: Path, seed: int, options: argparse.Namespace, sandbox: Sandbox) -> dict[str, Models]:
     """Return the models of each stage of a seed, after making those that are missing."""
     base, run = place / "base", place / "run"
-    warm = {role: place / f"sft-{role}" for role in _LESSONS}
+    warm: Models = {role: place / f"sft-{role}" for role in _LESSONS}
     if not base.exists():
         write_whole_folder(base, pretrain(PretrainingSettings(seed=seed, steps=options.pretraining)).save)
     for role, lesson in _LESSONS.items():
@@ -89,8 +82,7 @@ def stages(place: Path, seed: int, options: argparse.Namespace, sandbox: Sandbox
         changes = {"run.seed": seed, "run.steps": options.steps, "evaluation.every": 0}
         models = {f"agents.{role}.model": str(folder) for role, folder in warm.items()}
         train(load_training("code-a1", changes | models), out=run)
-    after = Models(run / "models" / "coder", run / "models" / "tester")
-    return {"base": Models(base, base), "sft": Models(warm["coder"], warm["tester"]), "rl": after}
+    return {"base": dict.fromkeys(warm, base), "sft": warm, "rl": {role: run / "models" / role for role in warm}}
 
 
 def taught(base: str, role: Role, lesson: Lesson, out: Path, seed: int, sandbox: Sandbox) -> None:
@@ -106,8 +98,8 @@ def measured(models: Models, seed: int, limit: int | None, sandbox: Sandbox) -> 
     """Return the figures of a stage on the held-out problems."""
     problems = load_problems(_HELD_OUT, limit=limit)
     with (
-        closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder,
-        closing(tiny_agent("tester", models.tester, problems, sandbox, seed)) as tester,
+        closing(tiny_agent("coder", models["coder"], problems, sandbox, seed)) as coder,
+        closing(tiny_agent("tester", models["tester"], problems, sandbox, seed)) as tester,
     ):
         task = ZeroShotTask(samples=_SAMPLES, tests=_TESTS, seed=seed)
         return zero_shot(problems, {"coder": coder, "tester": tester}, sandbox, task).figures()

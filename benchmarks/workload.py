@@ -25,18 +25,13 @@ WRONG_ONE_IN = 8
 
 @dataclass(frozen=True)
 class Case:
-    """One call, and the tester's prediction of its value."""
-
-    call: str
-    prediction: str
-
-
-@dataclass(frozen=True)
-class RightCase:
-    """One call, and the value that the solution returns."""
+    """One call."""
 
     call: str
     value: Any
+    """What the solution returns."""
+    prediction: str = ""
+    """Of the tester."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,7 @@ def problems() -> list[Problem]:
     return [load().by_id(f"starter/{name}") for name in _INPUTS]
 
 
-def right_cases(problem: Problem, rng: random.Random) -> Iterator[RightCase]:
+def right_cases(problem: Problem, rng: random.Random) -> Iterator[Case]:
     """Yield endless distinct calls with the solution's values. The solution is trusted, so it runs in this process."""
     namespace: dict[str, Any] = {}
     exec(f"{problem.imports}\n{problem.solution}", namespace)
@@ -88,7 +83,7 @@ def right_cases(problem: Problem, rng: random.Random) -> Iterator[RightCase]:
         call = f"{problem.entry_point}({', '.join(map(repr, arguments))})"
         if call not in seen:
             seen.add(call)
-            yield RightCase(call, namespace[problem.entry_point](*arguments))
+            yield Case(call, namespace[problem.entry_point](*arguments))
 
 
 def _group(shipped: Problem, index: int, rng: random.Random) -> Group:
@@ -108,11 +103,11 @@ def _cases(problem: Problem, rng: random.Random) -> Iterator[Case]:
     previous = "None"
     for number, case in enumerate(right_cases(problem, rng), 1):
         right = repr(case.value)
-        yield Case(case.call, previous if number % WRONG_ONE_IN == 0 else right)
+        yield replace(case, prediction=previous if number % WRONG_ONE_IN == 0 else right)
         previous = right
 
 
-def _entry(case: RightCase, age: int) -> BookEntry:
+def _entry(case: Case, age: int) -> BookEntry:
     return BookEntry(BookKey(case.call, (), values.encode(case.value)), True, 1 + age % 3, 1, 1, 1, 0, age)
 
 

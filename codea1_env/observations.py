@@ -138,7 +138,7 @@ def coder_feedback(judged: JudgedRound) -> str:
 def tester_feedback(judged: JudgedRound) -> str:
     """Return the feedback to a tester: how many of its cases were valid and failed, and the rejections."""
     if judged.tester_reply is None:
-        return "The previous program was invalid; no suite was asked for."
+        return "The previous program was invalid; no suite was requested."
     suite = judged.report.candidates[0].suites[0]
     n_failed = sum(case.verdict.is_failure for case in suite.cases)
     lines = [f"{len(suite.cases)} valid tests, {n_failed} of them failed on the program."]

@@ -60,7 +60,7 @@ def _checker_faults(runs: Sequence[GoldenRun], sandbox: Sandbox) -> list[str]:
 
 
 def _checker_fault(pairs: Sequence[AnswerPair], n_own: int, report: JobReport) -> str:
-    """Return what is wrong with a checker that was asked about the solution's answers, then about odd ones."""
+    """Return what is wrong with a checker that checked the solution's answers, then odd ones."""
     if not report.loaded:
         return f"the checker does not load: {report.load.summary}"
     for pair, said in zip(pairs, report.outcomes, strict=True):

@@ -6,10 +6,11 @@ matrix of programs and suites are larger trees. `codea1_env.rounds.rounds` plays
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from codea1_env.errors import AgentUnavailable, SandboxError, of_type, whole_num
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.reward_parts import CandidateRewards
+from codea1_env.rules.reward_parts import CandidateRewards, Reward
 from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import Ruleset
 
@@ -108,6 +109,14 @@ class JudgedTree:
         """Return the suites that a candidate ran, as they were submitted."""
         return self.suites[candidate if self.tree.suites_per is SuitesPer.CANDIDATE else 0]
 
+    def of_suites(self, number: Callable[[Reward], float]) -> Rewards:
+        """Return a number of each suite's reward, e.g. one of its parts, as `tester_rewards` has their values.
+
+        Args:
+            number: of a reward; nan if it is masked.
+        """
+        return _of_suites(self.tree, self.suites, self.report, self.rewards, number)
+
     def why_masked(self, candidate: int) -> str:
         """Return why a reward of a candidate or of a suite of its group is nan; call it only if one is."""
         for reply in (self.programs[candidate], *self.group_of(candidate)):
@@ -148,7 +157,7 @@ def scored_tree(
         report=report,
         rewards=rewards,
         coder_rewards=np.full(tree.n_candidates, np.nan),
-        tester_rewards=_tester_rewards(tree, suites, report, rewards),
+        tester_rewards=_of_suites(tree, suites, report, rewards, attrgetter("value")),
         failure=str(judged) if isinstance(judged, SandboxError) else "",
     )
     for n, candidate in enumerate(report.candidates if report is not None else ()):
@@ -159,13 +168,17 @@ def scored_tree(
     return found
 
 
-def _tester_rewards(
-    tree: Tree, suites: Sequence[Sequence[Tests]], report: ProblemReport | None, rewards: Sequence[CandidateRewards]
+def _of_suites(
+    tree: Tree,
+    suites: Sequence[Sequence[Tests]],
+    report: ProblemReport | None,
+    rewards: Sequence[CandidateRewards],
+    number: Callable[[Reward], float],
 ) -> Rewards:
-    """Return (G, M) rewards."""
+    """Return (G, M) numbers of rewards."""
     found = np.full((tree.n_candidates, max([tree.n_suites, *map(len, suites)])), np.nan)
     for n, each in enumerate(rewards):
-        found[n, : len(each.testers)] = [reward.value for reward in each.testers]
+        found[n, : len(each.testers)] = [number(reward) for reward in each.testers]
     if tree.suites_per is SuitesPer.PROBLEM:
         if report is not None:  # an invalid program is no evidence about a suite
             found[[not each.is_valid for each in report.candidates]] = np.nan

@@ -140,6 +140,8 @@ class BookChange:
 class BookDelta:
     """How one recorded round changed one problem's entries; size before + added - removed - evicted = `size`."""
 
+    size: int
+    """The problem's entries afterwards."""
     added: int = 0
     """New entries, and entries that were removed and added again in the same round."""
     removed: int = 0
@@ -150,8 +152,6 @@ class BookDelta:
     """Entries that stayed and whose frequency rose."""
     decremented: int = 0
     """Entries that stayed and whose frequency fell."""
-    size: int = 0
-    """The problem's entries afterwards."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,18 @@ def invalid_candidate(report: CandidateReport, rules: Ruleset) -> CandidateRewar
     return CandidateRewards(coder, (Reward.of(),) * len(report.suites))
 
 
+def alpha_with_book(alpha: float) -> float:
+    """Return the weight of validity without replays that ranks suites as `alpha` does with replays.
+
+    Eq. 3 halves the weight of new failures, and replays add a constant: alpha / (alpha + (1 - alpha) / 2). It holds for
+    the groups that docs/rules.md describes.
+
+    Args:
+        alpha: in [0, 1].
+    """
+    return 2 * alpha / (1 + alpha)
+
+
 def no_evidence(rules: Ruleset) -> Reward:
     """Return the coder's reward where no case is evidence about its program."""
     value = rules.reward.no_evidence

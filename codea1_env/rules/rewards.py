@@ -14,12 +14,13 @@ and why. `rules.baseline_rewards` holds the rewards of other papers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from statistics import fmean
 
 from codea1_env.errors import UserError
-from codea1_env.facts.submissions import RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, Verdict
+from codea1_env.facts.submissions import Candidate, RejectionReason
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidSuite, Verdict
 from codea1_env.rules.baseline_rewards import atgen, cure, learnability, utrl
 from codea1_env.rules.credit import credits_of
 from codea1_env.rules.reward_parts import (
@@ -27,6 +28,7 @@ from codea1_env.rules.reward_parts import (
     CandidateRewards,
     Reward,
     RewardPart,
+    alpha_with_book,
     golden_reward,
     invalid_candidate,
     n_credited,
@@ -38,7 +40,7 @@ from codea1_env.rules.reward_parts import (
     pass_rate,
     right_cases,
 )
-from codea1_env.rules.ruleset import RewardScheme, Ruleset, reward_plugin
+from codea1_env.rules.ruleset import Replays, RewardScheme, Ruleset, reward_plugin
 
 RewardFormula = Callable[[Sequence[CandidateReport], Ruleset], Sequence[CandidateRewards]]
 """From candidates that ran the same suites (or one alone), none of them masked, to the rewards of each, in order.
@@ -70,6 +72,17 @@ def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards
     return tuple(chain.from_iterable(_scored(group, rules) for group in groups))
 
 
+def names_of_suite_parts(rules: Ruleset) -> frozenset[str]:
+    """Return the names of the parts of a suite's reward, as an empty suite for a program that loads gets them.
+
+    Raises:
+        UserError: as in `score_group`.
+    """
+    suite = SuiteReport(ValidSuite((), (), 0, 0.0), ())
+    report = CandidateReport(Candidate(""), Verdict.PASSED, suites=(suite,), golden_pass_rate=1.0)
+    return frozenset(part.name for part in score(report, rules).testers[0].parts)
+
+
 def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     """Return the rewards of one candidate that no other is compared with; see `score_group`."""
     (found,) = _scored((report,), rules)
@@ -81,7 +94,7 @@ def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateR
     are_masked = [report.has_internal_error for report in group]
     known = [report for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
     if scheme in _SCHEMES:
-        found = iter([_SCHEMES[scheme](report, rules) for report in known])
+        found = iter([_rewards(report, rules) for report in known])
     elif scheme in _COMPARING:
         found = iter(_COMPARING[scheme](known, rules))
     else:
@@ -90,6 +103,14 @@ def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateR
         CandidateRewards(MASKED, (MASKED,) * len(report.suites)) if is_masked else next(found)
         for report, is_masked in zip(group, are_masked, strict=True)
     ]
+
+
+def _rewards(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """Return the rewards by a scheme that compares no candidates."""
+    if report.replayed and rules.reward.replays == Replays.AS_ALPHA:
+        report = replace(report, replayed=())
+        rules = replace(rules, reward=replace(rules.reward, alpha=alpha_with_book(rules.reward.alpha)))
+    return _SCHEMES[rules.reward.scheme](report, rules)
 
 
 def _by_plugin(group: Sequence[CandidateReport], rules: Ruleset) -> Sequence[CandidateRewards]:

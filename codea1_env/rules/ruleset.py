@@ -73,6 +73,9 @@ class RewardScheme(StrEnum):
     LEARNABILITY = "learnability"
 
 
+_SCHEMES_OF_EQ_3 = (RewardScheme.PAPER, RewardScheme.RELEASE, RewardScheme.FIXED)
+
+
 @cache
 def reward_plugin(name: str) -> Any:
     """Return the formula that an installed distribution has registered under `codea1_env.rewards`.
@@ -142,6 +145,15 @@ class LearnabilityRules(_Constants):
     """Proposer: a reply without any test."""
 
 
+class Replays(StrEnum):
+    """What the replayed cases of the Mistake Book do to rewards."""
+
+    PAID = "paid"
+    """They enter the rewards (Eq. 2 and 3)."""
+    AS_ALPHA = "as_alpha"
+    """No reward reads them. Where there are some, validity weighs `reward_parts.alpha_with_book` instead of alpha."""
+
+
 class CommonKills(StrEnum):
     """What says how often any input fails a program, so that such failures earn its tester less."""
 
@@ -201,6 +213,8 @@ class RewardRules:
     no_evidence: float | Literal["masked"] = 0.0
     """The coder's reward when no valid case, new or replayed, exists; `masked`: the reward is nan and trains
     nothing."""
+    replays: Replays = Replays.PAID
+    """paper, release, fixed: whether replays are paid. `as_alpha` is the third arm of an ablation of the book."""
 
     utrl: UtrlRules = field(default_factory=UtrlRules)
     atgen: AtgenRules = field(default_factory=AtgenRules)
@@ -213,6 +227,9 @@ class RewardRules:
             _check_number(f"reward.{name}", getattr(self, name))
         if self.no_evidence != "masked":
             _check_number("reward.no_evidence", self.no_evidence)
+        if self.replays == Replays.AS_ALPHA and self.scheme not in _SCHEMES_OF_EQ_3:
+            known = ", ".join(_SCHEMES_OF_EQ_3)
+            raise UserError(f"rules: reward.replays as_alpha is for the schemes {known}, not for {self.scheme}")
 
     @property
     def needs_golden(self) -> bool:

@@ -122,7 +122,7 @@ def _checked(answer: JudgeAnswer, ids: Sequence[str]) -> list[Scored]:
         raise SandboxError(f"the server has version {answer.judge_version} of the judge, not {JUDGE_VERSION}")
     found = [item.to_scored() for item in answer.items]
     if [each.problem_id for each in found] != list(ids):
-        raise SandboxError("the server answers about other problems than it was asked about")
+        raise SandboxError("the server answers about other problems than those of the request")
     if not all(isfinite(reward) for each in found for reward in (each.coder, each.tester) if reward is not None):
         raise SandboxError("the server sends a reward that is no finite number")
     return found

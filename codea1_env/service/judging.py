@@ -27,7 +27,7 @@ class ServedJudge:
     """Judges requests with one sandbox, about the server's problems and those that requests bring. Thread-safe.
 
     The values of the server's solutions are cached. Problems of a request are judged by a referee of their own, which
-    ends with the request: no client can change what another is told, nor fill memory with values.
+    ends with the request: no client can change the answers that another gets, nor fill memory with values.
     """
 
     def __init__(

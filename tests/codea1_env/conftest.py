@@ -1,9 +1,10 @@
-"""A bank of two small problems, judged once for all tests; a sandbox that is watched."""
+"""A bank of two small problems, judged once for all tests; a sandbox that is watched; a server of the judge."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -72,3 +73,12 @@ class Watched(Wrapper):
 @pytest.fixture
 def watched(sandbox: Sandbox) -> Watched:
     return Watched(sandbox)
+
+
+@pytest.fixture(scope="module")
+def server(sandbox: Sandbox, toys: ProblemSet) -> Iterator[Any]:
+    """It refuses bodies above 60,000 bytes."""
+    from tests.support.serving import ServiceBounds, serving
+
+    with serving(sandbox, toys, bounds=ServiceBounds(max_body_bytes=60_000)) as server:
+        yield server

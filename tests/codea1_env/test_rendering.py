@@ -200,7 +200,7 @@ def test_a_reward_is_shown_as_the_sum_that_it_is() -> None:
 
 def test_the_book_says_only_what_changed() -> None:
     assert book_sentence(BookDelta(size=3)) == "nothing changed; 3 for this problem now"
-    assert book_sentence(BookDelta(1, 2, 3, 4, 5, 6)) == (
+    assert book_sentence(BookDelta(6, 1, 2, 3, 4, 5)) == (
         "1 entered, 2 left, 3 pushed out, 4 counted up, 5 counted down; 6 for this problem now"
     )
 

@@ -39,6 +39,23 @@ def tiny_config(models: Mapping[str, Any], problems: str) -> Any:
     )
 
 
+Place = tuple[str, str]
+"""Problem and agent."""
+
+
+def one_step(config: Any, learnt: dict[Place, float], runners: int = 0) -> tuple[list[Any], dict[Place, float]]:
+    """The trees of one iteration, and the advantages that it trained with (the fixture `learnt`)."""
+    config = config.copy(copy_frozen=False).training(problems_per_step=3, n_kept=6)
+    config.env_runners(num_env_runners=runners, num_cpus_per_env_runner=0.5)
+    learnt.clear()
+    algorithm = config.build_algo()
+    try:
+        algorithm.train()
+        return list(algorithm.last_trees), dict(learnt)
+    finally:
+        algorithm.stop()
+
+
 Weights = dict[str, dict[str, Any]]
 
 

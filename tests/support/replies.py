@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codea1_env.facts.submissions import RejectionReason, Suite
+from codea1_env.facts.submissions import RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
@@ -22,3 +22,18 @@ def block(text: str, **options: int) -> Suite:
 def reasons(suite: Suite | ValidSuite) -> list[RejectionReason]:
     """Return why tests were rejected, in their order."""
     return [rejection.reason for rejection in suite.rejections]
+
+
+def accepted(text: str) -> TestCase:
+    """Return the only case of a block of which nothing is rejected."""
+    suite = block(text)
+    assert suite.rejections == ()
+    (case,) = suite.cases
+    return case
+
+
+def rejected(text: str) -> list[RejectionReason]:
+    """Return why the tests of a block without a case were rejected."""
+    suite = block(text)
+    assert suite.cases == ()
+    return reasons(suite)

@@ -19,6 +19,10 @@ from codea1_env.service.judging import ServedJudge
 from codea1_env.service.server import ServiceServer
 from tests.support.sandboxes import Wrapper
 
+RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
+SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 5"
+HALF_RIGHT = SUITE.replace("== 5", "== 6")
+
 
 def serving(
     sandbox: Any, problems: ProblemSource = (), *, bounds: ServiceBounds | None = None, **settings: Any

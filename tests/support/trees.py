@@ -39,10 +39,15 @@ def rolled(
 
 
 def group_envs(
-    sandbox: Sandbox, toys: ProblemSet, shape: Shape, rules: Ruleset = RULES, tester_view: str = "black_box"
+    sandbox: Sandbox,
+    toys: ProblemSet,
+    shape: Shape,
+    rules: Ruleset = RULES,
+    tester_view: str = "black_box",
+    env: type[GroupEnv] = GroupEnv,
 ) -> GroupEnvs:
     settings = TrainingSettings(sandbox=sandbox, tester_view=tester_view)
-    return GroupEnvs(GroupEnv, {}, problems=toys, rules=rules, shape=shape, settings=settings)
+    return GroupEnvs(env, {}, problems=toys, rules=rules, shape=shape, settings=settings)
 
 
 PER_PROBLEM = Shape(n_candidates=4, n_suites=3, suites_per=SuitesPer.PROBLEM)

@@ -52,15 +52,15 @@ async def groups(
     """
     prompts = load_prompts(wording)
 
-    async def asked(turns: Iterable[Turn], ask: Ask) -> list[tuple[list[dict[str, str]], Any]]:
+    async def sampled(turns: Iterable[Turn], ask: Ask) -> list[tuple[list[dict[str, str]], Any]]:
         chats = [[each.to_dict() for each in prompts.messages(turn.observation, turn.info)] for turn in turns]
         return list(zip(chats, await asyncio.gather(*map(ask, chats)), strict=True))
 
     rounds = referee.open([Tree(problem, n_programs, n_suites)], in_background=False)
-    written = await asked(rounds.coder_turns(), coder)
+    written = await sampled(rounds.coder_turns(), coder)
     rounds.submit_programs([_text(choice) for _, choice in written])
     turns = await asyncio.to_thread(rounds.tester_turns)
-    suites = await asked(turns, tester)
+    suites = await sampled(turns, tester)
     rounds.submit_suites([_text(choice) for _, choice in suites])
     (judged,) = await asyncio.to_thread(rounds.results)
     of_testers: dict[int, list[tuple[tuple[Any, Any], float]]] = {}

@@ -77,7 +77,7 @@ def _env(role: Role) -> type:
 
 
 def __getattr__(name: str) -> Any:
-    """Make `CoderEnv` or `TesterEnv` when it is asked for, since it needs skyrl-gym."""
+    """Make `CoderEnv` or `TesterEnv` on first use, since it needs skyrl-gym."""
     for role in ROLES:
         if name == f"{role.capitalize()}Env":
             return _env(role)

@@ -145,7 +145,7 @@ def _manager() -> type:
 
 
 def __getattr__(name: str) -> Any:
-    """Make `RewardManager` when it is asked for, since it needs verl."""
+    """Make `RewardManager` on first use, since it needs verl."""
     if name == "RewardManager":
         return _cached_manager()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

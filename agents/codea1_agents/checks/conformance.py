@@ -139,7 +139,7 @@ class _AgentTests:
 
     def _run_test(self, name: str, test: Callable[[], object]) -> AgentFinding:
         start = time.perf_counter()
-        result, detail, told = Conformance.PASSED, "", ""
+        result, detail, traceback_text = Conformance.PASSED, "", ""
         try:
             if self._thread.gave_up:
                 raise _NotApplicable("an earlier call did not return")
@@ -157,8 +157,8 @@ class _AgentTests:
         except (Exception, SystemExit) as error:  # noqa: BLE001  agents are anyone's code and may raise anything
             text = str(error) if isinstance(error, CodeA1Error) else described(error)
             result, detail = Conformance.FAILED, f"raises {text}"
-            told = "".join(traceback.format_exception(error))
-        return AgentFinding(self._role, name, result, detail, time.perf_counter() - start, told)
+            traceback_text = "".join(traceback.format_exception(error))
+        return AgentFinding(self._role, name, result, detail, time.perf_counter() - start, traceback_text)
 
     def _act(self, case: Case) -> str:
         start = time.perf_counter()

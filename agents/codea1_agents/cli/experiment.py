@@ -36,4 +36,11 @@ class ExperimentOptions(Options):
         str, Option(help="Run cells on this Ray cluster (auto or an address); the folder must be shared.")
     ] = ""
     report_only: Annotated[bool, Option("--report-only", help="Run nothing; write the report again.")] = False
+    results: Annotated[
+        Path | None,
+        Option(
+            help="Folder for report and results.jsonl. The cells of a results.jsonl that is there do not run again.",
+            show_default="OUT/report, for which all cells run",
+        ),
+    ] = None
     quiet: NoProgress = False

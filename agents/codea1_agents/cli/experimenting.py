@@ -15,10 +15,11 @@ from codea1_agents.cli.training_runs import require_training
 from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_agents.train.experiments.declaration import Experiment, load_experiment
 from codea1_agents.train.experiments.folder import ExperimentFolder, require_experiment
-from codea1_agents.train.experiments.grid import Cell, cells_of
+from codea1_agents.train.experiments.grid import Cell, cells_of, with_needed
 from codea1_agents.train.experiments.pool import CellProgress, LocalProcesses, Processes, run_cells
 from codea1_agents.train.experiments.report import write_report
-from codea1_agents.train.experiments.results import results_of
+from codea1_agents.train.experiments.results import RESULTS, read_results, results_of
+from codea1_agents.train.experiments.tables import Results
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.problems import load_problems
@@ -38,25 +39,30 @@ def run_experiment(options: ExperimentOptions) -> None:
     cells = cells_of(experiment, only=_existing_systems(experiment, tuple(filter(None, options.only.split(",")))))
     if options.seeds:
         cells = tuple(cell for cell in cells if cell.seed < options.seeds)
+    place = options.results or path / "report"
+    known = read_results(place / RESULTS, experiment) if options.results and (place / RESULTS).exists() else {}
     with page.apart():
-        if options.report_only:
-            require_experiment(path, experiment)
+        if not options.report_only:
+            _run(experiment, cells, path, known, options, page)
         else:
-            _run(experiment, cells, path, options, page)
-        results = results_of(path, cells)
-        report = write_report(experiment, cells, results, path / "report")
+            require_experiment(path, experiment, may_lack=bool(known))
+        results = results_of(path, cells, known)
+        report = write_report(experiment, cells, results, place)
         page.say(f"{len(results)} of {len(cells)} cells done; report: {report}")
         runs = [run for cell in results if (run := path / "cells" / cell.name / "run").is_dir()]
         show_next(page, options, path, runs)
         page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=len(results), report=str(report))
 
 
-def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, options: ExperimentOptions, page: Page) -> None:
+def _run(
+    experiment: Experiment, cells: Sequence[Cell], path: Path, known: Results, options: ExperimentOptions, page: Page
+) -> None:
     require_training()
     for source in experiment.sources:
         load_problems(source)  # fail now rather than after hours of training
-    for result in results_of(path, cells).values():
+    for result in results_of(path, cells, known).values():
         require_this_judge(result.judge_version, path, "choose another folder")
+    cells = with_needed(experiment, [cell for cell in cells if cell not in known])
     workers = options.workers or max(1, len(os.sched_getaffinity(0)))
     with (
         ExperimentFolder(path, experiment),

@@ -78,15 +78,16 @@ class TabularOptions(Options):
     A program has a bug or none at each of four places. Half of the kinds of bugs are found by any input, the others by
     one trigger of V, drawn anew with each program. A tester that sees the program reads a bug with probability rho. The
     rewards, groups, advantages and the Mistake Book are those of training. Without --triggers and --reading: the
-    regimes of docs/tabular-game.md.
+    regimes of the study, by default those of docs/tabular-game.md.
 
     \b
     Example:
       codea1 game tabular --seeds 6
-      codea1 game tabular --part map --seeds 3 -o pictures
+      codea1 game tabular --study map --seeds 3 -o pictures
       codea1 game tabular --triggers 10 --reading 0.5 --alpha 0.1
     """
 
+    study: Annotated[str, Option(help="Systems and regimes: tabular-game, causes, map or deep-rare.")] = "tabular-game"
     triggers: Annotated[list[int] | None, Option(min=1, help="Values of which one is the trigger (V).")] = None
     reading: Annotated[
         list[float] | None, Option(min=0, max=1, help="Probability that a tester reads a bug (rho).")
@@ -96,9 +97,6 @@ class TabularOptions(Options):
     right_naive: Annotated[float, Option(min=0, max=1, help="Share of right answers to naive tests (v).")] = 0.8
     right_aimed: Annotated[float, Option(min=0, max=1, help="The same of aimed tests (va).")] = 0.6
     steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
-    part: Annotated[
-        str, Option(help="Declared regimes: leads; causes, one change each; map, over triggers and reading.")
-    ] = "leads"
     seeds: Annotated[int, Option(min=1, help="Trainings per system.")] = 6
     out: Annotated[Path | None, output("Folder for the results, and the map's picture.", show_default="none")] = None
     quiet: NoProgress = False

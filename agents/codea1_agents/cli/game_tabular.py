@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import chain, count, product
 from math import isinf
 from pathlib import Path
@@ -19,21 +19,19 @@ from codea1_agents.cli.game import AimOptions, RewardsOptions, TabularOptions
 from codea1_agents.cli.game_commands import picture_folder
 from codea1_agents.cli.progress import Progress
 from codea1_agents.lab.games.pictures import draw_maps
-from codea1_agents.lab.tabular.criterion import Skill, alpha_with_book, least_kill_rate
-from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule
+from codea1_agents.lab.tabular.criterion import Skill, least_kill_rate
+from codea1_agents.lab.tabular.learning import Schedule
 from codea1_agents.lab.tabular.payments import AIMING, ALPHAS, PAYMENTS, WORLDS, Line, compare
 from codea1_agents.lab.tabular.payments import FIRST as FIXED
 from codea1_agents.lab.tabular.payments import NAMES as FIGURES
 from codea1_agents.lab.tabular.table import (
-    CAUSES,
-    DECLARED,
     FIRST,
-    MAP,
     MAP_READING,
     MAP_TRIGGERS,
-    MAPPED,
+    STUDIES,
     Regime,
     Row,
+    Study,
     crossover,
     table,
 )
@@ -41,23 +39,10 @@ from codea1_agents.lab.tabular.world import World
 from codea1_agents.statistics import json_number
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.records.whole_files import write_text
+from codea1_env.rules.reward_parts import alpha_with_book
 from codea1_env.rules.ruleset import preset
 
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Declared regimes, and the file of their results."""
-
-    regimes: tuple[Regime, ...]
-    file: str
-
-
-PARTS = {
-    "leads": _Part(DECLARED, "result.json"),
-    "causes": _Part(CAUSES, "causes.json"),
-    "map": _Part(MAP, "map.json"),
-}
-_WITHOUT_REGIME = TabularOptions(seeds=0, out=None, rules="", quiet=False, as_json=False)
+_WITHOUT_REGIME = TabularOptions(study="", seeds=0, out=None, rules="", quiet=False, as_json=False)
 
 
 def train_tables(options: TabularOptions) -> None:
@@ -70,9 +55,9 @@ def train_tables(options: TabularOptions) -> None:
     reward = preset(options.rules).reward
     if reward.needs_golden or not reward.pays_tester:
         raise UserError(f"rules {options.rules} need golden tests or pay no tester: here only golden systems have them")
-    regimes, systems = _regimes(options), tuple(SYSTEMS) if options.part == "leads" else MAPPED
-    with _counting(len(regimes) * len(systems) * options.seeds, page) as advance:
-        rows = table(regimes, options.rules, options.seeds, systems=systems, progress=advance)
+    study = _study(options)
+    with _counting(len(study.regimes) * len(study.systems) * options.seeds, page) as advance:
+        rows = table(study.regimes, options.rules, options.seeds, systems=study.systems, progress=advance)
     page.show(
         new_table(("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_shown, rows)), right=(1, 2))
     )
@@ -82,14 +67,14 @@ def train_tables(options: TabularOptions) -> None:
         f" {options.seeds} seeds."
     )
     found: dict[str, Any] = {"rules": options.rules, "seeds": options.seeds, "rows": list(map(_document, rows))}
-    if options.part == "map":
+    if options.study == "map":
         found["crossovers"] = _crossovers(rows)
         for name, triggers in found["crossovers"].items():
             page.say(
                 f"{FIRST} leads {name} from {triggers} triggers on." if triggers else f"{FIRST} never leads {name}."
             )
     if options.out is not None:
-        _write(options.out, PARTS[options.part].file, found)
+        _write(options.out, "result.json", found)
     page.finish(**found, out=None if options.out is None else str(options.out), pictures=_drawn(options, rows))
 
 
@@ -152,19 +137,21 @@ def _line_document(line: Line) -> dict[str, Any]:
     }
 
 
-def _regimes(options: TabularOptions) -> list[Regime]:
-    if options.part not in PARTS:
-        raise UnknownName.of("part", options.part, PARTS)
-    if options.part != "leads" or not (options.triggers or options.reading):
-        if replace(options, seeds=0, out=None, rules="", quiet=False, as_json=False, part="leads") != _WITHOUT_REGIME:
+def _study(options: TabularOptions) -> Study:
+    if options.study not in STUDIES:
+        raise UnknownName.of("study", options.study, STUDIES)
+    study = STUDIES[options.study]
+    if options.study == "map" or not (options.triggers or options.reading):
+        if replace(options, study="", seeds=0, out=None, rules="", quiet=False, as_json=False) != _WITHOUT_REGIME:
             raise UserError("the declared regimes have their own alpha, steps and skill: name --triggers or --reading")
-        return list(PARTS[options.part].regimes)
+        return study
     schedule = Schedule(steps=options.steps)
     world = World(right_naive=options.right_naive, right_aimed=options.right_aimed)
-    return [
+    regimes = (
         Regime(replace(world, n_triggers=triggers, reading=reading), schedule, options.alpha)
         for triggers, reading in product(options.triggers or [world.n_triggers], options.reading or [world.reading])
-    ]
+    )
+    return Study(tuple(regimes), study.systems)
 
 
 def _points(share: float) -> str:
@@ -224,7 +211,7 @@ def _crossovers(rows: list[Row]) -> dict[str, float | None]:
 
 def _drawn(options: TabularOptions, rows: list[Row]) -> list[str]:
     """Draw the map; return the names of pictures."""
-    if options.out is None or options.part != "map":
+    if options.out is None or options.study != "map":
         return []
     maps = {f"lead over {name}": _on_map(100 * row.leads[name].mean for row in rows) for name in rows[0].leads}
     draw_maps(

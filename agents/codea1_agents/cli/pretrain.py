@@ -28,7 +28,10 @@ class PretrainOptions(Options):
         "laptop"
     )
     variant: Annotated[
-        str, Option(help="plain, or rare: mistakes that naive inputs do not find (problems tiny:rare-train).")
+        str,
+        Option(
+            help="plain, or mistakes that naive inputs do not find: rare or deep-rare (problems tiny:rare-train...)."
+        ),
     ] = "plain"
     aware: Annotated[
         float, Option(min=0, max=1, help="Share of the white-box tests whose inputs hit the shown program's mistake.")

@@ -12,15 +12,16 @@ from codea1_agents.cli.progress import Progress
 from codea1_agents.models.model_files import require_new
 from codea1_agents.statistics import estimate_document, json_number
 from codea1_agents.train.tiny.corpus import CorpusRules
-from codea1_agents.train.tiny.family import Variant
+from codea1_agents.train.tiny.family import Split, Variant
 from codea1_agents.train.tiny.measuring import FIGURES, Measurement, measure
 from codea1_agents.train.tiny.pretraining import Base, PretrainingSettings, pretrain
+from codea1_agents.train.tiny.problems import Golden, Part
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.errors import UnknownName
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
 
-_SPLITS = ("train", "held-out")
+_SPLITS = (Split.TRAIN, Split.HELD_OUT)
 
 
 def run_pretrain(options: PretrainOptions) -> None:
@@ -77,16 +78,16 @@ def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
 
 
 def _measured(options: PretrainOptions) -> list[Measurement]:
-    rare = "rare-" if options.variant == "rare" else ""
     found = []
     with closing(load_sandbox(options.sandbox)) as sandbox:
         for split in _SPLITS:
-            problems = load_problems(f"tiny:{rare}{split}-eval")
+            part = Part(Variant(options.variant), split, Golden.EVALUATION)
+            problems = load_problems(f"tiny:{part.name}")
             with (
                 closing(tiny_agent("coder", options.out, problems, sandbox, options.seed)) as coder,
                 closing(tiny_agent("tester", options.out, problems, sandbox, options.seed)) as tester,
             ):
-                found.append(measure(problems, coder, tester, sandbox, seed=options.seed))
+                found.append(measure(problems, coder, tester, sandbox, samples=8, tests=4, seed=options.seed))
     return found
 
 

@@ -83,8 +83,8 @@ def _read(sweeps: Sequence[str]) -> dict[str, list[str]]:
 def _rollouts(run: Path) -> Iterator[Rollout]:
     if is_training_run(run):
         for group in sampled_groups(samples_of(run)):
-            for member in group.members:
-                yield Rollout(f"{group.step} {group.id}", group.problem_id, member.played.to_report())
+            for played in group.members.values():
+                yield Rollout(f"{group.step} {group.id}", group.problem_id, played.to_report())
         return
     for record in iter_episodes(run):
         for played in record.rounds:

@@ -58,10 +58,10 @@ def mutant_trials(
     tester: NamedAgent,
     sandbox: Sandbox,
     *,
-    samples: int = 1,
-    tests: int = 8,
+    samples: int,
+    tests: int,
+    seed: int,
     view: View = "white_box",
-    seed: int = 0,
 ) -> list[MutantTrial]:
     """Return the suites of a tester for mutants, judged under the rules `fixed`.
 
@@ -71,8 +71,8 @@ def mutant_trials(
         sandbox: runs everything.
         samples: mutants per problem.
         tests: requested per suite.
-        view: whether the tester sees the mutant.
         seed: of the mutants.
+        view: whether the tester sees the mutant.
 
     Raises:
         UserError: the tester failed.
@@ -89,7 +89,7 @@ def mutant_trials(
     return [trial for judged in rounds.results() for trial in _trials(judged)]
 
 
-def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int = 8, seed: int = 0) -> MutantFigures:
+def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int, seed: int) -> MutantFigures:
     """Return the figures of judged suites.
 
     Args:

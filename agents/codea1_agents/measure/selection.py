@@ -53,9 +53,9 @@ def select_candidates(
     tester: NamedAgent,
     sandbox: Sandbox,
     *,
-    candidates: int = 16,
-    suites: int = 16,
-    tests: int = 8,
+    candidates: int,
+    suites: int,
+    tests: int,
     known: frozenset[str] = frozenset(),
 ) -> Iterator[list[SelectionRecord]]:
     """Yield records in batches. If an agent is unavailable for a whole batch, that batch is the last one.

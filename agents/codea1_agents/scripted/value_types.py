@@ -10,42 +10,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import StrEnum, auto
+from enum import Enum
 from functools import reduce
 
 _MAX_SEEN = 32  # more would not change what is generated, only slow it down
 
 
-class Kind(StrEnum):
-    """The outermost shape of a value."""
-
-    NONE = auto()
-    BOOL = auto()
-    INT = auto()
-    FLOAT = auto()
-    STR = auto()
-    BYTES = auto()
-    LIST = auto()
-    """Any length; `parts` is the element."""
-    TUPLE = auto()
-    """Any length; `parts` is the element."""
-    SET = auto()
-    """`parts` is the element."""
-    RECORD = auto()
-    """A tuple with one part per position."""
-    DICT = auto()
-    """`parts` are key and value."""
-    EITHER = auto()
-    """One of `parts`."""
-    UNKNOWN = auto()
+Kind = Enum("Kind", "NONE BOOL INT FLOAT STR BYTES LIST TUPLE SET RECORD DICT EITHER UNKNOWN")
+"""The outermost shape of a value. A TUPLE has any length, a RECORD is a tuple with one part per position."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """One type; the meaning of `parts` depends on the kind."""
+    """One type."""
 
     kind: Kind
     parts: tuple[ValueType, ...] = ()
+    """The element of LIST, TUPLE and SET, one part per position of RECORD, key and value of DICT, options of EITHER."""
     seen: tuple[object, ...] = ()
     """Scalars seen in examples (leaves), or lengths seen in examples (LIST, TUPLE, SET, DICT)."""
 

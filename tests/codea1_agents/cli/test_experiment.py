@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,25 @@ def test_an_experiment_runs_and_is_looked_at_any_time(
     told = one_object(done.stdout)
     assert (told["cells"], told["done"]) == (2, 2)
     report = Path(told["report"])
-    assert "| base | 1 | 0.0 |" in report.read_text()
+    assert "| base | untrained | 1 | 0.0 |" in report.read_text()
     report.unlink()
     assert codea1("experiment", declared, "-o", "out", "--report-only").exit_code == 0
     assert report.exists()
+
+
+def test_cells_of_a_file_of_results_do_not_run_again(codea1: Callable[..., Any], declared: Path) -> None:
+    assert codea1("experiment", declared, "-o", "out", "--seeds", 1, "--workers", 1, "--only", "base").exit_code == 0
+    kept = Path("kept")
+    kept.mkdir()
+    Path("out/report/results.jsonl").rename(kept / "results.jsonl")
+    done = codea1("experiment", declared, "-o", "new", "--seeds", 1, "--workers", 1, "--results", kept)
+    assert done.exit_code == 0, done.stderr
+    assert [path.name for path in Path("new/cells").iterdir()] == ["other"]
+    assert len((kept / "results.jsonl").read_text().splitlines()) == 2
+    assert "2 of 2 cells" in (kept / "report.md").read_text()
+    shutil.rmtree("new")
+    assert codea1("experiment", declared, "-o", "new", "--report-only", "--seeds", 1, "--results", kept).exit_code == 0
+    assert "2 of 2 cells" in (kept / "report.md").read_text()
 
 
 def test_a_wrong_source_is_found_before_anything_is_trained(codea1: Callable[..., Any], declared: Path) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.cli import game_tabular
-from codea1_agents.lab.tabular.table import MAPPED
+from codea1_agents.lab.tabular.table import FIRST, STUDIES
 
 pytestmark = pytest.mark.slow
 
@@ -86,11 +85,11 @@ def test_the_map_has_a_picture_and_says_from_where_on_a_tester_leads(
     codea1: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    small = tuple(replace(each, schedule=replace(each.schedule, steps=1)) for each in game_tabular.MAP)
-    monkeypatch.setitem(game_tabular.PARTS, "map", replace(game_tabular.PARTS["map"], regimes=small))
-    found = json.loads(codea1("game", "tabular", "--part", "map", "--seeds", "1", "-o", tmp_path, "--json").stdout)
-    assert found["crossovers"].keys() == {*MAPPED} - {"code-a1"}
-    assert len(json.loads((tmp_path / "map.json").read_text())["rows"]) == len(small)
+    small = tuple(replace(each, schedule=replace(each.schedule, steps=1)) for each in STUDIES["map"].regimes)
+    monkeypatch.setitem(STUDIES, "map", replace(STUDIES["map"], regimes=small))
+    found = json.loads(codea1("game", "tabular", "--study", "map", "--seeds", "1", "-o", tmp_path, "--json").stdout)
+    assert found["crossovers"].keys() == {system.name for system in STUDIES["map"].systems} - {FIRST}
+    assert len(json.loads((tmp_path / "result.json").read_text())["rows"]) == len(small)
     assert (tmp_path / "tabular-map.svg").exists()
     assert found["pictures"] == ["tabular-map.svg"]
 
@@ -114,7 +113,7 @@ def test_whether_to_aim(codea1: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [("--alpha", "0.1"), ("--steps", "3"), ("--right-aimed", "0.5"), ("--rules", "golden"), ("--part", "maps")]
+    "more", [("--study", "deep"), ("--alpha", "0.1"), ("--steps", "3"), ("--right-aimed", "0.5"), ("--rules", "golden")]
 )
 def test_what_the_tabular_game_would_ignore_is_refused(codea1: Callable[..., Any], more: tuple[str, ...]) -> None:
     assert codea1("game", "tabular", *more).exit_code == 2

@@ -20,7 +20,7 @@ PROGRAMS = [
 
 
 def record_of(problems: Any, sandbox: Sandbox, coder: Any, tester: Any, **options: Any) -> SelectionRecord:
-    batches = select_candidates(problems[1:], coder, tester, sandbox, candidates=4, **options)
+    batches = select_candidates(problems[1:], coder, tester, sandbox, candidates=4, tests=8, **options)
     (record,) = [each for batch in batches for each in batch]
     return record
 
@@ -54,7 +54,7 @@ def test_other_right_answers_pass_the_tests_of_testers(
     programs = ["def sign(n):\n    return 3 * n", "def sign(n):\n    return -n"]
     _, coder = scripted(lambda observation, info: programs[info["sample"]])
     _, tester = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(-2) == -1"]))
-    batches = select_candidates([loose], coder, tester, sandbox, candidates=2, suites=1)
+    batches = select_candidates([loose], coder, tester, sandbox, candidates=2, suites=1, tests=8)
     (record,) = [each for batch in batches for each in batch]
     assert record.scores == (2, 0)
 

@@ -14,6 +14,7 @@ from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox
 
 PROBLEMS = ProblemSet("some", load_problems("starter")[:4])
+SIZES = {"samples": 1, "tests": 4, "seed": 0}
 
 
 def agent(spec: Any, sandbox: Sandbox) -> NamedAgent:
@@ -43,14 +44,14 @@ def test_a_tester_sees_mutants_unless_its_view_is_black(sandbox: Sandbox) -> Non
         seen.append(observation["program"])
         return "assert nothing"
 
-    trials = mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, tests=4)
+    trials = mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, **SIZES)
     solutions = {problem.solution.strip() for problem in PROBLEMS}
     assert all(seen)
     assert not solutions & set(seen)
-    figures = figures_of_trials(trials, tests=4)
+    figures = figures_of_trials(trials, tests=4, seed=0)
     assert figures.validity.mean == figures.kill_rate.mean == 0.0
     seen.clear()
-    mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, view="black_box")
+    mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, **SIZES, view="black_box")
     assert set(seen) == {""}
 
 
@@ -58,7 +59,7 @@ def test_replies_that_did_not_come_are_masked(sandbox: Sandbox) -> None:
     def tester(observation: Mapping[str, Any]) -> str:
         raise AgentUnavailable("no engine")
 
-    trials = mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox)
+    trials = mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, **SIZES)
     assert [(trial.reply, trial.report) for trial in trials] == [(None, None)] * 4
-    figures = figures_of_trials(trials)
+    figures = figures_of_trials(trials, tests=4, seed=0)
     assert (figures.validity.n, figures.validity.n_masked) == (0, 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import methodcaller
 
 import numpy as np
 import pytest
@@ -321,3 +322,17 @@ def test_programs_and_suites_that_were_read_before_may_be_submitted(sandbox, toy
 def test_no_trees_are_no_work(sandbox, toys):
     rules: Ruleset = RULES
     assert played(Referee(toys, rules, sandbox=sandbox).open([]), [], [SHARP]) == []
+
+
+@pytest.mark.parametrize("per", list(SuitesPer))
+def test_the_parts_of_suites_add_up_to_their_rewards(sandbox, toys, add, per):
+    tree = Tree(add, 3, 2, per)
+    shared = per is SuitesPer.PROBLEM
+    suites = [SHARP, FALSE] if shared else [SHARP, FALSE, NAIVE, SHARP]  # BROKEN gets none of its own
+    (found,) = played(Referee(toys, RULES, sandbox=sandbox).open([tree]), [WRONG, BROKEN, RIGHT], suites)
+    whole = sum(
+        weight * found.of_suites(methodcaller("part", name))
+        for name, weight in (("validity", 0.5), ("adversarial", 0.5))
+    )
+    assert whole == pytest.approx(found.tester_rewards, nan_ok=True)
+    assert np.isnan(whole).any() == (not shared)

@@ -31,8 +31,8 @@ from codea1_env.rules.mistake_book import (
     select_replayed,
 )
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate, preset
+from tests.support.books import FAILED, PASSED
 
-PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
 RELEASE = BookRules()
 COUNTING = BookRules(count_replay_failures=True)
 REMOVING = BookRules(update=BookUpdate.REMOVE_ON_PASS)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codea1_agents.train.grpo.grouping import group_advantages
+from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
 from codea1_env.facts.verdicts import (
     CandidateReport,
@@ -20,11 +23,10 @@ from codea1_env.facts.verdicts import (
     ValidSuite,
     Verdict,
 )
-from codea1_env.rules.reward_parts import CandidateRewards
-from codea1_env.rules.rewards import score, score_group
-from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
-
-PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
+from codea1_env.rules.reward_parts import MASKED, CandidateRewards, alpha_with_book, n_written
+from codea1_env.rules.rewards import names_of_suite_parts, score, score_group
+from codea1_env.rules.ruleset import PRESETS, Replays, RewardRules, Ruleset, preset
+from tests.support.books import FAILED, PASSED
 
 
 def case(n: int, *, right: bool | None = True) -> ValidCase:
@@ -355,6 +357,111 @@ def test_no_reward_exceeds_1_however_long_the_suite(name, k, verdicts, n_wrong, 
     assert all(-1 <= one.value <= 1 for one in (found.coder, *found.testers))
 
 
+# -- replays as a weight of validity ---------------------------------------------------------------
+
+K = 4
+OF_EQ_3 = ("fixed", "paper", "release")
+ALPHAS = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
+REPLAYED = st.lists(st.sampled_from([PASSED, FAILED, Verdict.NOT_RUN]), min_size=1, max_size=8)
+
+
+def with_replays(name: str, alpha: float, replays: str) -> Ruleset:
+    rules = preset(name)
+    reward = replace(rules.reward, alpha=alpha, replays=Replays(replays))
+    return replace(rules, tests_per_suite=K, reward=reward)
+
+
+@st.composite
+def attempts(draw: st.DrawFn, *, is_plain: bool = False) -> SuiteReport:
+    """A suite of up to K tests, right, corrected or dropped. A plain one has K, one of them right, and no penalty."""
+    n_right = int(is_plain)
+    n_cases = draw(st.integers(n_right, K))
+    n_wrong = draw(st.integers(0, n_cases - n_right))
+    verdicts = draw(st.lists(st.sampled_from([PASSED, FAILED]), min_size=n_cases, max_size=n_cases))
+    n_dropped = K - n_cases if is_plain else draw(st.integers(0, K - n_cases))
+    share = 0.0 if is_plain else draw(st.floats(0, 1))
+    return suite(verdicts, n_wrong=n_wrong, n_invalid=n_wrong + n_dropped, nonprintable=share)
+
+
+@pytest.mark.parametrize("name", OF_EQ_3)
+@given(
+    group=st.lists(attempts(is_plain=True), min_size=2, max_size=5),
+    replayed=REPLAYED,
+    alpha=ALPHAS,
+)
+def test_replays_are_another_weight_of_validity_where_each_suite_has_a_right_case(name, group, replayed, alpha):
+    judged = report(*group, replayed=replayed)
+    paid, as_alpha = (
+        group_advantages(np.array([tester.value for tester in rewards(judged, with_replays(name, alpha, way)).testers]))
+        for way in Replays
+    )
+    assert paid.values == pytest.approx(as_alpha.values, abs=1e-3)  # the epsilon beside the spread is not scaled
+    assert (paid.is_trained == as_alpha.is_trained).all()
+
+
+@pytest.mark.parametrize("name", OF_EQ_3)
+@given(group=st.lists(attempts(), min_size=1, max_size=3), replayed=REPLAYED, alpha=ALPHAS)
+def test_elsewhere_replays_add_what_the_rules_say(name, group, replayed, alpha):
+    judged = report(*group, replayed=replayed)
+    paid, as_alpha = (rewards(judged, with_replays(name, alpha, way)) for way in Replays)
+    fails = {PASSED: 0, FAILED: 1, Verdict.NOT_RUN: 0 if name == "fixed" else 1}
+    bonus = (1 - alpha) / 2 * (1 - sum(fails[verdict] for verdict in replayed) / len(replayed))
+    scale = (1 + alpha) / 2
+    for found, other, one in zip(paid.testers, as_alpha.testers, group, strict=True):
+        counts = any(case.case.prediction_right or name != "fixed" for case in one.cases)
+        if name == "paper":
+            counts = counts and n_written(one) == K
+        penalty = preset(name).reward.nonprintable_penalty * one.suite.nonprintable_share
+        expected = scale * other.value + bonus * counts - (1 - scale) * penalty
+        assert found.value == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("alpha", "most"), [(0.5, 0.41), (0.25, 0.68), (0.1, 0.92)])
+def test_empty_suites_are_where_replays_move_advantages(alpha, most):
+    """The figures of docs/rules.md: groups of four suites of four tests, all replays passed."""
+    kinds = [(right, failed) for right in range(K + 1) for failed in range(right + 1)]
+    groups = np.array(list(combinations_with_replacement(kinds, 4)))
+    found = {}
+    for way in Replays:
+        rules = with_replays("fixed", alpha, way)
+        value = {
+            (right, failed): rewards(
+                report(suite([FAILED] * failed + [PASSED] * (right - failed)), replayed=[PASSED]), rules
+            )
+            .testers[0]
+            .value
+            for right, failed in kinds
+        }
+        found[way] = group_advantages(np.array([[value[tuple(each)] for each in group] for group in groups.tolist()]))
+    moved = np.abs(found[Replays.PAID].values - found[Replays.AS_ALPHA].values).max(axis=1)
+    assert moved.max() == pytest.approx(most, abs=0.005)
+    has_empty = (groups[..., 0] == 0).any(axis=1)
+    assert moved[~has_empty].max() < 1e-3
+
+
+@pytest.mark.parametrize("name", OF_EQ_3)
+@given(judged=reports(), alpha=ALPHAS)
+def test_as_alpha_pays_no_replays(name, judged, alpha):
+    found = rewards(judged, with_replays(name, alpha, "as_alpha"))
+    weight = alpha_with_book(alpha) if judged.replayed else alpha
+    assert found == rewards(replace(judged, replayed=()), with_replays(name, weight, "paid"))
+
+
+def test_as_alpha_masks_what_a_failed_replay_hides():
+    judged = report(suite([PASSED]), replayed=[Verdict.INTERNAL_ERROR])
+    assert rewards(judged, with_replays("fixed", 0.5, "as_alpha")).coder.masked
+
+
+def test_as_alpha_is_refused_where_testers_are_not_paid_by_replays():
+    with pytest.raises(UserError, match="as_alpha is for the schemes paper, release, fixed, not for skillxiv"):
+        RewardRules(scheme="skillxiv", replays=Replays.AS_ALPHA)
+
+
+@pytest.mark.parametrize(("alpha", "expected"), [(0.5, 2 / 3), (0.25, 0.4), (0.0, 0.0), (1.0, 1.0)])
+def test_the_weight_with_a_book(alpha, expected):
+    assert alpha_with_book(alpha) == pytest.approx(expected)
+
+
 # -- groups ----------------------------------------------------------------------------------------
 
 
@@ -372,3 +479,12 @@ def test_what_one_candidate_hides_says_nothing_about_the_others():
         assert first == score(judged[0], preset(name))
         assert second.coder.masked
         assert all(tester.masked for tester in second.testers)
+
+
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"learnability"}))  # it pays an empty suite as unreadable
+def test_the_parts_of_a_suite_have_the_names_that_an_empty_suite_has(name: str) -> None:
+    found = rewards(report(suite([FAILED, PASSED]), golden=1.0), name).testers[0]
+    assert {part.name for part in found.parts} == names_of_suite_parts(preset(name))
+    for part in found.parts:
+        assert found.part(part.name) == part.value
+    assert (found.part("nothing"), math.isnan(MASKED.part("validity"))) == (0.0, True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import socket
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,30 +11,16 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.sandbox import Call, Guarantee, Job, Limits, Place, Sandbox, load_sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
-from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import ServiceServer, serving
-
-RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
-SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 6"
-
-
-@pytest.fixture(scope="module")
-def server(sandbox: Sandbox, toys: ProblemSet) -> Iterator[ServiceServer]:
-    with serving(sandbox, toys, bounds=ServiceBounds(max_body_bytes=60_000)) as server:
-        yield server
-
-
-def nowhere() -> str:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer
 
 
 def test_over_a_remote_sandbox_all_of_the_library_works(
     server: ServiceServer, sandbox: Sandbox, toys: ProblemSet
 ) -> None:
     ids, programs = [toys[0].id] * 2, [RIGHT, WRONG]
-    here, there = (Referee(toys, sandbox=each).rewards(ids, programs, [SUITE, SUITE]) for each in (sandbox, server.url))
+    here, there = (
+        Referee(toys, sandbox=each).rewards(ids, programs, [HALF_RIGHT, HALF_RIGHT]) for each in (sandbox, server.url)
+    )
     assert here == there
     remote = load_sandbox(server.url)
     assert remote is load_sandbox(server.url)

@@ -10,11 +10,8 @@ from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import Gated, post, serving
+from tests.support.serving import RIGHT, SUITE, WRONG, Gated, post, serving
 from tests.support.waiting import wait_until
-
-RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
-SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 5"
 
 
 def test_more_than_the_places_are_told_429(sandbox: Sandbox) -> None:

@@ -17,10 +17,7 @@ from codea1_env.rounds.referee import Referee
 from codea1_env.runs.records import episode_schema
 from codea1_env.sandbox import Sandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import ServiceServer, serving
-
-RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
-SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 6"
+from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer, serving
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +54,7 @@ def refused(server: ServiceServer, path: str = "/judge", **fields: Any) -> str:
 def test_rewards_parts_and_verdicts_are_those_of_the_library(
     server: ServiceServer, sandbox: Sandbox, toys: ProblemSet
 ) -> None:
-    programs, suites = [RIGHT, WRONG, "def", RIGHT], [SUITE, SUITE, SUITE, None]
+    programs, suites = [RIGHT, WRONG, "def", RIGHT], [HALF_RIGHT, HALF_RIGHT, HALF_RIGHT, None]
     found = judged(server, problem_ids=[toys[0].id] * 4, programs=programs, suites=suites)
     for item, scored in zip(
         found, Referee(toys, sandbox=sandbox).rewards([toys[0].id] * 4, programs, suites), strict=True
@@ -84,7 +81,10 @@ def test_a_program_that_does_not_come_is_masked_and_messages_are_replies(
 ) -> None:
     messages = [{"role": "assistant", "content": RIGHT}]
     masked, scored = judged(
-        server, problem_ids=[toys[0].id] * 2, programs=[{"unavailable": "no luck"}, messages], suites=[SUITE, SUITE]
+        server,
+        problem_ids=[toys[0].id] * 2,
+        programs=[{"unavailable": "no luck"}, messages],
+        suites=[HALF_RIGHT, HALF_RIGHT],
     )
     assert (masked["coder"], masked["parts"]["coder"]) == (None, {})
     assert "no luck" in masked["masked_because"]
@@ -92,14 +92,14 @@ def test_a_program_that_does_not_come_is_masked_and_messages_are_replies(
 
 
 def test_a_stream_has_the_same_items_line_by_line(server: ServiceServer, toys: ProblemSet) -> None:
-    asked = {"problem_ids": [toys[0].id] * 40, "programs": [RIGHT, WRONG] * 20, "suites": [SUITE] * 40}
+    asked = {"problem_ids": [toys[0].id] * 40, "programs": [RIGHT, WRONG] * 20, "suites": [HALF_RIGHT] * 40}
     status, text = ask(server, "/judge", asked, Accept="application/x-ndjson")
     assert status == 200
     assert [json.loads(line) for line in text.splitlines()] == judged(server, **asked)
 
 
 def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet) -> None:
-    asked = {"problem_ids": [toys[0].id], "programs": [WRONG], "suites": [SUITE]}
+    asked = {"problem_ids": [toys[0].id], "programs": [WRONG], "suites": [HALF_RIGHT]}
     (preset,) = judged(server, **asked, rules="zero_sum")
     (given,) = judged(server, **asked, rules={"name": "mine", "reward": {"scheme": "zero_sum"}})
     assert preset["coder"] == given["coder"] != judged(server, **asked)[0]["coder"] or preset["coder"] is not None
@@ -174,7 +174,7 @@ def test_the_pages_say_what_there_is(server: ServiceServer, toys: ProblemSet) ->
 
 def test_where_the_sandbox_fails_rewards_are_masked(broken_sandbox: Any, toys: ProblemSet) -> None:
     with serving(broken_sandbox, toys) as server:
-        (item,) = judged(server, problem_ids=[toys[0].id], programs=[RIGHT], suites=[SUITE])
+        (item,) = judged(server, problem_ids=[toys[0].id], programs=[RIGHT], suites=[HALF_RIGHT])
         assert (item["coder"], item["tester"]) == (None, None)
         assert item["masked_because"]
 
@@ -208,7 +208,7 @@ def test_a_request_of_many_faults_is_refused_before_all_are_stated(
 def test_a_ruleset_of_a_presets_name_changes_what_it_states(server: ServiceServer, toys: ProblemSet) -> None:
     found = []
     for rules in ("zero_sum", {"name": "zero_sum"}, {"name": "zero_sum", "tests_per_suite": 2}):
-        body = {"problem_ids": [toys[0].id], "programs": [RIGHT], "suites": [SUITE], "rules": rules}
+        body = {"problem_ids": [toys[0].id], "programs": [RIGHT], "suites": [HALF_RIGHT], "rules": rules}
         status, text = ask(server, "/judge", json.dumps(body).encode())
         found.append((status, json.loads(text)["items"][0]["tester"]))
     assert found[0] == found[1] == (200, -1.0)

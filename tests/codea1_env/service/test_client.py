@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,18 +16,8 @@ from codea1_env.rounds.referee import Referee
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox, Service
-from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.client import RemoteReferee
-from tests.support.serving import ServiceServer, serving
-
-RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
-SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 6"
-
-
-@pytest.fixture(scope="module")
-def server(sandbox: Sandbox, toys: ProblemSet) -> Iterator[ServiceServer]:
-    with serving(sandbox, toys, bounds=ServiceBounds(max_body_bytes=60_000)) as server:
-        yield server
+from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer
 
 
 def nowhere() -> str:
@@ -40,7 +29,7 @@ def nowhere() -> str:
 def test_a_remote_referee_is_the_referee(server: ServiceServer, sandbox: Sandbox, toys: ProblemSet) -> None:
     ids = [toys[0].id] * 6
     programs: list[Any] = [RIGHT, WRONG, "def", AgentUnavailable("gone"), [{"content": RIGHT}], "x = '\ud800'"]
-    suites = [SUITE, SUITE, SUITE, SUITE, None, SUITE]
+    suites = [HALF_RIGHT, HALF_RIGHT, HALF_RIGHT, HALF_RIGHT, None, HALF_RIGHT]
     case = ValidCase(TestCase("add(2, 2)", "4", (), True, 1), b"4", True)
     replayed = {toys[0].id: [case]}
     rules = preset("paper")
@@ -59,10 +48,10 @@ def test_a_server_that_is_away_masks_and_is_never_a_verdict(toys: ProblemSet) ->
     url = nowhere()
     with pytest.raises(SandboxError, match="does not answer"):
         RemoteSandbox(url).run([Job(RIGHT, "add")])
-    (scored,) = RemoteReferee(url).rewards([toys[0].id], [RIGHT], [SUITE])
+    (scored,) = RemoteReferee(url).rewards([toys[0].id], [RIGHT], [HALF_RIGHT])
     assert (scored.coder, scored.tester, scored.report) == (None, None, None)
     assert "does not answer" in scored.masked_because
-    (scored,) = Referee(toys, sandbox=url).rewards([toys[0].id], [RIGHT], [SUITE])
+    (scored,) = Referee(toys, sandbox=url).rewards([toys[0].id], [RIGHT], [HALF_RIGHT])
     assert (scored.coder, scored.tester) == (None, None)
 
 
@@ -77,7 +66,7 @@ def test_large_batches_are_several_requests(
     server: ServiceServer, toys: ProblemSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codea1_env.service.client.PROGRAMS_PER_REQUEST", 2)
-    found = RemoteReferee(server.url).rewards([toys[0].id] * 5, [RIGHT, WRONG, RIGHT, WRONG, RIGHT], [SUITE] * 5)
+    found = RemoteReferee(server.url).rewards([toys[0].id] * 5, [RIGHT, WRONG, RIGHT, WRONG, RIGHT], [HALF_RIGHT] * 5)
     assert [each.coder for each in found] == [1.0, 0.5, 1.0, 0.5, 1.0]
 
 
@@ -102,7 +91,7 @@ def test_an_answer_that_is_not_believed_masks(
         return json.dumps(answer).encode()
 
     monkeypatch.setattr(Service, "send", changed)
-    (found,) = RemoteReferee(server.url).rewards([toys[0].id], [RIGHT], [SUITE])
+    (found,) = RemoteReferee(server.url).rewards([toys[0].id], [RIGHT], [HALF_RIGHT])
     assert (found.coder, found.tester) == (None, None)
     assert said in found.masked_because
 

@@ -13,10 +13,7 @@ from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.secret import Secret
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.client import RemoteReferee
-from tests.support.serving import ServiceServer, post, serving
-
-RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
-SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 5"
+from tests.support.serving import RIGHT, SUITE, ServiceServer, post, serving
 
 
 def ping(server: ServiceServer) -> int:

@@ -14,9 +14,6 @@ from codea1_env.service.bounds import ServiceBounds
 from tests.support.serving import Gated, half_sent, post, serving
 from tests.support.waiting import wait_until
 
-RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
-SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 5"
-
 
 def rest_of(client: socket.socket) -> bytes:
     found = b""

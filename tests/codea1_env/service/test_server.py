@@ -17,12 +17,8 @@ from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.client import RemoteReferee
-from tests.support.serving import Gated, post, serving
+from tests.support.serving import RIGHT, SUITE, Gated, post, serving
 from tests.support.waiting import wait_until
-
-RIGHT, WRONG = "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"
-SUITE = "assert add(1, 2) == 3\nassert add(5, 0) == 5"
-
 
 CLIENT = """
 import sys

@@ -14,13 +14,13 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_agents.lab.report.material import Group, Member
+from codea1_agents.lab.report.material import Group
 from codea1_agents.lab.report.outcomes import Outcome, outcome_of
 from codea1_agents.play.summary import MEASURES, new_cases
 from codea1_env import values
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import harmless
-from codea1_env.runs.records import CaseRecord, RewardRecord, SuiteRecord
+from codea1_env.runs.records import CaseRecord, RewardRecord, RoundRecord, SuiteRecord
 
 GROUPS_PER_PAGE = 40
 _MAX_TEXT = 100_000
@@ -82,9 +82,10 @@ class Archive:
     def add(self, run: int, group: Group) -> None:
         """Add one group of the run with this number."""
         problem = self._problems.setdefault((run, group.problem_id), len(self._problems))
-        for number, member in enumerate(group.members):
-            self._add_row(run, group, number, member, problem)
-        self._groups.append([self._texts.number(group.id), [self._member(member) for member in group.members]])
+        for number, played in enumerate(group.members.values()):
+            self._add_row(run, group, number, played, problem)
+        members = [self._member(label, played) for label, played in group.members.items()]
+        self._groups.append([self._texts.number(group.id), members])
         self._n_groups += 1
         if len(self._groups) == GROUPS_PER_PAGE:
             self._end_page()
@@ -110,8 +111,7 @@ class Archive:
         self.n_bytes += len(page)
         self._texts, self._groups = _Texts(), []
 
-    def _add_row(self, run: int, group: Group, number: int, member: Member, problem: int) -> None:
-        played = member.played
+    def _add_row(self, run: int, group: Group, number: int, played: RoundRecord, problem: int) -> None:
         cases = (*new_cases(played), *played.replayed)
         row = {
             "run": run,
@@ -128,12 +128,11 @@ class Archive:
             self._columns[name].append(value)
         self.n_rows += 1
 
-    def _member(self, member: Member) -> list[Any]:
-        played, number = member.played, self._texts.number
-        candidate = played.candidate
+    def _member(self, label: str, played: RoundRecord) -> list[Any]:
+        candidate, number = played.candidate, self._texts.number
         replies: list[Any] = [number(played.coder_reply), _optional(played.tester_reply, number)]
         return [
-            number(member.label),
+            number(label),
             number(candidate.program),
             _VERDICTS.index(candidate.verdict),
             number(candidate.detail or (candidate.rejection.detail if candidate.rejection else "")),

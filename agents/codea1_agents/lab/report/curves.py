@@ -9,7 +9,7 @@ from math import isnan, nan
 
 from codea1_agents.lab.report.material import (
     MAX_BINS,
-    SHARE,
+    REPLY_PANELS,
     Group,
     Panel,
     PanelSpec,
@@ -34,24 +34,7 @@ _PANELS = (
         "Mean over problems; the band is the 95 % bootstrap interval over problems.",
         by_role("reward"),
     ),
-    PanelSpec(
-        "passes",
-        "Programs",
-        "Share of programs that load, and of cases that a valid program passes.",
-        {
-            "candidate_validity": ("load", "t1"),
-            "pass_new": ("pass new", "coder"),
-            "pass_replayed": ("pass replayed", "t4"),
-        },
-        SHARE,
-    ),
-    PanelSpec(
-        "suites",
-        "Suites",
-        "Share of the requested tests that the solution confirms, and of suites that beat a program.",
-        {"suite_validity": ("valid", "t1"), "kill_rate": ("beat", "tester")},
-        SHARE,
-    ),
+    *REPLY_PANELS,
 )
 
 
@@ -99,8 +82,7 @@ class CurveTally:
         of_bin.last_step = group.step
         of_problem = self._by_problem.setdefault(group.problem_id, _Values())
         outcomes = self._outcomes.setdefault(group.problem_id, Counter())
-        for member in group.members:
-            played = member.played
+        for played in group.members.values():
             outcomes[outcome_of(played)] += 1
             for case in chain(new_cases(played), played.replayed):
                 of_bin.verdicts[case.verdict] += 1

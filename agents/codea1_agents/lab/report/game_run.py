@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from codea1_agents.lab.report.curves import CurveTally
 from codea1_agents.lab.report.material import (
     Figure,
     Group,
-    Member,
     Panel,
     Point,
     Remark,
@@ -89,7 +88,7 @@ def known_problems(config: RunConfig) -> tuple[tuple[Problem, ...], tuple[Remark
 
 def _group(record: EpisodeRecord) -> Group:
     several = len(record.rounds) > 1
-    members = tuple(Member(f"round {played.round + 1}" if several else "", played) for played in record.rounds)
+    members = {f"round {played.round + 1}" if several else "": played for played in record.rounds}
     return Group(record.episode, record.episode_id, record.problem_id, members)
 
 
@@ -129,8 +128,8 @@ def _figures(summary: Summary) -> tuple[Figure, ...]:
     for label, name, tone in _FIGURES:
         estimate: Estimate = getattr(summary, name)
         if not isnan(estimate.mean):
-            found.append(Figure(label, estimate.mean, estimate.low, estimate.high, estimate.n, tone))
-    return (*found, Figure("cases in the Mistake Book", summary.book_size, nan, nan, 0, "t2"))
+            found.append(Figure(label, estimate, tone))
+    return (*found, Figure.plain("cases in the Mistake Book", summary.book_size, tone="t2"))
 
 
 def _remarks(summary: Summary) -> Iterator[Remark]:

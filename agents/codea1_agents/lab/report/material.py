@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from math import nan
 
+from codea1_agents.statistics import Estimate
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems.problem import Problem
 from codea1_env.runs.records import RoundRecord
@@ -87,6 +88,31 @@ class PanelSpec:
         return Panel(self.key, self.title, self.note + remark, known, x_label, *self.bounds)
 
 
+REPLY_PANELS = (
+    PanelSpec(
+        "passes",
+        "Programs",
+        "Share of programs that load, of cases that a valid program passes, and of golden tests if they are run.",
+        {
+            "candidate_validity": ("load", "t1"),
+            "valid_candidates": ("load", "t1"),
+            "pass_new": ("pass new", "coder"),
+            "pass_replayed": ("pass replayed", "t4"),
+            "golden_pass_rate": ("golden", "t5"),
+        },
+        SHARE,
+    ),
+    PanelSpec(
+        "suites",
+        "Suites",
+        "Share of the requested tests that the solution confirms as written; share of suites that beat a program.",
+        {"suite_validity": ("valid", "t1"), "kill_rate": ("beat", "tester"), "suites_that_beat": ("beat", "tester")},
+        SHARE,
+    ),
+)
+"""Of programs and suites. Two figures of trainings have other names than those of games."""
+
+
 def by_role(figure: str) -> dict[str, tuple[str, str]]:
     """Return the curves of a figure of both roles, for a `PanelSpec`."""
     return {f"{role}_{figure}": (role, role) for role in ("coder", "tester")}
@@ -115,12 +141,14 @@ class Figure:
     """One number of a run."""
 
     label: str
-    mean: float
-    low: float = nan
-    high: float = nan
-    n: int = 0
-    """Number of values in the mean; 0: the number is a count."""
+    value: Estimate
+    """With `n` 0: a count."""
     tone: str = ""
+
+    @classmethod
+    def plain(cls, label: str, value: float, n: int = 0, tone: str = "") -> Figure:
+        """Return a figure without an interval."""
+        return cls(label, Estimate(value, nan, nan, n, n, 0), tone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +174,6 @@ def judge_remark(versions: Iterable[int]) -> tuple[Remark, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One judged candidate of a group."""
-
-    label: str
-    """E.g. `round 2`, `candidate 3`."""
-    played: RoundRecord
-
-
-@dataclass(frozen=True, slots=True)
 class Group:
     """The rounds of one episode, or the candidates for one problem in a training step."""
 
@@ -162,7 +181,8 @@ class Group:
     """Number of the episode or of the training step."""
     id: str
     problem_id: str
-    members: tuple[Member, ...]
+    members: Mapping[str, RoundRecord]
+    """The judged candidates by label, e.g. `round 2`, `candidate 3`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,17 +204,19 @@ def _curves(number: int, run: RunMaterial, *, is_folded: bool) -> str:
 def _tile(figure: Figure) -> str:
     return (
         f'<div class="tile"><dt>{safe(figure.label)}</dt><dd class="{escape(figure.tone)}"'
-        f' data-value="{figure.mean!r}">{_figure_text(figure)}<small>{_interval(figure) or "&nbsp;"}</small></dd></div>'
+        f' data-value="{figure.value.mean!r}">{_figure_text(figure)}'
+        f"<small>{_interval(figure) or '&nbsp;'}</small></dd></div>"
     )
 
 
 def _figure_text(figure: Figure) -> str:
     """Return a mean with three decimals, a count without."""
-    return f"{figure.mean:.3f}" if figure.n else shown(figure.mean)
+    return f"{figure.value.mean:.3f}" if figure.value.n else shown(figure.value.mean)
 
 
 def _interval(figure: Figure) -> str:
-    return f"{figure.low:.3f} to {figure.high:.3f}" if isfinite(figure.low) else ""
+    value = figure.value
+    return f"{value.low:.3f} to {value.high:.3f}" if isfinite(value.low) else ""
 
 
 def _chart(panel: Panel, owner: str) -> str:

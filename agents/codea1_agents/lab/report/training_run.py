@@ -17,10 +17,10 @@ from codea1_agents.lab.report.curves import CurveTally
 from codea1_agents.lab.report.game_run import known_problems
 from codea1_agents.lab.report.material import (
     MAX_BINS,
+    REPLY_PANELS,
     SHARE,
     Figure,
     Group,
-    Member,
     Panel,
     PanelSpec,
     Point,
@@ -48,25 +48,7 @@ _Line: TypeAlias = Mapping[str, Any]
 
 _PANELS = (
     PanelSpec("rewards", "Rewards", "Mean rewards of the rollouts.", by_role("reward")),
-    PanelSpec(
-        "passes",
-        "Programs",
-        "Share of programs that load, of cases that a valid program passes, and of golden tests if they are run.",
-        {
-            "valid_candidates": ("load", "t1"),
-            "pass_new": ("pass new", "coder"),
-            "pass_replayed": ("pass replayed", "t4"),
-            "golden_pass_rate": ("golden", "t5"),
-        },
-        SHARE,
-    ),
-    PanelSpec(
-        "suites",
-        "Suites",
-        "Share of the requested tests that the solution confirms as written; share of suites that beat a program.",
-        {"suite_validity": ("valid", "t1"), "suites_that_beat": ("beat", "tester")},
-        SHARE,
-    ),
+    *REPLY_PANELS,
     PanelSpec(
         "parts",
         "Parts of the rewards",
@@ -166,12 +148,13 @@ def sampled_groups(samples: Sequence[tuple[int, Path]]) -> Iterator[Group]:
     for step, folder in samples:
         rules = stored_config(folder).rules
         for task, duels in groupby(iter_episodes(folder), key=lambda record: record.episode_id.partition("-")[0]):
-            members, problem_id = [], ""
+            members: dict[str, RoundRecord] = {}
+            problem_id = ""
             for number, same in groupby(duels, key=lambda record: record.episode_id.rpartition("-")[0]):
                 records = list(same)
                 problem_id = records[0].problem_id
-                members.append(Member(f"candidate {_number(number)}", _merged(records, rules)))
-            yield Group(step, task, problem_id, tuple(members))
+                members[f"candidate {_number(number)}"] = _merged(records, rules)
+            yield Group(step, task, problem_id, members)
 
 
 def _number(episode_id: str) -> str:
@@ -267,13 +250,12 @@ def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Figure]
     ):
         known = {str(line["step"]): [line["figures"][key]] for line in last if key in line["figures"]}
         if known:
-            found = mean_interval(known)
-            yield Figure(label, found.mean, found.low, found.high, found.n, tone)
+            yield Figure(label, mean_interval(known), tone)
     if steps and "book_size" in steps[-1]["figures"]:
-        yield Figure("cases in the Mistake Book", steps[-1]["figures"]["book_size"], tone="t2")
+        yield Figure.plain("cases in the Mistake Book", steps[-1]["figures"]["book_size"], tone="t2")
     final: Mapping[str, Any] = next((line["evaluation"] for line in reversed(lines) if line.get("evaluation")), {})
     if "coder_pass_at_1" in final:
-        yield Figure("pass@1, held-out problems", final["coder_pass_at_1"], n=int(final.get("problems", 1)))
+        yield Figure.plain("pass@1, held-out problems", final["coder_pass_at_1"], int(final.get("problems", 1)))
 
 
 def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:

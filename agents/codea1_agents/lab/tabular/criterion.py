@@ -42,7 +42,7 @@ def least_kill_rate(skill: Skill, kills_naive: float, alpha: float, formula: str
     Args:
         skill: of the tester.
         kills_naive: how often a naive test fails the program (h), in [0, 1].
-        alpha: weight of validity, in [0, 1); with a Mistake Book, that of `alpha_with_book`.
+        alpha: weight of validity, in [0, 1); with a Mistake Book, that of `rules.reward_parts.alpha_with_book`.
         formula: `fixed` or `paper`.
 
     Raises:
@@ -56,17 +56,6 @@ def least_kill_rate(skill: Skill, kills_naive: float, alpha: float, formula: str
     if formula == "fixed":
         return v / va * kills_naive + odds * (v - va) / va
     raise UnknownName.of("formula", formula, FORMULAS)
-
-
-def alpha_with_book(alpha: float) -> float:
-    """Return the weight without replays that ranks suites as `alpha` does with replays.
-
-    Within a group the failures of replays are one constant, and Eq. 3 halves the weight of new ones: alpha validity +
-    (1 - alpha) / 2 fail_new + constant. Advantages do not depend on scale, so the weight is alpha / (alpha + (1 -
-    alpha) / 2). It holds for groups in which each suite has a case that counts, as only these get the constant, and
-    without penalties.
-    """
-    return 2 * alpha / (1 + alpha)
 
 
 def alpha_of_first_kill(alpha: float, tests_per_suite: int) -> float:

@@ -12,13 +12,12 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.lab.tabular.criterion import alpha_with_book
 from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, drawn_program, drawn_test
 from codea1_agents.train.grpo.grouping import group_advantages, top_variance
 from codea1_agents.train.grpo.part_advantages import AdvantageForm, advantages_by_parts, grouped_parts
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
-from codea1_env.rules.reward_parts import Reward
+from codea1_env.rules.reward_parts import Reward, alpha_with_book
 from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import BookRules, BookUpdate, Ruleset, Validation, preset
 
@@ -64,21 +63,30 @@ class System:
 
     name: str
     sees_program: bool = True
-    """Whether the tester sees the program for which it writes a suite."""
+    """Whether the tester sees the program."""
     shares_suites: bool = False
-    """Whether all programs of a problem are tested by the same suites, for which the tester sees no program."""
+    """Whether suites are written for the problem, and all of its programs run them."""
+    n_suites: int = 0
+    """Suites per program, or for all of them; 0: the number of the schedule."""
     coder_share: float | None = None
     """Share of the coder's tokens if both roles are one model whose loss is one mean over tokens; None: two models."""
     tester_learns: bool = True
     n_golden: int = 0
-    """Golden tests that the coder is trained on instead of suites; 0: none."""
+    """Golden tests at triggers that the coder is trained on instead of suites; 0: none."""
+    n_naive: int = 0
+    """Naive golden tests, likewise."""
     has_book: bool = True
     has_alpha_of_book: bool = False
-    """Whether validity weighs as much as it would with replays (`criterion.alpha_with_book`)."""
+    """Whether validity weighs as much as it would with replays (`rules.reward_parts.alpha_with_book`)."""
     alpha: float | None = None
     """Weight of validity; None: that of the rules."""
     advantages: AdvantageForm = "sum"
     """Form of the advantages of suites."""
+
+    @property
+    def has_tester(self) -> bool:
+        """Whether there are suites and not golden tests."""
+        return not (self.n_golden or self.n_naive)
 
 
 SYSTEMS = {
@@ -87,7 +95,7 @@ SYSTEMS = {
         System("code-a1"),
         System("black-box", sees_program=False),
         System("self-play", sees_program=False, shares_suites=True, coder_share=0.38),
-        System("two-blind", sees_program=False, shares_suites=True),
+        System("self-play-control", sees_program=False, shares_suites=True),
         System("golden-16", n_golden=16),
         System("golden-4", n_golden=4),
         System("frozen-tester", tester_learns=False),
@@ -145,11 +153,11 @@ def train(system: System, world: World, schedule: Schedule, rules: Ruleset | str
 
 def _rules(system: System, schedule: Schedule, rules: Ruleset | str) -> Ruleset:
     full = preset(rules) if isinstance(rules, str) else rules
-    reward = preset("golden").reward if system.n_golden else full.reward
-    if not system.n_golden:
+    reward = full.reward if system.has_tester else preset("golden").reward
+    if system.has_tester:
         alpha = reward.alpha if system.alpha is None else system.alpha
         reward = replace(reward, alpha=alpha_with_book(alpha) if system.has_alpha_of_book else alpha)
-    book = full.book if system.has_book and not system.n_golden else _NO_BOOK
+    book = full.book if system.has_book and system.has_tester else _NO_BOOK
     return replace(full, reward=reward, book=book, tests_per_suite=schedule.tests_per_suite)
 
 
@@ -169,7 +177,7 @@ class _Policy:
 class _Problem:
     number: int
     kinds: tuple[int, ...]
-    golden: tuple[Aim, ...]
+    golden: tuple[Aim | None, ...]
     entries: tuple[BookEntry, ...] = ()
     rounds: int = 0
 
@@ -211,13 +219,14 @@ class _Training:
             np.full(2, inf if world.right_careless is None else schedule.care),
         )
 
-    def _golden(self, kinds: NDArray[np.int64]) -> tuple[Aim, ...]:
+    def _golden(self, kinds: NDArray[np.int64]) -> tuple[Aim | None, ...]:
         """Return the inputs of golden tests, which aim at any value of any place; each also finds common bugs."""
         world, n = self.world, self.system.n_golden
         draws = np.random.default_rng([self.seed, 2, *kinds.tolist()])
         n_inputs = world.n_places * world.n_triggers
         chosen = draws.permutation(n_inputs)[:n] if self.schedule.golden_differ else draws.integers(0, n_inputs, n)
-        return tuple(Aim(*divmod(int(number), world.n_triggers)) for number in chosen)
+        aims = tuple(Aim(*divmod(int(number), world.n_triggers)) for number in chosen)
+        return (*aims, *(None,) * self.system.n_naive)
 
     def steps(self) -> Iterator[Step]:
         """Yield the figures before the first step, then after each."""
@@ -272,7 +281,7 @@ class _Training:
         )
         found = score_group(report, self.rules)
         self._learn_programs(problem, programs, p_right, np.array([each.coder.value for each in found]))
-        if self.system.tester_learns and not self.system.n_golden:
+        if self.system.tester_learns and self.system.has_tester:
             self._learn_suites(groups, [candidate.testers for candidate in found], policy)
         return [
             ([suite.beats for suite in candidate.suites], group)
@@ -280,12 +289,16 @@ class _Training:
         ]
 
     def _groups(self, programs: Sequence[Program], policy: _Policy) -> list[list[_Suite]]:
-        if self.system.n_golden:
+        if not self.system.has_tester:
             return [[] for _ in programs]
-        if not self.system.shares_suites:
-            return [[self._suite(program, policy) for _ in range(self.schedule.n_suites)] for program in programs]
-        shared = [self._suite(None, policy) for _ in range(self.schedule.n_suites)]
-        return [shared for _ in programs]
+        shown = programs if self.system.sees_program else [None] * len(programs)
+        if self.system.shares_suites:
+            return [[self._suite(None, policy) for _ in range(self._n_suites)]] * len(programs)
+        return [[self._suite(each, policy) for _ in range(self._n_suites)] for each in shown]
+
+    @property
+    def _n_suites(self) -> int:
+        return self.system.n_suites or self.schedule.n_suites
 
     def _suite(self, program: Program | None, policy: _Policy) -> _Suite:
         world, rng = self.world, self.rng
@@ -339,7 +352,7 @@ class _Training:
         else:
             advantages = advantages_by_parts(grouped_parts(chain.from_iterable(rewards), grouped), form).values
         kept = top_variance(whole, min(self.schedule.n_kept, len(groups)))
-        n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self.schedule.n_suites
+        n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self._n_suites
         share = 1.0 if self.system.coder_share is None else 1 - self.system.coder_share
         rate = share * self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
         for group, values, is_kept in zip(groups, advantages, kept, strict=True):

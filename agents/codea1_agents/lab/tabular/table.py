@@ -11,7 +11,7 @@ from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, Step, System, 
 from codea1_agents.lab.tabular.world import World
 from codea1_agents.train.experiments.grid import Cell
 from codea1_agents.train.experiments.spread import Difference, Spread, paired, spread_of
-from codea1_env.rules.ruleset import Ruleset
+from codea1_env.rules.ruleset import Ruleset, preset
 
 FIRST = "code-a1"
 """The system that the others are compared with."""
@@ -25,15 +25,21 @@ class Regime:
     schedule: Schedule = field(default_factory=Schedule)
     alpha: float | None = None
     """Weight of validity; None: that of the rules."""
+    scheme: str = ""
+    """Scheme of the reward; empty: that of the rules."""
     label: str = ""
     """Its name in tables; empty: what differs from the default."""
+
+    def ruled(self, rules: Ruleset) -> Ruleset:
+        """Return rules with the scheme of this regime."""
+        return replace(rules, reward=replace(rules.reward, scheme=self.scheme)) if self.scheme else rules
 
     @property
     def name(self) -> str:
         """Its name in tables."""
         if self.label:
             return self.label
-        more = [] if self.alpha is None else [f"alpha {self.alpha:g}"]
+        more = [self.scheme] * bool(self.scheme) + ([] if self.alpha is None else [f"alpha {self.alpha:g}"])
         if self.schedule.aim_if_read != Schedule().aim_if_read:
             more.append(f"aim {self.schedule.aim_if_read:g}")
         if self.schedule.steps != Schedule().steps:
@@ -51,9 +57,11 @@ DECLARED = (
 """The regimes of docs/tabular-game.md."""
 
 _ROW, _NOW = World(n_triggers=10), Schedule()
+_FEW_RIGHT = replace(_NOW, skill=0.7, lr_coder=2.3)
+"""Programs are right in 20 % of cases at first; plain problems come to 72 % in 50 steps, too."""
 CAUSES = (
     Regime(_ROW, _NOW, label="as above"),
-    Regime(_ROW, replace(_NOW, skill=0.7, lr_coder=2.3), label="programs right in 20 % at first"),
+    Regime(_ROW, _FEW_RIGHT, label="programs right in 20 % at first"),
     Regime(_ROW, replace(_NOW, golden_differ=True), label="golden tests all differ"),
     Regime(replace(_ROW, aims_vary=True), _NOW, label="equal aims are no duplicates"),
     Regime(_ROW, replace(_NOW, lr_tester=2 * _NOW.lr_tester), label="tester learns twice as fast"),
@@ -65,7 +73,7 @@ CAUSES = (
 MAP_TRIGGERS, MAP_READING = (1, 3, 10, 30), (0.0, 0.2, 0.5, 0.8)
 MAP = tuple(Regime(World(n_triggers=v, reading=rho)) for v in MAP_TRIGGERS for rho in MAP_READING)
 """The regimes of the map, by triggers, then by reading."""
-MAPPED = (FIRST, "black-box", "self-play", "two-blind", "golden-16", "golden-4", "frozen-tester")
+_COMPARED = tuple(each for name, each in SYSTEMS.items() if name not in ("no-book", "book-alpha"))
 
 
 def crossover(triggers: Sequence[int], leads: Sequence[float]) -> float:
@@ -87,6 +95,44 @@ def crossover(triggers: Sequence[int], leads: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Study:
+    """Regimes, and the systems that are compared in them."""
+
+    regimes: tuple[Regime, ...]
+    systems: tuple[System, ...] = tuple(SYSTEMS.values())
+    """`FIRST` is among them."""
+
+
+STUDIES = {
+    "tabular-game": Study(DECLARED),
+    "causes": Study(CAUSES, _COMPARED),
+    "map": Study(MAP, _COMPARED),
+    "deep-rare": Study(
+        (
+            Regime(
+                World(n_rare=18, n_triggers=8, reading=0.8),
+                replace(_FEW_RIGHT, steps=100, tests_per_suite=2, n_kept=2, golden_differ=True),
+                alpha=0.1,
+                scheme="paper",
+            ),
+        ),
+        (
+            SYSTEMS["code-a1"],
+            System("black-box", sees_program=False),
+            System("self-play-control", sees_program=False, shares_suites=True, n_suites=8),
+            System("golden-naive3", n_naive=3),
+            System("golden-mixed16", n_golden=8, n_naive=8),
+            SYSTEMS["frozen-tester"],
+            SYSTEMS["no-book"],
+            SYSTEMS["book-alpha"],
+        ),
+    ),
+}
+"""By name. `causes` and `map` are in docs/tabular-game.md, too. `deep-rare` is the game of `codea1 experiment deep-rare`,
+as far as tables can play it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """The results in one regime."""
 
@@ -104,7 +150,7 @@ def table(
     rules: Ruleset | str,
     n_seeds: int,
     *,
-    systems: Sequence[str] = tuple(SYSTEMS),
+    systems: Sequence[System] = tuple(SYSTEMS.values()),
     progress: Callable[[], object] = lambda: None,
 ) -> list[Row]:
     """Return one row per regime.
@@ -113,21 +159,22 @@ def table(
         regimes: to train in.
         rules: of rewards and book.
         n_seeds: trainings per system; at least 1.
-        systems: names in `SYSTEMS`; `FIRST` is among them.
+        systems: to train; `FIRST` is among them.
         progress: called after each training.
     """
-    return [_row(regime, rules, n_seeds, [SYSTEMS[name] for name in systems], progress) for regime in regimes]
+    return [_row(regime, rules, n_seeds, systems, progress) for regime in regimes]
 
 
 def _row(
     regime: Regime, rules: Ruleset | str, n_seeds: int, systems: Sequence[System], progress: Callable[[], object]
 ) -> Row:
+    ruled = regime.ruled(preset(rules) if isinstance(rules, str) else rules)
     last: dict[str, dict[Cell, Step]] = {}
     for system in systems:
         for seed in range(n_seeds):
             trained = replace(system, alpha=regime.alpha if system.alpha is None else system.alpha)
             last.setdefault(system.name, {})[Cell(system.name, 0, seed)] = train(
-                trained, regime.world, regime.schedule, rules, seed
+                trained, regime.world, regime.schedule, ruled, seed
             )[-1]
             progress()
     accuracy = {name: {cell: step.accuracy for cell, step in cells.items()} for name, cells in last.items()}

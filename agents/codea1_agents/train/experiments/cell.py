@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_agents.train.experiments.declaration import Experiment, Pretraining, System
 from codea1_agents.train.experiments.folder import stored_experiment
-from codea1_agents.train.experiments.grid import Cell, cells_of, needs
+from codea1_agents.train.experiments.grid import Cell, cells_of, fingerprint, needs
 from codea1_agents.train.experiments.measuring import measured
 from codea1_agents.train.experiments.models import Models
 from codea1_agents.train.experiments.results import CellResult, CurvePoint, write_result
@@ -26,6 +27,7 @@ from codea1_env.sandbox import load_sandbox
 _SFT_LR = 1e-3  # as in training: these models are small
 _SFT_SAMPLES, _SFT_REPLY_TOKENS = 8, 56
 _PLAIN = "code-a1"  # its settings hold if nothing is trained
+_LATE = 10  # steps
 _PLAYERS = ("coder", "tester", "shared")
 
 
@@ -54,12 +56,25 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
         models, experiment.evaluation, together=system.together, seed=cell.seed, view=_view(experiment, system)
     )
     if curve:
-        figures["cpu_s"] = curve[-1].cpu_s
+        figures |= {"cpu_s": curve[-1].cpu_s, **_late(curve)}
     result = CellResult(
-        judge_version=JUDGE_VERSION, system=cell.system, base=cell.base, seed=cell.seed, figures=figures, curve=curve
+        judge_version=JUDGE_VERSION,
+        system=cell.system,
+        base=cell.base,
+        seed=cell.seed,
+        figures=figures,
+        curve=curve,
+        declared=fingerprint(experiment, cell.system),
     )
     write_result(place, result)
     return result
+
+
+def _late(curve: Sequence[CurvePoint]) -> dict[str, float]:
+    """Return the means of the training's figures over its last steps, as `training/...`."""
+    last = [point.figures for point in curve[-_LATE:]]
+    names = dict.fromkeys(name for figures in last for name in figures if "/" not in name)
+    return {f"training/{name}": round(fmean(each[name] for each in last if name in each), 6) for name in names}
 
 
 def _view(experiment: Experiment, system: System) -> Any:

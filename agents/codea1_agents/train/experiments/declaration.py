@@ -13,6 +13,9 @@ from codea1_env.errors import UserError
 from codea1_env.records.faults import first_fault
 from codea1_env.secret import without_secrets
 
+ITSELF = "0"
+"""What a headline names that compares a figure with 0."""
+
 _BUILT_IN = Path(__file__).parent / "declared"
 
 
@@ -28,8 +31,8 @@ class Pretraining(Strict):
     size: Literal["laptop", "gpu"] = "laptop"
     steps: int = Field(default=0, ge=0)
     """0: the number of the size."""
-    variant: Literal["plain", "rare"] = "plain"
-    """Variant of the problems: `plain`, or `rare`, whose bugs naive inputs do not find."""
+    variant: Literal["plain", "rare", "deep-rare"] = "plain"
+    """Variant of the problems: `plain`, or one whose bugs naive inputs do not find."""
     aware: float = Field(default=0.0, ge=0, le=1)
     """Share of a white-box tester's documents whose inputs make the shown program fail."""
 
@@ -37,7 +40,7 @@ class Pretraining(Strict):
 class System(Strict):
     """One system: a way to train the two models."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
+    name: str = Field(pattern=r"^[a-z][a-z0-9.-]*$")
     preset: str = ""
     """Preset of `codea1 train`; empty: nothing is trained, and the base is evaluated."""
     set: dict[str, Any] = Field(default_factory=dict)
@@ -90,6 +93,16 @@ class Evaluation(Strict):
     """Programs per problem (N) for that choice, and as many suites."""
 
 
+class Headline(Strict):
+    """A comparison that the experiment is run for. All of an experiment are one family of tests."""
+
+    system: str
+    figure: str
+    """Of `CellResult`."""
+    compared_to: str = ""
+    """Another system; empty: that of the experiment; `0`: the figure itself is compared with 0."""
+
+
 class Table(Strict):
     """A table of the report: one row per system, one column per figure."""
 
@@ -111,6 +124,13 @@ class Picture(Strict):
     """By heading, a figure of `CurvePoint`, or of `CellResult` if `over` is a setting."""
     over: str = "step"
     """`step`, `cpu_s`, or the dotted key of a setting that the systems differ in."""
+    by: str = ""
+    """If `over` is a setting: the dotted key of another one, of which each value has its line."""
+
+    @property
+    def is_over_setting(self) -> bool:
+        """Whether it shows results over a setting, not curves."""
+        return self.over not in ("step", "cpu_s")
 
 
 class Experiment(Strict):
@@ -131,6 +151,7 @@ class Experiment(Strict):
     evaluation: Evaluation = Field(default_factory=Evaluation)
     warm_up: str = "tiny:train"
     """Source of the problems for fine-tuning testers (`sft`)."""
+    headlines: tuple[Headline, ...] = ()
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
@@ -142,11 +163,20 @@ class Experiment(Strict):
         """
         return {each.name: each for each in self.systems}[name]
 
+    def other(self, headline: Headline) -> str:
+        """Return the system that a headline compares with; `0`: none."""
+        return headline.compared_to or self.compared_to
+
     @property
     def sources(self) -> tuple[str, ...]:
         """All sources of problems, apart from those of the presets."""
         named = (*self.evaluation.coder.values(), self.evaluation.tester, self.evaluation.together, self.warm_up)
         return tuple(dict.fromkeys(filter(None, named)))
+
+
+def experiment_names() -> list[str]:
+    """Return the names of the declared experiments, sorted."""
+    return sorted(each.stem for each in _BUILT_IN.glob("*.toml"))
 
 
 def load_experiment(name: str) -> Experiment:
@@ -159,7 +189,7 @@ def load_experiment(name: str) -> Experiment:
     try:
         declared = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        known = ", ".join(sorted(each.stem for each in _BUILT_IN.glob("*.toml")))
+        known = ", ".join(experiment_names())
         raise UserError(f"no experiment {name!r}; there are {known}, or give a .toml file") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path}: {error}") from error
@@ -174,9 +204,9 @@ def load_experiment(name: str) -> Experiment:
 def _check(experiment: Experiment, where: str) -> None:
     _require_no_secrets(experiment, where)
     names = [system.name for system in experiment.systems]
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"{where}: system {name!r} is declared twice")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UserError(f"{where}: system {twice[0]!r} is declared twice")
     if len(set(experiment.bases)) != len(experiment.bases) or not experiment.bases:
         raise UserError(f"{where}: bases must be different seeds, at least one")
     seen: list[str] = []
@@ -188,12 +218,17 @@ def _check(experiment: Experiment, where: str) -> None:
         seen.append(system.name)
     named = [
         experiment.compared_to,
+        *(each.system for each in experiment.headlines),
+        *(each.compared_to for each in experiment.headlines if each.compared_to != ITSELF),
         *(name for each in experiment.tables for name in each.rows),
         *(name for each in experiment.pictures for name in each.systems),
     ]
     for name in named:
         if name and name not in names:
             raise UserError(f"{where}: no system is called {name!r}")
+    lone = [each for each in experiment.headlines if experiment.other(each) in ("", each.system)]
+    if lone:
+        raise UserError(f"{where}: {lone[0].figure} of {lone[0].system!r} is compared with no other system")
 
 
 def _require_no_secrets(experiment: Experiment, where: str) -> None:

@@ -47,9 +47,17 @@ class ExperimentFolder(Closing):
         self._lock.close()
 
 
-def require_experiment(path: Path, experiment: Experiment) -> None:
-    """Raise UserError if a folder holds no experiment or another one. Another process may be running it."""
+def require_experiment(path: Path, experiment: Experiment, *, may_lack: bool) -> None:
+    """Raise UserError if a folder holds another experiment, or none. Another process may be running it.
+
+    Args:
+        path: of the folder.
+        experiment: that it should hold.
+        may_lack: whether it may hold none.
+    """
     if not (path / _DECLARED).exists():
+        if may_lack:
+            return
         raise UserError(f"{path} holds no experiment yet")
     _require_same(stored_experiment(path), experiment, path)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -70,6 +72,32 @@ def needs(experiment: Experiment, cell: Cell) -> dict[str, Cell]:
     for name in experiment.system(cell.system).needs:
         found[name] = Cell(name, cell.base, cell.seed % _n_seeds(experiment, experiment.system(name)))
     return found
+
+
+def with_needed(experiment: Experiment, cells: Collection[Cell]) -> tuple[Cell, ...]:
+    """Return the cells and all cells that they need, in the order of `cells_of`."""
+    kept: set[Cell] = set()
+    pending = list(cells)
+    while pending:
+        cell = pending.pop()
+        if cell not in kept:
+            kept.add(cell)
+            pending += needs(experiment, cell).values()
+    return tuple(cell for cell in cells_of(experiment) if cell in kept)
+
+
+def fingerprint(experiment: Experiment, system: str) -> str:
+    """Return twelve hexadecimal digits that differ if a declaration differs that decides the figures of a system."""
+    kept = _with_needs(experiment, [system])
+    declared = experiment.model_dump(
+        mode="json", exclude_defaults=True, include={"pretraining", "set", "evaluation", "warm_up"}
+    )
+    declared["systems"] = [
+        each.model_dump(mode="json", exclude_defaults=True, exclude={"seeds", "bases"})
+        for each in experiment.systems
+        if each.name in kept
+    ]
+    return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def ready(experiment: Experiment, cells: Collection[Cell], done: Collection[Cell]) -> list[Cell]:

@@ -11,7 +11,7 @@ from statistics import fmean
 from codea1_agents.measure.canvas import canvas
 from codea1_agents.train.experiments.declaration import Experiment, Picture
 from codea1_agents.train.experiments.results import CellResult
-from codea1_agents.train.experiments.spread import spread_of
+from codea1_agents.train.experiments.spread import Spread, spread_of
 from codea1_agents.train.experiments.tables import Results, values_of
 
 # Visible on light and dark.
@@ -34,7 +34,7 @@ class Line:
 def lines_of(picture: Picture, panel: str, experiment: Experiment, results: Results) -> list[Line]:
     """Return the lines of a panel, without systems that lack its figure."""
     figure = picture.panels[panel]
-    if picture.over not in ("step", "cpu_s"):
+    if picture.is_over_setting:
         return _over_setting(picture, figure, experiment, results)
     lines = []
     for system in picture.systems:
@@ -83,25 +83,25 @@ def _by_compute(line: Line, system: str, results: Results, figure: str) -> Line:
 
 
 def _over_setting(picture: Picture, figure: str, experiment: Experiment, results: Results) -> list[Line]:
-    points = []
+    points: dict[str, list[tuple[float, Spread]]] = {}
     for system in picture.systems:
-        at = experiment.system(system).set.get(picture.over)
+        settings = experiment.system(system).set
         spread = spread_of(values_of(results, system, figure))
-        if at is not None and spread.n:
-            points.append((float(at), spread))
-    points.sort(key=lambda point: point[0])
-    if not points:
-        return []
+        if picture.over in settings and spread.n:
+            line = str(settings.get(picture.by, "")) if picture.by else ""
+            points.setdefault(line, []).append((float(settings[picture.over]), spread))
+    return [_line_of(name, sorted(line, key=lambda point: point[0])) for name, line in points.items()]
+
+
+def _line_of(name: str, points: Sequence[tuple[float, Spread]]) -> Line:
     spreads = [spread for _, spread in points]
-    return [
-        Line(
-            "",
-            tuple(at for at, _ in points),
-            tuple(each.mean for each in spreads),
-            tuple(each.low for each in spreads),
-            tuple(each.high for each in spreads),
-        )
-    ]
+    return Line(
+        name,
+        tuple(at for at, _ in points),
+        tuple(each.mean for each in spreads),
+        tuple(each.low for each in spreads),
+        tuple(each.high for each in spreads),
+    )
 
 
 def draw(picture: Picture, experiment: Experiment, results: Results, path: Path) -> None:
@@ -112,10 +112,11 @@ def draw(picture: Picture, experiment: Experiment, results: Results, path: Path)
         UserError: it cannot be written.
     """
     n_panels = len(picture.panels)
+    names = _names(picture, experiment)
     with canvas(path, size=(3.6 * n_panels, 3.4), n_columns=n_panels) as (figure, axes):
         for axis, panel in zip(axes, picture.panels, strict=True):
             for line in lines_of(picture, panel, experiment, results):
-                colour = _colour(picture, line.system)
+                colour = _colour(names, line.system)
                 marker = "o" if len(line.x) < _FEW_POINTS else None
                 axis.plot(line.x, line.mean, color=colour, label=line.system or None, marker=marker, markersize=3)
                 axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
@@ -124,13 +125,19 @@ def draw(picture: Picture, experiment: Experiment, results: Results, path: Path)
             axis.grid(alpha=0.3)
         named = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
         if named:
-            names = [system for system in picture.systems if system in named]
-            handles = [named[name] for name in names]
-            figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 6), frameon=False)
+            shown = [name for name in names if name in named]
+            handles = [named[name] for name in shown]
+            figure.legend(handles, shown, loc="outside lower center", ncols=min(len(shown), 6), frameon=False)
         figure.suptitle(picture.title)
 
 
-def _colour(picture: Picture, system: str) -> str:
-    """Return the colour of a system, the same in all panels."""
-    number = picture.systems.index(system) if system in picture.systems else 0
-    return _COLOURS[number % len(_COLOURS)]
+def _names(picture: Picture, experiment: Experiment) -> list[str]:
+    """Return the names of all lines, in order: systems, or values of a setting."""
+    if not picture.by:
+        return list(picture.systems)
+    return list(dict.fromkeys(str(experiment.system(name).set.get(picture.by, "")) for name in picture.systems))
+
+
+def _colour(names: Sequence[str], line: str) -> str:
+    """Return the colour of a line, the same in all panels."""
+    return _COLOURS[(names.index(line) if line in names else 0) % len(_COLOURS)]

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isnan
 from pathlib import Path
 from statistics import median
 
-from codea1_agents.train.experiments.declaration import Experiment
+from codea1_agents.train.experiments.declaration import Experiment, Picture
 from codea1_agents.train.experiments.grid import Cell
+from codea1_agents.train.experiments.headlines import headline_table
 from codea1_agents.train.experiments.pictures import draw
+from codea1_agents.train.experiments.results import RESULTS, write_results
 from codea1_agents.train.experiments.spread import spread_of
-from codea1_agents.train.experiments.tables import Results, at_equal_compute, markdown_of
+from codea1_agents.train.experiments.tables import Results, at_equal_compute, markdown_of, values_of
 from codea1_env.records.whole_files import write_whole
 
+_HELD_OUT = "evaluation/coder_pass_at_1"
 _BUDGETS = (0.25, 0.5, 1.0)  # shares of the median processor time of the trained systems
 
 
 def write_report(experiment: Experiment, cells: Sequence[Cell], results: Results, folder: Path) -> Path:
-    """Write `report.md` and the pictures into a folder. The report counts the cells that are missing.
+    """Write `report.md`, `results.jsonl` and the pictures into a folder. The report counts the cells that are missing.
+
+    A picture of curves is not drawn from results that have none, such as those of `results.jsonl`. One that is there is
+    kept, and one that is not there is not shown.
 
     Raises:
         OSError: it cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for picture in experiment.pictures:
-        draw(picture, experiment, results, folder / f"{picture.file}.svg")
+        if picture.is_over_setting or not any(r.is_thinned for c, r in results.items() if c.system in picture.systems):
+            draw(picture, experiment, results, folder / f"{picture.file}.svg")
+    write_results(folder / RESULTS, results.values())
     path = folder / "report.md"
-    write_whole(path, text_of(experiment, cells, results).encode())
+    write_whole(path, text_of(experiment, cells, results, pictures_in(folder, experiment)).encode())
     return path
 
 
-def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results) -> str:
-    """Return the text of the report. Pure."""
+def pictures_in(folder: Path, experiment: Experiment) -> list[Picture]:
+    """Return the pictures of an experiment that are in a folder."""
+    return [picture for picture in experiment.pictures if (folder / f"{picture.file}.svg").exists()]
+
+
+def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results, pictures: Iterable[Picture] = ()) -> str:
+    """Return the text of the report, with some pictures. Pure."""
     n_done = sum(cell in results for cell in cells)
     seeds = f"{experiment.seeds} seed{'s' * (experiment.seeds != 1)}"
     bases = f"{len(experiment.bases)} base{'s' * (len(experiment.bases) != 1)}"
@@ -42,14 +55,16 @@ def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results) -> 
         *([experiment.about.strip(), ""] if experiment.about else []),
         f"Made by `codea1 experiment {experiment.name}`: {n_done} of {len(cells)} cells, {seeds} of {bases} unless said"
         " otherwise. Figures are means over cells ± half of the 95 % interval (Student's t over cells)"
-        " [smallest to largest cell]; the interval of a difference in bold excludes 0. There is no correction for"
-        f" multiple comparisons. {_judge_versions(results)}".rstrip(),
+        " [smallest to largest cell]; there are no intervals below three. The interval of a difference in bold excludes"
+        f" 0; only the headline comparisons are corrected for their number. {_judge_versions(results)}".rstrip(),
         "",
     ]
+    headlines = headline_table(experiment, results)
+    parts += [headlines] if headlines else []
     parts += [markdown_of(table, experiment, results) for table in experiment.tables]
     compute = _equal_compute(experiment, results)
     parts += [compute] if compute else []
-    parts += [f"### {picture.title}\n\n![{picture.title}]({picture.file}.svg)\n" for picture in experiment.pictures]
+    parts += [f"### {picture.title}\n\n![{picture.title}]({picture.file}.svg)\n" for picture in pictures]
     return "\n".join(parts)
 
 
@@ -59,20 +74,16 @@ def _judge_versions(results: Results) -> str:
 
 
 def _equal_compute(experiment: Experiment, results: Results) -> str:
-    """Return the table of held-out accuracy at equal processor time; empty if there are no curves."""
+    """Return the table of held-out accuracy at equal processor time; empty if no training has measured it."""
     trained = [
         system.name
         for system in experiment.systems
-        if any(r.curve for c, r in results.items() if c.system == system.name)
+        if any(_HELD_OUT in point.figures for c, r in results.items() if c.system == system.name for point in r.curve)
     ]
     if not trained:
         return ""
-    spent = {
-        system: spread_of({c: r.curve[-1].cpu_s for c, r in results.items() if c.system == system and r.curve}).mean
-        for system in trained
-    }
+    spent = {system: spread_of(values_of(results, system, "cpu_s")).mean for system in trained}
     budgets = [share * median(spent.values()) for share in _BUDGETS]
-    figure = "evaluation/coder_pass_at_1"
     lines = [
         "### Equal compute",
         "",
@@ -85,7 +96,7 @@ def _equal_compute(experiment: Experiment, results: Results) -> str:
     for system in trained:
         curves = {c: r.curve for c, r in results.items() if c.system == system and r.curve}
         means = [
-            spread_of({c: at_equal_compute(curve, figure, budget) for c, curve in curves.items()}).mean
+            spread_of({c: at_equal_compute(curve, _HELD_OUT, budget) for c, curve in curves.items()}).mean
             for budget in (*budgets, float("inf"))
         ]
         cells = ["-" if isnan(value) else f"{100 * value:.1f}" for value in means]

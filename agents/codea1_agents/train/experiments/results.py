@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from codea1_agents.train.experiments.declaration import Strict
-from codea1_agents.train.experiments.grid import Cell
+from codea1_agents.train.experiments.declaration import Experiment, Strict
+from codea1_agents.train.experiments.grid import Cell, cells_of, fingerprint
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import UNSTATED_JUDGE
 from codea1_env.records.faults import first_fault
+from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_whole
 
 RESULT = "result.json"
+RESULTS = "results.jsonl"
 
 
 class CurvePoint(Strict):
@@ -39,11 +41,22 @@ class CellResult(Strict):
     figures: dict[str, float]
     """E.g. `coder/held-out` (avg@n, in [0, 1]), `tester/validity`, `tester/mut_fixed@4`, `cpu_s`."""
     curve: tuple[CurvePoint, ...] = ()
+    declared: str = ""
+    """`fingerprint` of the cell's declaration; empty: not stated."""
+
+    @property
+    def is_thinned(self) -> bool:
+        """Whether its training has no figures of the steps (`write_results`)."""
+        return "cpu_s" in self.figures and not any(_of_training(name) for point in self.curve for name in point.figures)
 
     @property
     def cell(self) -> Cell:
         """The cell of this result."""
         return Cell(self.system, self.base, self.seed)
+
+
+def _of_training(figure: str) -> bool:
+    return "/" not in figure
 
 
 def write_result(folder: Path, result: CellResult) -> None:
@@ -71,19 +84,71 @@ def read_result(folder: Path) -> CellResult | None:
         raise BrokenInput(f"{path}: {first_fault(error)}") from error
 
 
-def results_of(folder: Path, cells: Iterable[Cell]) -> dict[Cell, CellResult]:
-    """Return the results of the cells that have one.
+def results_of(folder: Path, cells: Iterable[Cell], known: Mapping[Cell, CellResult] = {}) -> dict[Cell, CellResult]:
+    """Return the results of the cells that have one, and those that are known.
+
+    Args:
+        folder: of the experiment.
+        cells: whose results are read.
+        known: results from elsewhere; those in the folder replace them, as they have whole curves.
 
     Raises:
         BrokenInput: a file holds no result.
         UserError: the results are of different versions of the judge.
     """
-    found = {cell: read_result(folder / "cells" / cell.name) for cell in cells}
-    known = {cell: result for cell, result in found.items() if result is not None}
-    versions = sorted({result.judge_version for result in known.values()})
+    read = {cell: read_result(folder / "cells" / cell.name) for cell in cells}
+    found = {**known, **{cell: result for cell, result in read.items() if result is not None}}
+    versions = sorted({result.judge_version for result in found.values()})
     if len(versions) > 1:
         named = " and ".join(map(str, versions))
         raise UserError(
             f"{folder} holds results of versions {named} of the judge, which do not mix: remove the older ones"
         )
-    return known
+    return dict(sorted(found.items()))
+
+
+def write_results(path: Path, results: Iterable[CellResult]) -> None:
+    """Write results as JSON lines, one cell per line. Of the curves only evaluations are kept.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    lines = [_line(each) for each in sorted(results, key=lambda result: result.cell)]
+    write_whole(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def read_results(path: Path, experiment: Experiment) -> dict[Cell, CellResult]:
+    """Return the results in a file that `write_results` wrote, without cells that the experiment does not have.
+
+    Raises:
+        BrokenInput: a line holds no result.
+        UserError: it cannot be read, or a cell was declared otherwise when it ran.
+    """
+    with file_errors(path):
+        lines = path.read_text("utf-8").splitlines()
+    cells, found = set(cells_of(experiment)), {}
+    for number, line in enumerate(lines, 1):
+        try:
+            result = CellResult.model_validate_json(line)
+        except ValidationError as error:
+            raise BrokenInput(f"{path}, line {number}: {first_fault(error)}") from error
+        if result.cell in cells:
+            if result.declared not in ("", fingerprint(experiment, result.system)):
+                raise UserError(
+                    f"{path}, line {number}: {result.system} was declared otherwise when it ran: remove its lines"
+                )
+            found[result.cell] = result
+    return found
+
+
+def _line(result: CellResult) -> str:
+    kept = _thinned(result).model_dump(mode="json", exclude_defaults=True)
+    return json.dumps({**kept, "judge_version": result.judge_version}, sort_keys=True)
+
+
+def _thinned(result: CellResult) -> CellResult:
+    points = [
+        point.model_copy(update={"figures": {n: value for n, value in point.figures.items() if not _of_training(n)}})
+        for point in result.curve
+    ]
+    return result.model_copy(update={"curve": tuple(point for point in points if point.figures)})

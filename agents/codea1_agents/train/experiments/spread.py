@@ -16,6 +16,8 @@ from statistics import fmean, stdev
 
 from codea1_agents.train.experiments.grid import Cell
 
+_LEAST = 3  # cells or pairs: an interval of two is no evidence
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -23,7 +25,7 @@ class Spread:
 
     mean: float
     half_width: float
-    """Half of the 95 % interval over cells; nan below two cells."""
+    """Half of the 95 % interval over cells; nan below three cells."""
     low: float
     """Value of the lowest cell."""
     high: float
@@ -39,10 +41,12 @@ class Difference:
 
     mean: float
     half_width: float
-    """Half of the 95 % interval; nan below two pairs."""
+    """Half of the 95 % interval; nan below three pairs."""
     n: int
     n_larger: int
     """Pairs in which the first system has the larger value."""
+    p: float
+    """Of the paired t test that the mean is 0; nan below three pairs."""
 
     @property
     def is_shown(self) -> bool:
@@ -66,8 +70,24 @@ def paired(first: Mapping[Cell, float], second: Mapping[Cell, float]) -> Differe
     one, other = _by_base_and_seed(first), _by_base_and_seed(second)
     differences = [one[key] - other[key] for key in sorted(one.keys() & other.keys())]
     if not differences:
-        return Difference(nan, nan, 0, 0)
-    return Difference(fmean(differences), _half_width(differences), len(differences), sum(d > 0 for d in differences))
+        return Difference(nan, nan, 0, 0, nan)
+    n_larger = sum(difference > 0 for difference in differences)
+    return Difference(fmean(differences), _half_width(differences), len(differences), n_larger, _p(differences))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p values that are corrected for being several, in order (Holm, 1979). nan counts as 1 and stays nan.
+
+    Args:
+        p_values: of one family.
+    """
+    order = sorted(range(len(p_values)), key=lambda i: 1.0 if isnan(p_values[i]) else p_values[i])
+    corrected, least = [nan] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        if not isnan(p_values[i]):
+            least = max(least, min(1.0, (len(p_values) - rank) * p_values[i]))
+            corrected[i] = least
+    return corrected
 
 
 def _by_base_and_seed(values: Mapping[Cell, float]) -> dict[tuple[int, int], float]:
@@ -75,8 +95,19 @@ def _by_base_and_seed(values: Mapping[Cell, float]) -> dict[tuple[int, int], flo
 
 
 def _half_width(numbers: Sequence[float]) -> float:
-    if len(numbers) < 2:
+    if len(numbers) < _LEAST:
         return nan
     from scipy.stats import t  # noqa: PLC0415  heavy
 
     return float(t.ppf(0.975, len(numbers) - 1)) * stdev(numbers) / sqrt(len(numbers))
+
+
+def _p(differences: Sequence[float]) -> float:
+    if len(differences) < _LEAST:
+        return nan
+    mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
+    if error == 0:
+        return 0.0 if mean else 1.0
+    from scipy.stats import t  # noqa: PLC0415  heavy
+
+    return float(2 * t.sf(abs(mean) / error, len(differences) - 1))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
 
-from codea1_agents.train.experiments.declaration import Experiment, Table
+from codea1_agents.train.experiments.declaration import ITSELF, Experiment, Table
 from codea1_agents.train.experiments.grid import Cell
 from codea1_agents.train.experiments.results import CellResult, CurvePoint
+from codea1_agents.train.experiments.rules_text import rules_text
 from codea1_agents.train.experiments.spread import Difference, Spread, paired, spread_of
 
 Results = Mapping[Cell, CellResult]
@@ -20,28 +21,41 @@ def values_of(results: Results, system: str, figure: str) -> dict[Cell, float]:
 
 def markdown_of(table: Table, experiment: Experiment, results: Results) -> str:
     """Return a table and, if the experiment names a system to compare to, the paired differences below it."""
-    headings = ["system", "cells", *table.columns]
-    lines = [f"### {table.title}", "", _row(headings), _row(["---"] * len(headings))]
+    headings = ["system", "rules", "cells", *table.columns]
+    lines = [f"### {table.title}", "", *head(headings)]
     for system in table.rows:
         spreads = [spread_of(values_of(results, system, figure)) for figure in table.columns.values()]
         n_cells = sum(cell.system == system for cell in results)
-        lines.append(_row([system, str(n_cells), *(_spread_text(each, percent=table.percent) for each in spreads)]))
+        texts = [_spread_text(each, percent=table.percent) for each in spreads]
+        lines.append(row([system, rules_text(experiment, system), str(n_cells), *texts]))
     base = experiment.compared_to
     others = [system for system in table.rows if system != base]
     if base in table.rows and others:
-        lines += ["", f"Minus `{base}`, pair by pair:", "", _row(headings), _row(["---"] * len(headings))]
+        lines += ["", f"Minus `{base}`, pair by pair:", "", *head(["system", *table.columns])]
         for system in others:
-            found = [_minus(experiment, results, system, base, figure) for figure in table.columns.values()]
-            pairs = str(max((each.n for each in found), default=0))
-            lines.append(_row([system, pairs, *(_difference_text(each, percent=table.percent) for each in found)]))
+            found = [difference_of(experiment, results, system, base, figure) for figure in table.columns.values()]
+            lines.append(row([system, *(difference_text(each, percent=table.percent) for each in found)]))
     return "\n".join([*lines, ""])
 
 
-def _minus(experiment: Experiment, results: Results, system: str, base: str, figure: str) -> Difference:
-    values, others = values_of(results, system, figure), values_of(results, base, figure)
-    if experiment.system(system).is_fixed:  # its one cell per base is compared with each seed
-        values = {Cell(system, c.base, c.seed): v for c in others for own, v in values.items() if own.base == c.base}
+def difference_of(experiment: Experiment, results: Results, system: str, other: str, figure: str) -> Difference:
+    """Return the figure of a system minus that of another (`0`: minus 0), pair by pair.
+
+    The one cell per base of a system that nothing trains is compared with each seed.
+    """
+    values = values_of(results, system, figure)
+    if other == ITSELF:
+        return paired(values, dict.fromkeys(values, 0.0))
+    others = values_of(results, other, figure)
+    if experiment.system(other).is_fixed:
+        others = _for_each_seed(others, values)
+    if experiment.system(system).is_fixed:
+        values = _for_each_seed(values, others)
     return paired(values, others)
+
+
+def _for_each_seed(fixed: Mapping[Cell, float], of: Mapping[Cell, float]) -> dict[Cell, float]:
+    return {cell: value for cell in of for own, value in fixed.items() if own.base == cell.base}
 
 
 def at_equal_compute(curve: Sequence[CurvePoint], figure: str, cpu_s: float) -> float:
@@ -54,8 +68,14 @@ def at_equal_compute(curve: Sequence[CurvePoint], figure: str, cpu_s: float) -> 
     return found
 
 
-def _row(cells: Sequence[str]) -> str:
+def row(cells: Sequence[str]) -> str:
+    """Return a row of a Markdown table."""
     return f"| {' | '.join(cells)} |"
+
+
+def head(headings: Sequence[str]) -> list[str]:
+    """Return the first two rows of a Markdown table."""
+    return [row(headings), row(["---"] * len(headings))]
 
 
 def _spread_text(spread: Spread, *, percent: bool) -> str:
@@ -64,20 +84,22 @@ def _spread_text(spread: Spread, *, percent: bool) -> str:
     number = _Numbers(percent)
     text = number(spread.mean)
     if not isnan(spread.half_width):
-        text += f" ± {number(spread.half_width)} [{number(spread.low)} to {number(spread.high)}]"
+        text += f" ± {number(spread.half_width)}"
+    if spread.n > 1:
+        text += f" [{number(spread.low)} to {number(spread.high)}]"
     if len(spread.by_base) > 1:
         text += f" (bases {', '.join(map(number, spread.by_base))})"
     return text
 
 
-def _difference_text(difference: Difference, *, percent: bool) -> str:
+def difference_text(difference: Difference, *, percent: bool) -> str:
+    """Return a difference with its interval and the pairs in which it is positive; below three pairs the mean only."""
     if not difference.n:
         return "-"
-    number = _Numbers(percent, signed=True)
-    text = number(difference.mean)
-    if not isnan(difference.half_width):
-        text += f" ± {_Numbers(percent)(difference.half_width)}"
-    text += f" ({difference.n_larger}/{difference.n} ahead)"
+    mean = _Numbers(percent, signed=True)(difference.mean)
+    if isnan(difference.half_width):
+        return f"{mean} ({difference.n} pair{'s' * (difference.n != 1)})"
+    text = f"{mean} ± {_Numbers(percent)(difference.half_width)} ({difference.n_larger}/{difference.n} ahead)"
     return f"**{text}**" if difference.is_shown else text
 
 

@@ -36,9 +36,9 @@ modules. `GRPO` adds:
 
 `examples/train_with_rllib.py` is a complete script. `codea1 train` adds settings files and run folders
 (docs/training.md). `hyperparameters` states every hyperparameter. `group_envs` makes environments, `trees` rolls out in
-them, `grouping` computes advantages, `batches` plans an update, `loss` and `learner` compute it, `weight_sync` sends
-weights to runners, `progress` counts what is done, and `algorithm` connects them. Memory and time at scale:
-docs/training-scale.md.
+them, `grouping` and `part_advantages` compute advantages, `batches` plans an update, `loss` and `learner` compute it,
+`weight_sync` sends weights to runners, `progress` counts what is done, and `algorithm` connects them. Memory and time
+at scale: docs/training-scale.md.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from codea1_agents.train.grpo.batches import planned, shards
+from codea1_agents.train.grpo.batches import planned, shards, with_advantages_over_batch
 from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of
@@ -261,6 +261,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def _learn(self, responses: Sequence[ScoredResponse]) -> None:
         config = self.config
+        if config.advantages == "decoupled":
+            responses = with_advantages_over_batch(responses, "tester")
         batch = planned(responses, config.minibatches_per_epoch, (self.settings.seed, self.iteration))
         n_minibatches = len({(each.module, each.minibatch) for each in batch})
         self.meter.begin(Phase.LEARNING, n_minibatches * config.epochs_per_step)

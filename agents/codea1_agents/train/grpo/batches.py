@@ -14,8 +14,16 @@ from torch import Tensor
 
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.episodes import ScoredResponse, response_of
+from codea1_agents.train.grpo.part_advantages import over_batch
 from codea1_agents.train.grpo.sampling import Response
 from codea1_agents.train.grpo.token_columns import right_padded, token_columns
+
+
+def with_advantages_over_batch(responses: Sequence[ScoredResponse], role: str) -> list[ScoredResponse]:
+    """Return all responses, those of one role with advantages that are normalised over them (`over_batch`)."""
+    mine = [each for each in responses if each.role == role]
+    advantages = iter(over_batch(np.array([each.advantage for each in mine])).tolist())
+    return [replace(each, advantage=next(advantages)) if each.role == role else each for each in responses]
 
 
 def planned(responses: Sequence[ScoredResponse], n_minibatches: int, seed: Sequence[int]) -> list[ScoredResponse]:

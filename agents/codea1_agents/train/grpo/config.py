@@ -15,6 +15,7 @@ from codea1_agents.train.grpo.batches import ResponsesToBatch
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.group_envs import require_group_env
 from codea1_agents.train.grpo.hyperparameters import (
+    AdvantageSettings,
     LengthSettings,
     RolloutSettings,
     default_hyperparameters,
@@ -26,6 +27,7 @@ from codea1_agents.train.grpo.learner import GRPOTorchLearner
 from codea1_agents.train.grpo.learner_calls import WatchedLearnerGroup
 from codea1_agents.train.grpo.mapping import ByRole, modules_by_role
 from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.part_advantages import require_parts
 from codea1_agents.train.grpo.placement import PLACEMENTS, require_colocation
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.settings import TrainingSettings
@@ -37,6 +39,7 @@ from codea1_env.errors import UnknownName, UserError
 from codea1_env.group_env import GroupEnv
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rounds.trees import SuitesPer
+from codea1_env.rules.rewards import names_of_suite_parts
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 from codea1_env.secret import read_secrets, require_secrets
@@ -261,7 +264,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self._check_suites()
         if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
             self.create_local_env_runner = False  # it would start engines that nothing uses
-        require_ranges(self)
+        self._check_hyperparameters()
         for each in self.models.values():
             require_engine_options(each)
         self.settings()
@@ -281,6 +284,11 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
 
     def _has_player(self, role: str) -> bool:
         return role in self.module_by_role or role in self.scripted
+
+    def _check_hyperparameters(self) -> None:
+        require_ranges(self)
+        if self.advantages != "sum":
+            require_parts(names_of_suite_parts(self.rules), self.advantages)
 
     def _check_suites(self) -> None:
         if self.suites_per not in list(SuitesPer):
@@ -356,6 +364,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 n_suites=self.n_suites if self._has_player("tester") else 0,
                 suites_per=SuitesPer(self.suites_per),
             ),
+            advantages=settings_in(self, AdvantageSettings),
             models=self.models,
             module_by_role=self.module_by_role,
             agents=self.scripted,

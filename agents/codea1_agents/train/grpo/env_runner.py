@@ -109,7 +109,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self.engines = {name: self._engine(settings, models[name]) for name, settings in self.settings.models.items()}
         self._receiver = WeightReceiver(models, self.settings.models)
         players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
-        self._roller = TreeRoller(self.env, players, seed=self.settings.seed)
+        self._roller = TreeRoller(self.env, players, seed=self.settings.seed, advantages=self.settings.advantages)
 
     def _engine(self, settings: ModelSettings, model: Any) -> RolloutEngine:
         gpus, n_engines = float(self.config.num_gpus_per_env_runner), len(self.settings.models)

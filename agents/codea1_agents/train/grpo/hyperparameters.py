@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from codea1_agents.train.grpo.part_advantages import AdvantageForm
 from codea1_agents.train.ranges import Count, CountOrZero, Finite, Flag, NotNegative, Positive
 from codea1_env.errors import UserError
 from codea1_env.records.faults import first_fault
@@ -71,8 +72,29 @@ class RolloutSettings(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class LossSettings:
-    """Constants of the loss.
+class AdvantageSettings:
+    """How the advantages of testers compare the suites of a group. Coders have the form `sum`.
+
+    Raises:
+        ValueError: no such form, or a validity outside its range.
+    """
+
+    advantages: AdvantageForm = "sum"
+    """`sum`: by their rewards. `decoupled`: by each part of the rewards. `conditioned`: by validity, and the valid ones
+    by adversity (`part_advantages`)."""
+    valid_from: Annotated[float, Field(gt=0, le=1, strict=True)] = 0.5
+    """Smallest validity of a suite that `conditioned` calls valid. 1: all of its K tests have right answers."""
+
+    def __post_init__(self) -> None:
+        if self.advantages not in get_args(AdvantageForm):
+            raise ValueError(f"advantages: {self.advantages!r} is none of {', '.join(get_args(AdvantageForm))}")
+        if not 0 < self.valid_from <= 1:
+            raise ValueError(f"valid_from: {self.valid_from} is not in (0, 1]")
+
+
+@dataclass(frozen=True, slots=True)
+class LossSettings(AdvantageSettings):
+    """Constants of the loss, and how the advantages in it are computed.
 
     Raises:
         ValueError: a constant outside its range.
@@ -90,6 +112,7 @@ class LossSettings:
     """Weight of the entropy bonus."""
 
     def __post_init__(self) -> None:
+        AdvantageSettings.__post_init__(self)  # `super()` finds no class here, as slots make a new one
         if not (0 < self.clip_low < 1 and self.clip_high > 0 and self.dual_clip > 1 and self.kl_coeff >= 0):
             raise ValueError(f"not a clipped policy loss: {self}")
 
@@ -131,7 +154,7 @@ class UpdateSettings(LossSettings):
     """Largest norm of the gradient. None: any."""
 
     def __post_init__(self) -> None:
-        LossSettings.__post_init__(self)  # `super()` finds no class here, as slots make a new one
+        LossSettings.__post_init__(self)
         if self.old_log_probs not in get_args(OldLogProbs):
             raise ValueError(f"old_log_probs: {self.old_log_probs!r} is neither {' nor '.join(get_args(OldLogProbs))}")
         if self.importance_cap and self.old_log_probs != "learner":

@@ -29,6 +29,29 @@ _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sa
 """Figures of the first optimiser step of an iteration, when learner and sampler have the same weights."""
 
 
+def batch_loss(config: Any, batch: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> LossParts:
+    """Return the loss of a batch; see `grpo_loss`.
+
+    Args:
+        config: of the module.
+        batch: its columns.
+        found: outputs of `forward_train`.
+    """
+    sampled = batch[Column.SAMPLED_LOG_PROBS]
+    old = batch.get(Column.OLD_LOG_PROBS, sampled)
+    return grpo_loss(
+        log_probs=found[Column.LOG_PROBS],
+        old_log_probs=old,
+        importance=importance_weights(old, sampled, config.importance_cap) if config.importance_cap else None,
+        reference_log_probs=found.get(Column.REFERENCE_LOG_PROBS),
+        entropy=found.get(Column.ENTROPY),
+        advantages=batch[Column.ADVANTAGES],
+        mask=batch[Column.RESPONSE_MASK],
+        token_weight=batch[Column.TOKEN_WEIGHT],
+        settings=settings_in(config, LossSettings),
+    )
+
+
 class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
     """Trains each module on its own responses."""
 
@@ -55,22 +78,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         self, *, module_id: str, config: Any, batch: Batch, fwd_out: Mapping[str, Tensor]
     ) -> Tensor:
         """Return the loss of a batch; see `grpo_loss`."""
-        return self._loss(config, batch, fwd_out).loss
-
-    def _loss(self, config: Any, batch: Batch, found: Mapping[str, Tensor]) -> LossParts:
-        sampled = batch[Column.SAMPLED_LOG_PROBS]
-        old = batch.get(Column.OLD_LOG_PROBS, sampled)
-        return grpo_loss(
-            log_probs=found[Column.LOG_PROBS],
-            old_log_probs=old,
-            importance=importance_weights(old, sampled, config.importance_cap) if config.importance_cap else None,
-            reference_log_probs=found.get(Column.REFERENCE_LOG_PROBS),
-            entropy=found.get(Column.ENTROPY),
-            advantages=batch[Column.ADVANTAGES],
-            mask=batch[Column.RESPONSE_MASK],
-            token_weight=batch[Column.TOKEN_WEIGHT],
-            settings=settings_in(config, LossSettings),
-        )
+        return batch_loss(config, batch, fwd_out).loss
 
     def _update(self, batch: Mapping[str, Batch], **_: Any) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
         """Run all epochs over the batch. RLlib's own minibatches would train the smaller module more often."""
@@ -140,7 +148,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             part = parts[number] if number < len(parts) else nothing_of(parts[0])
             with self._synced(module, is_last=number == n_passes - 1):
                 forward = module(part)
-                loss = self._loss(config, part, forward)
+                loss = batch_loss(config, part, forward)
                 (loss.loss * max(self.config.num_learners, 1)).backward()
             _accumulate(found, _figures(loss) | (_gap_figures(config, part, forward) if is_first else {}))
         params = self._optimizer_parameters[optimizer]

@@ -6,7 +6,7 @@ masked rollout (nan) has none and changes no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import Literal
@@ -109,7 +109,7 @@ def over_batch(advantages: NDArray[np.float64]) -> NDArray[np.float64]:
     return group_advantages(np.ravel(advantages)).values.reshape(np.shape(advantages))
 
 
-def require_parts(names: set[str], form: AdvantageForm) -> None:
+def require_parts(names: Set[str], form: AdvantageForm) -> None:
     """Check that rewards have the parts that a form of advantages compares.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from codea1_agents.train.grpo.hyperparameters import LengthSettings, RolloutSettings
+from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, LengthSettings, RolloutSettings
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_env.agent import AgentSpec
 from codea1_env.problems import DEFAULT_SOURCE
@@ -24,6 +24,7 @@ class TrainingSettings:
     limits: Limits | None = None
     seed: int = 0
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    advantages: AdvantageSettings = field(default_factory=AdvantageSettings)
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     """By module: `coder` and `tester`, or one module that both roles share."""
     module_by_role: Mapping[str, str] = field(default_factory=dict)

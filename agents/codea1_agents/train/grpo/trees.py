@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.grouping import Advantages, group_advantages, top_variance
+from codea1_agents.train.grpo.hyperparameters import AdvantageSettings
+from codea1_agents.train.grpo.part_advantages import GroupedPart, advantages_by_parts, grouped_parts
 from codea1_agents.train.grpo.players import Answer, Player
 from codea1_agents.train.grpo.progress import Part, Report, unreported
 from codea1_agents.train.grpo.sampling import Response, ResponseSize
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.group_vector import GroupVector
 from codea1_env.rounds.rounds import Turn
+from codea1_env.rounds.trees import JudgedTree
 from codea1_env.rounds.trees import Tree as RoundTree
 from codea1_env.rules.reward_parts import CandidateRewards
 
@@ -53,9 +56,9 @@ class Tree:
     coder: Advantages
     """(N,)"""
     tester: Advantages
-    """(G, M)"""
+    """(G, M), in the form of the settings; `decoupled` ones before they are normalised over the batch."""
     kept: NDArray[np.bool_]
-    """(G,): which groups of suites train the tester."""
+    """(G,): which groups of suites train the tester. Of the groups that can, those whose rewards vary most."""
     coder_rewards: NDArray[np.float64]
     """(N,), the rewards of the environment; nan where masked."""
     tester_rewards: NDArray[np.float64]
@@ -93,6 +96,37 @@ class RolloutTimes:
     """Time in which the sandbox works."""
 
 
+def suite_advantages(
+    judged: JudgedTree, rewards: NDArray[np.float64], settings: AdvantageSettings, *, keeps_flat: bool = False
+) -> Advantages:
+    """Return the advantages of the suites of a tree.
+
+    Args:
+        judged: the tree, with the parts of its rewards.
+        rewards: (G, M), those of the environment; nan where masked. What an environment pays beyond the rules is a
+            part of its own, of weight 1.
+        settings: the form of the advantages.
+        keeps_flat: as in `group_advantages`.
+
+    Raises:
+        UserError: the rewards have not the parts that the form compares.
+    """
+    is_masked = np.isnan(rewards)
+    if settings.advantages == "sum" or is_masked.all():
+        return group_advantages(rewards, keeps_flat=keeps_flat)
+    parts = [
+        replace(part, values=np.where(is_masked, np.nan, np.nan_to_num(part.values)))
+        for part in grouped_parts((each for one in judged.rewards for each in one.testers), judged.of_suites)
+    ]
+    beyond = rewards - sum(part.weight * part.values for part in parts)
+    return advantages_by_parts(
+        [*parts, GroupedPart("environment", beyond, 1.0)],
+        settings.advantages,
+        valid_from=settings.valid_from,
+        keeps_flat=keeps_flat,
+    )
+
+
 class TreeRoller:
     """Rolls out trees: players act in group environments.
 
@@ -100,11 +134,19 @@ class TreeRoller:
         envs: the environments.
         players: by role.
         seed: of the run.
+        advantages: how those of testers are computed.
     """
 
-    def __init__(self, envs: GroupEnvs, players: Mapping[str, Player], *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        envs: GroupEnvs,
+        players: Mapping[str, Player],
+        *,
+        seed: int = 0,
+        advantages: AdvantageSettings | None = None,
+    ) -> None:
         self._envs, self._players, self._seed = envs, players, seed
-        self.shape = envs.shape
+        self.shape, self.advantages = envs.shape, advantages or AdvantageSettings()
         self.times = RolloutTimes()
         """Since a reader last replaced them."""
 
@@ -191,6 +233,8 @@ class _Batch:
         n_kept, keeps_flat = self._roller.shape.n_kept, self._roller.shape.keep_flat_groups
         for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
             of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
+            tester = suite_advantages(judged, of_tester, self._roller.advantages, keeps_flat=keeps_flat)
+            trains = tester.is_trained.any(axis=-1, keepdims=True)
             yield Tree(
                 task=task,
                 candidates=tuple(self._programs[place]),
@@ -199,8 +243,8 @@ class _Batch:
                 book_report=judged.book_report,
                 rewards=judged.rewards,
                 coder=group_advantages(of_coder, keeps_flat=keeps_flat),
-                tester=group_advantages(of_tester, keeps_flat=keeps_flat),
-                kept=top_variance(of_tester, n_kept, keeps_flat=keeps_flat),
+                tester=tester,
+                kept=top_variance(np.where(trains, of_tester, np.nan), n_kept, keeps_flat=keeps_flat),
                 coder_rewards=of_coder,
                 tester_rewards=of_tester,
             )

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from codea1_agents.statistics import known_mean
 
 Figures = Mapping[str, float]
 History = Sequence[Figures]
-
+Alarm = Callable[[History], str]
 
 WINDOW = 8
 """Steps in a window, over which figures are averaged."""
@@ -69,45 +68,40 @@ def _hacked_difficulty(history: History) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _ShareAlarm:
-    """An alarm about a share that is beyond its limit."""
+def _share(figure: str, limit: float, sentence: str, *, is_least: bool = False) -> Alarm:
+    """Return an alarm about a share at or above a limit; at or below it, if `is_least`."""
 
-    figure: str
-    limit: float
-    sentence: str
-    is_least: bool = False
-    """Whether the alarm is raised at or below the limit, instead of at or above it."""
+    def alarm(history: History) -> str:
+        shares = [figures.get(figure, math.nan) for figures in history[-AT_ONCE:]]
+        if len(shares) == AT_ONCE and set(shares) == {0.0 if is_least else 1.0}:
+            return sentence.format(shares[0])
+        share = _mean(_windows(history)[1], figure)
+        return sentence.format(share) if (share <= limit if is_least else share >= limit) else ""
 
-    def __call__(self, history: History) -> str:
-        shares = [figures.get(self.figure, math.nan) for figures in history[-AT_ONCE:]]
-        if len(shares) == AT_ONCE and set(shares) == {0.0 if self.is_least else 1.0}:
-            return self.sentence.format(shares[0])
-        share = _mean(_windows(history)[1], self.figure)
-        return self.sentence.format(share) if (share <= self.limit if self.is_least else share >= self.limit) else ""
+    return alarm
 
 
-def _distinct(what: str) -> _ShareAlarm:
+def _distinct(what: str) -> Alarm:
     sentence = f"only {{:.0%}} of a problem's {what} are distinct: raise training.entropy_coeff or lower training.lr"
-    return _ShareAlarm(f"distinct_{what}", _FEW_DISTINCT, sentence, is_least=True)
+    return _share(f"distinct_{what}", _FEW_DISTINCT, sentence, is_least=True)
 
 
-def _spread(role: str, more: str) -> _ShareAlarm:
+def _spread(role: str, more: str) -> Alarm:
     sentence = (
         f"rewards differ in {{:.0%}} of the {role}'s groups only, and the others train nothing: raise rollout.{more},"
         " or choose problems that are neither always nor never solved"
     )
-    return _ShareAlarm(f"{role}_spread_share", _LITTLE_SPREAD, sentence, is_least=True)
+    return _share(f"{role}_spread_share", _LITTLE_SPREAD, sentence, is_least=True)
 
 
-def _cut(role: str) -> _ShareAlarm:
+def _cut(role: str) -> Alarm:
     sentence = f"{{:.0%}} of the {role}'s replies are cut at their limit: raise agents.{role}.max_tokens"
-    return _ShareAlarm(f"{role}_cut_share", _MOSTLY_CUT, sentence)
+    return _share(f"{role}_cut_share", _MOSTLY_CUT, sentence)
 
 
-def _cases(figure: str, limit: float, sentence: str) -> _ShareAlarm:
+def _cases(figure: str, limit: float, sentence: str) -> Alarm:
     """Return an alarm about a rule for rare cases that an agent may exploit."""
-    return _ShareAlarm(figure, limit, f"{{:.0%}} of the cases {sentence}")
+    return _share(figure, limit, f"{{:.0%}} of the cases {sentence}")
 
 
 def _divergence(history: History) -> str:
@@ -146,9 +140,9 @@ def _of_modules(history: History, figure: str) -> list[tuple[str, str]]:
 
 _LOOK = "read them with codea1 report"
 
-ALARMS: dict[str, Callable[[History], str]] = {
+ALARMS: dict[str, Alarm] = {
     "hacked_difficulty": _hacked_difficulty,
-    "no_validity": _ShareAlarm(
+    "no_validity": _share(
         "suite_validity",
         _NO_VALIDITY,
         "{:.0%} of a suite's cases are right, so the tester earns nothing: warm it up with codea1 sft --role tester, or"
@@ -164,7 +158,7 @@ ALARMS: dict[str, Callable[[History], str]] = {
     "divergence": _divergence,
     "entropy": _entropy,
     "sampler_gap": _sampler_gap,
-    "masked": _ShareAlarm(
+    "masked": _share(
         "masked_share",
         _MOSTLY_MASKED,
         "{:.0%} of the candidates are masked, because the sandbox or an agent fails: run codea1 sandbox check",

@@ -50,10 +50,10 @@ def sampled_programs(problems: Sequence[Problem], coder: NamedAgent, *, samples:
     Raises:
         UserError: the coder failed.
     """
-    asked, replies = _replies(problems, coder, samples)
+    sampled, replies = _replies(problems, coder, samples)
     rules = preset("fixed")
-    read = [candidate_of(reply, problem, rules).program for problem, reply in zip(asked, replies, strict=True)]
-    return _distinct(asked, read)
+    read = [candidate_of(reply, problem, rules).program for problem, reply in zip(sampled, replies, strict=True)]
+    return _distinct(sampled, read)
 
 
 def failing_programs(problems: Sequence[Problem], coder: NamedAgent, sandbox: Sandbox, *, samples: int = 8) -> Programs:
@@ -69,9 +69,9 @@ def failing_programs(problems: Sequence[Problem], coder: NamedAgent, sandbox: Sa
         UserError: the coder failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    asked, replies = _replies([problem for problem in problems if problem.golden], coder, samples)
-    findings = Referee(problems, sandbox=sandbox).golden([problem.id for problem in asked], replies)
-    return _distinct(asked, ["" if finding.passed is not False else finding.program for finding in findings])
+    sampled, replies = _replies([problem for problem in problems if problem.golden], coder, samples)
+    findings = Referee(problems, sandbox=sandbox).golden([problem.id for problem in sampled], replies)
+    return _distinct(sampled, ["" if finding.passed is not False else finding.program for finding in findings])
 
 
 def examples_for_coder(problems: Sequence[Problem], prompts: Prompts) -> list[SftExample]:
@@ -110,9 +110,9 @@ def examples_for_tester(
 
 def _replies(problems: Sequence[Problem], coder: NamedAgent, samples: int) -> tuple[list[Problem], list[Reply]]:
     """Return the problem of each reply, and the replies."""
-    asked = [problem for problem in problems for _ in range(samples)]
+    sampled = [problem for problem in problems for _ in range(samples)]
     turns = [sample_turn(problem, "coder", sample) for problem in problems for sample in range(samples)]
-    return asked, coder.replies(turns)
+    return sampled, coder.replies(turns)
 
 
 def _distinct(problems: Sequence[Problem], programs: Sequence[str]) -> Programs:

@@ -1,7 +1,8 @@
 """The components of problems: the words, the right source and wrong sources of each. Data only.
 
-There are three shapes of functions: filter, map and reduce of a list; the same of the characters of a string; and an
-operation on two integers, followed by a function of its result.
+There are four shapes of functions: filter, map and reduce of a list; the same of the characters of a string; an
+operation on two integers, followed by a function of its result; and four steps from two integers to one, whose mistakes
+are mostly rare.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ class Shape(Enum):
     """A string, `s`."""
     PAIR = "pair"
     """Two integers, `a` and `b`."""
+    STEPS = "steps"
+    """Two integers, `a` and `b`, in four steps: one of each, one that joins them, and one of the result."""
+
+
+TRIGGERS = (*range(-9, -5), *range(6, 10))
+"""Values of `a`, of which a rare mistake of `STEPS` has one. The value of `b` is the number of its step, from 0."""
+_TRIGGER = "@"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,13 @@ class Form:
     source: str
     weight: float = 1.0
     """Relative frequency among the wrong forms of the component."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The form, once for each trigger if it is wrong at a trigger only."""
+        if _TRIGGER not in self.source:
+            return (self.source,)
+        return tuple(self.source.replace(_TRIGGER, str(trigger)) for trigger in TRIGGERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +71,20 @@ def _part(words: str, right: str, right_share: float, *wrong: str) -> Component:
     return Component(words, right, forms, right_share)
 
 
+def _rare(step: int, words: str, right: str, otherwise: str) -> Component:
+    """Return a component of `STEPS` whose wrong form has another value at a trigger."""
+    return _part(words, right, _STEP_SHARE, f"{right} if (a, b) != ({_TRIGGER}, {step}) else {otherwise}")
+
+
+_STEP_SHARE = 0.74  # four right steps of four in 30 % of the programs
+
 TEMPLATES = {
     Shape.LIST: Template("def f(xs):\n    ys = [{1} for x in xs{0}]\n    return {2}", statement="{2} {1} {0} items"),
     Shape.STRING: Template("def f(s):\n    cs = [{1} for c in s{0}]\n    return {2}", statement="{2} {1} {0} chars"),
     Shape.PAIR: Template("def f(a, b):\n    c = {0}\n    return {1}", statement="{1} {0} of a and b"),
+    Shape.STEPS: Template(
+        "def f(a, b):\n    c = {0}\n    d = {1}\n    e = {2}\n    return {3}", statement="{3} {2} of {0} a and {1} b"
+    ),
 }
 """`{n}` stands for the n-th slot of `SLOTS`."""
 
@@ -134,6 +159,40 @@ SLOTS: dict[Shape, tuple[tuple[Component, ...], ...]] = {
             _part("clipped", "max(c, 0)", 0.5, "abs(c)", "min(c, 0)", "max(c, 1)"),
             _part("last digit", "abs(c) % 10", 0.5, "c % 10", "abs(c) % 9", "abs(c)"),
             _part("halved", "c // 2", 0.5, "c / 2", "int(c / 2)", "c % 2"),
+        ),
+    ),
+    Shape.STEPS: (
+        (
+            _part("", "a", _STEP_SHARE, "a + 2"),
+            _rare(0, "absolute", "abs(a)", "0"),
+            _rare(0, "negated", "-a", "a"),
+            _rare(0, "next", "a + 1", "a"),
+            _rare(0, "doubled", "a + a", "2"),
+            _rare(0, "clipped", "max(a, 0)", "5"),
+        ),
+        (
+            _part("", "b", _STEP_SHARE, "b + 2"),
+            _part("next", "b + 1", _STEP_SHARE, "b - 1"),
+            _rare(1, "absolute", "abs(b)", "5"),
+            _rare(1, "negated", "-b", "b"),
+            _rare(1, "doubled", "b + b", "9"),
+            _rare(1, "previous", "b - 1", "8"),
+        ),
+        (
+            _part("difference", "c - d", _STEP_SHARE, "d - c"),
+            _rare(2, "sum", "c + d", "c"),
+            _rare(2, "larger", "max(c, d)", "0"),
+            _rare(2, "smaller", "min(c, d)", "1"),
+            _rare(2, "distance", "abs(c - d)", "d"),
+            _rare(2, "average", "(c + d) // 2", "c - d"),
+        ),
+        (
+            _part("doubled", "e + e", _STEP_SHARE, "e + 3"),
+            _part("next", "e + 1", _STEP_SHARE, "e - 1"),
+            _rare(3, "", "e", "0"),
+            _rare(3, "absolute", "abs(e)", "1"),
+            _rare(3, "negated", "-e", "e + 1"),
+            _rare(3, "clipped", "max(e, 0)", "-1"),
         ),
     ),
 }

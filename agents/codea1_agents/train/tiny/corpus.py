@@ -25,7 +25,7 @@ KINDS = ("coder", "white_box", "black_box")
 _SPLITS = (Split.TRAIN, Split.HELD_OUT, Split.REST)
 _N_TESTS = {1: 0.2, 2: 0.2, 4: 0.6}
 """By number of tests that a prompt requests, its share of the documents."""
-_TRIES = 24
+_TRIES = 100  # of inputs that may make a program fail
 _WIDE_SHARE = 0.08
 
 
@@ -68,7 +68,7 @@ class Corpus:
 
     def __init__(self, rules: CorpusRules, seed: int) -> None:
         self._rules, self._seed = rules, seed
-        self._compositions = compositions(*_SPLITS)
+        self._compositions = compositions(*_SPLITS, variant=rules.variant)
         self._prompts = load_prompts(WORDING)
 
     def batch(self, number: int, size: int) -> list[Document]:
@@ -105,7 +105,7 @@ class Corpus:
                 arguments = edge_input(composition.shape, draws)
                 if answer_of(shown, arguments) != answer_of(composition.solution, arguments):
                     return arguments
-        is_narrow = self._rules.variant is Variant.RARE and draws.random() >= _WIDE_SHARE
+        is_narrow = self._rules.variant.is_rare and draws.random() >= _WIDE_SHARE
         return naive_input(composition.shape, draws, is_narrow=is_narrow)
 
     def _answer(self, composition: Composition, arguments: Arguments, draws: Random) -> str:

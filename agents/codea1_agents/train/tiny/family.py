@@ -1,6 +1,7 @@
 """All problems that the components make, in splits, with right and wrong programs. Pure.
 
-The hash of the statement decides the split, so splits never change. Unseen problems are compositions that no corpus
+Problems behave differently: of compositions with the same values on 200 inputs one is a problem, so splits share no
+behaviour. The hash of the statement decides which one, and its split. Unseen problems are compositions that no corpus
 has; the corpus has all their components.
 """
 
@@ -16,7 +17,10 @@ from random import Random
 from typing import Any
 
 from codea1_agents.train.tiny.components import SLOTS, TEMPLATES, Component, Shape
-from codea1_agents.train.tiny.inputs import Arguments, edge_input, naive_input
+from codea1_agents.train.tiny.inputs import Arguments, mixed_inputs, probes
+
+VERSION = 2
+"""Of the family: another one has other problems in its splits. 1 split by statement only."""
 
 
 class Split(Enum):
@@ -40,6 +44,19 @@ class Variant(Enum):
     RARE = "rare"
     """Mostly the right program with a single bug at one value or beyond one length, which naive inputs do not reach.
     Naive inputs are narrower in this variant."""
+    DEEP_RARE = "deep-rare"
+    """Problems of four steps. Three quarters of the components have a wrong form that differs at one value only, which
+    is drawn anew with each program. Naive inputs are narrower in this variant, too."""
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes of its problems."""
+        return (Shape.STEPS,) if self is Variant.DEEP_RARE else (Shape.LIST, Shape.STRING, Shape.PAIR)
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether naive inputs miss most mistakes."""
+        return self is not Variant.PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +83,9 @@ class Composition:
         return TEMPLATES[self.shape].program.format(*sources)
 
 
-_QUOTAS = {Shape.LIST: 28, Shape.STRING: 10, Shape.PAIR: 10}
+_QUOTAS = {Shape.LIST: 28, Shape.STRING: 10, Shape.PAIR: 10, Shape.STEPS: 48}
 """Problems of each split but `REST`."""
-_PROBES = 160
+_N_PROBES = 200
 _MAGIC_NUMBERS = (*range(-9, -4), *range(5, 10))
 _MAGIC_CHARACTERS = "xyzXYZ089"
 _LENGTHS = (4, 5, 6)
@@ -76,12 +93,16 @@ _RARE_SHARE = 0.85  # of the wrong programs of the variant RARE
 _RARE_RIGHT_SHARE = 0.2
 
 
+def family(variant: Variant = Variant.PLAIN) -> dict[Split, tuple[Composition, ...]]:
+    """Return all problems of a variant by split, in the order of the hashes of their statements."""
+    return _family(variant.shapes)
+
+
 @cache
-def family() -> dict[Split, tuple[Composition, ...]]:
-    """Return all compositions by split, in the order of the hashes of their statements."""
+def _family(shapes: tuple[Shape, ...]) -> dict[Split, tuple[Composition, ...]]:
     found: dict[Split, list[Composition]] = {split: [] for split in Split}
-    for shape, slots in SLOTS.items():
-        ordered = sorted((Composition(shape, parts) for parts in product(*slots)), key=_rank)
+    for shape in shapes:
+        ordered = _distinct(shape)
         quota = _QUOTAS[shape]
         for number, split in enumerate((Split.TRAIN, Split.HELD_OUT, Split.UNSEEN)):
             found[split] += ordered[number * quota : (number + 1) * quota]
@@ -89,9 +110,18 @@ def family() -> dict[Split, tuple[Composition, ...]]:
     return {split: tuple(sorted(those, key=_rank)) for split, those in found.items()}
 
 
-def compositions(*splits: Split) -> tuple[Composition, ...]:
+def _distinct(shape: Shape) -> list[Composition]:
+    """Return one composition of each behaviour, in order."""
+    ordered = sorted((Composition(shape, parts) for parts in product(*SLOTS[shape])), key=_rank)
+    by_behaviour: dict[tuple[str | None, ...], Composition] = {}
+    for each in ordered:
+        by_behaviour.setdefault(_values(each.solution, shape), each)
+    return list(by_behaviour.values())
+
+
+def compositions(*splits: Split, variant: Variant = Variant.PLAIN) -> tuple[Composition, ...]:
     """Return the compositions of some splits."""
-    return tuple(each for split in splits for each in family()[split])
+    return tuple(each for split in splits for each in family(variant)[split])
 
 
 def _rank(composition: Composition) -> bytes:
@@ -115,28 +145,25 @@ def drawn_program(composition: Composition, draws: Random, variant: Variant = Va
 def _drawn_source(part: Component, draws: Random) -> str:
     if not part.wrong or draws.random() < part.right_share:
         return part.right
-    return draws.choices([form.source for form in part.wrong], [form.weight for form in part.wrong])[0]
+    form = draws.choices(part.wrong, [form.weight for form in part.wrong])[0]
+    return draws.choice(form.sources)
 
 
 @lru_cache(maxsize=4096)
 def mutants(composition: Composition, variant: Variant = Variant.PLAIN) -> tuple[str, ...]:
     """Return the programs that have one mistake and differ from the solution on some input, in a fixed order."""
     found = _rare_programs(composition) if variant is Variant.RARE else _one_wrong(composition)
-    probes = drawn_inputs(composition, _PROBES, "probes")
-    right = [answer_of(composition.solution, probe) for probe in probes]
-    return tuple(
-        program
-        for program in dict.fromkeys(found)
-        if any(answer_of(program, probe) != value for probe, value in zip(probes, right, strict=True))
-    )
+    right = _values(composition.solution, composition.shape)
+    return tuple(program for program in dict.fromkeys(found) if _values(program, composition.shape) != right)
 
 
 def _one_wrong(composition: Composition) -> list[str]:
     rights = [part.right for part in composition.parts]
     return [
-        composition.program(*rights[:slot], form.source, *rights[slot + 1 :])
+        composition.program(*rights[:slot], source, *rights[slot + 1 :])
         for slot, part in enumerate(composition.parts)
         for form in part.wrong
+        for source in form.sources
     ]
 
 
@@ -179,6 +206,16 @@ def _function(program: str) -> Callable[..., Any]:
     return function
 
 
+def _values(program: str, shape: Shape) -> tuple[str | None, ...]:
+    """Return a program's answers to the probes of its shape: its behaviour."""
+    return tuple(answer_of(program, probe) for probe in _probes(shape))
+
+
+@cache
+def _probes(shape: Shape) -> tuple[Arguments, ...]:
+    return probes(shape, _N_PROBES, Random(f"probes/{shape.value}"))
+
+
 @lru_cache(maxsize=8192)
 def drawn_inputs(
     composition: Composition, count: int, purpose: str, *, is_narrow: bool = False
@@ -191,11 +228,13 @@ def drawn_inputs(
         purpose: separates these draws from others.
         is_narrow: see `naive_input`.
     """
-    draws = Random(f"{purpose}/{composition.statement}")
-    found: dict[str, Arguments] = {}
-    while len(found) < count:
-        is_naive = len(found) % 2 == 0
-        shape = composition.shape
-        arguments = naive_input(shape, draws, is_narrow=is_narrow) if is_naive else edge_input(shape, draws)
-        found.setdefault(repr(arguments), arguments)
-    return tuple(found.values())
+    return mixed_inputs(composition.shape, count, _draws(composition, purpose), is_narrow=is_narrow)
+
+
+def drawn_probes(composition: Composition, count: int, purpose: str) -> tuple[Arguments, ...]:
+    """Return distinct inputs that include all triggers; see `inputs.probes`."""
+    return probes(composition.shape, count, _draws(composition, purpose))
+
+
+def _draws(composition: Composition, purpose: str) -> Random:
+    return Random(f"{purpose}/{composition.statement}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 
-from codea1_agents.train.tiny.components import Shape
+from codea1_agents.train.tiny.components import SLOTS, TRIGGERS, Shape
 
 Arguments = tuple[object, ...]
 """Arguments of one call."""
@@ -15,6 +16,7 @@ _ALL_CHARACTERS = _COMMON_CHARACTERS + "uxyzUXYZ0789 "
 
 _SMALL_SHARE = 0.6  # of naive inputs; models of this size compute badly with larger numbers
 _EMPTY_SHARE = 0.01
+_TRIGGER_PAIRS = tuple(product(TRIGGERS, range(len(SLOTS[Shape.STEPS]))))
 _LENGTHS = (0.35, 0.3, 0.2, 0.15)  # shares of naive inputs with one item, two, ...
 
 
@@ -37,7 +39,9 @@ def naive_input(shape: Shape, draws: Random, *, is_narrow: bool = False) -> Argu
 
 
 def edge_input(shape: Shape, draws: Random) -> Arguments:
-    """Return an input that is long, empty, repetitive, of one kind, or at a bound."""
+    """Return an input that is long, empty, repetitive, of one kind, or at a bound; of `STEPS`, one at a trigger."""
+    if shape is Shape.STEPS:
+        return draws.choice(_TRIGGER_PAIRS)
     length = draws.choice((0, 1, 1, 2, 4, 5, 6, 7))
     if shape is Shape.LIST:
         values = draws.choice((range(-9, 10), range(-9, 10), range(-9, 10), (0, 1, -1), (3, 4, 5), range(-9, 0)))
@@ -47,3 +51,34 @@ def edge_input(shape: Shape, draws: Random) -> Arguments:
         return ("".join(draws.choice(text) for _ in range(length)),)
     a = draws.choice((*range(-9, 10), 0, 9, -9))
     return a, draws.choice((*range(-9, 10), a, -a, 0))
+
+
+def probes(shape: Shape, count: int, draws: Random) -> tuple[Arguments, ...]:
+    """Return distinct inputs, alternately naive ones and edge cases; of `STEPS`, all triggers and then any others.
+
+    Args:
+        shape: of the function.
+        count: number of inputs; of `STEPS`, at most 361.
+        draws: source of random numbers.
+    """
+    if shape is Shape.STEPS:
+        rest = [pair for pair in product(range(-9, 10), repeat=2) if pair not in _TRIGGER_PAIRS]
+        return (*_TRIGGER_PAIRS, *draws.sample(rest, count - len(_TRIGGER_PAIRS)))
+    return mixed_inputs(shape, count, draws)
+
+
+def mixed_inputs(shape: Shape, count: int, draws: Random, *, is_narrow: bool = False) -> tuple[Arguments, ...]:
+    """Return distinct inputs, alternately naive ones and edge cases.
+
+    Args:
+        shape: of the function.
+        count: number of inputs.
+        draws: source of random numbers.
+        is_narrow: see `naive_input`.
+    """
+    found: dict[str, Arguments] = {}
+    while len(found) < count:
+        is_naive = len(found) % 2 == 0
+        arguments = naive_input(shape, draws, is_narrow=is_narrow) if is_naive else edge_input(shape, draws)
+        found.setdefault(repr(arguments), arguments)
+    return tuple(found.values())

@@ -26,10 +26,11 @@ from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 
-FIGURES = ("pass@1", "golden_rate", "validity", "kill", "kill_subtlest")
+FIGURES = ("pass@1", "golden_rate", "validity", "kill", "kill_subtlest", "hit", "right_hit", "right_miss")
 """Share of programs that pass all golden tests; mean share of golden tests passed; share of requested tests that are
 new and have the right answer; share of suites for a wrong program that the program fails; the same for one known subtle
-mistake per problem."""
+mistake per problem. Of the tests for that mistake: the share that it fails, and the shares of right answers among these
+and among the others, which are the skills of `lab.tabular.criterion`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ def measure(
     tester: NamedAgent,
     sandbox: Sandbox,
     *,
-    samples: int = 8,
-    tests: int = 4,
+    samples: int,
+    tests: int,
     view: View = "white_box",
     seed: int = 0,
 ) -> Measurement:
@@ -127,3 +128,8 @@ class _Values:
             self.n_masked += 1
             return
         self.of["kill_subtlest"][problem_id] += [float(suite.beats) for suite in report.suites]
+        for case in (case for suite in report.suites for case in suite.cases):
+            is_hit, is_right = case.verdict is not Verdict.PASSED, float(case.case.prediction_right is not False)
+            self.of["hit"][problem_id].append(float(is_hit))
+            self.of["right_hit"][problem_id].append(is_right if is_hit else nan)
+            self.of["right_miss"][problem_id].append(nan if is_hit else is_right)

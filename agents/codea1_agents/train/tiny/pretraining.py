@@ -15,6 +15,7 @@ from typing import Any
 
 from codea1_agents.models.model_files import no_progress_bars, writing_errors
 from codea1_agents.train.tiny.corpus import KINDS, Corpus, CorpusRules, Document
+from codea1_agents.train.tiny.family import VERSION
 from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import UnknownName, UserError, extra_needed
 
@@ -96,6 +97,7 @@ class PretrainingSettings:
         """Return plain data."""
         rules = asdict(self.rules) | {"variant": self.rules.variant.value}
         return {
+            "family": VERSION,
             "size": self.size,
             "seed": self.seed,
             "steps": self.n_steps,
@@ -165,7 +167,7 @@ def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None)
         MissingExtra: torch or transformers is not installed.
     """
     size = settings.model_size
-    tokenizer = new_tokenizer()
+    tokenizer = new_tokenizer(settings.rules.variant)
     device = "cuda" if settings.size == "gpu" and torch.cuda.is_available() else "cpu"
     corpus, tally = Corpus(settings.rules, settings.seed), _Tally()
     with torch_threads(1):  # more threads are slower at this size, and their sums may differ

@@ -1,63 +1,121 @@
-"""The problem source `tiny`: `tiny:train`, `tiny:held-out`, `tiny:unseen`, each also with `-eval` and `rare-`."""
+"""The problem source `tiny`: `tiny:train`, `tiny:rare-held-out`, `tiny:deep-rare-unseen-eval` and so on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from itertools import product
+from random import Random
 
-from codea1_agents.train.tiny.family import Composition, Split, Variant, answer_of, drawn_inputs, family, mutants
+from codea1_agents.train.tiny.family import (
+    VERSION,
+    Composition,
+    Split,
+    Variant,
+    answer_of,
+    drawn_inputs,
+    drawn_probes,
+    family,
+    mutants,
+)
 from codea1_agents.train.tiny.inputs import Arguments
 from codea1_env.errors import UnknownName
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, WrongProgram
 
 N_TRAINING_CASES = 16
-N_EVALUATION_CASES = 64
+N_NAIVE_CASES = 3
+N_EVALUATION_CASES = {Variant.PLAIN: 64, Variant.RARE: 64, Variant.DEEP_RARE: 256}
 _N_EXAMPLES = 2
 _MAX_WRONG_PROGRAMS = 6
 _SUBTLE_BELOW = (0.5, 0.25, 0.1)
 """Subtlety rises by one for each of these bounds that is above the share of failing golden tests."""
 
-OPTIONS = tuple(f"{rare}{split.value}{ending}" for rare, split, ending in product(("", "rare-"), Split, ("", "-eval")))
+
+class Golden(Enum):
+    """The golden tests of a problem; the value ends the name of a source."""
+
+    MIXED = ""
+    """16, half of them naive and half edge cases."""
+    NAIVE = "-naive3"
+    """The first three naive ones of these."""
+    EVALUATION = "-eval"
+    """64 other ones of both kinds; of the variant `deep-rare` 256, all triggers among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the family, by name."""
+
+    variant: Variant
+    split: Split
+    golden: Golden
+
+    @property
+    def name(self) -> str:
+        """The option of the source."""
+        first = "" if self.variant is Variant.PLAIN else f"{self.variant.value}-"
+        return f"{first}{self.split.value}{self.golden.value}"
+
+
+_PARTS = {part.name: part for part in (Part(*each) for each in product(Variant, Split, Golden))}
+OPTIONS = tuple(_PARTS)
 
 
 @cache
 def load(options: str = "train") -> ProblemSet:
     """Return a generated family of small problems, for language models that learn from scratch: `tiny:train`.
 
-    `options` is `train`, `held-out`, `unseen` or `rest`, the largest part. After it, `-eval` means 64 golden tests,
-    other than the usual 16. Before it, `rare-` means wrong programs whose bugs naive inputs do not reach.
+    `options` is `train`, `held-out`, `unseen` or `rest`, the largest part. Before it, `rare-` means wrong programs
+    whose bugs naive inputs do not reach, and `deep-rare-` problems of four steps with such bugs. After it, `-eval`
+    means other and more golden tests than the usual 16, and `-naive3` three naive ones.
 
     Raises:
         UnknownName: other options.
     """
-    if options not in OPTIONS:
+    if options not in _PARTS:
         raise UnknownName.of("option of the problems 'tiny'", options, OPTIONS)
-    variant = Variant.RARE if options.startswith("rare-") else Variant.PLAIN
-    is_evaluation = options.endswith("-eval")
-    split = Split(options.removeprefix("rare-").removesuffix("-eval"))
-    found = tuple(problem_of(each, variant, is_evaluation=is_evaluation) for each in family()[split])
+    part = _PARTS[options]
+    found = tuple(problem_of(each, part.variant, part.golden) for each in family(part.variant)[part.split])
     return ProblemSet(f"tiny:{options}", found)
 
 
-def problem_of(composition: Composition, variant: Variant, *, is_evaluation: bool = False) -> Problem:
-    """Return a composition as a problem of the game; training, evaluation and examples share no input."""
-    n_all = _N_EXAMPLES + N_TRAINING_CASES + N_EVALUATION_CASES
-    inputs = drawn_inputs(composition, n_all, "golden", is_narrow=variant is Variant.RARE)
+def problem_of(composition: Composition, variant: Variant, golden: Golden = Golden.MIXED) -> Problem:
+    """Return a composition as a problem of the game.
+
+    Training, evaluation and examples share no input, but in the variant `deep-rare`, whose evaluation has all triggers.
+    """
+    examples, inputs = _inputs(composition, variant, golden)
     cases = [_case(composition.solution, arguments) for arguments in inputs]
-    first = _N_EXAMPLES + N_TRAINING_CASES if is_evaluation else _N_EXAMPLES
-    used = slice(first, n_all if is_evaluation else first + N_TRAINING_CASES)
+    shown = [_case(composition.solution, arguments) for arguments in examples]
     return Problem(
-        id=f"tiny/{composition.statement}",
+        id=f"tiny{VERSION}/{composition.statement}",
         statement=composition.statement,
         entry_point="f",
         solution=composition.solution,
-        golden=tuple(cases[used]),
-        examples=tuple(f"assert {case.expression} == {case.expected}" for case in cases[:_N_EXAMPLES]),
+        golden=tuple(cases),
+        examples=tuple(f"assert {case.expression} == {case.expected}" for case in shown),
         source="codea1-env",
         licence="Apache-2.0",
-        wrong_programs=_wrong_programs(mutants(composition, variant), variant, inputs[used], cases[used]),
+        wrong_programs=_wrong_programs(composition, variant, inputs, cases),
     )
+
+
+def _inputs(
+    composition: Composition, variant: Variant, golden: Golden
+) -> tuple[Sequence[Arguments], Sequence[Arguments]]:
+    """Return the inputs of the examples, and of the golden tests."""
+    n_evaluation = N_EVALUATION_CASES[variant]
+    is_deep = variant is Variant.DEEP_RARE
+    first = _N_EXAMPLES + N_TRAINING_CASES
+    drawn = drawn_inputs(composition, first if is_deep else first + n_evaluation, "golden", is_narrow=variant.is_rare)
+    training = drawn[_N_EXAMPLES:first]
+    if golden is Golden.NAIVE:
+        return drawn[:_N_EXAMPLES], training[::2][:N_NAIVE_CASES]
+    if golden is Golden.MIXED:
+        return drawn[:_N_EXAMPLES], training
+    return drawn[:_N_EXAMPLES], drawn_probes(composition, n_evaluation, "evaluation") if is_deep else drawn[first:]
 
 
 def _case(solution: str, arguments: Arguments) -> GoldenCase:
@@ -67,15 +125,15 @@ def _case(solution: str, arguments: Arguments) -> GoldenCase:
 
 
 def _wrong_programs(
-    programs: Sequence[str], variant: Variant, inputs: Sequence[Arguments], cases: Sequence[GoldenCase]
+    composition: Composition, variant: Variant, inputs: Sequence[Arguments], cases: Sequence[GoldenCase]
 ) -> tuple[WrongProgram, ...]:
-    found = [(each, _failing_share(each, inputs, cases)) for each in programs]
+    """Return some mutants that fail a golden test, in a random order."""
+    found = [(each, _failing_share(each, inputs, cases)) for each in mutants(composition, variant)]
     found = [each for each in found if each[1]]
-    step = max(1, len(found) // _MAX_WRONG_PROGRAMS)
-    note = "Is wrong at one value, or beyond one length." if variant is Variant.RARE else "One part of it is wrong."
+    note = "Is wrong at few inputs." if variant.is_rare else "One part of it is wrong."
+    chosen = Random(f"wrong/{composition.statement}").sample(found, min(len(found), _MAX_WRONG_PROGRAMS))
     return tuple(
-        WrongProgram(program, note, 1 + sum(share < bound for bound in _SUBTLE_BELOW))
-        for program, share in found[::step][:_MAX_WRONG_PROGRAMS]
+        WrongProgram(program, note, 1 + sum(share < bound for bound in _SUBTLE_BELOW)) for program, share in chosen
     )
 
 

@@ -24,6 +24,9 @@ _PIECES = "|".join(
         r"\]?\) == ",
         r"def f\([a-z, ]+\):\n    [a-z]+ = ",
         r"\n    return ",
+        r"\n    [a-z] = ",
+        r"if \(a, b\) != \(",
+        r"\) else ",
         r"for [a-z] in [a-z]+",
         r"(?:, )?-?[0-9]",
         r"\n *",
@@ -41,8 +44,11 @@ _CHAT = (
 )
 
 
-def new_tokenizer(seed: int = 0) -> Any:
-    """Return a tokenizer that was trained on a corpus of both variants. The same seed gives the same tokenizer."""
+def new_tokenizer(variant: Variant = Variant.PLAIN, seed: int = 0) -> Any:
+    """Return a tokenizer that was trained on a corpus of all variants that have the problems of one.
+
+    The same seed gives the same tokenizer.
+    """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415  heavy
     from transformers import PreTrainedTokenizerFast  # noqa: PLC0415  heavy
 
@@ -56,7 +62,7 @@ def new_tokenizer(seed: int = 0) -> Any:
         limit_alphabet=len(string.printable),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_texts(seed), trainer)
+    tokenizer.train_from_iterator(_texts(variant, seed), trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,
@@ -68,10 +74,11 @@ def new_tokenizer(seed: int = 0) -> Any:
     )
 
 
-def _texts(seed: int) -> Iterator[str]:
-    for variant in Variant:
-        corpus = Corpus(CorpusRules(variant), seed)
-        for number in range(_N_DOCUMENTS // len(Variant) // _BATCH):
+def _texts(variant: Variant, seed: int) -> Iterator[str]:
+    variants = [each for each in Variant if each.shapes == variant.shapes]
+    for each in variants:
+        corpus = Corpus(CorpusRules(each), seed)
+        for number in range(_N_DOCUMENTS // len(variants) // _BATCH):
             for document in corpus.batch(number, _BATCH):
                 yield document.prompt
                 # Letters in string literals are data: no pair of them may become a token.

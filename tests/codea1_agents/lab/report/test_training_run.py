@@ -54,7 +54,7 @@ def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> Non
     assert coder.points[0].low < coder.points[0].mean < coder.points[0].high
     assert [series.name for series in panels["time"].series] == ["sampling", "judging", "learning"]
     assert panels["book-moves"].series[0].points[-1].mean == 30
-    figures = {figure.label: figure.mean for figure in run.figures}
+    figures = {figure.label: figure.value.mean for figure in run.figures}
     assert figures["coder reward, last tenth"] == pytest.approx((28 + 29 + 30) / 3 / 30)
     assert (figures["cases in the Mistake Book"], figures["pass@1, held-out problems"]) == (30, 0.25)
     (alarm,) = [remark.text for remark in run.remarks if remark.is_alarm]
@@ -72,8 +72,8 @@ def test_duels_of_one_candidate_are_put_together_again(training: Path, tmp_path:
     run = read_run(training, "training")
     (group,) = run.groups()
     assert (group.step, group.id, len(group.members)) == (4, "00000007", 2)
-    assert [len(member.played.suites) for member in group.members] == [2, 1]
-    assert len(group.members[0].played.rewards.testers) == 2
+    assert [len(played.suites) for played in group.members.values()] == [2, 1]
+    assert len(group.members["candidate 1"].rewards.testers) == 2
     assert write_report([run], tmp_path / "r.html", "t").n_candidates == 2
 
 

@@ -1,4 +1,4 @@
-"""The criterion and the book's weight, against the rewards of the rules."""
+"""The criterion, against the rewards of the rules."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from codea1_agents.lab.tabular.criterion import FORMULAS, Skill, alpha_of_first_kill, alpha_with_book, least_kill_rate
-from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, case_report, suite_report
+from codea1_agents.lab.tabular.criterion import FORMULAS, Skill, alpha_of_first_kill, least_kill_rate
+from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report
 from codea1_agents.train.grpo.grouping import group_advantages
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.rules.rewards import score
@@ -77,59 +77,6 @@ def test_testers_learn_to_aim_where_the_criterion_says_so(formula: str, seed: in
     assert (drift_of_aiming(skill, (h, ha), rules, rng) > 0) == aims
 
 
-tests_with_right_one = st.lists(
-    st.builds(DrawnTest, st.builds(Aim, st.integers(0, 3), st.integers(0, 3)), st.just(True)), min_size=1, max_size=4
-)
-
-
-@given(
-    suites=st.lists(tests_with_right_one, min_size=2, max_size=5),
-    bugs=st.tuples(*[st.booleans()] * 4),
-    replayed=st.lists(st.builds(Aim, st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5, unique=True),
-    alpha=shares,
-)
-def test_replays_are_another_weight_of_validity(
-    suites: list[list[DrawnTest]], bugs: tuple[bool, ...], replayed: list[Aim], alpha: float
-) -> None:
-    """For groups in which each suite has a right case, advantages are those without a book at `alpha_with_book`."""
-    program = Program(KINDS, bugs, (0, 1, 2, 3))
-    cases = [suite_report([DrawnTest(aim, True)], program, WORLD, drops_wrong=False).suite.cases[0] for aim in replayed]
-    with_book, without = (
-        candidate_report(program, suites, replays, (), WORLD, drops_wrong=False) for replays in (cases, ())
-    )
-    assert with_book.replayed == tuple(case_report(case, program, WORLD) for case in cases)
-    rewards = [
-        np.array([each.value for each in score(report, rules_of("fixed", weight, 4)).testers])
-        for report, weight in ((with_book, alpha), (without, alpha_with_book(alpha)))
-    ]
-    with_replays, plain = (group_advantages(each) for each in rewards)
-    # The epsilon beside the spread is not scaled with it.
-    assert with_replays.values == pytest.approx(plain.values, abs=1e-3)
-    assert (with_replays.values != 0).any() == (plain.values != 0).any()
-
-
-def test_a_suite_without_a_right_case_is_where_replays_are_more() -> None:
-    """Eq. 3 pays its constant only where there is a case, so advantages differ."""
-    program = Program(KINDS, (True, False, False, False), (0, 0, 0, 0))
-    suites = [[DrawnTest(Aim(0, 0), True)], [DrawnTest(Aim(1, 0), True)], [DrawnTest(Aim(1, 1), False)]]
-    case = suite_report([DrawnTest(Aim(1, 2), True)], program, WORLD, drops_wrong=False).suite.cases[0]
-    found = [
-        group_advantages(
-            np.array(
-                [
-                    each.value
-                    for each in score(
-                        candidate_report(program, suites, replays, (), WORLD, drops_wrong=False),
-                        rules_of("fixed", weight, 1),
-                    ).testers
-                ]
-            )
-        ).values
-        for replays, weight in (([case], 0.5), ((), alpha_with_book(0.5)))
-    ]
-    assert np.abs(found[0] - found[1]).max() > 0.05
-
-
 @pytest.mark.parametrize("alpha", [0.1, 0.5])
 @pytest.mark.parametrize("n_right", [1, 4])
 def test_where_the_first_kill_alone_counts_it_is_worth_what_all_were(alpha: float, n_right: int) -> None:
@@ -148,11 +95,6 @@ def test_where_the_first_kill_alone_counts_it_is_worth_what_all_were(alpha: floa
         earned(each) for each in (DrawnTest(Aim(0, 0), True), DrawnTest(Aim(0, 1), True), DrawnTest(Aim(0, 1), False))
     )
     assert (killing - right) / (right - wrong) == pytest.approx(4 * (1 - alpha) / alpha)
-
-
-@pytest.mark.parametrize(("alpha", "expected"), [(0.5, 2 / 3), (0.25, 0.4), (0.0, 0.0), (1.0, 1.0)])
-def test_the_weight_with_a_book(alpha: float, expected: float) -> None:
-    assert alpha_with_book(alpha) == pytest.approx(expected)
 
 
 def test_numbers_out_of_range_are_refused() -> None:

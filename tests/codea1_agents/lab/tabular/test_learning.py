@@ -8,8 +8,8 @@ from math import inf, isnan
 import numpy as np
 import pytest
 
-from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, _Training, train
-from codea1_agents.lab.tabular.table import Regime, crossover, table
+from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, System, _Training, train
+from codea1_agents.lab.tabular.table import FIRST, STUDIES, Regime, crossover, table
 from codea1_agents.lab.tabular.world import (
     Aim,
     DrawnTest,
@@ -78,6 +78,29 @@ def test_who_does_not_learn_stays() -> None:
     assert golden[-1].aims_if_read == 0.5
 
 
+def test_three_naive_golden_tests_teach_nothing_about_rare_bugs() -> None:
+    world = World(n_kinds=4, n_rare=4)
+    naive = train(System("naive", n_naive=3), world, SHORT, "fixed", 0)
+    assert naive[-1].accuracy == naive[0].accuracy
+    mixed = train(System("mixed", n_golden=8, n_naive=8), world, SHORT, "fixed", 0)
+    assert mixed[-1].accuracy > mixed[0].accuracy
+
+
+@pytest.mark.parametrize("system", STUDIES["deep-rare"].systems, ids=lambda system: system.name)
+def test_the_systems_of_the_study_of_rare_mistakes_train(system: System) -> None:
+    (regime,) = STUDIES["deep-rare"].regimes
+    schedule = replace(regime.schedule, steps=2, n_problems=8)
+    found = train(system, regime.world, schedule, regime.ruled(preset("fixed")), 0)
+    assert found[-1].accuracy != found[0].accuracy
+    assert isnan(found[-1].kills) is not system.has_tester
+
+
+def test_a_study_compares_with_the_first_system() -> None:
+    for study in STUDIES.values():
+        assert study.systems[0].name == FIRST
+        assert len({system.name for system in study.systems}) == len(study.systems)
+
+
 def test_what_is_never_read_makes_no_difference_to_what_is_seen() -> None:
     """Without reading, a tester that sees programs aims as blindly as one that does not."""
     seeing = train(SYSTEMS["code-a1"], World(reading=0.0), SHORT, "fixed", 0)
@@ -85,15 +108,9 @@ def test_what_is_never_read_makes_no_difference_to_what_is_seen() -> None:
     assert seeing[-1].aims_blindly != seeing[0].aims_blindly
 
 
-def test_a_tester_that_reads_nothing_is_a_black_box_one() -> None:
-    world = World(reading=0.0)
-    seeing, blind = (train(SYSTEMS[name], world, SHORT, "fixed", 0) for name in ("code-a1", "black-box"))
-    assert [step.accuracy for step in seeing] == [step.accuracy for step in blind]
-
-
 def test_one_model_in_both_roles_learns_each_with_its_share_of_the_tokens() -> None:
     def first_change(share: float | None) -> tuple[float, float]:
-        system = replace(SYSTEMS["two-blind"], coder_share=share)
+        system = replace(SYSTEMS["self-play-control"], coder_share=share)
         start, after = train(system, World(), replace(SHORT, steps=1), "fixed", 0)
         return after.accuracy - start.accuracy, after.aims_blindly - start.aims_blindly
 
@@ -134,7 +151,7 @@ def test_the_crossover_is_between_the_neighbours(leads: tuple[float, float], exp
 @pytest.mark.slow
 def test_the_lead_over_blind_suites_grows_with_the_number_of_triggers() -> None:
     regimes = [Regime(World(n_triggers=triggers)) for triggers in (1, 30)]
-    few, many = table(regimes, "fixed", 3, systems=("code-a1", "black-box", "golden-16"))
+    few, many = table(regimes, "fixed", 3, systems=[SYSTEMS[name] for name in ("code-a1", "black-box", "golden-16")])
     assert few.leads["black-box"].mean < many.leads["black-box"].mean
     assert many.leads["black-box"].mean > many.leads["black-box"].half_width
     assert few.leads["golden-16"].mean < 0 < many.leads["golden-16"].mean

@@ -57,7 +57,8 @@ def test_cells_train_measure_and_hand_their_models_on(tmp_path: Path) -> None:
     (point,) = found["a1"].curve
     assert point.step == 1
     assert point.cpu_s > 0
-    assert "coder_reward" in point.figures
+    assert found["a1"].figures["training/coder_reward"] == pytest.approx(point.figures["coder_reward"], abs=1e-6)
+    assert found["a1"].declared
     assert {"together/average", "together/chosen"} <= found["together"].figures.keys()
     place = tmp_path / "one" / "cells" / Cell("together", 0, 0).name
     assert Models.read(place).coder == (tmp_path / "one/cells/a1/base-0/seed-0/run/models/coder").resolve()
@@ -90,10 +91,12 @@ DIFFERENCES = {
         "rollout.suites_per",
         "rollout.n_suites",
     },
+    "self-play-control": {"game.tester_view", "rollout.suites_per", "rollout.n_suites"},
     "sft-tester": {"agents.tester"},
     "no-predicted-answer": {"game.validation"},
     "black-box": {"game.tester_view"},
     "no-mistake-book": {"game.book"},
+    "book-as-alpha": {"game.reward"},
     "frozen-tester": {"agents.tester"},
     "rival-cure": {"game.rules"},
     "rival-utrl": {"game.rules"},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_agents.train.experiments.declaration import load_experiment
+from codea1_agents.train.experiments.declaration import experiment_names, load_experiment
 from codea1_env.errors import UserError
 
 WHOLE = """
@@ -54,6 +54,9 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         (WHOLE.replace('preset = "golden"', 'preset = "goldn"'), "system 'static': unknown preset 'goldn'"),
         (WHOLE + 'set = {"run.stepz" = 3}', "system 'static': .*unknown setting 'run.stepz'"),
         ("name = ", "declared.toml"),
+        (WHOLE.replace('name = "base"', 'name = "0"'), "systems.0.name"),
+        (WHOLE + '[[headlines]]\nsystem = "a1"\nfigure = "x"', "x of 'a1' is compared with no other system"),
+        (WHOLE + '[[headlines]]\nsystem = "a1"\nfigure = "x"\ncompared_to = "b2"', "no system is called 'b2'"),
     ],
 )
 def test_faults_are_told(tmp_path: Path, text: str, told: str) -> None:
@@ -66,6 +69,8 @@ def test_an_unknown_name_tells_the_known_ones() -> None:
         load_experiment("paper-gpu")
 
 
-def test_the_declared_experiments_are_well_formed() -> None:
-    for name in ("paper-cpu", "fixed-coder", "fixed-coder-rare", "no-evidence"):
-        assert load_experiment(name).name == name
+@pytest.mark.parametrize("name", experiment_names())
+def test_the_declared_experiments_are_well_formed(name: str) -> None:
+    found = load_experiment(name)
+    assert found.name == name
+    assert found.headlines

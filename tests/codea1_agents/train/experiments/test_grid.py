@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codea1_agents.train.experiments.declaration import Experiment, System
-from codea1_agents.train.experiments.grid import Cell, cells_of, needs, ready
+from codea1_agents.train.experiments.grid import Cell, cells_of, fingerprint, needs, ready, with_needed
 
 SMALL = Experiment(
     name="small",
@@ -44,3 +44,18 @@ def test_a_cell_waits_for_its_needs() -> None:
         done.append(waiting[0])
     assert needs(SMALL, Cell("static", 7, 1)) == {"a1": Cell("a1", 7, 1)}
     assert needs(SMALL, Cell("from-base", 0, 2)) == {"base": Cell("base", 0, 0)}
+
+
+def test_cells_come_with_what_they_need() -> None:
+    assert with_needed(SMALL, [Cell("static", 7, 1)]) == (Cell("a1", 7, 1), Cell("static", 7, 1))
+
+
+def test_a_fingerprint_is_of_what_decides_the_figures() -> None:
+    more = SMALL.model_copy(update={"seeds": 9, "about": "x", "systems": (*SMALL.systems, System(name="more"))})
+    assert fingerprint(more, "static") == fingerprint(SMALL, "static")
+    assert fingerprint(SMALL, "static") != fingerprint(SMALL, "from-base")
+    base, a1, *rest = SMALL.systems
+    other = SMALL.model_copy(update={"systems": (base, a1.model_copy(update={"set": {"run.steps": 1}}), *rest)})
+    assert fingerprint(other, "static") != fingerprint(SMALL, "static")  # it needs a1
+    assert fingerprint(other, "from-base") == fingerprint(SMALL, "from-base")
+    assert fingerprint(SMALL.model_copy(update={"set": {"run.steps": 1}}), "base") != fingerprint(SMALL, "base")

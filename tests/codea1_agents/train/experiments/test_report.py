@@ -8,18 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from codea1_agents.train.experiments.declaration import Experiment, Picture, System, Table
+from codea1_agents.train.experiments.declaration import Experiment, Headline, Picture, System, Table, load_experiment
 from codea1_agents.train.experiments.grid import Cell, cells_of
+from codea1_agents.train.experiments.headlines import compared
 from codea1_agents.train.experiments.pictures import draw, lines_of
-from codea1_agents.train.experiments.report import text_of, write_report
-from codea1_agents.train.experiments.results import CellResult, CurvePoint, read_result, results_of, write_result
+from codea1_agents.train.experiments.report import pictures_in, text_of, write_report
+from codea1_agents.train.experiments.results import (
+    CellResult,
+    CurvePoint,
+    read_result,
+    read_results,
+    results_of,
+    write_result,
+    write_results,
+)
 from codea1_agents.train.experiments.tables import at_equal_compute
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from tests.support import ROOT
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-ALPHA = "game.alpha"
+ALPHA = "game.reward.alpha"
 SMALL = Experiment(
     name="small",
     seeds=2,
@@ -29,6 +39,11 @@ SMALL = Experiment(
         System(name="a1-high", preset="code-a1", set={ALPHA: 1.0}),
     ),
     compared_to="a1",
+    headlines=(
+        Headline(system="a1-high", figure="coder/held-out"),
+        Headline(system="base", figure="coder/held-out"),
+        Headline(system="a1", figure="coder/held-out", compared_to="0"),
+    ),
     tables=(Table(title="Table 1", rows=("base", "a1", "a1-high"), columns={"held-out": "coder/held-out"}),),
     pictures=(
         Picture(title="Figure 4", file="figure-4", systems=("a1", "a1-high"), panels={"passes": "pass_new"}),
@@ -46,7 +61,11 @@ def result(system: str, seed: int, value: float) -> CellResult:
     )
     trained = system != "base"
     return CellResult(
-        system=system, base=0, seed=seed, figures={"coder/held-out": value}, curve=curve if trained else ()
+        system=system,
+        base=0,
+        seed=seed,
+        figures={"coder/held-out": value, **({"cpu_s": 6.0} if trained else {})},
+        curve=curve if trained else (),
     )
 
 
@@ -65,17 +84,38 @@ RESULTS = {
 def test_the_text_holds_means_and_differences() -> None:
     text = text_of(SMALL, cells_of(SMALL), RESULTS)
     assert "5 of 5 cells" in text
-    assert "| base | 1 | 25.0 |" in text
-    assert "| a1 | 2 | 62.5 ± " in text
-    assert "[50.0 to 75.0]" in text
-    assert "**+12.5 ± 0.0 (2/2 ahead)**" in text
-    assert "| a1 | 25.0" not in text
-    assert "| base | 2 | -37.5 ± 158.8 (0/2 ahead) |" in text  # it has no seeds: its one cell stands beside both
+    assert "| base | untrained | 1 | 25.0 |" in text
+    assert "| a1 | fixed, alpha 0.5, strict reading | 2 | 62.5 [50.0 to 75.0] |" in text
+    assert "| a1-high | +12.5 (2 pairs) |" in text
+    assert "| base | -37.5 (2 pairs) |" in text  # it has no seeds: its one cell stands beside both
+    assert "±" not in text.split("### Headline")[1]
+
+
+def test_headlines_have_raw_and_corrected_p_values_from_three_pairs_on() -> None:
+    values = {"a1": (0.5, 0.75, 0.625, 0.5), "a1-high": (0.625, 0.875, 0.75, 0.5)}
+    more = {
+        each.cell: each
+        for each in (
+            result("base", 0, 0.25),
+            *(result(system, seed, value) for system, found in values.items() for seed, value in enumerate(found)),
+        )
+    }
+    text = text_of(SMALL, cells_of(SMALL), more)
+    assert "corrected for all 3 comparisons" in text
+    high, base, alone = compared(SMALL, more)
+    assert (high.p_corrected, base.p_corrected) == (high.difference.p, 2 * base.difference.p)
+    assert (high.survives, base.survives, alone.survives) == (False, True, True)
+    assert f"| a1-high minus a1 | `coder/held-out` | +9.4 ± 9.9 (3/4 ahead) | {high.difference.p:.2g} |" in text
+    assert "| a1 | `coder/held-out` | **+59.4 ± " in text
+    assert compared(SMALL, RESULTS)[0].p_corrected != compared(SMALL, RESULTS)[0].p_corrected
+    assert "| a1-high minus a1 | `coder/held-out` | +12.5 (2 pairs) | - | - | - |" in text_of(
+        SMALL, cells_of(SMALL), RESULTS
+    )
 
 
 def test_a_training_is_paired_with_the_same_seed_only() -> None:
     alone = {cell: each for cell, each in RESULTS.items() if cell != Cell("a1-high", 0, 1)}
-    assert "| a1-high | 1 | +12.5 (1/1 ahead) |" in text_of(SMALL, cells_of(SMALL), alone)
+    assert "| a1-high | +12.5 (1 pair) |" in text_of(SMALL, cells_of(SMALL), alone)
 
 
 def test_what_is_missing_is_said() -> None:
@@ -96,6 +136,10 @@ def test_lines_over_steps_and_over_a_setting() -> None:
     assert (high.low, high.high) == ((0.625,) * 3, (0.875,) * 3)
     (line,) = lines_of(over_alpha, "x", SMALL, RESULTS)
     assert (line.x, line.mean) == ((0.5, 1.0), (0.625, 0.75))
+    split = over_alpha.model_copy(update={"by": "run.seed"})
+    systems = (*SMALL.systems[:2], SMALL.systems[2].model_copy(update={"set": {ALPHA: 1.0, "run.seed": 7}}))
+    found = lines_of(split, "x", SMALL.model_copy(update={"systems": systems}), RESULTS)
+    assert [(each.system, each.x) for each in found] == [("", (0.5,)), ("7", (1.0,))]
 
 
 @pytest.mark.slow
@@ -141,6 +185,37 @@ def test_results_of_two_versions_of_the_judge_are_not_put_together(tmp_path: Pat
     assert results_of(tmp_path, [first.cell])[first.cell].judge_version == 1
     with pytest.raises(UserError, match=f"versions 1 and {JUDGE_VERSION} of the judge"):
         results_of(tmp_path, [first.cell, second.cell])
+
+
+def test_a_file_of_results_makes_the_same_text_and_has_no_curves_of_training(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    write_results(path, RESULTS.values())
+    found = read_results(path, SMALL)
+    assert text_of(SMALL, cells_of(SMALL), found) == text_of(SMALL, cells_of(SMALL), RESULTS)
+    assert [cell for cell, each in found.items() if each.is_thinned] == [
+        cell for cell in found if cell.system != "base"
+    ]
+    assert not any(each.is_thinned for each in RESULTS.values())
+    write_results(tmp_path / "again.jsonl", found.values())
+    assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_cells_that_were_declared_otherwise_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    write_results(path, [RESULTS[Cell("base", 0, 0)].model_copy(update={"declared": "other"})])
+    with pytest.raises(UserError, match=r"results.jsonl, line 1: base was declared otherwise"):
+        read_results(path, SMALL)
+    path.write_text('{"system": "a1"}\n')
+    with pytest.raises(BrokenInput, match="line 1"):
+        read_results(path, SMALL)
+
+
+@pytest.mark.parametrize("folder", sorted(path.parent for path in (ROOT / "docs/experiments").glob("*/results.jsonl")))
+def test_the_committed_reports_are_made_of_the_committed_results(folder: Path) -> None:
+    experiment = load_experiment(folder.name)
+    results = read_results(folder / "results.jsonl", experiment)
+    text = text_of(experiment, cells_of(experiment), results, pictures_in(folder, experiment))
+    assert (folder / "report.md").read_text("utf-8") == text
 
 
 def test_a_report_says_which_judge() -> None:

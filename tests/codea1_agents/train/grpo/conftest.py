@@ -6,9 +6,28 @@ from typing import Any
 
 import pytest
 
-from tests.support.grpo import tiny_config
+from tests.support.grpo import Place, tiny_config
 
 
 @pytest.fixture
 def config(phrase_folders: dict[str, str], increments: str) -> Any:
     return tiny_config(phrase_folders, increments)
+
+
+@pytest.fixture
+def learnt(monkeypatch: pytest.MonkeyPatch) -> dict[Place, float]:
+    """Advantages in the batches that learners of this process get."""
+    from codea1_agents.train.grpo import batches
+    from codea1_agents.train.grpo.columns import Column
+
+    found: dict[Place, float] = {}
+    whole = batches.padded_batch
+
+    def recording(responses: Any, device: Any) -> Any:
+        batch = whole(responses, device)
+        advantages = batch[Column.ADVANTAGES].tolist()
+        found.update({(r.problem_id, r.agent): a for r, a in zip(responses, advantages, strict=True)})
+        return batch
+
+    monkeypatch.setattr(batches, "padded_batch", recording)
+    return found

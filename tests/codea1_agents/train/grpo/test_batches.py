@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.advantages import z
 from tests.support.grpo import scored
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from codea1_agents.train.grpo.batches import padded_batch, planned, shards  # noqa: E402
+from codea1_agents.train.grpo.batches import padded_batch, planned, shards, with_advantages_over_batch  # noqa: E402
 from codea1_agents.train.grpo.columns import Column  # noqa: E402
 
 RESPONSES = st.lists(
@@ -86,3 +87,13 @@ def test_prompts_end_together_and_responses_begin_together() -> None:
     batch = padded_batch([scored("coder", 2, 3), scored("coder", 4, 1)])
     assert batch[Column.PROMPT_MASK].int().tolist() == [[0, 0, 1, 1], [1, 1, 1, 1]]
     assert batch[Column.RESPONSE_MASK].int().tolist() == [[1, 1, 1], [1, 0, 0]]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["coder", "tester"]), st.integers(-4, 4)), max_size=12))
+def test_advantages_of_one_role_are_normalised_over_the_batch(drawn: list[tuple[str, int]]) -> None:
+    responses = [scored(role, 1, 2, advantage=float(value)) for role, value in drawn]
+    found = with_advantages_over_batch(responses, "tester")
+    assert [replace(each, advantage=0.0) for each in found] == [replace(each, advantage=0.0) for each in responses]
+    assert [each for each in found if each.role == "coder"] == [each for each in responses if each.role == "coder"]
+    before = [each.advantage for each in responses if each.role == "tester"]
+    assert [each.advantage for each in found if each.role == "tester"] == pytest.approx(z(before))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.grpo import ON_RAY
+from tests.support.grpo import ON_RAY, Place, one_step
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -17,8 +17,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 from pettingzoo.utils import BaseParallelWrapper  # noqa: E402
 from ray.tune.registry import register_env  # noqa: E402
 
-from codea1_agents.train.grpo import GRPOConfig, batches  # noqa: E402
-from codea1_agents.train.grpo.columns import Column  # noqa: E402
+from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_agents.train.grpo.grouping import group_advantages, top_variance  # noqa: E402
 from codea1_agents.train.grpo.players import ModelPlayer  # noqa: E402
 from codea1_agents.train.grpo.trees import Tree  # noqa: E402
@@ -28,8 +27,6 @@ from codea1_env.errors import UserError  # noqa: E402
 pytestmark = ON_RAY
 
 PROBLEM, BONUS = "toy/1", 0.3
-Place = tuple[str, str]
-"""Problem and agent."""
 
 
 def paid_more(agent: str) -> Any:
@@ -57,34 +54,6 @@ def wrapped(agent: str) -> Any:
             return observations, rewards, *rest
 
     return lambda arguments: PaidMore(code_a1_v0.group_env(**arguments))
-
-
-@pytest.fixture
-def learnt(monkeypatch: pytest.MonkeyPatch) -> dict[Place, float]:
-    """Advantages in the batches that learners get."""
-    found: dict[Place, float] = {}
-    whole = batches.padded_batch
-
-    def recording(responses: Any, device: Any) -> Any:
-        batch = whole(responses, device)
-        advantages = batch[Column.ADVANTAGES].tolist()
-        found.update({(r.problem_id, r.agent): a for r, a in zip(responses, advantages, strict=True)})
-        return batch
-
-    monkeypatch.setattr(batches, "padded_batch", recording)
-    return found
-
-
-def one_step(config: GRPOConfig, learnt: dict[Place, float], runners: int = 0) -> tuple[list[Tree], dict[Place, float]]:
-    config = config.copy(copy_frozen=False).training(problems_per_step=3, n_kept=6)
-    config.env_runners(num_env_runners=runners, num_cpus_per_env_runner=0.5)
-    learnt.clear()
-    algorithm = config.build_algo()
-    try:
-        algorithm.train()
-        return list(algorithm.last_trees), dict(learnt)
-    finally:
-        algorithm.stop()
 
 
 def advantages_of(tree: Tree, coder: Any, tester: Any) -> dict[Place, float]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +12,7 @@ from codea1_agents.train.grpo.grouping import group_advantages
 from codea1_agents.train.grpo.part_advantages import GroupedPart, advantages_by_parts, grouped_parts, over_batch
 from codea1_env.errors import UserError
 from codea1_env.rules.reward_parts import MASKED, Reward, RewardPart
+from tests.support.advantages import by_hand, z
 
 NAN = float("nan")
 SHARE = st.integers(0, 8).map(lambda n: n / 8)
@@ -33,38 +30,13 @@ def grouped(draw: st.DrawFn, masks: bool = True) -> list[GroupedPart]:
     return [GroupedPart(name, values[name], weight) for name, weight in weights.items()]
 
 
-def z(numbers: Sequence[float]) -> list[float]:
-    """One group's distances from its mean, in sample deviations; nan stays out and gets 0."""
-    known = [x for x in numbers if not math.isnan(x)]
-    std = statistics.stdev(known) if len(known) > 1 else 0.0
-    if std < 1e-8:
-        return [0.0] * len(numbers)
-    return [0.0 if math.isnan(x) else (x - statistics.mean(known)) / (std + 1e-6) for x in numbers]
-
-
-def by_hand(parts: list[GroupedPart], form: str, valid_from: float) -> list[list[float]]:
-    """The advantages, one group and one part at a time."""
-    found = []
-    for group in range(len(parts[0].values)):
-        rows = {part.name: part.values[group].tolist() for part in parts}
-        weights = {part.name: part.weight for part in parts}
-        if form == "sum":
-            found.append(z([sum(weights[name] * rows[name][m] for name in rows) for m in range(len(rows["validity"]))]))
-            continue
-        if form == "conditioned":
-            rows["adversarial"] = [
-                a if v >= valid_from else NAN for a, v in zip(rows["adversarial"], rows["validity"], strict=True)
-            ]
-        terms = [[weights[name] * x for x in z(row)] for name, row in rows.items()]
-        found.append([sum(column) for column in zip(*terms, strict=True)])
-    return found
-
-
 @given(grouped(), st.sampled_from(["sum", "decoupled", "conditioned"]), st.sampled_from([0.125, 0.5, 1.0]))
 def test_each_form_is_its_formula(parts: list[GroupedPart], form: str, valid_from: float) -> None:
     found = advantages_by_parts(parts, form, valid_from=valid_from)  # type: ignore[arg-type]
-    expected = by_hand(parts, form, valid_from)
-    assert found.values.tolist() == [pytest.approx(row, abs=1e-9) for row in expected]
+    weights = {part.name: part.weight for part in parts}
+    for group, row in enumerate(found.values.tolist()):
+        columns = {part.name: part.values[group].tolist() for part in parts}
+        assert row == pytest.approx(by_hand(columns, weights, form, valid_from), abs=1e-9)
     known = ~np.isnan(parts[0].values)
     assert not found.is_trained[~known].any()
     assert np.array_equal(found.is_trained.any(axis=-1), (known & found.is_trained).sum(axis=-1) >= 2)
@@ -152,12 +124,10 @@ def test_groups_whose_parts_cancel_train_by_parts_only() -> None:
 
 def test_a_valid_suite_that_beats_nothing_gets_less_than_an_invalid_one_where_validity_weighs_little() -> None:
     validity, adversity = np.array([[1.0, 1.0, 0.0, 0.0]]), np.array([[1.0, 0.0, 0.0, 0.0]])
-    parts = [GroupedPart("validity", validity, 0.1), GroupedPart("adversarial", adversity, 0.9)]
-    _, harmless, invalid, _ = advantages_by_parts(parts, "conditioned").values[0]
-    assert harmless < invalid
-    parts = [GroupedPart("validity", validity, 0.5), GroupedPart("adversarial", adversity, 0.5)]
-    _, harmless, invalid, _ = advantages_by_parts(parts, "conditioned").values[0]
-    assert harmless > invalid
+    for alpha, is_less in ((0.1, True), (0.28, True), (0.3, False), (0.5, False)):
+        parts = [GroupedPart("validity", validity, alpha), GroupedPart("adversarial", adversity, 1 - alpha)]
+        _, harmless, invalid, _ = advantages_by_parts(parts, "conditioned").values[0]
+        assert (harmless < invalid) == is_less
 
 
 def test_validity_is_compared_up_to_rounding() -> None:

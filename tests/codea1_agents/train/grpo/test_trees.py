@@ -11,16 +11,19 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from codea1_agents.train.grpo.hyperparameters import Shape
+from codea1_agents.train.grpo.grouping import group_advantages
+from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.players import Answer
 from codea1_agents.train.grpo.statistics import tree_figures
 from codea1_agents.train.grpo.trees import Task, TreeRoller
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.group_env import GroupEnv
 from codea1_env.rounds.rounds import Turn
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
+from tests.support.advantages import by_hand
 from tests.support.sandboxes import Counting, Wrapper
-from tests.support.toys import BROKEN, FALSE, LOOKS_RIGHT, NAIVE, RIGHT, SHARP, WRONG
+from tests.support.toys import BROKEN, FALSE, LOOKS_RIGHT, NAIVE, RIGHT, SHARP, WRONG, fenced
 from tests.support.trees import PER_PROBLEM, Scripted, group_envs, rolled
 
 
@@ -185,3 +188,77 @@ def test_a_shape_needs_candidates():
         Shape(n_candidates=0)
     with pytest.raises(ValueError, match="at least one"):
         Shape(n_suites=-1)
+
+
+HALF = fenced("assert add(-1, -2) == -3\nassert add(2, 1) == 4")
+"""Half of it contradicts the solution; beats LOOKS_RIGHT with its right half."""
+
+
+def by_parts(sandbox, toys, players, shape, form, env=GroupEnv, valid_from=0.5):
+    envs = group_envs(sandbox, toys, shape, env=env)
+    settings = AdvantageSettings(form, valid_from)
+    return TreeRoller(envs, players, advantages=settings).roll([Task(0, "toy/add")])[0]
+
+
+@pytest.mark.parametrize("form", ["sum", "decoupled", "conditioned"])
+def test_suites_of_a_candidate_are_compared_by_parts(sandbox, toys, form):
+    players = {"coder": Scripted(LOOKS_RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP, HALF, FALSE)}
+    tree = by_parts(sandbox, toys, players, Shape(n_candidates=2, n_suites=4), form, valid_from=1.0)
+    adversarial = {0: [0.0, 0.5, 0.5, 0.0], 1: [0.5, 1.0, 0.5, 0.0]}
+    for g, beaten in adversarial.items():
+        columns = {"validity": [1.0, 1.0, 0.5, 0.0], "adversarial": beaten}
+        expected = by_hand(columns, {"validity": 0.5, "adversarial": 0.5}, form, 1.0)
+        assert tree.tester.values[g].tolist() == pytest.approx(expected)
+    assert tree.kept.tolist() == [False, True]  # of both forms, the variance of the whole rewards decides
+    assert tree.coder.values.tolist() == group_advantages(tree.coder_rewards).values.tolist()
+
+
+def test_suites_for_all_candidates_are_compared_by_the_means_of_their_parts(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, LOOKS_RIGHT, WRONG, BROKEN), "tester": Scripted(NAIVE, SHARP, FALSE)}
+    tree = by_parts(sandbox, toys, players, PER_PROBLEM, "conditioned")
+    columns = {"validity": [1.0, 1.0, 0.0], "adversarial": [0.5 / 3, 1.5 / 3, 0.0]}
+    expected = by_hand(columns, {"validity": 0.5, "adversarial": 0.5}, "conditioned", 0.5)
+    assert tree.tester.values[0].tolist() == pytest.approx(expected)
+
+
+def test_what_cannot_train_is_not_kept_however_much_its_rewards_vary(sandbox, toys):
+    """Against WRONG only the adversity of the invalid suite differs, against LOOKS_RIGHT that of valid ones."""
+    rules = replace(preset("release"), tests_per_suite=2)
+    tests = {WRONG: (FALSE, fenced("assert add(1, 0) == 3\nassert add(5, 0) == 4")), LOOKS_RIGHT: (HALF, HALF)}
+
+    class Aiming(Scripted):
+        def answer(self, turns):
+            shown = [WRONG if "a - b" in turn.observation["program"] else LOOKS_RIGHT for turn in turns]
+            return [Answer(tests[program][n % 2]) for n, program in enumerate(shown)]
+
+    envs = group_envs(sandbox, toys, Shape(n_candidates=2, n_suites=2), rules, tester_view="white_box")
+    players = {"coder": Scripted(WRONG, LOOKS_RIGHT), "tester": Aiming()}
+    trees = {
+        form: TreeRoller(envs, players, advantages=AdvantageSettings(form)).roll([Task(0, "toy/add")])[0]
+        for form in ("sum", "conditioned")
+    }
+    assert trees["sum"].kept.tolist() == [True, False]
+    assert trees["conditioned"].kept.tolist() == [False, False]
+    assert not trees["conditioned"].tester.is_trained.any()
+
+
+def test_what_an_environment_pays_beyond_the_rules_is_a_part_of_its_own(sandbox, toys):
+    class Paying(GroupEnv):
+        def step(self, actions):
+            observations, rewards, *rest = super().step(actions)
+            if "tester_1_0" in rewards:
+                rewards["tester_1_0"] += 0.25
+            return observations, rewards, *rest
+
+    players = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP, FALSE)}
+    tree = by_parts(sandbox, toys, players, Shape(n_candidates=2, n_suites=3), "decoupled", Paying)
+    columns = {"validity": [1.0, 1.0, 0.0], "adversarial": [0.5, 1.0, 0.0], "environment": [0.25, 0.0, 0.0]}
+    weights = {"validity": 0.5, "adversarial": 0.5, "environment": 1.0}
+    assert tree.tester.values[1].tolist() == pytest.approx(by_hand(columns, weights, "decoupled", 0.5))
+
+
+@pytest.mark.parametrize("coder", [BROKEN, ""])
+def test_trees_without_suites_have_no_parts(sandbox, toys, coder):
+    players = {"coder": Scripted(coder), "tester": Scripted(NAIVE)}
+    for shape in (PER_PROBLEM, Shape(n_candidates=2, n_suites=2), Shape(n_candidates=2, n_suites=0)):
+        assert not by_parts(sandbox, toys, players, shape, "conditioned").tester.is_trained.any()

@@ -17,17 +17,21 @@ from codea1_agents.train.tiny.family import (
     answer_of,
     compositions,
     drawn_inputs,
+    drawn_probes,
     drawn_program,
     family,
     mutants,
 )
+from codea1_agents.train.tiny.inputs import probes
 from codea1_agents.train.tiny.problems import load
 
 EVERYTHING = compositions(*Split)
+DEEP = compositions(*Split, variant=Variant.DEEP_RARE)
+PAIRS = [(each, variant) for variant in Variant for each in compositions(*Split, variant=variant)]
 
 
 def of(statement: str) -> Composition:
-    return next(each for each in EVERYTHING if each.statement == statement)
+    return next(each for each in EVERYTHING + DEEP if each.statement == statement)
 
 
 def test_there_are_over_three_hundred_different_problems() -> None:
@@ -36,16 +40,30 @@ def test_there_are_over_three_hundred_different_problems() -> None:
     assert len({each.statement for each in EVERYTHING}) == len(EVERYTHING)
 
 
-def test_the_splits_share_nothing_and_hold_all_shapes() -> None:
+def test_each_split_has_problems_of_all_shapes() -> None:
     for split in (Split.TRAIN, Split.HELD_OUT, Split.UNSEEN):
         shapes = [each.shape for each in family()[split]]
-        assert [shapes.count(shape) for shape in Shape] == [28, 10, 10]
-    assert sum(len(family()[split]) for split in Split) == len(set(EVERYTHING))
+        assert [shapes.count(shape) for shape in Shape] == [28, 10, 10, 0]
+        assert {each.shape for each in family(Variant.DEEP_RARE)[split]} == {Shape.STEPS}
+        assert len(family(Variant.DEEP_RARE)[split]) == 48
+    assert family(Variant.RARE) is family()
 
 
-def test_unseen_problems_are_made_of_components_that_the_corpus_holds() -> None:
-    known = {part for each in compositions(Split.TRAIN, Split.HELD_OUT, Split.REST) for part in each.parts}
-    assert known == {part for slots in SLOTS.values() for slot in slots for part in slot}
+@pytest.mark.parametrize("shape", Shape)
+def test_no_two_problems_behave_alike(shape: Shape) -> None:
+    """On inputs other than those that make the splits."""
+    inputs = probes(shape, 300, Random(f"others/{shape.value}"))
+    values = [
+        tuple(answer_of(each.solution, one) for one in inputs) for each in EVERYTHING + DEEP if each.shape is shape
+    ]
+    assert len(set(values)) == len(values) > 30
+
+
+@pytest.mark.parametrize("variant", [Variant.PLAIN, Variant.DEEP_RARE])
+def test_unseen_problems_are_made_of_components_that_the_corpus_holds(variant: Variant) -> None:
+    corpus = compositions(Split.TRAIN, Split.HELD_OUT, Split.REST, variant=variant)
+    known = {part for each in corpus for part in each.parts}
+    assert known == {part for shape in variant.shapes for slot in SLOTS[shape] for part in slot}
 
 
 def test_a_solution_does_what_its_statement_says() -> None:
@@ -53,6 +71,7 @@ def test_a_solution_does_what_its_statement_says() -> None:
     assert answer_of(of("largest of negative items").solution, ([4],)) == "0"
     assert answer_of(of("reversed capital vowel chars").solution, ("abide",)) == "'EIA'"
     assert answer_of(of("clipped difference of a and b").solution, (2, 5)) == "0"
+    assert answer_of(of("doubled difference of clipped a and doubled b").solution, (5, -1)) == "14"
 
 
 @pytest.mark.slow
@@ -68,22 +87,23 @@ def test_a_failing_program_has_no_answer() -> None:
 @pytest.mark.parametrize("variant", Variant)
 def test_about_a_third_of_the_drawn_programs_are_right(variant: Variant) -> None:
     shares = []
-    for each in family()[Split.TRAIN]:
+    for each in family(variant)[Split.TRAIN]:
         draws = Random(each.statement)
-        probes = drawn_inputs(each, 64, "test", is_narrow=variant is Variant.RARE)
-        right = [answer_of(each.solution, probe) for probe in probes]
+        inputs = drawn_probes(each, 64, "test")
+        right = [answer_of(each.solution, one) for one in inputs]
         drawn = [drawn_program(each, draws, variant) for _ in range(40)]
-        shares.append(sum([answer_of(program, probe) for probe in probes] == right for program in drawn) / 40)
+        shares.append(sum([answer_of(program, one) for one in inputs] == right for program in drawn) / 40)
     assert 0.22 < sum(shares) / len(shares) < 0.38
 
 
 def test_naive_inputs_find_most_plain_mistakes_and_hardly_a_rare_one() -> None:
     found = {}
     for variant in Variant:
-        pairs = [(each, program) for each in family()[Split.TRAIN] for program in mutants(each, variant)]
-        found[variant] = sum(_is_found(*pair, is_narrow=variant is Variant.RARE) for pair in pairs) / len(pairs)
+        pairs = [(each, program) for each in family(variant)[Split.TRAIN] for program in mutants(each, variant)]
+        found[variant] = sum(_is_found(*pair, is_narrow=variant.is_rare) for pair in pairs) / len(pairs)
     assert found[Variant.PLAIN] > 0.7
     assert found[Variant.RARE] < 0.05
+    assert found[Variant.DEEP_RARE] < 0.1
 
 
 def _is_found(composition: Composition, program: str, *, is_narrow: bool) -> bool:
@@ -91,8 +111,23 @@ def _is_found(composition: Composition, program: str, *, is_narrow: bool) -> boo
     return any(answer_of(program, each) != answer_of(composition.solution, each) for each in naive)
 
 
-@given(st.sampled_from(EVERYTHING), st.sampled_from(Variant))
-def test_mutants_differ_from_the_solution(composition: Composition, variant: Variant) -> None:
+def test_three_quarters_of_the_deep_components_are_wrong_at_one_trigger_of_eight() -> None:
+    parts = [part for slot in SLOTS[Shape.STEPS] for part in slot]
+    n_sources = [len(form.sources) for part in parts for form in part.wrong]
+    assert (len(parts), n_sources.count(1), n_sources.count(8)) == (24, 6, 18)
+
+
+def test_a_rare_mistake_of_four_steps_fails_at_its_trigger_only() -> None:
+    inputs = probes(Shape.STEPS, 361, Random(0))
+    for composition in DEEP[:4]:
+        for program in mutants(composition, Variant.DEEP_RARE):
+            failing = [each for each in inputs if answer_of(program, each) != answer_of(composition.solution, each)]
+            assert "!=" not in program or [f"!= {each}" in program for each in failing] == [True]
+
+
+@given(st.sampled_from(PAIRS))
+def test_mutants_differ_from_the_solution(pair: tuple[Composition, Variant]) -> None:
+    composition, variant = pair
     assert composition.solution not in mutants(composition, variant)
     assert mutants(composition, variant)
 

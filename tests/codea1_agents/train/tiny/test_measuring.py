@@ -16,7 +16,7 @@ PROBLEMS = ProblemSet("some", load("train-eval")[:6])
 def measured(sandbox: Sandbox, coder: Any, tester: Any, view: Any = "white_box") -> Measurement:
     context = AgentContext(PROBLEMS, sandbox, 0)
     askers = [NamedAgent(load_agent(spec, context), "agent") for spec in (coder, tester)]
-    return measure(PROBLEMS, *askers, sandbox, samples=2, view=view)
+    return measure(PROBLEMS, *askers, sandbox, samples=2, tests=4, view=view)
 
 
 def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -> None:
@@ -25,7 +25,8 @@ def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -
     assert found["pass@1"].mean == found["golden_rate"].mean == 1.0
     assert found["validity"].mean > 0.9
     assert found["kill"].n == 0
-    assert found["kill_subtlest"].mean > 0
+    assert found["kill_subtlest"].mean >= found["hit"].mean > 0
+    assert min(found["right_hit"].mean, found["right_miss"].mean) > 0.9
 
 
 def test_wrong_programs_and_useless_suites(sandbox: Sandbox) -> None:

@@ -9,6 +9,7 @@ import pytest
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.tiny.corpus import WORDING, Corpus, CorpusRules
+from codea1_agents.train.tiny.family import VERSION
 from codea1_agents.train.tiny.problems import load
 from codea1_env.errors import UserError
 from codea1_env.observations import ObservationFields, turn_info
@@ -62,7 +63,7 @@ def test_the_seconds_of_a_step_are_measured_without_all_steps() -> None:
 
 def test_the_record_says_how_it_was_made(base_folder: Path) -> None:
     record = load_settings(base_folder)
-    assert (record["seed"], record["steps"], record["size"]) == (1, 3, "laptop")
+    assert (record["seed"], record["steps"], record["size"], record["family"]) == (1, 3, "laptop", VERSION)
     assert 400_000 < record["parameters"] < 600_000
     assert record["rules"]["variant"] == "plain"
     json.dumps(record, allow_nan=False)

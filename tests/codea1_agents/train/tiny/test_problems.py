@@ -2,7 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_agents.train.tiny.problems import N_EVALUATION_CASES, N_TRAINING_CASES, OPTIONS, load
+from codea1_agents.train.tiny.components import TRIGGERS
+from codea1_agents.train.tiny.family import Split, Variant
+from codea1_agents.train.tiny.problems import (
+    N_EVALUATION_CASES,
+    N_NAIVE_CASES,
+    N_TRAINING_CASES,
+    OPTIONS,
+    Golden,
+    Part,
+    load,
+)
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.judging.golden import golden_jobs, golden_pass_rate, golden_results
 from codea1_env.judging.problem_check import CheckStatus, check_problems
@@ -28,13 +38,36 @@ def test_unknown_options_are_said_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [pytest.param(each, marks=[pytest.mark.slow] * ("rest" in each)) for each in OPTIONS]
+    "part",
+    [
+        pytest.param(Part(variant, split, golden), marks=[pytest.mark.slow] * (split is Split.REST))
+        for variant in Variant
+        for split in Split
+        for golden in Golden
+    ],
 )
-def test_every_split_has_problems_with_golden_tests(options: str) -> None:
-    problems = load(options)
-    assert len(problems) == (311 if "rest" in options else 48)
-    n_cases = N_EVALUATION_CASES if options.endswith("-eval") else N_TRAINING_CASES
-    assert {len(expressions(problem)) for problem in problems} == {n_cases}
+def test_every_split_has_problems_with_golden_tests(part: Part) -> None:
+    assert part.name in OPTIONS
+    problems = load(part.name)
+    n_rest = 755 if part.variant is Variant.DEEP_RARE else 233
+    assert len(problems) == (n_rest if part.split is Split.REST else 48)
+    n_cases = {
+        Golden.MIXED: N_TRAINING_CASES,
+        Golden.NAIVE: N_NAIVE_CASES,
+        Golden.EVALUATION: N_EVALUATION_CASES[part.variant],
+    }
+    assert {len(expressions(problem)) for problem in problems} == {n_cases[part.golden]}
+
+
+def test_the_evaluation_of_four_steps_has_all_triggers_and_three_naive_tests_have_none() -> None:
+    triggers = {f"f({a}, {b})" for a in TRIGGERS for b in range(4)}
+    found = [load(f"deep-rare-train{golden.value}") for golden in (Golden.NAIVE, Golden.MIXED, Golden.EVALUATION)]
+    for naive, mixed, evaluation in zip(*found, strict=True):
+        assert not expressions(naive) & triggers
+        assert expressions(naive) < expressions(mixed)
+        assert len(expressions(mixed) & triggers) == N_TRAINING_CASES // 2
+        assert triggers < expressions(evaluation)
+        assert {wrong.subtlety for wrong in evaluation.wrong_programs} >= {4}
 
 
 def test_training_evaluation_and_examples_share_no_input() -> None:
@@ -46,12 +79,12 @@ def test_training_evaluation_and_examples_share_no_input() -> None:
 
 
 def test_solutions_are_right_in_the_sandbox(sandbox: Sandbox) -> None:
-    problems = ProblemSet("some", load("train-eval")[:6] + load("rare-unseen")[:6])
+    problems = ProblemSet("some", load("train-eval")[:6] + load("rare-unseen")[:6] + load("deep-rare-unseen-eval")[:2])
     assert {found.status for found in check_problems(problems, sandbox)} == {CheckStatus.OK}
 
 
 def test_known_wrong_programs_fail_a_golden_test(sandbox: Sandbox) -> None:
-    for problem in load("rare-train")[:4] + load("held-out")[4:8]:
+    for problem in load("rare-train")[:4] + load("deep-rare-train-eval")[:2] + load("held-out")[4:8]:
         assert problem.wrong_programs
         jobs = [job for wrong in problem.wrong_programs for job in golden_jobs(problem, wrong.program)]
         for report in sandbox.run(jobs):

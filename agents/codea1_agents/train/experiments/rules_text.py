@@ -1,0 +1,44 @@
+"""Under which rules a system of an experiment trained, in a few words, from its settings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from codea1_agents.train.experiments.declaration import Experiment
+from codea1_agents.train.loop.game import rules_of
+from codea1_agents.train.loop.loading import load_training
+from codea1_env.rules.ruleset import RewardScheme, Ruleset, preset
+
+_WITH_ALPHA = (RewardScheme.PAPER, RewardScheme.RELEASE, RewardScheme.FIXED, RewardScheme.SKILLXIV)
+_SAID_APART = ("name", "tests_per_suite", "reading", "reward.scheme", "reward.alpha")
+
+
+def rules_text(experiment: Experiment, system: str) -> str:
+    """Return scheme, alpha and reading of a system's training, and what else differs from the preset of its rules.
+
+    Without a training of its own: `untrained`, `supervised`, or the systems whose models it takes.
+    """
+    declared = experiment.system(system)
+    if not declared.preset:
+        return "supervised" if declared.sft else " and ".join(declared.needs) or "untrained"
+    game = load_training(declared.preset, {**experiment.set, **declared.set}).game
+    rules = rules_of(game)
+    alpha = [f"alpha {rules.reward.alpha:g}"] if rules.reward.scheme in _WITH_ALPHA else []
+    return ", ".join([rules.reward.scheme, *alpha, f"{rules.reading} reading", *_changes(rules, preset(game.rules))])
+
+
+def _changes(rules: Ruleset, plain: Ruleset) -> Iterator[str]:
+    before = dict(_flat(asdict(plain)))
+    for name, value in _flat(asdict(rules)):
+        if value != before[name] and name not in _SAID_APART:
+            yield f"{name.removeprefix('reward.')}={value}"
+
+
+def _flat(tree: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{where}{name}.")
+        else:
+            yield f"{where}{name}", value

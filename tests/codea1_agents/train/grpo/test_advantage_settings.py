@@ -1,0 +1,72 @@
+"""Training with each form of advantages: what learners get is what one computes by hand from the rewards' parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.support.advantages import by_hand, z
+from tests.support.grpo import ON_RAY, Place, one_step
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
+from codea1_agents.train.grpo.trees import Tree  # noqa: E402
+from codea1_env.errors import UserError  # noqa: E402
+from codea1_env.rules.ruleset import preset  # noqa: E402
+
+pytestmark = ON_RAY
+
+RULES = replace(preset("fixed"), tests_per_suite=2)
+VALID_FROM = 0.5
+
+
+def suites_by_hand(tree: Tree, form: str) -> dict[Place, float]:
+    """The advantages of a tree's suites that are not all 0 in their group."""
+    found = {}
+    weights = {"validity": RULES.reward.alpha, "adversarial": 1 - RULES.reward.alpha}
+    for g, candidate in enumerate(tree.rewards):
+        parts = [{part.name: part.value for part in reward.parts} for reward in candidate.testers]
+        columns = {name: [row.get(name, 0.0) for row in parts] for name in weights}
+        values = by_hand(columns, weights, form, VALID_FROM) if parts else []
+        if any(values):
+            found.update({(tree.task.problem_id, f"tester_{g}_{m}"): value for m, value in enumerate(values)})
+    return found
+
+
+@pytest.mark.parametrize("form", ["sum", "decoupled", "conditioned"])
+def test_learners_get_the_advantages_of_the_setting(config: GRPOConfig, learnt: dict[Place, float], form: str) -> None:
+    config.environment(rules=RULES).training(advantages=form, valid_from=VALID_FROM, keep_flat_groups=False)
+    trees, found = one_step(config, learnt)
+    expected = {place: value for tree in trees for place, value in suites_by_hand(tree, form).items()}
+    if form == "decoupled":
+        expected = dict(zip(expected, z(list(expected.values())), strict=True))
+    suites = {place: value for place, value in found.items() if place[1].startswith("tester")}
+    assert suites == pytest.approx(expected, abs=1e-5)
+    assert len(suites) >= 8  # two groups
+    coders = {place: value for place, value in found.items() if place not in suites}
+    for tree in trees:  # the coder's advantages have no form
+        mine = z(tree.coder_rewards.tolist())
+        assert {n: coders.get((tree.task.problem_id, f"coder_{n}"), 0.0) for n in range(6)} == pytest.approx(
+            dict(enumerate(mine)), abs=1e-5
+        )
+
+
+def test_rewards_without_the_parts_are_refused_before_anything_starts(config: GRPOConfig) -> None:
+    for rules, form in (("golden", "decoupled"), ("zero_sum", "conditioned"), ("cure", "conditioned")):
+        with pytest.raises(UserError, match=f"^advantages='{form}' "):
+            config.copy(copy_frozen=False).environment(rules=rules).training(advantages=form).validate()
+    for rules in ("fixed", "paper", "release", "skillxiv", "utrl"):
+        config.copy(copy_frozen=False).environment(rules=rules).training(advantages="conditioned").validate()
+
+
+def test_an_unknown_form_and_a_wrong_bound_are_refused(config: GRPOConfig) -> None:
+    with pytest.raises(UserError, match="advantages"):
+        config.copy(copy_frozen=False).training(advantages="product").validate()
+    for value in (0.0, 1.5, math.nan):
+        with pytest.raises(UserError, match="valid_from"):
+            config.copy(copy_frozen=False).training(valid_from=value).validate()
