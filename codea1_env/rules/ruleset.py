@@ -381,6 +381,9 @@ PRESETS: dict[str, Ruleset] = {
             update=BookUpdate.QUALITY, retrieval=BookRetrieval.QUALITY_SAMPLED, max_entries=100, min_quality=0.3
         ),
     ),
+    "first_kill": replace(
+        _FIXED, name="first_kill", reward=replace(_FIXED.reward, alpha=0.1, credit=CreditRules(most_kills=1))
+    ),
     "golden": replace(_FIXED, name="golden", reward=RewardRules(scheme=RewardScheme.GOLDEN), book=_NO_BOOK),
     "zero_sum": replace(
         _FIXED, name="zero_sum", reward=RewardRules(scheme=RewardScheme.ZERO_SUM, invalid_candidate=-1.0)

@@ -128,8 +128,8 @@ STUDIES = {
         ),
     ),
 }
-"""By name. `causes` and `map` are in docs/tabular-game.md, too. `deep-rare` is the game of `codea1 experiment deep-rare`,
-as far as tables can play it."""
+"""By name. `causes` and `map` are in docs/tabular-game.md, too. `deep-rare` is the game of `codea1 experiment
+deep-rare`, as far as tables can play it."""
 
 
 @dataclass(frozen=True, slots=True)
