@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from codea1_env.audit.attacks import NEEDLE, HostileSuite, Testbed
 from codea1_env.audit.findings import AuditResult, shortened
@@ -17,7 +18,8 @@ from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import preset
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import PRESETS, preset
 from codea1_env.sandbox.interface import Limits, Sandbox
 
 SUITE_LIMITS = Limits(cpu_s=0.2, wall_s=10.0, memory_mb=96, max_restarts=1)
@@ -72,6 +74,17 @@ def _forgeries(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
     for candidate in report.candidates[n_right:]:
         if (n_beating := _n_beating(candidate.suites[1])) > attack.n_beating:
             yield f"it is rewarded for {n_beating} cases that beat a wrong program, but has found {attack.n_beating}"
+        yield from (f"it earns more under {name} than under fixed" for name in _paying_more(candidate))
+
+
+def _paying_more(candidate: CandidateReport) -> Iterator[str]:
+    """Yield the presets with credit rules that pay the hostile suite more than `fixed` does at their alpha."""
+    for name, rules in PRESETS.items():
+        if rules.reward.credit != _RULES.reward.credit:
+            plain = replace(rules, reward=replace(rules.reward, credit=_RULES.reward.credit))
+            earned, at_most = (score(candidate, each).testers[1].value for each in (rules, plain))
+            if earned > at_most:
+                yield name
 
 
 def _harm_to_others(testbed: Testbed, candidate: CandidateReport, *, is_right: bool) -> Iterator[str]:

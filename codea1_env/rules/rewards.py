@@ -22,6 +22,7 @@ from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Candidate, RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidSuite, Verdict
 from codea1_env.rules.baseline_rewards import atgen, cure, learnability, utrl
+from codea1_env.rules.credit import credits_of
 from codea1_env.rules.reward_parts import (
     MASKED,
     CandidateRewards,
@@ -37,7 +38,6 @@ from codea1_env.rules.reward_parts import (
     n_written,
     no_evidence,
     pass_rate,
-    rewarded_cases,
     right_cases,
 )
 from codea1_env.rules.ruleset import Replays, RewardScheme, Ruleset, reward_plugin
@@ -222,10 +222,10 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     """The default rewards.
 
     validity = cases with a right prediction / K. fail_new = failures on such cases / K: a corrected prediction earns
-    its tester nothing, while in the release 8 wrong predictions whose cases all fail earn 0.5. A replayed case that was
-    not run is no failure. The coder's mean is over suites with a valid case, so invalid suites cost it nothing. Only
-    the first K cases of a suite count, for coder and tester. Cases that the statement's examples answer count for the
-    coder only (`pays_examples`).
+    its tester nothing, while in the release 8 wrong predictions whose cases all fail earn 0.5. `reward.credit` changes
+    both (`rules.credit`). A replayed case that was not run is no failure. The coder's mean is over suites with a valid
+    case, so invalid suites cost it nothing. Only the first K cases of a suite count, for coder and tester. Cases that
+    the statement's examples answer count for the coder only (`pays_examples`).
     """
     if not report.is_valid:
         return invalid_candidate(report, rules)
@@ -233,11 +233,9 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     fail_replayed = n_failed(report.replayed) / len(report.replayed) if report.replayed else None
     testers = []
     suites = [suite.cases[:k] for suite in report.suites]
-    for suite, cases in zip(report.suites, suites, strict=True):
-        paid = rewarded_cases(cases, rules)
-        right = n_right(paid)
-        adversarial = _adversarial(n_credited(paid) / k, fail_replayed, any_new=right > 0)
-        testers.append(_tester_reward(rules, right / k, adversarial, suite.suite.nonprintable_share))
+    for suite, earned in zip(report.suites, credits_of(suites, fail_replayed, rules), strict=True):
+        adversarial = _adversarial(earned.failures, fail_replayed, any_new=earned.validity > 0)
+        testers.append(_tester_reward(rules, earned.validity, adversarial, suite.suite.nonprintable_share))
     new = [share for cases in suites if (share := pass_rate(cases)) is not None]
     coder = _coder_reward(pass_rate(report.replayed), fmean(new) if new else None, no_evidence(rules))
     return CandidateRewards(coder, tuple(testers))

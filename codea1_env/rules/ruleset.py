@@ -154,6 +154,46 @@ class Replays(StrEnum):
     """No reward reads them. Where there are some, validity weighs `reward_parts.alpha_with_book` instead of alpha."""
 
 
+class CommonKills(StrEnum):
+    """What says how often any input fails a program, so that such failures earn its tester less."""
+
+    IGNORED = "ignored"
+    GROUP = "group"
+    """The share of cases of the candidate's other suites that it fails; 0 without other suites."""
+    BOOK = "book"
+    """The share of replayed cases that it fails; 0 without replays."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreditRules:
+    """fixed: which failures of a program its tester is paid for, and for how much (`rules.credit`)."""
+
+    wrong_answers: bool = False
+    """Whether a failure counts on a case whose wrong prediction was corrected, as in `release`."""
+    forgiven: int = 0
+    """Wrong predictions of a suite that count as right ones; at most as many as it has right ones."""
+    gate: float = 0.0
+    """Least validity, in [0, 1], of a suite whose failures count."""
+    floor: float = 1.0
+    """Validity, in (0, 1], of which a suite earns no more by being more valid."""
+    power: float = 0.0
+    """Failures are multiplied by min(validity / floor, 1) to this power, at least 0."""
+    most_kills: int | None = None
+    """Most failures of a suite that count, at least 1; None: all."""
+    common_kills: CommonKills = CommonKills.IGNORED
+    """Whether a failure earns less if the program fails other cases, too."""
+
+    def __post_init__(self) -> None:
+        _check_count("reward.credit.forgiven", self.forgiven, least=0)
+        for name in ("gate", "floor"):
+            _check_number(f"reward.credit.{name}", getattr(self, name), least=0.0, most=1.0)
+        if not self.floor:
+            raise UserError("rules: reward.credit.floor must be above 0")
+        _check_number("reward.credit.power", self.power, least=0.0)
+        if self.most_kills is not None:
+            _check_count("reward.credit.most_kills", self.most_kills, least=1)
+
+
 @dataclass(frozen=True, slots=True)
 class RewardRules:
     """Parameters of the reward formulas; each formula's docstring says which it reads."""
@@ -179,6 +219,7 @@ class RewardRules:
     utrl: UtrlRules = field(default_factory=UtrlRules)
     atgen: AtgenRules = field(default_factory=AtgenRules)
     learnability: LearnabilityRules = field(default_factory=LearnabilityRules)
+    credit: CreditRules = field(default_factory=CreditRules)
 
     def __post_init__(self) -> None:
         _check_number("reward.alpha", self.alpha, least=0.0, most=1.0)
@@ -339,6 +380,9 @@ PRESETS: dict[str, Ruleset] = {
         book=BookRules(
             update=BookUpdate.QUALITY, retrieval=BookRetrieval.QUALITY_SAMPLED, max_entries=100, min_quality=0.3
         ),
+    ),
+    "first_kill": replace(
+        _FIXED, name="first_kill", reward=replace(_FIXED.reward, alpha=0.1, credit=CreditRules(most_kills=1))
     ),
     "golden": replace(_FIXED, name="golden", reward=RewardRules(scheme=RewardScheme.GOLDEN), book=_NO_BOOK),
     "zero_sum": replace(

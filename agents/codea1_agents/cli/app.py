@@ -89,6 +89,7 @@ ENTRIES = {
             "solve": ("game:SolveOptions", "game_commands:solve_game"),
             "dynamics": ("game:DynamicsOptions", "game_commands:follow_dynamics"),
             "tabular": ("game:TabularOptions", "game_tabular:train_tables"),
+            "rewards": ("game:RewardsOptions", "game_tabular:compare_rewards"),
             "aim": ("game:AimOptions", "game_tabular:say_whether_to_aim"),
             "questions": ("game:QuestionsOptions", "game_questions:answer_questions"),
         },

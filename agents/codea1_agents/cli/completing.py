@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
 
-RULES = ("fixed", "paper", "release", "skillxiv", "golden", "zero_sum", "cure", "utrl", "atgen", "learnability")
+RULES = (
+    *("fixed", "paper", "release", "skillxiv", "first_kill", "golden", "zero_sum"),
+    *("cure", "utrl", "atgen", "learnability"),
+)
 """Equals the names of `codea1_env.rules.ruleset.preset`, whose import would slow `--help` down; a test compares."""
 
 _PACKAGE = Path(__file__).parents[1]

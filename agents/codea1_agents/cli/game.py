@@ -83,10 +83,11 @@ class TabularOptions(Options):
     \b
     Example:
       codea1 game tabular --seeds 6
+      codea1 game tabular --study map --seeds 3 -o pictures
       codea1 game tabular --triggers 10 --reading 0.5 --alpha 0.1
     """
 
-    study: Annotated[str, Option(help="Systems and regimes: tabular-game or deep-rare.")] = "tabular-game"
+    study: Annotated[str, Option(help="Systems and regimes: tabular-game, causes, map or deep-rare.")] = "tabular-game"
     triggers: Annotated[list[int] | None, Option(min=1, help="Values of which one is the trigger (V).")] = None
     reading: Annotated[
         list[float] | None, Option(min=0, max=1, help="Probability that a tester reads a bug (rho).")
@@ -97,7 +98,26 @@ class TabularOptions(Options):
     right_aimed: Annotated[float, Option(min=0, max=1, help="The same of aimed tests (va).")] = 0.6
     steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
     seeds: Annotated[int, Option(min=1, help="Trainings per system.")] = 6
-    out: Annotated[Path | None, output("Folder for result.json and a picture.", show_default="none")] = None
+    out: Annotated[Path | None, output("Folder for the results, and the map's picture.", show_default="none")] = None
+    quiet: NoProgress = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardsOptions(Options):
+    """Train testers of the tabular game under several rewards, and print which of them aim and which of them lie.
+
+    A test that is answered without care hits its aim and is hardly ever right. A star marks rewards under which the
+    tester aims no less than under `release`, and is no less valid and careful, and the coder no worse, than under
+    `fixed`.
+
+    \b
+    Example:
+      codea1 game rewards --seeds 6
+    """
+
+    steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
+    seeds: Annotated[int, Option(min=1, help="Trainings per world and reward.")] = 6
+    out: Annotated[Path | None, output("Folder for rewards.json.", show_default="none")] = None
     quiet: NoProgress = False
 
 

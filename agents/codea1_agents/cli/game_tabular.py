@@ -1,24 +1,42 @@
-"""Runs `codea1 game tabular` and `codea1 game aim`."""
+"""Runs `codea1 game tabular`, `codea1 game rewards` and `codea1 game aim`."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
-from itertools import product
-from math import isnan
+from itertools import chain, count, product
+from math import isinf
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from codea1_agents.cli.console import Page, new_table
-from codea1_agents.cli.game import AimOptions, TabularOptions
+from codea1_agents.cli.game import AimOptions, RewardsOptions, TabularOptions
 from codea1_agents.cli.game_commands import picture_folder
 from codea1_agents.cli.progress import Progress
-from codea1_agents.lab.games.pictures import draw_curves
+from codea1_agents.lab.games.pictures import draw_maps
 from codea1_agents.lab.tabular.criterion import Skill, least_kill_rate
 from codea1_agents.lab.tabular.learning import Schedule
-from codea1_agents.lab.tabular.table import FIRST, STUDIES, Regime, Row, Study, table
+from codea1_agents.lab.tabular.payments import AIMING, ALPHAS, PAYMENTS, WORLDS, Line, compare
+from codea1_agents.lab.tabular.payments import FIRST as FIXED
+from codea1_agents.lab.tabular.payments import NAMES as FIGURES
+from codea1_agents.lab.tabular.table import (
+    FIRST,
+    MAP_READING,
+    MAP_TRIGGERS,
+    STUDIES,
+    Regime,
+    Row,
+    Study,
+    crossover,
+    table,
+)
 from codea1_agents.lab.tabular.world import World
 from codea1_agents.statistics import json_number
-from codea1_agents.train.experiments.spread import Difference
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.reward_parts import alpha_with_book
@@ -38,48 +56,92 @@ def train_tables(options: TabularOptions) -> None:
     if reward.needs_golden or not reward.pays_tester:
         raise UserError(f"rules {options.rules} need golden tests or pay no tester: here only golden systems have them")
     study = _study(options)
-    n_trainings = len(study.regimes) * len(study.systems) * options.seeds
-    done = 0
-    with Progress("training tables", n_trainings, page) as bar:
-
-        def advance() -> None:
-            nonlocal done
-            done += 1
-            bar.reach(done, n_trainings)
-
+    with _counting(len(study.regimes) * len(study.systems) * options.seeds, page) as advance:
         rows = table(study.regimes, options.rules, options.seeds, systems=study.systems, progress=advance)
-    others = [system.name for system in study.systems if system.name != FIRST]
-    headings = ("regime", "right", "aims", *others)
-    cells = [
-        (
-            row.regime.name,
-            _points(row.accuracy.mean),
-            _points(row.aims.mean),
-            *(_lead(row.leads[name]) for name in others),
-        )
-        for row in rows
-    ]
-    page.show(new_table(headings, cells, right=tuple(range(1, len(headings))), whole=tuple(range(1, len(headings)))))
+    page.show(
+        new_table(("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_shown, rows)), right=(1, 2))
+    )
     page.say(
         "How often programs for held-out problems are right, and how often the tester aims at a bug that it reads, in"
-        f" percent; then the lead of {FIRST} over other systems in points, with half of the 95 % interval over"
+        f" percent; then the lead of {FIRST} over each other system in points, with half of the 95 % interval over"
         f" {options.seeds} seeds."
     )
+    found: dict[str, Any] = {"rules": options.rules, "seeds": options.seeds, "rows": list(map(_document, rows))}
+    if options.study == "map":
+        found["crossovers"] = _crossovers(rows)
+        for name, triggers in found["crossovers"].items():
+            page.say(
+                f"{FIRST} leads {name} from {triggers} triggers on." if triggers else f"{FIRST} never leads {name}."
+            )
+    if options.out is not None:
+        _write(options.out, "result.json", found)
+    page.finish(**found, out=None if options.out is None else str(options.out), pictures=_drawn(options, rows))
+
+
+@contextmanager
+def _counting(n_trainings: int, page: Page) -> Iterator[Callable[[], None]]:
+    """Show the progress of trainings; yield what is called after each."""
+    numbers = count(1)
+    with Progress("training tables", n_trainings, page) as bar:
+        yield lambda: bar.reach(next(numbers), n_trainings)
+
+
+def compare_rewards(options: RewardsOptions) -> None:
+    """Train testers under all ways to pay them and print the table.
+
+    Raises:
+        UserError: a file cannot be written.
+    """
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    schedule = Schedule(steps=options.steps)
+    with _counting(len(ALPHAS) * len(PAYMENTS) * len(WORLDS) * options.seeds, page) as advance:
+        lines = compare(options.seeds, schedule=schedule, progress=advance)
+    page.show(new_table(REWARD_HEADINGS, [reward_cells(_line_document(line)) for line in lines], right=range(2, 10)))
+    page.say(
+        f"Means in percent over {len(WORLDS)} worlds and {options.seeds} seeds; then leads in points, with half of the"
+        f" 95 % interval, over {FIXED} and, the last one, over {AIMING}."
+    )
     found = {
-        "rules": options.rules,
         "seeds": options.seeds,
-        "rows": [_document(row) for row in rows],
-        "out": None if options.out is None else str(options.out),
-        "pictures": _kept(options, rows),
+        "schedule": asdict(schedule),
+        "worlds": list(map(asdict, WORLDS)),
+        "lines": list(map(_line_document, lines)),
     }
-    page.finish(**found)
+    if options.out is not None:
+        _write(options.out, "rewards.json", found)
+    page.finish(**found, out=None if options.out is None else str(options.out))
+
+
+REWARD_HEADINGS = ("alpha", "reward", "right", "validity", "aims", "care", "beats", "right", "validity", "care", "aims")
+
+
+def reward_cells(line: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a line of rewards.json: five means, then three leads over `fixed` and one over `release`."""
+    leads = [line["leads"][name] for name in ("right", "validity", "care")]
+    return (
+        f"{line['alpha']:g}",
+        line["payment"] + (" *" if line["wins"] else ""),
+        *(_points(line["spreads"][name]["mean"]) for name in FIGURES),
+        *map(_lead, (*leads, line["over_aiming"])),
+    )
+
+
+def _line_document(line: Line) -> dict[str, Any]:
+    return {
+        "payment": line.payment,
+        "alpha": line.alpha,
+        "wins": line.wins,
+        "spreads": {name: _known(each) for name, each in line.spreads.items()},
+        "leads": {name: _known(each) for name, each in line.leads.items()},
+        "over_aiming": _known(line.over_aiming),
+    }
 
 
 def _study(options: TabularOptions) -> Study:
     if options.study not in STUDIES:
         raise UnknownName.of("study", options.study, STUDIES)
     study = STUDIES[options.study]
-    if not (options.triggers or options.reading):
+    if options.study == "map" or not (options.triggers or options.reading):
         if replace(options, study="", seeds=0, out=None, rules="", quiet=False, as_json=False) != _WITHOUT_REGIME:
             raise UserError("the declared regimes have their own alpha, steps and skill: name --triggers or --reading")
         return study
@@ -96,38 +158,66 @@ def _points(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _lead(lead: Difference) -> str:
-    width = "" if isnan(lead.half_width) else f" ±{100 * lead.half_width:.1f}"
-    return f"{100 * lead.mean:+.1f}{width}"
+def _lead(lead: dict[str, Any]) -> str:
+    width = "" if lead["half_width"] is None else f" ±{100 * lead['half_width']:.1f}"
+    return f"{100 * lead['mean']:+.1f}{width}"
+
+
+def _known(each: Any) -> dict[str, Any]:
+    fields = asdict(each).items()
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in fields}
+
+
+def _write(folder: Path, name: str, document: dict[str, Any]) -> None:
+    write_text(picture_folder(folder) / name, json.dumps(document, indent=1) + "\n")
+
+
+def lead_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a row of result.json."""
+    means = [_points(row[name]["mean"]) for name in ("accuracy", "aims")]
+    return (row["regime"], *means, *map(_lead, row["leads"].values()))
+
+
+def _shown(row: Row) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of a regime: its means beside the first lead, and one line per further system."""
+    regime, right, aims, *leads = lead_cells(_document(row))
+    for n, (name, lead) in enumerate(zip(row.leads, leads, strict=True)):
+        yield (*((regime, right, aims) if not n else ("", "", "")), name, lead)
 
 
 def _document(row: Row) -> dict[str, Any]:
-    def known(each: Any) -> dict[str, Any]:
-        fields = asdict(each).items()
-        return {name: json_number(value) if isinstance(value, float) else value for name, value in fields}
-
     return {
         "regime": row.regime.name,
         "world": asdict(row.regime.world),
         "schedule": asdict(row.regime.schedule),
         "alpha": row.regime.alpha,
-        "accuracy": known(row.accuracy),
-        "aims": known(row.aims),
-        "leads": {name: known(each) for name, each in row.leads.items()},
+        "accuracy": _known(row.accuracy),
+        "aims": _known(row.aims),
+        "leads": {name: _known(each) for name, each in row.leads.items()},
     }
 
 
-def _kept(options: TabularOptions, rows: list[Row]) -> list[str]:
-    """Write the table and a picture; return the names of pictures."""
-    if options.out is None:
+def _on_map(numbers: Iterable[float]) -> NDArray[np.float64]:
+    """Return one number per regime of the map as an array (reading, triggers)."""
+    return np.reshape(list(numbers), (len(MAP_TRIGGERS), len(MAP_READING))).T
+
+
+def _crossovers(rows: list[Row]) -> dict[str, float | None]:
+    """Return, by other system, from how many triggers on it is behind where most bugs are read; None: it never is."""
+    leads = {name: _on_map(row.leads[name].mean for row in rows)[-1] for name in rows[0].leads}
+    found = {name: crossover(MAP_TRIGGERS, line.tolist()) for name, line in leads.items()}
+    return {name: None if isinf(number) else round(number, 1) for name, number in found.items()}
+
+
+def _drawn(options: TabularOptions, rows: list[Row]) -> list[str]:
+    """Draw the map; return the names of pictures."""
+    if options.out is None or options.study != "map":
         return []
-    folder = picture_folder(options.out)
-    result = json.dumps({"rules": options.rules, "seeds": options.seeds, "rows": list(map(_document, rows))}, indent=1)
-    write_text(folder / "result.json", result + "\n")
-    places = list(range(len(rows)))
-    curves = {name: (places, [100 * row.leads[name].mean for row in rows]) for name in rows[0].leads}
-    draw_curves(curves, folder / "tabular.svg", x="regime", y="lead of code-a1 (points)", log=False)
-    return ["tabular.svg"]
+    maps = {f"lead over {name}": _on_map(100 * row.leads[name].mean for row in rows) for name in rows[0].leads}
+    draw_maps(
+        maps, options.out / "tabular-map.svg", columns=MAP_TRIGGERS, rows=MAP_READING, x="triggers (V)", y="read (rho)"
+    )
+    return ["tabular-map.svg"]
 
 
 def say_whether_to_aim(options: AimOptions) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from codea1_agents.lab.tabular.table import FIRST, STUDIES
 
 pytestmark = pytest.mark.slow
 
@@ -74,8 +77,29 @@ def test_the_tabular_game_prints_and_keeps_a_table(codea1: Callable[..., Any], t
     assert row["accuracy"]["n"] == 2
     assert "black-box" in row["leads"]
     assert json.loads((out / "result.json").read_text())["rows"] == found["rows"]
-    assert (out / "tabular.svg").exists()
+    assert found["pictures"] == []
     assert "black-box" in codea1(*given[:-2]).stdout
+
+
+def test_the_map_has_a_picture_and_says_from_where_on_a_tester_leads(
+    codea1: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    small = tuple(replace(each, schedule=replace(each.schedule, steps=1)) for each in STUDIES["map"].regimes)
+    monkeypatch.setitem(STUDIES, "map", replace(STUDIES["map"], regimes=small))
+    found = json.loads(codea1("game", "tabular", "--study", "map", "--seeds", "1", "-o", tmp_path, "--json").stdout)
+    assert found["crossovers"].keys() == {system.name for system in STUDIES["map"].systems} - {FIRST}
+    assert len(json.loads((tmp_path / "result.json").read_text())["rows"]) == len(small)
+    assert (tmp_path / "tabular-map.svg").exists()
+    assert found["pictures"] == ["tabular-map.svg"]
+
+
+def test_rewards_of_the_tabular_game_are_compared(codea1: Callable[..., Any], tmp_path: Path) -> None:
+    found = json.loads(codea1("game", "rewards", "--steps", "1", "--seeds", "1", "-o", tmp_path, "--json").stdout)
+    kept = json.loads((tmp_path / "rewards.json").read_text())
+    assert kept["lines"] == found["lines"]
+    assert {line["payment"] for line in kept["lines"]} >= {"fixed", "release", "first kill"}
+    assert all(line["leads"]["right"]["mean"] == 0 for line in kept["lines"] if line["payment"] == "fixed")
 
 
 def test_whether_to_aim(codea1: Callable[..., Any]) -> None:

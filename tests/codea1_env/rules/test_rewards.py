@@ -205,8 +205,8 @@ def test_a_suite_of_examples_alone_has_no_bonus_of_the_history_in_fixed():
     assert rewards(judged, "fixed").coder.value == 0.5
 
 
-def test_only_fixed_pays_nothing_for_examples():
-    assert [name for name, rules in PRESETS.items() if not rules.reward.pays_examples] == ["fixed"]
+def test_only_fixed_and_what_derives_from_it_pay_nothing_for_examples():
+    assert [name for name, rules in PRESETS.items() if not rules.reward.pays_examples] == ["fixed", "first_kill"]
 
 
 def test_skillxiv_prices_each_case():

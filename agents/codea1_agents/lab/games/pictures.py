@@ -18,6 +18,7 @@ from codea1_agents.lab.games.matrix_game import MatrixGame
 from codea1_agents.measure.canvas import canvas
 
 _PLAYED = 1e-6
+_MAPS_PER_ROW = 3
 _MAX_NAMED = 8  # choices with their own colour in a picture of a trajectory
 _STROKES = ("-", "--", ":", "-.")  # different strokes keep lines visible that lie on each other
 
@@ -101,6 +102,46 @@ def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log:
         axis.set(xlabel=x, ylabel=y)
         axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         axis.grid(alpha=0.2)
+
+
+def draw_maps(
+    maps: Mapping[str, NDArray[np.float64]],
+    path: Path,
+    *,
+    columns: Sequence[float],
+    rows: Sequence[float],
+    x: str,
+    y: str,
+) -> None:
+    """Draw one heat map per name, whose cells show their numbers; colours have 0 in their middle, in all maps alike.
+
+    Args:
+        maps: (n_rows, n_columns) each.
+        path: of the picture.
+        columns: values of x.
+        rows: values of y, from below.
+        x: what the columns are.
+        y: what the rows are.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: the file cannot be written.
+    """
+    n_columns = min(len(maps), _MAPS_PER_ROW)
+    n_rows = -(-len(maps) // n_columns)
+    most = max(float(np.abs(each).max()) for each in maps.values())
+    with canvas(path, size=(2.6 * n_columns, 2.4 * n_rows), n_rows=n_rows, n_columns=n_columns) as (_, axes):
+        for axis, (name, values) in zip(axes, maps.items(), strict=False):
+            axis.imshow(values, aspect="auto", origin="lower", cmap="RdBu", vmin=-most, vmax=most)
+            axis.set(xlabel=x, ylabel=y)
+            axis.set_title(name, loc="left")
+            axis.set_xticks(range(len(columns)), [f"{each:g}" for each in columns])
+            axis.set_yticks(range(len(rows)), [f"{each:g}" for each in rows])
+            for (i, j), value in np.ndenumerate(values):
+                dark = abs(value) > most / 2
+                axis.text(j, i, f"{value:+.1f}", ha="center", va="center", color="white" if dark else "black", size=7)
+        for axis in axes[len(maps) :]:
+            axis.axis("off")
 
 
 def _draw_simplex(axis: Any, trajectory: Trajectory, names: Sequence[str]) -> None:

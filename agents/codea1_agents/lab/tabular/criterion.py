@@ -56,3 +56,12 @@ def least_kill_rate(skill: Skill, kills_naive: float, alpha: float, formula: str
     if formula == "fixed":
         return v / va * kills_naive + odds * (v - va) / va
     raise UnknownName.of("formula", formula, FORMULAS)
+
+
+def alpha_of_first_kill(alpha: float, tests_per_suite: int) -> float:
+    """Return the weight for `reward.credit.most_kills` = 1 at which one failure is worth what K were worth at `alpha`.
+
+    There a right answer earned alpha / K and all failures 1 - alpha; where only the first counts, it earns 1 / K of the
+    other weight. So that weight is alpha / (alpha + K (1 - alpha)); advantages do not depend on scale.
+    """
+    return alpha / (alpha + tests_per_suite * (1 - alpha))

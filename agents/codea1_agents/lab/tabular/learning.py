@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from math import nan
+from itertools import chain
+from math import inf, nan
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, drawn_program, drawn_test
 from codea1_agents.train.grpo.grouping import group_advantages, top_variance
+from codea1_agents.train.grpo.part_advantages import AdvantageForm, advantages_by_parts, grouped_parts
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
-from codea1_env.rules.reward_parts import alpha_with_book
+from codea1_env.rules.reward_parts import Reward, alpha_with_book
 from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import BookRules, BookUpdate, Ruleset, Validation, preset
 
@@ -38,15 +42,19 @@ class Schedule:
     """Tests per suite (K)."""
     n_kept: int = 1
     """Programs per problem whose suites train the tester."""
-    lr_coder: float = 2.3
+    golden_differ: bool = False
+    """Whether no two golden tests of a problem are equal; otherwise each is drawn by itself."""
+    lr_coder: float = 0.98
     """Brings plain problems, without rare bugs, to an accuracy of .72 in 50 steps."""
     lr_tester: float = 2.0
-    skill: float = 0.7
-    """Logit of being right at a place, before training."""
+    skill: float = 1.75
+    """Logit of being right at a place, before training: programs for four places are right in 53 %."""
     aim_if_read: float = 0.0
     """Logit of aiming at a bug that is read, before training."""
     aim_blindly: float = -2.0
     """Logit of aiming at a guessed value where no bug is read, before training."""
+    care: float = 0.0
+    """Logit of answering with care, before training, in worlds where it can be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,8 @@ class System:
     """Whether suites are written for the problem, and all of its programs run them."""
     n_suites: int = 0
     """Suites per program, or for all of them; 0: the number of the schedule."""
+    coder_share: float | None = None
+    """Share of the coder's tokens if both roles are one model whose loss is one mean over tokens; None: two models."""
     tester_learns: bool = True
     n_golden: int = 0
     """Golden tests at triggers that the coder is trained on instead of suites; 0: none."""
@@ -70,6 +80,8 @@ class System:
     """Whether validity weighs as much as it would with replays (`rules.reward_parts.alpha_with_book`)."""
     alpha: float | None = None
     """Weight of validity; None: that of the rules."""
+    advantages: AdvantageForm = "sum"
+    """Form of the advantages of suites."""
 
     @property
     def has_tester(self) -> bool:
@@ -81,7 +93,9 @@ SYSTEMS = {
     each.name: each
     for each in (
         System("code-a1"),
-        System("black-box", sees_program=False, shares_suites=True),
+        System("black-box", sees_program=False),
+        System("self-play", sees_program=False, shares_suites=True, coder_share=0.38),
+        System("self-play-control", sees_program=False, shares_suites=True),
         System("golden-16", n_golden=16),
         System("golden-4", n_golden=4),
         System("frozen-tester", tester_learns=False),
@@ -104,6 +118,8 @@ class Step:
     """Share of the step's suites that their program fails; nan without suites."""
     validity: float
     """Share of the step's tests with a right answer; nan without suites."""
+    care: tuple[float, float]
+    """Probability that a naive and an aimed test is answered with care."""
 
 
 @dataclass(slots=True)
@@ -116,6 +132,8 @@ class Tables:
     """(P, L) further logit, by place of each problem to train on."""
     aim: Vector
     """(2,) logits of aiming: where no bug is read, and where one is."""
+    care: Vector
+    """(2,) logits of answering with care: naive tests, and aimed ones."""
 
 
 def train(system: System, world: World, schedule: Schedule, rules: Ruleset | str, seed: int) -> list[Step]:
@@ -141,6 +159,18 @@ def _rules(system: System, schedule: Schedule, rules: Ruleset | str) -> Ruleset:
         reward = replace(reward, alpha=alpha_with_book(alpha) if system.has_alpha_of_book else alpha)
     book = full.book if system.has_book and system.has_tester else _NO_BOOK
     return replace(full, reward=reward, book=book, tests_per_suite=schedule.tests_per_suite)
+
+
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """The tester's probabilities during a step, as plain numbers: (2,) each, in the order of `Tables`."""
+
+    aim: list[float]
+    care: list[float]
+
+    @classmethod
+    def of(cls, tables: Tables) -> _Policy:
+        return cls(_sigmoid(tables.aim).tolist(), _sigmoid(tables.care).tolist())
 
 
 @dataclass(slots=True)
@@ -186,14 +216,15 @@ class _Training:
             np.full(world.n_kinds, schedule.skill),
             np.zeros((schedule.n_problems, world.n_places)),
             np.array([schedule.aim_blindly, schedule.aim_if_read]),
+            np.full(2, inf if world.right_careless is None else schedule.care),
         )
 
     def _golden(self, kinds: NDArray[np.int64]) -> tuple[Aim | None, ...]:
-        """Return the inputs of golden tests, those at triggers distinct; each also finds common bugs."""
-        world = self.world
+        """Return the inputs of golden tests, which aim at any value of any place; each also finds common bugs."""
+        world, n = self.world, self.system.n_golden
         draws = np.random.default_rng([self.seed, 2, *kinds.tolist()])
         n_inputs = world.n_places * world.n_triggers
-        chosen = draws.permutation(n_inputs)[: min(self.system.n_golden, n_inputs)]
+        chosen = draws.permutation(n_inputs)[:n] if self.schedule.golden_differ else draws.integers(0, n_inputs, n)
         aims = tuple(Aim(*divmod(int(number), world.n_triggers)) for number in chosen)
         return (*aims, *(None,) * self.system.n_naive)
 
@@ -205,27 +236,29 @@ class _Training:
 
     def _figures(self, kills: float, validity: float) -> Step:
         accuracy = float(_sigmoid(self.tables.skill[self.held_out]).prod(axis=-1).mean())
-        blindly, if_read = _sigmoid(self.tables.aim).tolist()
-        return Step(accuracy, if_read, blindly, kills, validity)
+        policy = _Policy.of(self.tables)
+        (blindly, if_read), (naive, aimed) = policy.aim, policy.care
+        return Step(accuracy, if_read, blindly, kills, validity, (naive, aimed))
 
     def _step(self, number: int) -> Step:
         schedule = self.schedule
         first = number * schedule.problems_per_step
         chosen = [self.problems[(first + n) % len(self.problems)] for n in range(schedule.problems_per_step)]
-        before = Tables(self.tables.skill.copy(), self.tables.own.copy(), self.tables.aim.copy())
-        suites = [suite for problem in chosen for suite in self._round(problem, before)]
+        before = deepcopy(self.tables)
+        policy = _Policy.of(before)
+        suites = [suite for problem in chosen for suite in self._round(problem, before, policy)]
         n_suites = sum(len(beaten) for beaten, _ in suites)
         if not n_suites:
             return self._figures(nan, nan)
         tests = [test.is_right for _, group in suites for suite in group for test in suite.tests]
         return self._figures(sum(map(sum, (beaten for beaten, _ in suites))) / n_suites, sum(tests) / len(tests))
 
-    def _round(self, problem: _Problem, before: Tables) -> list[tuple[list[bool], list[_Suite]]]:
+    def _round(self, problem: _Problem, before: Tables, policy: _Policy) -> list[tuple[list[bool], list[_Suite]]]:
         """Play one problem and learn from it; return what its suites beat, and the suites, by program."""
         p_right = _sigmoid(before.skill[list(problem.kinds)] + before.own[problem.number])
         n = self.schedule.n_candidates
         programs = [drawn_program(problem.kinds, p_right, self.world, self.rng) for _ in range(n)]
-        groups = self._groups(programs, before)
+        groups = self._groups(programs, policy)
         replayed = self._replayed(problem)
         report = ProblemReport(
             str(problem.number),
@@ -249,38 +282,44 @@ class _Training:
         found = score_group(report, self.rules)
         self._learn_programs(problem, programs, p_right, np.array([each.coder.value for each in found]))
         if self.system.tester_learns and self.system.has_tester:
-            rewards = np.array([[each.value for each in candidate.testers] for candidate in found])
-            self._learn_suites(groups, rewards, before)
+            self._learn_suites(groups, [candidate.testers for candidate in found], policy)
         return [
             ([suite.beats for suite in candidate.suites], group)
             for candidate, group in zip(report.candidates, groups, strict=True)
         ]
 
-    def _groups(self, programs: Sequence[Program], before: Tables) -> list[list[_Suite]]:
+    def _groups(self, programs: Sequence[Program], policy: _Policy) -> list[list[_Suite]]:
         if not self.system.has_tester:
             return [[] for _ in programs]
         shown = programs if self.system.sees_program else [None] * len(programs)
         if self.system.shares_suites:
-            return [[self._suite(None, before) for _ in range(self._n_suites)]] * len(programs)
-        return [[self._suite(each, before) for _ in range(self._n_suites)] for each in shown]
+            return [[self._suite(None, policy) for _ in range(self._n_suites)]] * len(programs)
+        return [[self._suite(each, policy) for _ in range(self._n_suites)] for each in shown]
 
     @property
     def _n_suites(self) -> int:
         return self.system.n_suites or self.schedule.n_suites
 
-    def _suite(self, program: Program | None, before: Tables) -> _Suite:
+    def _suite(self, program: Program | None, policy: _Policy) -> _Suite:
         world, rng = self.world, self.rng
         rare = program.rare_bugs(world) if program is not None else []
-        read = [place for place in rare if rng.random() < world.reading]
-        tests = []
-        for _ in range(self.schedule.tests_per_suite):
-            aim = None
-            if rng.random() < _sigmoid(before.aim[int(bool(read))]):
-                place = int(rng.choice(read)) if read else int(rng.integers(world.n_places))
-                value = program.triggers[place] if read and program else int(rng.integers(world.n_triggers))
-                aim = Aim(place, value)
-            tests.append(drawn_test(aim, world, rng))
-        return _Suite(tuple(tests), (bool(read),) * len(tests))
+        reading = world.reading if self.system.sees_program else 0.0
+        read = [place for place in rare if rng.random() < reading]
+        tests = tuple(self._test(program, read, policy) for _ in range(self.schedule.tests_per_suite))
+        return _Suite(tests, (bool(read),) * len(tests))
+
+    def _test(self, program: Program | None, read: Sequence[int], policy: _Policy) -> DrawnTest:
+        world, rng = self.world, self.rng
+        aims = rng.random() < policy.aim[bool(read)]
+        can_be_careless = world.right_careless is not None
+        is_careful = not can_be_careless or rng.random() < policy.care[aims]
+        if not aims:
+            return drawn_test(None, world, rng, is_careful=is_careful)
+        place = int(rng.choice(read)) if read else int(rng.integers(world.n_places))
+        misses = can_be_careless and is_careful and rng.random() < world.distraction
+        hits = program is not None and read and not misses
+        value = program.triggers[place] if program and hits else int(rng.integers(world.n_triggers))
+        return drawn_test(Aim(place, value), world, rng, is_careful=is_careful)
 
     def _replayed(self, problem: _Problem) -> list[ValidCase]:
         book = self.rules.book
@@ -290,24 +329,38 @@ class _Training:
 
     def _learn_programs(self, problem: _Problem, programs: Sequence[Program], p_right: Vector, rewards: Vector) -> None:
         advantages = group_advantages(rewards).values
-        rate = self.schedule.lr_coder / (self.schedule.problems_per_step * len(programs))
+        share = 1.0 if self.system.coder_share is None else self.system.coder_share
+        rate = share * self.schedule.lr_coder / (self.schedule.problems_per_step * len(programs))
         for program, advantage in zip(programs, advantages, strict=True):
             gradient = rate * advantage * (~np.array(program.has_bug) - p_right)
             self.tables.skill[list(problem.kinds)] += gradient
             self.tables.own[problem.number] += gradient
 
-    def _learn_suites(self, groups: Sequence[Sequence[_Suite]], rewards: Vector, before: Tables) -> None:
+    def _learn_suites(
+        self, groups: Sequence[Sequence[_Suite]], rewards: Sequence[Sequence[Reward]], policy: _Policy
+    ) -> None:
         if self.system.shares_suites:
-            groups, rewards = groups[:1], rewards.mean(axis=0, keepdims=True)
-        advantages = group_advantages(rewards).values
-        kept = top_variance(rewards, min(self.schedule.n_kept, len(groups)))
+            groups = groups[:1]
+
+        def grouped(number: Callable[[Reward], float]) -> Vector:
+            numbers = np.array([[number(each) for each in group] for group in rewards])
+            return numbers.mean(axis=0, keepdims=True) if self.system.shares_suites else numbers
+
+        whole, form = grouped(attrgetter("value")), self.system.advantages
+        if form == "sum":
+            advantages = group_advantages(whole).values
+        else:
+            advantages = advantages_by_parts(grouped_parts(chain.from_iterable(rewards), grouped), form).values
+        kept = top_variance(whole, min(self.schedule.n_kept, len(groups)))
         n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self._n_suites
-        rate = self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
-        p_aim = _sigmoid(before.aim)
+        share = 1.0 if self.system.coder_share is None else 1 - self.system.coder_share
+        rate = share * self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
         for group, values, is_kept in zip(groups, advantages, kept, strict=True):
             for suite, advantage in zip(group, values, strict=True) if is_kept else ():
                 for test, has_read in zip(suite.tests, suite.has_read, strict=True):
-                    self.tables.aim[int(has_read)] += rate * advantage * ((test.aim is not None) - p_aim[int(has_read)])
+                    aims, step = int(test.aim is not None), rate * advantage
+                    self.tables.aim[int(has_read)] += step * (aims - policy.aim[has_read])
+                    self.tables.care[aims] += step * (test.is_careful - policy.care[aims])
 
 
 def _sigmoid(logits: Vector) -> Vector:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import inf
 
 from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, Step, System, train
 from codea1_agents.lab.tabular.world import World
@@ -25,6 +27,8 @@ class Regime:
     """Weight of validity; None: that of the rules."""
     scheme: str = ""
     """Scheme of the reward; empty: that of the rules."""
+    label: str = ""
+    """Its name in tables; empty: what differs from the default."""
 
     def ruled(self, rules: Ruleset) -> Ruleset:
         """Return rules with the scheme of this regime."""
@@ -32,7 +36,9 @@ class Regime:
 
     @property
     def name(self) -> str:
-        """What differs from the default, for tables."""
+        """Its name in tables."""
+        if self.label:
+            return self.label
         more = [self.scheme] * bool(self.scheme) + ([] if self.alpha is None else [f"alpha {self.alpha:g}"])
         if self.schedule.aim_if_read != Schedule().aim_if_read:
             more.append(f"aim {self.schedule.aim_if_read:g}")
@@ -50,6 +56,43 @@ DECLARED = (
 )
 """The regimes of docs/tabular-game.md."""
 
+_ROW, _NOW = World(n_triggers=10), Schedule()
+_FEW_RIGHT = replace(_NOW, skill=0.7, lr_coder=2.3)
+"""Programs are right in 20 % of cases at first; plain problems come to 72 % in 50 steps, too."""
+CAUSES = (
+    Regime(_ROW, _NOW, label="as above"),
+    Regime(_ROW, _FEW_RIGHT, label="programs right in 20 % at first"),
+    Regime(_ROW, replace(_NOW, golden_differ=True), label="golden tests all differ"),
+    Regime(replace(_ROW, aims_vary=True), _NOW, label="equal aims are no duplicates"),
+    Regime(_ROW, replace(_NOW, lr_tester=2 * _NOW.lr_tester), label="tester learns twice as fast"),
+    Regime(_ROW, replace(_NOW, tests_per_suite=2), label="two tests per suite"),
+    Regime(_ROW, replace(_NOW, n_problems=12), label="12 problems to train on"),
+)
+"""V 10, rho .8, with one change each: what the leads depend on."""
+
+MAP_TRIGGERS, MAP_READING = (1, 3, 10, 30), (0.0, 0.2, 0.5, 0.8)
+MAP = tuple(Regime(World(n_triggers=v, reading=rho)) for v in MAP_TRIGGERS for rho in MAP_READING)
+"""The regimes of the map, by triggers, then by reading."""
+_COMPARED = tuple(each for name, each in SYSTEMS.items() if name not in ("no-book", "book-alpha"))
+
+
+def crossover(triggers: Sequence[int], leads: Sequence[float]) -> float:
+    """Return the number of triggers from which `FIRST` leads, on a logarithmic scale between neighbours.
+
+    Args:
+        triggers: (n,) rising.
+        leads: (n,) at each.
+
+    Returns:
+        The last change from behind to ahead; `triggers[0]` if it always leads, inf if it is behind at the end.
+    """
+    if leads[-1] < 0:
+        return inf
+    for (low, behind), (high, ahead) in reversed([*pairwise(zip(triggers, leads, strict=True))]):
+        if behind < 0 <= ahead:
+            return float(low * (high / low) ** (behind / (behind - ahead)))
+    return float(triggers[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Study:
@@ -62,11 +105,21 @@ class Study:
 
 STUDIES = {
     "tabular-game": Study(DECLARED),
+    "causes": Study(CAUSES, _COMPARED),
+    "map": Study(MAP, _COMPARED),
     "deep-rare": Study(
         tuple(
             Regime(
                 World(n_rare=18, n_triggers=8, reading=reading, right_naive=0.3, right_aimed=0.2),
-                Schedule(steps=100, tests_per_suite=2, n_kept=2, skill=1.1, aim_if_read=-1.0),
+                replace(
+                    _FEW_RIGHT,
+                    steps=100,
+                    tests_per_suite=2,
+                    n_kept=2,
+                    skill=1.1,
+                    aim_if_read=-1.0,
+                    golden_differ=True,
+                ),
                 alpha=0.1,
                 scheme="paper",
             )
@@ -84,8 +137,8 @@ STUDIES = {
         ),
     ),
 }
-"""By name. `deep-rare` is the game of `codea1 experiment deep-rare`, as far as tables can play it: with the skills of a
-base, and in the second regime with a better reader."""
+"""By name. `causes` and `map` are in docs/tabular-game.md, too. `deep-rare` is the game of `codea1 experiment
+deep-rare`, as far as tables can play it: with the skills of a base, and in the second regime with a better reader."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A problem has some places, each of one kind of bug. A program is right or has a bug at each place. Bugs of a common kind
 are found by any input. Bugs of a rare kind are found by one value of many, the trigger, at their place; each program
-draws its triggers anew. A test is naive, or it aims at a value at a place.
+draws its triggers anew. A test is naive, or it aims at a value at a place. Its answer is written with care or without.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from codea1_env.facts.verdicts import (
 )
 
 _VALUE = b"0"  # of every case; nothing reads it
-_NAIVE_INPUTS = 1_000_000
+_INPUTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,12 @@ class World:
     """Probability that the answer of a naive test is right (v)."""
     right_aimed: float = 0.6
     """The same of an aimed test (va)."""
+    aims_vary: bool = False
+    """Whether aimed tests of one value differ elsewhere in their inputs; otherwise they are duplicates."""
+    right_careless: float | None = None
+    """The same of a test whose answer is written without care; None: all are written with care."""
+    distraction: float = 0.0
+    """Probability that an aimed test with a careful answer misses the trigger that was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,8 @@ class Program:
 
     def passes(self, aim: Aim | None, world: World) -> bool:
         """Return whether the program passes an input; None: a naive one."""
+        if not any(self.has_bug):
+            return True
         if any(bug and kind >= world.n_rare for bug, kind in zip(self.has_bug, self.kinds, strict=True)):
             return False
         return aim is None or not (aim.place in self.rare_bugs(world) and self.triggers[aim.place] == aim.value)
@@ -84,7 +92,14 @@ class DrawnTest:
     """None: a naive input."""
     is_right: bool
     """Whether the predicted answer is right."""
-    naive_input: int = 0
+    rest: int = 0
+    """The part of the input that finds no rare bug."""
+    is_careful: bool = True
+
+    @property
+    def expression(self) -> str:
+        """The call."""
+        return f"f({self.rest})" if self.aim is None else f"f({self.aim.place}, {self.aim.value}, {self.rest})"
 
 
 def drawn_program(kinds: Sequence[int], p_right: np.ndarray, world: World, rng: np.random.Generator) -> Program:
@@ -101,16 +116,20 @@ def drawn_program(kinds: Sequence[int], p_right: np.ndarray, world: World, rng: 
     return Program(tuple(kinds), tuple(bugs.tolist()), tuple(triggers.tolist()))
 
 
-def drawn_test(aim: Aim | None, world: World, rng: np.random.Generator) -> DrawnTest:
+def drawn_test(aim: Aim | None, world: World, rng: np.random.Generator, *, is_careful: bool = True) -> DrawnTest:
     """Return a test with or without an aim, whose answer is right as often as the world says."""
-    is_right = bool(rng.random() < (world.right_naive if aim is None else world.right_aimed))
-    return DrawnTest(aim, is_right, 0 if aim is not None else int(rng.integers(_NAIVE_INPUTS)))
+    p_right = world.right_naive if aim is None else world.right_aimed
+    if not is_careful and world.right_careless is not None:
+        p_right = world.right_careless
+    is_right = bool(rng.random() < p_right)
+    rest = int(rng.integers(_INPUTS)) if aim is None or world.aims_vary else 0
+    return DrawnTest(aim, is_right, rest, is_careful)
 
 
 def aim_of(case: ValidCase) -> Aim | None:
     """Return the aim of a case, also of one that comes from the Mistake Book."""
-    inner = case.case.expression.removeprefix("f(").removesuffix(")").split(", ")
-    return Aim(int(inner[0]), int(inner[1])) if len(inner) == 2 else None
+    *aimed, _ = case.case.expression.removeprefix("f(").removesuffix(")").split(", ")
+    return Aim(*map(int, aimed)) if aimed else None
 
 
 def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, drops_wrong: bool) -> SuiteReport:
@@ -125,8 +144,7 @@ def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, 
     cases: dict[str, ValidCase] = {}
     rejections: list[Rejection] = []
     for line, test in enumerate(tests, 1):
-        where = f"{test.aim.place}, {test.aim.value}" if test.aim is not None else f"{test.naive_input}"
-        expression = f"f({where})"
+        expression = test.expression
         if expression in cases:
             rejections.append(Rejection(RejectionReason.DUPLICATE, expression, line))
             continue

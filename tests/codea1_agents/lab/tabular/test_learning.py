@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isnan
+from math import inf, isnan
 
 import numpy as np
 import pytest
 
-from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, System, train
-from codea1_agents.lab.tabular.table import FIRST, STUDIES, Regime, table
-from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, aim_of, drawn_program, suite_report
+from codea1_agents.lab.tabular.learning import SYSTEMS, Schedule, System, _Training, train
+from codea1_agents.lab.tabular.table import FIRST, STUDIES, Regime, crossover, table
+from codea1_agents.lab.tabular.world import (
+    Aim,
+    DrawnTest,
+    Program,
+    World,
+    aim_of,
+    drawn_program,
+    drawn_test,
+    suite_report,
+)
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rules.ruleset import preset
 
 SHORT = Schedule(steps=12, n_problems=16)
+PROGRAM = Program((0, 1, 2, 3), (True, False, False, False), (5, 0, 0, 0))
 
 
 def test_programs_are_wrong_as_often_as_said() -> None:
@@ -96,6 +106,46 @@ def test_what_is_never_read_makes_no_difference_to_what_is_seen() -> None:
     seeing = train(SYSTEMS["code-a1"], World(reading=0.0), SHORT, "fixed", 0)
     assert {step.aims_if_read for step in seeing} == {0.5}
     assert seeing[-1].aims_blindly != seeing[0].aims_blindly
+
+
+def test_one_model_in_both_roles_learns_each_with_its_share_of_the_tokens() -> None:
+    def first_change(share: float | None) -> tuple[float, float]:
+        system = replace(SYSTEMS["self-play-control"], coder_share=share)
+        start, after = train(system, World(), replace(SHORT, steps=1), "fixed", 0)
+        return after.accuracy - start.accuracy, after.aims_blindly - start.aims_blindly
+
+    (coder, tester), (less_coder, less_tester) = first_change(None), first_change(0.25)
+    assert less_coder / coder == pytest.approx(0.25, rel=0.1)
+    assert less_tester / tester == pytest.approx(0.75, rel=0.1)
+
+
+def test_golden_tests_may_repeat_and_need_not() -> None:
+    world = World(n_triggers=1)
+    golden = SYSTEMS["golden-4"]
+    drawn, differing = (
+        _Training(golden, world, replace(SHORT, golden_differ=differ), preset("fixed"), 0).problems
+        for differ in (False, True)
+    )
+    assert {len(set(each.golden)) for each in differing} == {4}
+    assert min(len(set(each.golden)) for each in drawn) < 4
+    assert {len(each.golden) for each in (*drawn, *differing)} == {4}
+
+
+def test_equal_aims_are_duplicates_unless_inputs_vary() -> None:
+    aim, rng = Aim(0, 0), np.random.default_rng(0)
+    same, varied = (
+        [drawn_test(aim, World(aims_vary=vary), rng).expression for _ in range(2)] for vary in (False, True)
+    )
+    assert len(set(same)) == 1
+    assert len(set(varied)) == 2
+    assert aim_of(suite_report([DrawnTest(aim, True, 7)], PROGRAM, World(), drops_wrong=False).cases[0].case) == aim
+
+
+@pytest.mark.parametrize(
+    ("leads", "expected"), [((-2.0, 2.0), 10**0.5), ((1.0, 2.0), 1.0), ((-1.0, -1.0), inf), ((-1.0, 0.0), 10.0)]
+)
+def test_the_crossover_is_between_the_neighbours(leads: tuple[float, float], expected: float) -> None:
+    assert crossover((1, 10), leads) == pytest.approx(expected)
 
 
 @pytest.mark.slow
