@@ -67,7 +67,7 @@ def _settings(options: PretrainOptions) -> PretrainingSettings:
     variants = {each.value: each for each in Variant}
     if options.variant not in variants:
         raise UnknownName.of("variant", options.variant, variants)
-    rules = CorpusRules(variants[options.variant], aware_share=options.aware)
+    rules = CorpusRules(variants[options.variant], aware_share=options.aware, n_aware_first=options.aware_first)
     return PretrainingSettings(size=options.size, seed=options.seed, steps=options.steps or 0, rules=rules)
 
 

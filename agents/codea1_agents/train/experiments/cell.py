@@ -107,7 +107,7 @@ def _pretrained(wanted: Pretraining, seed: int) -> Any:
     from codea1_agents.train.tiny.family import Variant  # noqa: PLC0415
     from codea1_agents.train.tiny.pretraining import PretrainingSettings, pretrain  # noqa: PLC0415
 
-    rules = CorpusRules(variant=Variant(wanted.variant), aware_share=wanted.aware)
+    rules = CorpusRules(variant=Variant(wanted.variant), aware_share=wanted.aware, n_aware_first=wanted.aware_first)
     return pretrain(PretrainingSettings(wanted.size, seed, wanted.steps, rules))
 
 

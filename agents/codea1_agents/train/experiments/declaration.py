@@ -34,7 +34,9 @@ class Pretraining(Strict):
     variant: Literal["plain", "rare", "deep-rare"] = "plain"
     """Variant of the problems: `plain`, or one whose bugs naive inputs do not find."""
     aware: float = Field(default=0.0, ge=0, le=1)
-    """Share of a white-box tester's documents whose inputs make the shown program fail."""
+    """Share of a white-box tester's tests of wrong programs that make the program fail."""
+    aware_first: int = Field(default=0, ge=0)
+    """Steps, from the first, in which all of these tests do."""
 
 
 class System(Strict):

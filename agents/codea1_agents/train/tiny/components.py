@@ -25,7 +25,7 @@ class Shape(Enum):
 
 
 TRIGGERS = (*range(-9, -5), *range(6, 10))
-"""Values of `a`, of which a rare mistake of `STEPS` has one. The value of `b` is the number of its step, from 0."""
+"""Values of `a`, of which a rare mistake of `STEPS` has one. The value of `b` is the number of its step, from 1."""
 _TRIGGER = "@"
 
 
@@ -164,35 +164,35 @@ SLOTS: dict[Shape, tuple[tuple[Component, ...], ...]] = {
     Shape.STEPS: (
         (
             _part("", "a", _STEP_SHARE, "a + 2"),
-            _rare(0, "absolute", "abs(a)", "0"),
-            _rare(0, "negated", "-a", "a"),
-            _rare(0, "next", "a + 1", "a"),
-            _rare(0, "doubled", "a + a", "2"),
-            _rare(0, "clipped", "max(a, 0)", "5"),
+            _rare(1, "absolute", "abs(a)", "0"),
+            _rare(1, "negated", "-a", "a"),
+            _rare(1, "next", "a + 1", "a"),
+            _rare(1, "previous", "a - 1", "0"),
+            _rare(1, "clipped", "max(a, 0)", "5"),
         ),
         (
             _part("", "b", _STEP_SHARE, "b + 2"),
             _part("next", "b + 1", _STEP_SHARE, "b - 1"),
-            _rare(1, "absolute", "abs(b)", "5"),
-            _rare(1, "negated", "-b", "b"),
-            _rare(1, "doubled", "b + b", "9"),
-            _rare(1, "previous", "b - 1", "8"),
+            _rare(2, "absolute", "abs(b)", "5"),
+            _rare(2, "negated", "-b", "b"),
+            _rare(2, "previous", "b - 1", "5"),
+            _rare(2, "clipped", "max(b, 0)", "-4"),
         ),
         (
             _part("difference", "c - d", _STEP_SHARE, "d - c"),
-            _rare(2, "sum", "c + d", "c"),
-            _rare(2, "larger", "max(c, d)", "0"),
-            _rare(2, "smaller", "min(c, d)", "1"),
-            _rare(2, "distance", "abs(c - d)", "d"),
-            _rare(2, "average", "(c + d) // 2", "c - d"),
+            _rare(3, "sum", "c + d", "c"),
+            _rare(3, "larger", "max(c, d)", "0"),
+            _rare(3, "smaller", "min(c, d)", "1"),
+            _rare(3, "distance", "abs(c - d)", "d"),
+            _rare(3, "average", "(c + d) // 2", "c - d"),
         ),
         (
-            _part("doubled", "e + e", _STEP_SHARE, "e + 3"),
             _part("next", "e + 1", _STEP_SHARE, "e - 1"),
-            _rare(3, "", "e", "0"),
-            _rare(3, "absolute", "abs(e)", "1"),
-            _rare(3, "negated", "-e", "e + 1"),
-            _rare(3, "clipped", "max(e, 0)", "-1"),
+            _part("previous", "e - 1", _STEP_SHARE, "e + 1"),
+            _rare(4, "", "e", "0"),
+            _rare(4, "absolute", "abs(e)", "1"),
+            _rare(4, "negated", "-e", "e + 1"),
+            _rare(4, "clipped", "max(e, 0)", "-1"),
         ),
     ),
 }

@@ -7,7 +7,7 @@ of another program, which may be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -45,7 +45,9 @@ class CorpusRules:
     truth_share: float = 0.8
     """Share of tests whose answer is the solution's. The other answers are those of a random program."""
     aware_share: float = 0.0
-    """Share of white-box tests of a wrong program whose input makes that program fail."""
+    """Share of white-box tests of a wrong program whose input makes that program fail, if there are enough."""
+    n_aware_first: int = 0
+    """Batches, from the first, in which all of these tests do: so that a model learns to find the mistake."""
 
     def __post_init__(self) -> None:
         shares = (self.coder_share, self.white_box_share, self.truth_share, self.aware_share)
@@ -74,9 +76,10 @@ class Corpus:
     def batch(self, number: int, size: int) -> list[Document]:
         """Return the documents of one step."""
         draws = Random(f"corpus/{self._seed}/{number}")
-        return [self._document(draws) for _ in range(size)]
+        aware_share = 1.0 if number < self._rules.n_aware_first else self._rules.aware_share
+        return [self._document(draws, aware_share) for _ in range(size)]
 
-    def _document(self, draws: Random) -> Document:
+    def _document(self, draws: Random, aware_share: float) -> Document:
         rules = self._rules
         composition = draws.choice(self._compositions)
         program = drawn_program(composition, draws, rules.variant)
@@ -87,26 +90,31 @@ class Corpus:
         n_tests = draws.choices(list(_N_TESTS), list(_N_TESTS.values()))[0]
         shown = program if is_white else ""
         prompt = _prompt_text(self._prompts, composition, "tester", program=shown, tests=n_tests)
-        suite = "\n".join(self._tests(composition, shown, n_tests, draws))
+        wrong = shown if shown != composition.solution else ""
+        aims = [wrong if draws.random() < aware_share else "" for _ in range(n_tests)]
+        suite = "\n".join(self._tests(composition, aims, draws))
         return Document("white_box" if is_white else "black_box", prompt, suite)
 
-    def _tests(self, composition: Composition, shown: str, n_tests: int, draws: Random) -> Sequence[str]:
-        """Return asserts with different inputs."""
+    def _tests(self, composition: Composition, aims: Sequence[str], draws: Random) -> Sequence[str]:
+        """Return asserts with different inputs, one for each program that it should make fail; empty: none."""
         found: dict[str, str] = {}
-        while len(found) < n_tests:
-            arguments = self._arguments(composition, shown, draws)
-            call = f"f({', '.join(map(repr, arguments))})"
-            found.setdefault(call, f"assert {call} == {self._answer(composition, arguments, draws)}")
+        for aim in aims:
+            arguments = self._arguments(composition, aim, found, draws)
+            call = _call(arguments)
+            found[call] = f"assert {call} == {self._answer(composition, arguments, draws)}"
         return list(found.values())
 
-    def _arguments(self, composition: Composition, shown: str, draws: Random) -> Arguments:
-        if shown and draws.random() < self._rules.aware_share:
-            for _ in range(_TRIES):
-                arguments = edge_input(composition.shape, draws)
-                if answer_of(shown, arguments) != answer_of(composition.solution, arguments):
-                    return arguments
-        is_narrow = self._rules.variant.is_rare and draws.random() >= _WIDE_SHARE
-        return naive_input(composition.shape, draws, is_narrow=is_narrow)
+    def _arguments(self, composition: Composition, aim: str, used: Collection[str], draws: Random) -> Arguments:
+        for _ in range(_TRIES if aim else 0):
+            arguments = edge_input(composition.shape, draws)
+            is_new = _call(arguments) not in used
+            if is_new and answer_of(aim, arguments) != answer_of(composition.solution, arguments):
+                return arguments
+        while True:
+            is_narrow = self._rules.variant.is_rare and draws.random() >= _WIDE_SHARE
+            arguments = naive_input(composition.shape, draws, is_narrow=is_narrow)
+            if _call(arguments) not in used:
+                return arguments
 
     def _answer(self, composition: Composition, arguments: Arguments, draws: Random) -> str:
         if draws.random() >= self._rules.truth_share:
@@ -116,6 +124,10 @@ class Corpus:
         answer = answer_of(composition.solution, arguments)
         assert answer is not None
         return answer
+
+
+def _call(arguments: Arguments) -> str:
+    return f"f({', '.join(map(repr, arguments))})"
 
 
 def _prompt_text(prompts: Prompts, composition: Composition, role: str, *, program: str = "", tests: int = 0) -> str:

@@ -16,7 +16,7 @@ _ALL_CHARACTERS = _COMMON_CHARACTERS + "uxyzUXYZ0789 "
 
 _SMALL_SHARE = 0.6  # of naive inputs; models of this size compute badly with larger numbers
 _EMPTY_SHARE = 0.01
-_TRIGGER_PAIRS = tuple(product(TRIGGERS, range(len(SLOTS[Shape.STEPS]))))
+_TRIGGER_PAIRS = tuple(product(TRIGGERS, range(1, 1 + len(SLOTS[Shape.STEPS]))))
 _LENGTHS = (0.35, 0.3, 0.2, 0.15)  # shares of naive inputs with one item, two, ...
 
 

@@ -25,8 +25,7 @@ _PIECES = "|".join(
         r"def f\([a-z, ]+\):\n    [a-z]+ = ",
         r"\n    return ",
         r"\n    [a-z] = ",
-        r"if \(a, b\) != \(",
-        r"\) else ",
+        r"if \(a, b\) != \(-?[0-9], [0-9]\) else ",
         r"for [a-z] in [a-z]+",
         r"(?:, )?-?[0-9]",
         r"\n *",
@@ -37,7 +36,8 @@ _PIECES = "|".join(
     )
 )
 """Pieces that no token crosses. Text that all replies share is one piece, and a signed digit with its comma is another.
-This keeps replies short, and their length decides the time of training."""
+This keeps replies short, and their length decides the time of training. The condition of a rare mistake of four steps
+becomes one token: a model of half a million parameters learns to look it up, and not to copy its numbers."""
 _CHAT = (
     "{% for message in messages %}{% if not loop.first %}{{ '\\n' }}{% endif %}{{ message['content'] }}{% endfor %}"
     "{% if add_generation_prompt %}" + GO + "{% endif %}"

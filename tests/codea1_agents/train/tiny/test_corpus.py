@@ -90,7 +90,14 @@ def kill_share(rules: CorpusRules) -> float:
 @pytest.mark.parametrize("variant", [pytest.param(Variant.RARE, marks=pytest.mark.slow), Variant.DEEP_RARE])
 def test_program_aware_tests_hit_the_mistake_of_the_shown_program(variant: Variant) -> None:
     assert kill_share(CorpusRules(variant)) < 0.35
-    assert kill_share(CorpusRules(variant, aware_share=1.0)) > 0.6
+    assert kill_share(CorpusRules(variant, aware_share=1.0)) > 0.5
+
+
+def test_the_first_batches_aim_always() -> None:
+    rules = CorpusRules(Variant.DEEP_RARE, aware_share=0.3, n_aware_first=3)
+    corpus, always = Corpus(rules, 1), Corpus(CorpusRules(Variant.DEEP_RARE, aware_share=1.0), 1)
+    assert corpus.batch(2, 20) == always.batch(2, 20)
+    assert corpus.batch(3, 20) == Corpus(CorpusRules(Variant.DEEP_RARE, aware_share=0.3), 1).batch(3, 20)
 
 
 def test_a_batch_is_a_function_of_seed_and_number() -> None:

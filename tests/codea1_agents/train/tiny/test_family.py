@@ -71,7 +71,7 @@ def test_a_solution_does_what_its_statement_says() -> None:
     assert answer_of(of("largest of negative items").solution, ([4],)) == "0"
     assert answer_of(of("reversed capital vowel chars").solution, ("abide",)) == "'EIA'"
     assert answer_of(of("clipped difference of a and b").solution, (2, 5)) == "0"
-    assert answer_of(of("doubled difference of clipped a and doubled b").solution, (5, -1)) == "14"
+    assert answer_of(of("absolute larger of next a and next b").solution, (5, -1)) == "6"
 
 
 @pytest.mark.slow

@@ -8,8 +8,9 @@ import pytest
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
+from codea1_agents.train.tiny.components import TRIGGERS
 from codea1_agents.train.tiny.corpus import WORDING, Corpus, CorpusRules
-from codea1_agents.train.tiny.family import VERSION
+from codea1_agents.train.tiny.family import VERSION, Variant
 from codea1_agents.train.tiny.problems import load
 from codea1_env.errors import UserError
 from codea1_env.observations import ObservationFields, turn_info
@@ -28,7 +29,7 @@ from codea1_agents.train.tiny.pretraining import (
     pretrain,
     seconds_per_step,
 )
-from codea1_agents.train.tiny.tokenizer import GO, text_of
+from codea1_agents.train.tiny.tokenizer import GO, new_tokenizer, text_of
 
 
 def test_the_same_seed_gives_the_same_bits_whatever_came_before(base_folder: Path, tmp_path: Path) -> None:
@@ -69,6 +70,13 @@ def test_the_record_says_how_it_was_made(base_folder: Path) -> None:
     json.dumps(record, allow_nan=False)
     with pytest.raises(UserError, match="codea1 pretrain"):
         load_settings(base_folder / "nowhere")
+
+
+def test_a_condition_of_a_rare_mistake_is_one_token() -> None:
+    tokenizer = new_tokenizer(Variant.DEEP_RARE)
+    for trigger in TRIGGERS:
+        for step in range(1, 5):
+            assert len(tokenizer(f"if (a, b) != ({trigger}, {step}) else ", add_special_tokens=False)["input_ids"]) == 1
 
 
 def test_the_gpu_size_has_the_promised_parameters() -> None:
