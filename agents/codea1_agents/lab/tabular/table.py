@@ -63,13 +63,14 @@ class Study:
 STUDIES = {
     "tabular-game": Study(DECLARED),
     "deep-rare": Study(
-        (
+        tuple(
             Regime(
-                World(n_rare=18, n_triggers=8, reading=0.8),
-                Schedule(steps=100, tests_per_suite=2, n_kept=2),
+                World(n_rare=18, n_triggers=8, reading=reading, right_naive=0.3, right_aimed=0.2),
+                Schedule(steps=100, tests_per_suite=2, n_kept=2, skill=1.1, aim_if_read=-1.0),
                 alpha=0.1,
                 scheme="paper",
-            ),
+            )
+            for reading in (0.48, 0.8)
         ),
         (
             SYSTEMS["code-a1"],
@@ -83,7 +84,8 @@ STUDIES = {
         ),
     ),
 }
-"""By name. `deep-rare` is the game of `codea1 experiment deep-rare`, as far as tables can play it."""
+"""By name. `deep-rare` is the game of `codea1 experiment deep-rare`, as far as tables can play it: with the skills of a
+base, and in the second regime with a better reader."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def test_three_naive_golden_tests_teach_nothing_about_rare_bugs() -> None:
 
 @pytest.mark.parametrize("system", STUDIES["deep-rare"].systems, ids=lambda system: system.name)
 def test_the_systems_of_the_study_of_rare_mistakes_train(system: System) -> None:
-    (regime,) = STUDIES["deep-rare"].regimes
+    regime = STUDIES["deep-rare"].regimes[0]
     schedule = replace(regime.schedule, steps=2, n_problems=8)
     found = train(system, regime.world, schedule, regime.ruled(preset("fixed")), 0)
     assert found[-1].accuracy != found[0].accuracy
