@@ -1,12 +1,13 @@
 """Measures how much time sampling beside learning saves: iterations with `overlap=0` and `overlap=1`, in pairs.
 
-    python benchmarks/overlap.py --model DIR [--pairs 10] [--steps 6] [--epochs 2] [--json]
+    python benchmarks/overlap.py --model DIR [--pairs 10] [--steps 4] [--epochs 2] [--json]
 
 Two remote runners sample, one remote learner learns, each with one thread of torch. As on devices of their own, the
 runners and their sandboxes have the first half of the processor's cores, the learner the others. `--epochs` makes
-learning cost as much as sampling; the ratio of the two is printed. Each arm runs in its own process and the arms
-alternate. The first two iterations of an arm are left out: nothing is sampled ahead of the first one, and processes
-still load code.
+learning cost as much as sampling; the ratio of the two is printed. The learning rate is so small that all iterations
+cost alike. The arms of a pair follow each other in the same processes; every other pair begins with `overlap=1`. The
+first iteration of an arm is left out: it begins or ends with the rollouts of the other arm. Two more come before all
+pairs, since processes still load code.
 """
 
 from __future__ import annotations
@@ -14,42 +15,31 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import time
 from statistics import median
 from typing import Any
 
 from measuring import Spread, descendants, machine
 
-_LEFT_OUT = 2
+_WARM_UP = 2
 _RUNNERS = 2
 
+Figures = dict[str, float]
 
-def run_arm(options: argparse.Namespace, overlap: int) -> list[dict[str, float]]:
-    """Return the seconds of each iteration that counts: of all, of waiting for rollouts, and of learning."""
-    import ray  # noqa: PLC0415  -- not in the comparing process
+
+def prepared(options: argparse.Namespace) -> Any:
+    """Return a training whose runners and learner have cores of their own."""
+    import ray  # noqa: PLC0415  -- not before the environment is set
     from plain_loop import config_of  # noqa: PLC0415  -- likewise
 
     ray.init("local", num_cpus=_RUNNERS + 2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     config = config_of(options).copy(copy_frozen=False).learners(num_learners=1, num_cpus_per_learner=1)
-    config.training(overlap=overlap, epochs_per_step=options.epochs)
-    algorithm = config.build_algo()
+    algorithm = config.training(epochs_per_step=options.epochs, lr=1e-12).build_algo()
     cores = sorted(os.sched_getaffinity(0))
     half = len(cores) // 2
     algorithm.env_runner_group.foreach_env_runner(lambda _: keep_to(cores[:half]), local_env_runner=False)
     algorithm.learner_group.foreach_learner(lambda _: keep_to(cores[half:]))
-    found = []
-    for number in range(_LEFT_OUT + options.steps):
-        begun = time.perf_counter()
-        algorithm.train()
-        facts = algorithm.last_step
-        if number >= _LEFT_OUT:
-            step_s = time.perf_counter() - begun
-            found.append({"step_s": step_s, "rollout_s": facts.rollout_s, "learn_s": facts.learn_s})
-    algorithm.stop()
-    ray.shutdown()
-    return found
+    return algorithm
 
 
 def keep_to(cores: list[int]) -> None:
@@ -59,34 +49,44 @@ def keep_to(cores: list[int]) -> None:
             os.sched_setaffinity(int(thread), cores)
 
 
-def measured(arguments: list[str], overlap: int) -> list[dict[str, float]]:
-    """Run one arm in its own process and return what it measured."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "disabled", "TOKENIZERS_PARALLELISM": "0"}
-    command = [sys.executable, __file__, *arguments, "--arm", str(overlap)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"the arm with overlap={overlap} failed:\n{done.stderr[-4000:]}")
-    found: list[dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+def arm(algorithm: Any, overlap: int, n_steps: int) -> Figures:
+    """Return the mean seconds of an iteration: of all, of waiting for rollouts, and of learning."""
+    algorithm.config = algorithm.config.copy(copy_frozen=False).training(overlap=overlap)
+    found = [iteration(algorithm) for _ in range(1 + n_steps)][1:]
+    return {name: sum(each[name] for each in found) / n_steps for name in found[0]}
 
 
-def mean(figures: list[dict[str, float]], name: str) -> float:
-    """Return the mean of a figure over iterations."""
-    return sum(each[name] for each in figures) / len(figures)
+def iteration(algorithm: Any) -> Figures:
+    """Return the seconds of one iteration."""
+    begun = time.perf_counter()
+    algorithm.train()
+    facts = algorithm.last_step
+    return {"step_s": time.perf_counter() - begun, "rollout_s": facts.rollout_s, "learn_s": facts.learn_s}
 
 
-def compared(pairs: list[tuple[list[dict[str, float]], list[dict[str, float]]]]) -> dict[str, Any]:
-    """Return all figures as plain data; a pair has an arm without overlap and one with it."""
-    ratios = [mean(beside, "step_s") / mean(after, "step_s") for after, beside in pairs]
+def measured(options: argparse.Namespace) -> list[tuple[Figures, Figures]]:
+    """Return pairs of an arm without overlap and one with it."""
+    algorithm, pairs = prepared(options), []
+    for _ in range(_WARM_UP):
+        algorithm.train()
+    for number in range(options.pairs):
+        first, second = [arm(algorithm, overlap, options.steps) for overlap in ((0, 1) if number % 2 == 0 else (1, 0))]
+        pairs.append((first, second) if number % 2 == 0 else (second, first))
+    algorithm.stop()
+    return pairs
+
+
+def compared(pairs: list[tuple[Figures, Figures]]) -> dict[str, Any]:
+    """Return all figures as plain data."""
     return {
         "machine": machine(),
         "pairs": len(pairs),
         "step_s": {
-            "overlap=0": Spread.of([mean(after, "step_s") for after, _ in pairs]).to_json(),
-            "overlap=1": Spread.of([mean(beside, "step_s") for _, beside in pairs]).to_json(),
+            "overlap=0": Spread.of([after["step_s"] for after, _ in pairs]).to_json(),
+            "overlap=1": Spread.of([beside["step_s"] for _, beside in pairs]).to_json(),
         },
-        "rollout_over_learn": median(mean(after, "rollout_s") / mean(after, "learn_s") for after, _ in pairs),
-        "ratio": Spread.of(ratios).to_json(),
+        "rollout_over_learn": median(after["rollout_s"] / after["learn_s"] for after, _ in pairs),
+        "ratio": Spread.of([beside["step_s"] / after["step_s"] for after, beside in pairs]).to_json(),
     }
 
 
@@ -94,24 +94,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="directory of a small causal language model")
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=6, help="iterations of an arm that count")
+    parser.add_argument("--steps", type=int, default=4, help="iterations of an arm that count")
     parser.add_argument("--epochs", type=int, default=2, help="of learning")
     parser.add_argument("--problems-per-step", type=int, default=8)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--arm", type=int, choices=(0, 1), help=argparse.SUPPRESS)
     parser.set_defaults(
         problems="tiny:train", prompts="tiny", tests=4, coder_tokens=56, tester_tokens=96, runners=_RUNNERS, seed=0
     )
     options = parser.parse_args()
-    if options.arm is not None:
-        print(json.dumps(run_arm(options, options.arm)))
-        return
-    arguments = [each for each in sys.argv[1:] if each != "--json"]
-    pairs = []
-    for number in range(options.pairs):
-        first, second = [measured(arguments, overlap) for overlap in ((0, 1) if number % 2 == 0 else (1, 0))]
-        pairs.append((first, second) if number % 2 == 0 else (second, first))
-    found = compared(pairs)
+    os.environ |= {"OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "disabled", "TOKENIZERS_PARALLELISM": "0"}
+    found = compared(measured(options))
     if options.json:
         print(json.dumps(found, indent=2))
         return
@@ -120,6 +112,7 @@ def main() -> None:
     ratio = found["ratio"]
     print(f"without overlap, rollouts take {found['rollout_over_learn']:.2f} times as long as learning")
     print(f"overlap=1 over overlap=0: {ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f})")
+    print(found["machine"])
 
 
 if __name__ == "__main__":
