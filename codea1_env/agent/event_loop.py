@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from math import inf
 from typing import Any, TypeVar
 
 from codea1_env.errors import AgentUnavailable
@@ -19,6 +20,7 @@ T = TypeVar("T")
 CLOSE_TIMEOUT_S = 5.0
 """Seconds that the end of a run waits for agents that do not end by themselves."""
 
+_SIGNALS_S = 0.5
 _BLOCKED_S = 1.0
 """A loop that runs nothing for so many seconds is blocked."""
 
@@ -26,6 +28,18 @@ _BLOCKED_S = 1.0
 def too_late(name: str, limit_s: float | None) -> AgentUnavailable:
     """Return the error of an agent whose call did not return in time."""
     return AgentUnavailable(f"{name} did not return within {limit_s:g} s (--reply-timeout)")
+
+
+def _is_done(future: Future[Any], timeout_s: float | None) -> bool:
+    """Wait for a future, and return whether it is done.
+
+    It waits for short times: a signal that arrives just before a wait begins is handled only when the wait ends.
+    """
+    deadline = inf if timeout_s is None else time.monotonic() + timeout_s
+    while not wait([future], max(0.0, min(_SIGNALS_S, deadline - time.monotonic()))).done:
+        if time.monotonic() >= deadline:
+            return False
+    return True
 
 
 class LoopThread:
@@ -52,7 +66,7 @@ class LoopThread:
         """
         future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._started())
         try:
-            if not wait([future], timeout_s).done:
+            if not _is_done(future, timeout_s):
                 future.cancel()
                 self._leave_if_blocked()
                 raise too_late(self._name, timeout_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ BENCHMARKS = ROOT / "benchmarks"
 
 
 @pytest.fixture(scope="module")
-def script() -> dict[str, Any]:
-    return runpy.run_path(str(BENCHMARKS / "budgets.py"))
+def script() -> Iterator[dict[str, Any]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        yield runpy.run_path(str(BENCHMARKS / "budgets.py"))
 
 
 def test_values_of_mixed_types_are_equal_as_in_python(script: dict[str, Any]) -> None:
