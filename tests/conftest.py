@@ -25,7 +25,6 @@ from tests.support.toys import ADD, LAST
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a look-up without a network takes half a minute
 os.environ.setdefault("RAY_worker_niceness", "0")  # by default other tests starve Ray's workers, and their run waits
-os.environ.setdefault("RAY_worker_register_timeout_seconds", "300")  # a loaded machine takes over 60 to import torch
 
 # A loaded machine must not turn a slow example into a failure.
 settings.register_profile("untimed", deadline=None)
@@ -56,12 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if NEEDS_TORCH.search(source_of(item.path)):
             item.add_marker("models")
         if item.get_closest_marker("ray"):
-            item.add_marker(pytest.mark.xdist_group(ray_group(item.path)))
-
-
-def ray_group(module: Path) -> str:
-    """Tests of a group share a Ray and run one after the other; of one group, they would end long after all others."""
-    return "ray of runs" if "loop" in module.parts else "ray"
+            item.add_marker(pytest.mark.xdist_group("ray"))
 
 
 def pytest_collection_finish() -> None:

@@ -147,8 +147,7 @@ def serve(path: str, raylet: int) -> None:
     listener.listen(64)
     os.rename(f"{path}.new", path)  # who sees it can connect
     end, forks = os.pidfd_open(raylet), {}
-    with contextlib.suppress(BrokenPipeError):  # whoever started it may have been given up by Ray
-        print("ready", flush=True)
+    print("ready", flush=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     while end not in (ready := select.select([listener, end, *forks], [], [])[0]):
         for each in ready:

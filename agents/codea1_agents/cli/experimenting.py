@@ -32,7 +32,7 @@ def run_experiment(options: ExperimentOptions) -> None:
         UserError: there is no such experiment, its folder has another one, or a cell failed.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    experiment = load_experiment(options.name)
+    declared = experiment = load_experiment(options.name)
     path = options.out or Path("experiments") / experiment.name
     if options.seeds:
         experiment = experiment.model_copy(update={"seeds": options.seeds})
@@ -40,7 +40,7 @@ def run_experiment(options: ExperimentOptions) -> None:
     if options.seeds:
         cells = tuple(cell for cell in cells if cell.seed < options.seeds)
     place = options.results or path / "report"
-    known = read_results(place / RESULTS, experiment) if options.results and (place / RESULTS).exists() else {}
+    known = read_results(place / RESULTS, declared) if options.results and (place / RESULTS).exists() else {}
     with page.apart():
         if not options.report_only:
             _run(experiment, cells, path, known, options, page)
@@ -48,10 +48,11 @@ def run_experiment(options: ExperimentOptions) -> None:
             require_experiment(path, experiment, may_lack=bool(known))
         results = results_of(path, cells, known)
         report = write_report(experiment, cells, results, place)
-        page.say(f"{len(results)} of {len(cells)} cells done; report: {report}")
+        n_done = sum(cell in results for cell in cells)
+        page.say(f"{n_done} of {len(cells)} cells done; report: {report}")
         runs = [run for cell in results if (run := path / "cells" / cell.name / "run").is_dir()]
         show_next(page, options, path, runs)
-        page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=len(results), report=str(report))
+        page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=n_done, report=str(report))
 
 
 def _run(

@@ -231,6 +231,7 @@ class _Batch:
     def trees(self) -> Iterator[Tree]:
         self.vector.recv()
         n_kept, keeps_flat = self._roller.shape.n_kept, self._roller.shape.keep_flat_groups
+        by_parts = self._roller.advantages.advantages != "sum"  # parts may differ where their sums are equal
         for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
             of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
             tester = suite_advantages(judged, of_tester, self._roller.advantages, keeps_flat=keeps_flat)
@@ -244,7 +245,7 @@ class _Batch:
                 rewards=judged.rewards,
                 coder=group_advantages(of_coder, keeps_flat=keeps_flat),
                 tester=tester,
-                kept=top_variance(np.where(trains, of_tester, np.nan), n_kept, keeps_flat=keeps_flat),
+                kept=top_variance(np.where(trains, of_tester, np.nan), n_kept, keeps_flat=keeps_flat or by_parts),
                 coder_rewards=of_coder,
                 tester_rewards=of_tester,
             )
