@@ -53,7 +53,9 @@ def test_a_request_without_a_field_is_refused():
 
 def test_the_server_answers():
     pytest.importorskip("fastapi", reason="the extra nemo-gym is not installed")
-    testclient = pytest.importorskip("starlette.testclient", reason="the client of starlette's tests is not installed")
+    pytest.importorskip("httpx2", reason="what the client of starlette's tests needs is not installed")
+    from starlette import testclient
+
     client = testclient.TestClient(app("coder", Referee([ADD])))
     assert client.post("/seed_session", json={}).status_code == 200
     found = client.post("/verify", json=body(RIGHT, problem_id=ADD.id, given=SUITE))
