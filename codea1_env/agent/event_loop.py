@@ -21,6 +21,7 @@ CLOSE_TIMEOUT_S = 5.0
 """Seconds that the end of a run waits for agents that do not end by themselves."""
 
 _SIGNALS_S = 0.5
+"""Longest time until a signal is handled that arrives just before a wait begins."""
 _BLOCKED_S = 1.0
 """A loop that runs nothing for so many seconds is blocked."""
 
@@ -30,7 +31,7 @@ def too_late(name: str, limit_s: float | None) -> AgentUnavailable:
     return AgentUnavailable(f"{name} did not return within {limit_s:g} s (--reply-timeout)")
 
 
-def _is_done(future: Future[Any], timeout_s: float | None) -> bool:
+def done_within(future: Future[Any], timeout_s: float | None) -> bool:
     """Wait for a future, and return whether it is done.
 
     It waits for short times: a signal that arrives just before a wait begins is handled only when the wait ends.
@@ -66,7 +67,7 @@ class LoopThread:
         """
         future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._started())
         try:
-            if not _is_done(future, timeout_s):
+            if not done_within(future, timeout_s):
                 future.cancel()
                 self._leave_if_blocked()
                 raise too_late(self._name, timeout_s)

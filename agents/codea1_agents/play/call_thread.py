@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S, too_late
+from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S, done_within, too_late
 from codea1_env.errors import AgentUnavailable
 
 _T = TypeVar("_T")
@@ -50,7 +50,7 @@ class CallThread:
         self._last = done
         try:
             self._started().put((done, function, arguments))
-            if wait([done], n_replies * self._limit_s).done:
+            if done_within(done, n_replies * self._limit_s):
                 return done.result()
             raise too_late(self._name, self._limit_s)
         finally:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from codea1_agents.train.experiments.declaration import Experiment, System
 from codea1_agents.train.tiny.family import VERSION
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,13 +52,19 @@ def cells_of(experiment: Experiment, only: Collection[str] = ()) -> tuple[Cell, 
 
 
 def _with_needs(experiment: Experiment, only: Collection[str]) -> set[str]:
-    kept: set[str] = set()
-    pending = list(only) or [system.name for system in experiment.systems]
+    names = only or [system.name for system in experiment.systems]
+    return _closure(names, lambda name: experiment.system(name).needs)
+
+
+def _closure(first: Iterable[_T], needed: Callable[[_T], Iterable[_T]]) -> set[_T]:
+    """Return these, what they need, what that needs, and so on."""
+    kept: set[_T] = set()
+    pending = list(first)
     while pending:
-        name = pending.pop()
-        if name not in kept:
-            kept.add(name)
-            pending += experiment.system(name).needs
+        each = pending.pop()
+        if each not in kept:
+            kept.add(each)
+            pending += needed(each)
     return kept
 
 
@@ -77,13 +86,7 @@ def needs(experiment: Experiment, cell: Cell) -> dict[str, Cell]:
 
 def with_needed(experiment: Experiment, cells: Collection[Cell]) -> tuple[Cell, ...]:
     """Return the cells and all cells that they need, in the order of `cells_of`."""
-    kept: set[Cell] = set()
-    pending = list(cells)
-    while pending:
-        cell = pending.pop()
-        if cell not in kept:
-            kept.add(cell)
-            pending += needs(experiment, cell).values()
+    kept = _closure(cells, lambda cell: needs(experiment, cell).values())
     return tuple(cell for cell in cells_of(experiment) if cell in kept)
 
 
