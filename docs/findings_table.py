@@ -163,7 +163,7 @@ def _observed(findings: Findings, cell: Cell) -> Observed:
 
 
 def _of_experiment(cell: Cell) -> Observed:
-    experiment = load_experiment(cell.experiment)
+    experiment = _experiment(cell.experiment)
     rules = [rules_text(experiment, name) for name in (cell.system, cell.other) if name != ITSELF]
     known = [text for text in dict.fromkeys(rules) if text != "untrained"]
     found, sign = _headline(cell)
@@ -185,8 +185,13 @@ def _headline(cell: Cell) -> tuple[Compared, int]:
 
 
 @cache
+def _experiment(name: str) -> Experiment:
+    return load_experiment(name)
+
+
+@cache
 def _headlines(name: str) -> list[Compared]:
-    experiment: Experiment = load_experiment(name)
+    experiment = _experiment(name)
     path = DOCS / "experiments" / name / RESULTS
     return compared(experiment, read_results(path, experiment) if path.exists() else {})
 

@@ -127,13 +127,14 @@ def read_results(path: Path, experiment: Experiment) -> dict[Cell, CellResult]:
     with file_errors(path):
         lines = path.read_text("utf-8").splitlines()
     cells, found = set(cells_of(experiment)), {}
+    declared = {name: fingerprint(experiment, name) for name in {cell.system for cell in cells}}
     for number, line in enumerate(lines, 1):
         try:
             result = CellResult.model_validate_json(line)
         except ValidationError as error:
             raise BrokenInput(f"{path}, line {number}: {first_fault(error)}") from error
         if result.cell in cells:
-            if result.declared not in ("", fingerprint(experiment, result.system)):
+            if result.declared not in ("", declared[result.system]):
                 raise UserError(
                     f"{path}, line {number}: {result.system} was declared otherwise when it ran: remove its lines"
                 )
