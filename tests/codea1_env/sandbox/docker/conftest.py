@@ -26,6 +26,7 @@ from codea1_env.sandbox.docker.owner import Owner
 from codea1_env.sandbox.docker.sandbox import DockerSandbox
 from codea1_env.sandbox.local import LocalSandbox
 from tests.support import ROOT
+from tests.support.containers import name_of
 
 ENGINE = ROOT / ".ci" / "docker-engine"
 
@@ -56,6 +57,10 @@ class Engine:
     def ids(self) -> set[str]:
         """The ids of this process's containers."""
         return {container["Id"] for container in self.containers()}
+
+    def names(self) -> set[str]:
+        """The names of this process's containers."""
+        return {name_of(container) for container in self.containers()}
 
     def main_pid(self, container: str) -> int:
         """The process, as this machine sees it, of which jobs of a container are forks."""
