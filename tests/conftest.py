@@ -20,7 +20,7 @@ from hypothesis import settings
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox, load_sandbox
-from tests.support import ROOT
+from tests.support import ALL_TESTS, ROOT
 from tests.support.toys import ADD, LAST
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a look-up without a network takes half a minute
@@ -48,7 +48,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    if not ALL_TESTS:
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
     for item in items:
         for fixture in MARKS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARKS[fixture])

@@ -32,7 +32,11 @@ def parts_of(page: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("packages", "code"),
-    [pytest.param(*part, id=f"{page.stem}-{part[0]}") for page in PAGES for part in parts_of(page).items()],
+    [
+        pytest.param(*part, id=f"{page.stem}-{part[0]}", marks=[pytest.mark.long] * (page.stem == "trl"))
+        for page in PAGES
+        for part in parts_of(page).items()
+    ],
 )
 def test_its_python_runs_as_printed(packages: str, code: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     for package in packages.split():

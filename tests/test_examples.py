@@ -66,6 +66,7 @@ def test_two_models_are_trained_with_rllib(tmp_path):
 
 
 @pytest.mark.ray
+@pytest.mark.long
 def test_tune_finds_the_learning_rate_that_learns(tmp_path):
     printed = run_with_ray([WITH_TUNE], tmp_path)
     shares = dict(re.findall(r"^lr (\S+)  valid_candidates (\S+)$", printed, re.MULTILINE))

@@ -1,6 +1,10 @@
 """What several test modules share and is no fixture."""
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 """The repository."""
+
+ALL_TESTS = bool(os.environ.get("CODEA1_ALL_TESTS"))
+"""Whether tests that take long run, too: before a release, and when what they cover changes."""

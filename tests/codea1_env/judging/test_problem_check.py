@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from codea1_env.judging.problem_check import SLOW_S, CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem, ProblemSet, load_file, load_problems
 from codea1_env.problems.layouts import read_row
 from codea1_env.sandbox.interface import Limits, Sandbox
+from tests.support import ALL_TESTS
 
 DOUBLE = "def f(x):\n    return 2 * x\n"
 RIGHT = (GoldenCase("f(1)", "2"), GoldenCase("f(2)", "4"))
@@ -177,10 +177,10 @@ NEXT = {"HumanEval/17", "MBPP/123", "MBPP/630"}
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_the_official_validation_rows_are_ok_but_for_three(sandbox: Sandbox, shared_data: Path) -> None:
-    """Every fourth row and the named ones, or all with `CODEA1_ALL_ROWS=1`."""
+    """Every eighth row and the named ones, or all with `CODEA1_ALL_TESTS=1`."""
     everything = load_file(shared_data / "evalplus_dev.parquet")
     assert len(everything) == 271
-    step = 1 if os.environ.get("CODEA1_ALL_ROWS") else 4
+    step = 1 if ALL_TESTS else 8
     named = WRONG | SLOW | NEXT
     problems = ProblemSet("rows", tuple(p for n, p in enumerate(everything) if p.id in named or n % step == 0))
     limits = replace(GOLDEN_LIMITS, cpu_s=SLOW_S)  # a call that takes longer is slow, however long it takes

@@ -149,6 +149,7 @@ def test_the_crossover_is_between_the_neighbours(leads: tuple[float, float], exp
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_lead_over_blind_suites_grows_with_the_number_of_triggers() -> None:
     regimes = [Regime(World(n_triggers=triggers)) for triggers in (1, 30)]
     few, many = table(regimes, "fixed", 3, systems=[SYSTEMS[name] for name in ("code-a1", "black-box", "golden-16")])

@@ -1,11 +1,10 @@
 """Sharded learners make the updates of one learner, hold their part of the memory, and continue in another number.
 
-Two of the combinations of settings run by default; `CODEA1_ALL_LEARNERS=1` runs all 48 (docs/training-scale.md).
+Two of the combinations of settings run by default; `CODEA1_ALL_TESTS=1` runs all 48 (docs/training-scale.md).
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from codea1_agents.models.shapes import shape_of
 from codea1_env.errors import UserError
+from tests.support import ALL_TESTS
 from tests.support.grpo import ON_RAY, scored
 from tests.support.language_models import phrase_folder
 
@@ -177,7 +177,7 @@ def count_gradients(learner: Any) -> None:
 LORA = {"lora": LoraSettings(rank=4)}  # up to four learners divide it
 CHECKPOINTED = {"gradient_checkpointing": True}
 CASES = [Case(2, "full", {}, LORA | CHECKPOINTED), Case(4, "full", CHECKPOINTED, LORA, offload_parameters=True)]
-if os.environ.get("CODEA1_ALL_LEARNERS"):
+if ALL_TESTS:
     CASES = [
         Case(n, sharding, checkpointing | lora, checkpointing | lora, once, pieces)
         for (n, sharding), once, pieces, checkpointing, lora in product(

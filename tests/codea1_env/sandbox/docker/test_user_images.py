@@ -18,7 +18,7 @@ import pytest
 from tests.support import ROOT
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.xdist_group("user images")]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200), pytest.mark.xdist_group("user images")]
 
 CLOSED = {"read_only": True, "network_mode": "none", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"]}
 """How a careful user starts a container; without a network, since test engines have none."""
