@@ -30,7 +30,8 @@ class ExperimentOptions(Options):
     workers: Annotated[int | None, Option(min=1, help="Cells run at once.", show_default="one per processor")] = None
     seeds: Annotated[int | None, Option(min=1, help="Number of seeds per system.", show_default="as declared")] = None
     only: Annotated[
-        str, Option(help="Run only these systems, separated by commas, and the systems that they need.")
+        str,
+        Option(help="Run only these systems or cells (SYSTEM/base-B/seed-S, with commas), and those that they need."),
     ] = ""
     cluster: Annotated[
         str, Option(help="Run cells on this Ray cluster (auto or an address); the folder must be shared.")

@@ -36,7 +36,7 @@ def run_experiment(options: ExperimentOptions) -> None:
     path = options.out or Path("experiments") / experiment.name
     if options.seeds:
         experiment = experiment.model_copy(update={"seeds": options.seeds})
-    cells = cells_of(experiment, only=_existing_systems(experiment, tuple(filter(None, options.only.split(",")))))
+    cells = cells_of(experiment, only=_existing(experiment, options.only))
     if options.seeds:
         cells = tuple(cell for cell in cells if cell.seed < options.seeds)
     place = options.results or path / "report"
@@ -82,9 +82,13 @@ def _run(
         run_cells(experiment, cells, path, processes, workers=workers, report=report_progress)
 
 
-def _existing_systems(experiment: Experiment, only: tuple[str, ...]) -> tuple[str, ...]:
-    names = [system.name for system in experiment.systems]
-    for name in only:
-        if name not in names:
-            raise UserError(f"no system {name!r} in {experiment.name}; there are {', '.join(names)}")
-    return only
+def _existing(experiment: Experiment, only: str) -> frozenset[str]:
+    systems = [system.name for system in experiment.systems]
+    known = {*systems, *(cell.name for cell in cells_of(experiment))}
+    names = frozenset(filter(None, only.split(",")))
+    for name in sorted(names - known):
+        raise UserError(
+            f"no system or cell {name!r} in {experiment.name}; there are {', '.join(systems)}, "
+            "and cells such as " + cells_of(experiment)[0].name
+        )
+    return names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -30,30 +30,26 @@ class Cell:
         return f"{self.system}/base-{self.base}/seed-{self.seed}"
 
 
-def cells_of(experiment: Experiment, only: Collection[str] = ()) -> tuple[Cell, ...]:
+def cells_of(experiment: Experiment, only: Set[str] = frozenset()) -> tuple[Cell, ...]:
     """Return all cells. A cell comes after the cells that it needs, and after all cells with a lower seed.
 
     So a report of an unfinished experiment has results of each system.
 
     Args:
         experiment: of the cells.
-        only: systems to keep, with the systems that they need; empty: all systems.
+        only: systems, or names of cells, to keep with the cells that they need; empty: all systems.
     """
-    kept = _with_needs(experiment, only)
     order = {system.name: number for number, system in enumerate(experiment.systems)}
     found = [
         Cell(system.name, base, seed)
         for system in experiment.systems
-        if system.name in kept
         for base in experiment.bases[: system.bases or len(experiment.bases)]
         for seed in range(_n_seeds(experiment, system))
     ]
-    return tuple(sorted(found, key=lambda cell: (cell.seed, experiment.bases.index(cell.base), order[cell.system])))
-
-
-def _with_needs(experiment: Experiment, only: Collection[str]) -> set[str]:
-    names = only or [system.name for system in experiment.systems]
-    return _closure(names, lambda name: experiment.system(name).needs)
+    found.sort(key=lambda cell: (cell.seed, experiment.bases.index(cell.base), order[cell.system]))
+    if not only:
+        return tuple(found)
+    return with_needed(experiment, [cell for cell in found if only & {cell.system, cell.name}])
 
 
 def _closure(first: Iterable[_T], needed: Callable[[_T], Iterable[_T]]) -> set[_T]:
@@ -95,7 +91,7 @@ def fingerprint(experiment: Experiment, system: str) -> str:
 
     That is its declaration and the version of the problems `tiny`.
     """
-    kept = _with_needs(experiment, [system])
+    kept = _closure([system], lambda name: experiment.system(name).needs)
     declared = experiment.model_dump(
         mode="json", exclude_defaults=True, include={"pretraining", "set", "evaluation", "warm_up"}
     )

@@ -31,7 +31,11 @@ def test_all_systems_before_the_next_seed() -> None:
 
 
 def test_only_some_systems_with_what_they_need() -> None:
-    assert {cell.system for cell in cells_of(SMALL, only=["static"])} == {"a1", "static"}
+    assert {cell.system for cell in cells_of(SMALL, only={"static"})} == {"a1", "static"}
+    last = cells_of(SMALL, only={"static"})[-1]
+    chosen = cells_of(SMALL, only={last.name})
+    assert chosen[-1] == last
+    assert len(chosen) == 2, "it and the cell whose models it takes"
 
 
 def test_a_cell_waits_for_its_needs() -> None:
