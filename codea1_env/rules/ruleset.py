@@ -230,6 +230,10 @@ class RewardRules:
         if self.replays == Replays.AS_ALPHA and self.scheme not in _SCHEMES_OF_EQ_3:
             known = ", ".join(_SCHEMES_OF_EQ_3)
             raise UserError(f"rules: reward.replays as_alpha is for the schemes {known}, not for {self.scheme}")
+        if self.replays == Replays.AS_ALPHA and self.credit.common_kills == CommonKills.BOOK:
+            raise UserError(
+                "rules: reward.credit.common_kills book reads replays, which reward.replays as_alpha does not pay"
+            )
 
     @property
     def needs_golden(self) -> bool:

@@ -25,7 +25,7 @@ from codea1_env.facts.verdicts import (
 )
 from codea1_env.rules.reward_parts import MASKED, CandidateRewards, alpha_with_book, n_written
 from codea1_env.rules.rewards import names_of_suite_parts, score, score_group
-from codea1_env.rules.ruleset import PRESETS, Replays, RewardRules, Ruleset, preset
+from codea1_env.rules.ruleset import PRESETS, CommonKills, CreditRules, Replays, RewardRules, Ruleset, preset
 from tests.support.books import FAILED, PASSED
 
 
@@ -455,6 +455,8 @@ def test_as_alpha_masks_what_a_failed_replay_hides():
 def test_as_alpha_is_refused_where_testers_are_not_paid_by_replays():
     with pytest.raises(UserError, match="as_alpha is for the schemes paper, release, fixed, not for skillxiv"):
         RewardRules(scheme="skillxiv", replays=Replays.AS_ALPHA)
+    with pytest.raises(UserError, match="common_kills book reads replays"):
+        RewardRules(replays=Replays.AS_ALPHA, credit=CreditRules(common_kills=CommonKills.BOOK))
 
 
 @pytest.mark.parametrize(("alpha", "expected"), [(0.5, 2 / 3), (0.25, 0.4), (0.0, 0.0), (1.0, 1.0)])

@@ -1,7 +1,7 @@
 """Advantages of groups whose rewards are weighted sums of named parts.
 
-Pure functions on arrays. In every form the advantages of a group are 0 where nothing tells its rollouts apart, and a
-masked rollout (nan) has none and changes no other.
+Pure functions on arrays. In every form the advantages of a group are 0 where nothing tells its rollouts apart (until
+`over_batch` subtracts the mean of a batch), and a masked rollout (nan) has none and changes no other.
 """
 
 from __future__ import annotations
