@@ -17,7 +17,7 @@ _SAID_APART = ("name", "tests_per_suite", "reading", "reward.scheme", "reward.al
 
 
 def rules_text(experiment: Experiment, system: str) -> str:
-    """Return scheme, alpha and reading of a system's training, and what else differs from the preset of its rules.
+    """Return the reward (of a preset, its name), alpha and reading of a system's training, and what else differs from the preset of its rules.
 
     Without a training of its own: `untrained`, `supervised`, or what holds for the systems whose models it takes.
     """
@@ -28,8 +28,10 @@ def rules_text(experiment: Experiment, system: str) -> str:
     config = load_training(declared.preset, {**experiment.set, **declared.set})
     rules, changed = rules_of(config.game), _changed(config.training)
     alpha = [f"alpha {rules.reward.alpha:g}"] if rules.reward.scheme in _WITH_ALPHA else []
-    differing = _changes(rules, preset(config.game.rules))
-    return ", ".join([rules.reward.scheme, *alpha, f"{rules.reading} reading", *differing, *changed])
+    plain = preset(config.game.rules)
+    reward = plain.name if plain.reward.scheme == rules.reward.scheme else rules.reward.scheme
+    differing = _changes(rules, plain)
+    return ", ".join([reward, *alpha, f"{rules.reading} reading", *differing, *changed])
 
 
 def _changed(training: UpdateSettings) -> Iterator[str]:
