@@ -17,7 +17,9 @@ _SAID_APART = ("name", "tests_per_suite", "reading", "reward.scheme", "reward.al
 
 
 def rules_text(experiment: Experiment, system: str) -> str:
-    """Return the reward (of a preset, its name), alpha and reading of a system's training, and what else differs from the preset of its rules.
+    """Return the reward, alpha and reading of a system's training, and what else differs from the preset of its rules.
+
+    The reward is called by the name of that preset, if it has the preset's scheme.
 
     Without a training of its own: `untrained`, `supervised`, or what holds for the systems whose models it takes.
     """
