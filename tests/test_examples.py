@@ -56,6 +56,7 @@ def test_ppo_plays_the_bank_game(tmp_path):
 
 
 @pytest.mark.ray
+@pytest.mark.long
 def test_two_models_are_trained_with_rllib(tmp_path):
     printed = run_with_ray([WITH_RLLIB], tmp_path)
     programs = re.findall(r"^step \d+ .*valid_candidates (\S+)$", printed, re.MULTILINE)

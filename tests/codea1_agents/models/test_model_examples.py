@@ -28,6 +28,7 @@ def output(name: str, *arguments: object, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_endpoints_play_against_each_other(transformers_server: str, tiny_model: Path, tmp_path: Path) -> None:
     pytest.importorskip("openai")

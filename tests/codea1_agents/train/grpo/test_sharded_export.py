@@ -59,6 +59,7 @@ def shards(folder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.long
 def test_the_export_holds_one_file_in_memory_at_a_time(folder: str, shards: Path, tmp_path: Path) -> None:
     n_bytes = sum(4 * each.numel() for each in untied(load_causal_model(folder)).values())
     command = [sys.executable, "-c", EXPORT, folder, str(shards), str(tmp_path / "out"), str(n_bytes // 2)]

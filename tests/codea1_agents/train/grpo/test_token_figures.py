@@ -89,6 +89,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the resident memory in KiB")
 def test_a_long_response_at_a_large_vocabulary_takes_little_memory() -> None:
     """All its logits at once would take 297 MiB, and 1.8 GB with their gradients."""

@@ -84,7 +84,7 @@ def weights(folder: Path) -> dict[str, Any]:
     return dict(load_file(folder / "model.safetensors"))
 
 
-@pytest.mark.parametrize("sharding", ["none", "full"])
+@pytest.mark.parametrize("sharding", [pytest.param("none", marks=pytest.mark.long), "full"])
 def test_learners_killed_while_they_learn_and_save_change_nothing(
     settings: dict[str, Any], processes: list[int], tmp_path: Path, sharding: str
 ) -> None:

@@ -137,7 +137,10 @@ def one_of_each_kind() -> list[str]:
     return sorted(first.values())
 
 
-@pytest.mark.parametrize("name", one_of_each_kind())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * name.endswith("-lora")) for name in one_of_each_kind()],
+)
 def test_it_trains_for_two_steps(
     name: str, stand_in: Callable[[str, str, str], str], increments: str, tmp_path: Path
 ) -> None:
