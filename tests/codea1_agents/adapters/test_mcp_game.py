@@ -46,6 +46,7 @@ async def one_game(client: Client) -> dict[str, Any]:
     return (await called(client, "submit_tests", tests=golden))["result"]
 
 
+@pytest.mark.slow
 def test_a_client_plays_ten_games_beside_another_that_plays_its_own() -> None:
     async def played() -> tuple[list[dict[str, Any]], list[str]]:
         async with connected() as first, connected("--seed", "0") as second:
@@ -95,6 +96,7 @@ def test_a_masked_game_ends_without_rewards(broken_sandbox_name) -> None:
     assert result["masked_because"]
 
 
+@pytest.mark.slow
 def test_the_page_runs(python_of, capfd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(python_of("mcp"), "mcp.md", "exec"), {})

@@ -402,6 +402,7 @@ def cases_in(text: str) -> tuple[TestCase, ...]:
     return found
 
 
+@pytest.mark.slow
 @given(FILES)
 def test_each_case_of_any_file_keeps_the_promises_of_the_strict_reading(text):
     """One test of all three, since most of its time goes into making files with a case."""

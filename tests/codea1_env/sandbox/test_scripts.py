@@ -71,6 +71,7 @@ def test_a_program_reads_and_writes_as_it_likes(sandbox: Sandbox, name: str) -> 
     assert [outcome.value for outcome in found] == [b'"7"', b'"34"', b'"-2"'], found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAILING)
 def test_a_run_that_does_not_end_well_has_failed_and_the_next_run_is_not_harmed(sandbox: Sandbox, name: str) -> None:
     program, kind, summary = FAILING[name]
