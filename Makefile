@@ -53,7 +53,7 @@ coevolve: ## train two language models against each other from nothing, on this 
 	@$(MAKE) --no-print-directory install-dev EXTRAS=rllib,study
 	$(BIN)/codea1 demo coevolve
 
-test: install-dev ## all tests
+test: install-dev ## the tests; with CODEA1_ALL_TESTS=1 those that take long, too
 	$(PYTEST)
 
 test-fast: ## the tests that start no models, Ray, browser or container engine: a minute and a half

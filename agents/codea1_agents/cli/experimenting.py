@@ -46,6 +46,8 @@ def run_experiment(options: ExperimentOptions) -> None:
             _run(experiment, cells, path, known, options, page)
         else:
             require_experiment(path, experiment, may_lack=bool(known))
+        if options.results:  # which holds the whole experiment, whatever has run now
+            cells = cells_of(experiment)
         results = results_of(path, cells, known)
         report = write_report(experiment, cells, results, place)
         n_done = sum(cell in results for cell in cells)
@@ -85,10 +87,12 @@ def _run(
 def _existing(experiment: Experiment, only: str) -> frozenset[str]:
     systems = [system.name for system in experiment.systems]
     known = {*systems, *(cell.name for cell in cells_of(experiment))}
-    names = frozenset(filter(None, only.split(",")))
+    names = frozenset(filter(None, map(str.strip, only.split(","))))
+    if only and not names:
+        raise UserError(f"--only {only} names no system")
     for name in sorted(names - known):
         raise UserError(
-            f"no system or cell {name!r} in {experiment.name}; there are {', '.join(systems)}, "
-            "and cells such as " + cells_of(experiment)[0].name
+            f"no system or cell {name!r} in {experiment.name} with {experiment.seeds} seeds; there are "
+            f"{', '.join(systems)}, and cells such as {cells_of(experiment)[0].name}"
         )
     return names

@@ -19,7 +19,7 @@ _SAID_APART = ("name", "tests_per_suite", "reading", "reward.scheme", "reward.al
 def rules_text(experiment: Experiment, system: str) -> str:
     """Return the reward, alpha and reading of a system's training, and what else differs from the preset of its rules.
 
-    The reward is called by the name of that preset, if it has the preset's scheme.
+    The reward is named by that preset and, if it differs, the scheme.
 
     Without a training of its own: `untrained`, `supervised`, or what holds for the systems whose models it takes.
     """
@@ -31,7 +31,8 @@ def rules_text(experiment: Experiment, system: str) -> str:
     rules, changed = rules_of(config.game), _changed(config.training)
     alpha = [f"alpha {rules.reward.alpha:g}"] if rules.reward.scheme in _WITH_ALPHA else []
     plain = preset(config.game.rules)
-    reward = plain.name if plain.reward.scheme == rules.reward.scheme else rules.reward.scheme
+    scheme = rules.reward.scheme
+    reward = plain.name if scheme == plain.reward.scheme else f"{plain.name} with the formulas of {scheme}"
     differing = _changes(rules, plain)
     return ", ".join([reward, *alpha, f"{rules.reading} reading", *differing, *changed])
 
