@@ -60,6 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
             item.add_marker("models")
         if item.get_closest_marker("ray"):
             item.add_marker(pytest.mark.xdist_group("ray"))
+        elif item.get_closest_marker("engine") and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group("engine"))  # a sandbox that starts cleans what another test left
 
 
 def pytest_collection_finish() -> None:

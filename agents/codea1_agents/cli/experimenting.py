@@ -15,7 +15,7 @@ from codea1_agents.cli.training_runs import require_training
 from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_agents.train.experiments.declaration import Experiment, load_experiment
 from codea1_agents.train.experiments.folder import ExperimentFolder, require_experiment
-from codea1_agents.train.experiments.grid import Cell, cells_of, with_needed
+from codea1_agents.train.experiments.grid import Cell, cells_of, chosen_cells, with_needed
 from codea1_agents.train.experiments.pool import CellProgress, LocalProcesses, Processes, run_cells
 from codea1_agents.train.experiments.report import write_report
 from codea1_agents.train.experiments.results import RESULTS, read_results, results_of
@@ -36,7 +36,7 @@ def run_experiment(options: ExperimentOptions) -> None:
     path = options.out or Path("experiments") / experiment.name
     if options.seeds:
         experiment = experiment.model_copy(update={"seeds": options.seeds})
-    cells = cells_of(experiment, only=_existing(experiment, options.only))
+    cells = chosen_cells(experiment, _existing(experiment, options.only))
     if options.seeds:
         cells = tuple(cell for cell in cells if cell.seed < options.seeds)
     place = options.results or path / "report"
@@ -86,13 +86,13 @@ def _run(
 
 def _existing(experiment: Experiment, only: str) -> frozenset[str]:
     systems = [system.name for system in experiment.systems]
-    known = {*systems, *(cell.name for cell in cells_of(experiment))}
+    cells = [cell.name for cell in cells_of(experiment)]
     names = frozenset(filter(None, map(str.strip, only.split(","))))
     if only and not names:
         raise UserError(f"--only {only} names no system")
-    for name in sorted(names - known):
+    for name in sorted(names.difference(systems, cells)):
         raise UserError(
             f"no system or cell {name!r} in {experiment.name} with {experiment.seeds} seeds; there are "
-            f"{', '.join(systems)}, and cells such as {cells_of(experiment)[0].name}"
+            f"{', '.join(systems)}, and cells such as {cells[0]}"
         )
     return names

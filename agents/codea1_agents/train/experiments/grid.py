@@ -30,14 +30,10 @@ class Cell:
         return f"{self.system}/base-{self.base}/seed-{self.seed}"
 
 
-def cells_of(experiment: Experiment, only: Set[str] = frozenset()) -> tuple[Cell, ...]:
+def cells_of(experiment: Experiment) -> tuple[Cell, ...]:
     """Return all cells. A cell comes after the cells that it needs, and after all cells with a lower seed.
 
     So a report of an unfinished experiment has results of each system.
-
-    Args:
-        experiment: of the cells.
-        only: systems, or names of cells, to keep with the cells that they need; empty: all systems.
     """
     order = {system.name: number for number, system in enumerate(experiment.systems)}
     found = [
@@ -46,10 +42,13 @@ def cells_of(experiment: Experiment, only: Set[str] = frozenset()) -> tuple[Cell
         for base in experiment.bases[: system.bases or len(experiment.bases)]
         for seed in range(_n_seeds(experiment, system))
     ]
-    found.sort(key=lambda cell: (cell.seed, experiment.bases.index(cell.base), order[cell.system]))
-    if not only:
-        return tuple(found)
-    return with_needed(experiment, [cell for cell in found if only & {cell.system, cell.name}])
+    return tuple(sorted(found, key=lambda cell: (cell.seed, experiment.bases.index(cell.base), order[cell.system])))
+
+
+def chosen_cells(experiment: Experiment, only: Set[str]) -> tuple[Cell, ...]:
+    """Return the cells of these systems or names of cells, with the cells that they need; all if there are none."""
+    cells = cells_of(experiment)
+    return with_needed(experiment, [cell for cell in cells if only & {cell.system, cell.name}]) if only else cells
 
 
 def _closure(first: Iterable[_T], needed: Callable[[_T], Iterable[_T]]) -> set[_T]:

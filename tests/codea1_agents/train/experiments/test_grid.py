@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codea1_agents.train.experiments.declaration import Experiment, System
-from codea1_agents.train.experiments.grid import Cell, cells_of, fingerprint, needs, ready, with_needed
+from codea1_agents.train.experiments.grid import Cell, cells_of, chosen_cells, fingerprint, needs, ready, with_needed
 
 SMALL = Experiment(
     name="small",
@@ -31,9 +31,9 @@ def test_all_systems_before_the_next_seed() -> None:
 
 
 def test_only_some_systems_with_what_they_need() -> None:
-    assert {cell.system for cell in cells_of(SMALL, only={"static"})} == {"a1", "static"}
-    last = cells_of(SMALL, only={"static"})[-1]
-    chosen = cells_of(SMALL, only={last.name})
+    assert {cell.system for cell in chosen_cells(SMALL, {"static"})} == {"a1", "static"}
+    last = chosen_cells(SMALL, {"static"})[-1]
+    chosen = chosen_cells(SMALL, {last.name})
     assert chosen[-1] == last
     assert len(chosen) == 2, "it and the cell whose models it takes"
 
