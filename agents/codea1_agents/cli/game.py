@@ -87,7 +87,9 @@ class TabularOptions(Options):
       codea1 game tabular --triggers 10 --reading 0.5 --alpha 0.1
     """
 
-    study: Annotated[str, Option(help="Systems and regimes: tabular-game, causes, map or deep-rare.")] = "tabular-game"
+    study: Annotated[str, Option(help="Systems and regimes: tabular-game, causes, map, deep-rare or long.")] = (
+        "tabular-game"
+    )
     triggers: Annotated[list[int] | None, Option(min=1, help="Values of which one is the trigger (V).")] = None
     reading: Annotated[
         list[float] | None, Option(min=0, max=1, help="Probability that a tester reads a bug (rho).")

@@ -126,7 +126,7 @@ def _of_run(run: Path, step: str, scratch: Path, roles: Sequence[Role]) -> Itera
 def _model(run: Path, role: Role, step: str, scratch: Path) -> Path:
     """Return the folder of a run's model; export it from a checkpoint if necessary."""
     from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  slow to import
-    from codea1_agents.train.loop.folder import stored_run  # noqa: PLC0415  slow to import
+    from codea1_agents.train.loop.folder import checkpoint_of, stored_run  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.modules import models_of  # noqa: PLC0415  slow to import
 
     if step == "base":
@@ -136,15 +136,11 @@ def _model(run: Path, role: Role, step: str, scratch: Path) -> Path:
         for module in (role, "shared"):
             if (run / "models" / module / "config.json").is_file():
                 return run / "models" / module
-    source = run
-    if step:
-        if not step.isdecimal():
-            raise UserError(f"{run}@{step}: write the number of a step, or base, after the @")
-        source = run / "checkpoints" / f"step-{int(step):04d}"
-        if not source.is_dir():
-            existing = ", ".join(str(int(each.name[5:])) for each in sorted((run / "checkpoints").glob("step-*")))
-            raise UserError(f"{run}: no checkpoint of step {step}; there are: {existing or 'none'}")
-    return export_model(source, role, scratch / role)
+    if not step:
+        return export_model(run, role, scratch / role)
+    if not step.isdecimal():
+        raise UserError(f"{run}@{step}: write the number of a step, or base, after the @")
+    return export_model(checkpoint_of(run, int(step)), role, scratch / role)
 
 
 def _with_training_settings(run: Path, role: Role, model: Path, step: str) -> PlayerSpec:

@@ -103,42 +103,39 @@ class Study:
     """`FIRST` is among them."""
 
 
+def _deep_rare(reading: float, steps: int = 100) -> Regime:
+    """Return the game of `codea1 experiment deep-rare`, as far as tables can play it, with the skills of a base."""
+    return Regime(
+        World(n_rare=18, n_triggers=8, reading=reading, right_naive=0.3, right_aimed=0.2),
+        replace(_FEW_RIGHT, steps=steps, tests_per_suite=2, n_kept=2, skill=1.1, aim_if_read=-1.0, golden_differ=True),
+        alpha=0.1,
+        scheme="paper",
+    )
+
+
+_DEEP_RARE = (
+    SYSTEMS["code-a1"],
+    System("black-box", sees_program=False),
+    System("self-play-control", sees_program=False, shares_suites=True, n_suites=8),
+    System("golden-naive3", n_naive=3),
+    System("golden-mixed16", n_golden=8, n_naive=8),
+    SYSTEMS["frozen-tester"],
+    SYSTEMS["no-book"],
+    SYSTEMS["book-alpha"],
+)
+
 STUDIES = {
     "tabular-game": Study(DECLARED),
     "causes": Study(CAUSES, _COMPARED),
     "map": Study(MAP, _COMPARED),
-    "deep-rare": Study(
-        tuple(
-            Regime(
-                World(n_rare=18, n_triggers=8, reading=reading, right_naive=0.3, right_aimed=0.2),
-                replace(
-                    _FEW_RIGHT,
-                    steps=100,
-                    tests_per_suite=2,
-                    n_kept=2,
-                    skill=1.1,
-                    aim_if_read=-1.0,
-                    golden_differ=True,
-                ),
-                alpha=0.1,
-                scheme="paper",
-            )
-            for reading in (0.48, 0.8)
-        ),
-        (
-            SYSTEMS["code-a1"],
-            System("black-box", sees_program=False),
-            System("self-play-control", sees_program=False, shares_suites=True, n_suites=8),
-            System("golden-naive3", n_naive=3),
-            System("golden-mixed16", n_golden=8, n_naive=8),
-            SYSTEMS["frozen-tester"],
-            SYSTEMS["no-book"],
-            SYSTEMS["book-alpha"],
-        ),
+    "deep-rare": Study((_deep_rare(0.48), _deep_rare(0.8)), _DEEP_RARE),
+    "long": Study(
+        (_deep_rare(0.48, steps=500),),
+        tuple(each for each in _DEEP_RARE if each.name not in ("golden-naive3", "no-book", "book-alpha")),
     ),
 }
-"""By name. `causes` and `map` are in docs/tabular-game.md, too. `deep-rare` is the game of `codea1 experiment
-deep-rare`, as far as tables can play it: with the skills of a base, and in the second regime with a better reader."""
+"""By name. `causes` and `map` are in docs/tabular-game.md, too. The second regime of `deep-rare` has a better reader;
+`long` is the first one with the steps of `codea1 experiment long`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from codea1_agents.train.experiments.grid import Cell, cells_of, fingerprint, ne
 from codea1_agents.train.experiments.measuring import measured
 from codea1_agents.train.experiments.models import Models
 from codea1_agents.train.experiments.results import CellResult, CurvePoint, write_result
+from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import load_problems
@@ -87,10 +88,30 @@ def _starting_models(folder: Path, experiment: Experiment, cell: Cell) -> Models
     base = _base(folder, experiment, cell.base)
     system, taken = experiment.system(cell.system), needs(experiment, cell)
 
-    def of(name: str) -> Models:
-        return Models.read(folder / "cells" / taken[name].name) if name else Models(base, base)
+    def of(name: str, role: Role, step: int) -> Path:
+        if not name:
+            return base
+        place = folder / "cells" / taken[name].name
+        if step:
+            return _model_after(step, place / "run", role, folder / "cells" / cell.name)
+        models = Models.read(place)
+        return models.coder if role == "coder" else models.tester
 
-    return Models(of(system.coder_from).coder, of(system.tester_from).tester)
+    return Models(
+        coder=of(system.coder_from, "coder", system.coder_step),
+        tester=of(system.tester_from, "tester", system.tester_step),
+    )
+
+
+def _model_after(step: int, run: Path, role: Role, place: Path) -> Path:
+    """Return the directory of a run's model after a step, in a cell's folder; make it if it is not there."""
+    from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  heavy
+    from codea1_agents.train.loop.folder import checkpoint_of  # noqa: PLC0415
+
+    target = place / f"{role}-{step}"
+    if not target.exists():
+        write_whole_folder(target, lambda draft: export_model(checkpoint_of(run, step), role, draft))
+    return target
 
 
 def _base(folder: Path, experiment: Experiment, seed: int) -> Path:

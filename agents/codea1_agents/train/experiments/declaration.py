@@ -53,8 +53,12 @@ class System(Strict):
     """Number of the experiment's bases, from the first; None: all."""
     coder_from: str = ""
     """System whose coder (of the same base and seed) this system starts with; empty: the base."""
+    coder_step: int = Field(default=0, ge=0)
+    """Step whose checkpoint this coder is taken from; 0: the last."""
     tester_from: str = ""
     """System whose tester this system starts with; empty: the base."""
+    tester_step: int = Field(default=0, ge=0)
+    """Step whose checkpoint this tester is taken from; 0: the last."""
     supervision: str = ""
     """System whose tester writes the golden tests on which this system's coder trains."""
     sft: bool = False
@@ -248,3 +252,6 @@ def _check_settings(experiment: Experiment, system: System, where: str) -> None:
         load_training(system.preset or "code-a1", {**experiment.set, **system.set})
     except UserError as error:
         raise UserError(f"{where}: system {system.name!r}: {error}") from error
+    for role in ("coder", "tester"):
+        if getattr(system, f"{role}_step") and not getattr(system, f"{role}_from"):
+            raise UserError(f"{where}: system {system.name!r}: {role}_step is the step of a system: add {role}_from")

@@ -262,6 +262,18 @@ def last_checkpoint(path: Path) -> Path | None:
     return found[-1] if found else None
 
 
+def checkpoint_of(path: Path, step: int) -> Path:
+    """Return the checkpoint that a run wrote after a step.
+
+    Raises:
+        UserError: there is none.
+    """
+    found = {step_of(each): each for each in _checkpoints(path)}
+    if step not in found:
+        raise UserError(f"{path}: no checkpoint of step {step}; there are: {', '.join(map(str, found)) or 'none'}")
+    return found[step]
+
+
 def _checkpoints(path: Path) -> list[Path]:
     found = (path / _CHECKPOINTS).glob("step-*")
     return sorted((each for each in found if each.name.removeprefix("step-").isdecimal()), key=step_of)

@@ -37,6 +37,7 @@ EXPERIMENT = Experiment(
         System(name="base"),
         System(name="a1", preset="code-a1", set={"game.reward.alpha": 0.25}),
         System(name="together", coder_from="a1", tester_from="base", together=True),
+        System(name="earlier", coder_from="a1", coder_step=1, tester_from="a1"),
     ),
 )
 
@@ -63,6 +64,11 @@ def test_cells_train_measure_and_hand_their_models_on(tmp_path: Path) -> None:
     place = tmp_path / "one" / "cells" / Cell("together", 0, 0).name
     assert Models.read(place).coder == (tmp_path / "one/cells/a1/base-0/seed-0/run/models/coder").resolve()
     assert read_result(place) == found["together"]
+    earlier = Models.read(tmp_path / "one" / "cells" / Cell("earlier", 0, 0).name)
+    assert earlier.tester == (tmp_path / "one/cells/a1/base-0/seed-0/run/models/tester").resolve()
+    assert earlier.coder.name == "coder-1"
+    weights = [each / "model.safetensors" for each in (earlier.coder, Models.read(place).coder)]
+    assert weights[0].read_bytes() == weights[1].read_bytes(), "step 1 is the last"
 
 
 @pytest.mark.parametrize(
