@@ -192,6 +192,7 @@ class CreditRules:
         _check_number("reward.credit.power", self.power, least=0.0)
         if self.most_kills is not None:
             _check_count("reward.credit.most_kills", self.most_kills, least=1)
+        _check_choice("reward.credit.common_kills", self.common_kills, CommonKills)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +228,9 @@ class RewardRules:
             _check_number(f"reward.{name}", getattr(self, name))
         if self.no_evidence != "masked":
             _check_number("reward.no_evidence", self.no_evidence)
+        _check_choice("reward.replays", self.replays, Replays)
+        if self.credit != CreditRules() and self.scheme in set(RewardScheme) - {RewardScheme.FIXED}:
+            raise UserError(f"rules: reward.credit is for the scheme fixed, and {self.scheme} does not read it")
         if self.replays == Replays.AS_ALPHA and self.scheme not in _SCHEMES_OF_EQ_3:
             known = ", ".join(_SCHEMES_OF_EQ_3)
             raise UserError(f"rules: reward.replays as_alpha is for the schemes {known}, not for {self.scheme}")
@@ -294,6 +298,8 @@ class BookRules:
         if self.max_entries is not None:
             _check_count("book.max_entries", self.max_entries, least=0)
         _check_number("book.min_quality", self.min_quality, least=0.0, most=1.0)
+        _check_choice("book.update", self.update, BookUpdate)
+        _check_choice("book.retrieval", self.retrieval, BookRetrieval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +332,10 @@ class Ruleset:
         _check_count("tests_per_suite", self.tests_per_suite, least=1, most=MAX_TESTS_PER_SUITE)
         if self.max_program_bytes is not None:
             _check_count("max_program_bytes", self.max_program_bytes, least=1)
+        _check_choice("reading", self.reading, Reading)
+        _check_choice("validation", self.validation, Validation)
+        if self.reward.credit.common_kills == CommonKills.BOOK and not self.book.n_replayed:
+            raise UserError("rules: reward.credit.common_kills book reads replays, and book.n_replayed is 0")
 
     def of_verdicts(self) -> Ruleset:
         """Return the part of these rules that reports depend on: without name, rewards and Mistake Book."""
@@ -342,6 +352,11 @@ def _check_number(name: str, value: Any, *, least: float = -math.inf, most: floa
     is_bad = isinstance(value, bool) or not isinstance(value, int | float)
     if is_bad or not (least <= value <= most and -math.inf < value < math.inf):
         raise UserError(f"rules: {name} must be a finite number{_range(least, most)}, not {value!r}")
+
+
+def _check_choice(name: str, value: str, choices: type[StrEnum]) -> None:
+    if value not in list(choices):
+        raise UserError(f"rules: {name} must be one of {', '.join(choices)}, not {value!r}")
 
 
 def _range(least: float, most: float) -> str:

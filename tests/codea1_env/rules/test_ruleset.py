@@ -12,9 +12,12 @@ from codea1_env.rules.ruleset import (
     PRESETS,
     AtgenRules,
     BookRules,
+    CommonKills,
     Comparison,
+    CreditRules,
     LearnabilityRules,
     RewardRules,
+    RewardScheme,
     Ruleset,
     UtrlRules,
     preset,
@@ -52,6 +55,33 @@ def test_a_suite_of_no_sensible_size_is_refused_by_name(number: Any) -> None:
 def test_a_number_out_of_range_is_refused_by_name(kind: type, name: str, value: Any) -> None:
     with pytest.raises(UserError, match=rf"rules: [\w.]+\.{name} must be a "):
         kind(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        (Ruleset, "reading", "strictly"),
+        (Ruleset, "validation", "filled"),
+        (RewardRules, "replays", "unpaid"),
+        (CreditRules, "common_kills", "bok"),
+        (BookRules, "update", None),
+        (BookRules, "retrieval", "quality"),
+    ],
+)
+def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(kind: type, name: str, value: Any) -> None:
+    named = {"name": "own"} if kind is Ruleset else {}
+    with pytest.raises(UserError, match=rf"rules: [\w.]*{name} must be one of \w+, .*not {value!r}"):
+        kind(**named, **{name: value})
+
+
+def test_credit_that_nothing_reads_is_refused() -> None:
+    by_book = CreditRules(common_kills=CommonKills.BOOK)
+    with pytest.raises(UserError, match="the scheme fixed, and paper does not read it"):
+        RewardRules(scheme=RewardScheme.PAPER, credit=by_book)
+    fixed = preset("fixed")
+    assert replace(fixed, reward=replace(fixed.reward, credit=by_book))
+    with pytest.raises(UserError, match=r"book\.n_replayed is 0"):
+        replace(fixed, reward=replace(fixed.reward, credit=by_book), book=BookRules(n_replayed=0))
 
 
 def test_numbers_that_sweeps_produce_are_taken() -> None:

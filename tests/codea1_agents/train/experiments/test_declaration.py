@@ -53,7 +53,10 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         (WHOLE.replace("seeds = 2", 'compared_to = "nobody"'), "nobody"),
         (WHOLE.replace('preset = "golden"', 'preset = "goldn"'), "system 'static': unknown preset 'goldn'"),
         (WHOLE + 'set = {"run.stepz" = 3}', "system 'static': .*unknown setting 'run.stepz'"),
-        (WHOLE.replace('preset = "golden"', 'preset = "golden"\ncoder_step = 5'), "'static': coder_step is the step of"),
+        (
+            WHOLE.replace('preset = "golden"', 'preset = "golden"\ncoder_step = 5'),
+            "'static': coder_step is the step of",
+        ),
         ("name = ", "declared.toml"),
         (WHOLE.replace('name = "base"', 'name = "0"'), "systems.0.name"),
         (WHOLE + '[[headlines]]\nsystem = "a1"\nfigure = "x"', "x of 'a1' is compared with no other system"),
