@@ -48,6 +48,7 @@ def weak(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "weak:weak"
 
 
+@pytest.mark.slow
 def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., Any], one_object: Any) -> None:
     result = codea1("sandbox", "audit", "--only", "always_equal", "--no-comparison", "--json")
     assert result.exit_code == 0, result.stderr

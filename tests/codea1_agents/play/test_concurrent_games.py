@@ -344,6 +344,7 @@ class HangingInReset:
 blocking_the_loop, HangingEngine = in_the_loop(hanging), engine_of(hanging)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize(
     "coder",
@@ -446,6 +447,7 @@ async def deaf(observation: Observation, info: Info) -> str:
             await asyncio.sleep(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coder", [in_the_loop(stuck), deaf])
 def test_one_interrupt_ends_a_game_by_itself_too(
     many: ProblemSet, sandbox: Sandbox, coder: Any, monkeypatch: pytest.MonkeyPatch

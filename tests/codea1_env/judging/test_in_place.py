@@ -119,6 +119,7 @@ def test_a_result_is_no_change(sandbox: Sandbox) -> None:
     assert verdict_on("def f(xs): return sorted(xs)", sandbox) is Verdict.WRONG_ANSWER
 
 
+@pytest.mark.slow
 def test_a_change_has_the_memory_limit(sandbox: Sandbox) -> None:
     assert verdict_on("def f(xs):\n    while True: xs += [1] * 1_000_000", sandbox) is Verdict.MEMORY_LIMIT
 

@@ -234,6 +234,7 @@ def test_all_calls_of_a_job_together_are_bounded(sandbox: Sandbox) -> None:
     assert report.cpu_s < 40 * once_s
 
 
+@pytest.mark.slow
 def test_sleep_of_all_calls_is_one_budget_and_named(sandbox: Sandbox) -> None:
     program = "import time\ndef f(x):\n    time.sleep(0.3)\n    return x\n"
     report = run(sandbox, program, *(Call(f"f({n})") for n in range(6)), wall_s=0.8, max_restarts=0)

@@ -118,6 +118,7 @@ def test_many_calls_together_may_take_longer_than_one_may(sandbox: LocalSandbox)
     assert [outcome.kind.value for outcome in report.outcomes] == ["value"] * 4 + ["time_limit"]
 
 
+@pytest.mark.slow
 def test_sleeping_uses_up_the_wall_clock_only(sandbox: LocalSandbox) -> None:
     limits = Limits(cpu_s=0.1, wall_s=0.6)
     program = "import time\ndef f(x):\n    time.sleep(x)\n    return x\n"
@@ -573,6 +574,7 @@ def test_texts_may_be_of_a_subclass_of_str(sandbox: LocalSandbox) -> None:
     assert [value(outcome) for outcome in sandbox.run([job])[0].outcomes] == [1, 2]
 
 
+@pytest.mark.slow
 def test_sleeping_jobs_do_not_keep_others_from_running(sandbox: LocalSandbox) -> None:
     sleeper = Job("import time\ndef f(): time.sleep(0.5)\n", "f", direct("f()"))
     started = time.monotonic()

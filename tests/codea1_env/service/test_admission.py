@@ -6,6 +6,8 @@ import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
@@ -29,6 +31,7 @@ def test_more_than_the_places_are_told_429(sandbox: Sandbox) -> None:
         assert sorted(each.result()[0] for each in statuses) == [200, 429]
 
 
+@pytest.mark.slow
 def test_a_client_waits_for_a_full_server(sandbox: Sandbox) -> None:
     bounds = ServiceBounds(n_running=1, n_waiting=1)
     with serving(sandbox, bounds=bounds) as server, ThreadPoolExecutor(8) as pool:
@@ -37,6 +40,7 @@ def test_a_client_waits_for_a_full_server(sandbox: Sandbox) -> None:
         assert all(reports[0].loaded for reports in pool.map(lambda job: remote.run([job]), jobs))
 
 
+@pytest.mark.slow
 def test_many_clients_get_the_verdicts_of_the_library(sandbox: Sandbox, toys: ProblemSet) -> None:
     with (
         serving(sandbox, toys, bounds=ServiceBounds(n_running=4, n_waiting=4)) as server,

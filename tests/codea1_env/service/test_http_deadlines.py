@@ -34,6 +34,7 @@ def test_a_request_that_does_not_come_is_ended(sandbox: Sandbox, sent: bytes, pa
         assert f"the {part} of the request did not come".encode() in answer
 
 
+@pytest.mark.slow
 def test_single_bytes_do_not_prolong_a_deadline(sandbox: Sandbox) -> None:
     with (
         serving(sandbox, bounds=ServiceBounds(head_s=0.5)) as server,

@@ -156,6 +156,7 @@ def test_nothing_printed_after_the_time_is_up_comes_back(server: ServiceServer) 
     assert (run.status, run.stdout) == (CommandStatus.TIME_LIMIT_EXCEEDED, "before\n")
 
 
+@pytest.mark.slow
 def test_code_that_does_not_let_python_stop_it_is_stopped_by_the_sandbox(server: ServiceServer) -> None:
     run = ran(server, "print('lost', flush=True); sum(range(10**12))", run_timeout=0.2).run
     assert run is not None
@@ -348,6 +349,7 @@ def test_what_a_web_page_can_post_unasked_is_refused(server: ServiceServer) -> N
     assert ask(server, body, **{"Content-Type": "application/json; charset=utf-8"})[0] == 200
 
 
+@pytest.mark.slow
 def test_a_connection_serves_many_requests(server: ServiceServer) -> None:
     connection = http.client.HTTPConnection(*server.address, timeout=30)
     started = time.monotonic()
