@@ -229,7 +229,7 @@ class RewardRules:
         if self.no_evidence != "masked":
             _check_number("reward.no_evidence", self.no_evidence)
         _check_choice("reward.replays", self.replays, Replays)
-        if self.credit != CreditRules() and self.scheme in set(RewardScheme) - {RewardScheme.FIXED}:
+        if self.credit != CreditRules() and self.scheme != RewardScheme.FIXED and self.scheme in list(RewardScheme):
             raise UserError(f"rules: reward.credit is for the scheme fixed, and {self.scheme} does not read it")
         if self.replays == Replays.AS_ALPHA and self.scheme not in _SCHEMES_OF_EQ_3:
             known = ", ".join(_SCHEMES_OF_EQ_3)

@@ -136,7 +136,6 @@ def _model(run: Path, role: Role, step: str, scratch: Path) -> Path:
         for module in (role, "shared"):
             if (run / "models" / module / "config.json").is_file():
                 return run / "models" / module
-    if not step:
         return export_model(run, role, scratch / role)
     if not step.isdecimal():
         raise UserError(f"{run}@{step}: write the number of a step, or base, after the @")

@@ -54,11 +54,11 @@ class System(Strict):
     coder_from: str = ""
     """System whose coder (of the same base and seed) this system starts with; empty: the base."""
     coder_step: int = Field(default=0, ge=0)
-    """Step whose checkpoint this coder is taken from; 0: the last."""
+    """Step of that system whose checkpoint the coder is taken from; 0: its coder at the end."""
     tester_from: str = ""
     """System whose tester this system starts with; empty: the base."""
     tester_step: int = Field(default=0, ge=0)
-    """Step whose checkpoint this tester is taken from; 0: the last."""
+    """The same of the tester."""
     supervision: str = ""
     """System whose tester writes the golden tests on which this system's coder trains."""
     sft: bool = False
