@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from codea1_agents.models.tape import TapeAgent, TapeMiss
 from codea1_agents.play.runner import play
-from codea1_agents.tape import TapeAgent, TapeMiss
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import AgentUnavailable, BrokenInput, UserError
 
