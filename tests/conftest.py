@@ -83,6 +83,19 @@ def source_of(path: Path) -> str:
     return path.read_text()
 
 
+@pytest.fixture(autouse=True)
+def _signals_stay() -> Iterator[None]:
+    """A test leaves interrupts and alarms as they were: other tests send some, and limits of time are alarms."""
+    before = _handling()
+    yield
+    assert _handling() == before
+
+
+def _handling() -> object:
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)]
+    return handlers, signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 @pytest.fixture(scope="session")
 def toys() -> ProblemSet:
     return ProblemSet("toys", (ADD, LAST))

@@ -11,12 +11,14 @@ from statistics import fmean
 from typing import Any
 
 from codea1_agents.play.interrupts import sigterm_interrupts
-from codea1_agents.train.experiments.declaration import Experiment, Pretraining, System
+from codea1_agents.train.experiments.declaration import Experiment, Pretraining
 from codea1_agents.train.experiments.folder import stored_experiment
 from codea1_agents.train.experiments.grid import Cell, cells_of, fingerprint, needs
 from codea1_agents.train.experiments.measuring import measured
 from codea1_agents.train.experiments.models import Models
 from codea1_agents.train.experiments.results import CellResult, CurvePoint, write_result
+from codea1_agents.train.loop.loading import changed
+from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -27,9 +29,7 @@ from codea1_env.sandbox import load_sandbox
 
 _SFT_LR = 1e-3  # as in training: these models are small
 _SFT_SAMPLES, _SFT_REPLY_TOKENS = 8, 56
-_PLAIN = "code-a1"  # its settings hold if nothing is trained
 _LATE = 10  # steps
-_PLAYERS = ("coder", "tester", "shared")
 
 
 def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
@@ -46,16 +46,13 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
     place = folder / "cells" / cell.name
     place.mkdir(parents=True, exist_ok=True)
     system = experiment.system(cell.system)
-    models = _starting_models(folder, experiment, cell)
+    models = _models_to_train(folder, experiment, cell)
     curve: tuple[CurvePoint, ...] = ()
-    if system.sft:
-        models = _fine_tuned(place, experiment, cell, models)
     if system.preset:
         models, curve = _trained(folder, experiment, cell, models)
     models.write(place)
-    figures = measured(
-        models, experiment.evaluation, together=system.together, seed=cell.seed, view=_view(experiment, system)
-    )
+    view = experiment.training(system).game.tester_view
+    figures = measured(models, experiment.evaluation, together=system.together, seed=cell.seed, view=view)
     if curve:
         figures |= {"cpu_s": curve[-1].cpu_s, **_late(curve)}
     result = CellResult(
@@ -78,10 +75,12 @@ def _late(curve: Sequence[CurvePoint]) -> dict[str, float]:
     return {f"training/{name}": round(fmean(each[name] for each in last if name in each), 6) for name in names}
 
 
-def _view(experiment: Experiment, system: System) -> Any:
-    from codea1_agents.train.loop import load_training  # noqa: PLC0415  heavy
-
-    return load_training(system.preset or _PLAIN, {**experiment.set, **system.set}).game.tester_view
+def _models_to_train(folder: Path, experiment: Experiment, cell: Cell) -> Models:
+    """Return the models of a cell before its training; fine-tune its tester if that is declared."""
+    models = _starting_models(folder, experiment, cell)
+    if experiment.system(cell.system).sft:
+        return _fine_tuned(folder / "cells" / cell.name, experiment, cell, models)
+    return models
 
 
 def _starting_models(folder: Path, experiment: Experiment, cell: Cell) -> Models:
@@ -91,10 +90,9 @@ def _starting_models(folder: Path, experiment: Experiment, cell: Cell) -> Models
     def of(name: str, role: Role, step: int) -> Path:
         if not name:
             return base
-        place = folder / "cells" / taken[name].name
         if step:
-            return _model_after(step, place / "run", role, folder / "cells" / cell.name)
-        models = Models.read(place)
+            return _model_after(step, folder, experiment, taken[name], role, folder / "cells" / cell.name)
+        models = Models.read(folder / "cells" / taken[name].name)
         return models.coder if role == "coder" else models.tester
 
     return Models(
@@ -103,15 +101,28 @@ def _starting_models(folder: Path, experiment: Experiment, cell: Cell) -> Models
     )
 
 
-def _model_after(step: int, run: Path, role: Role, place: Path) -> Path:
-    """Return the directory of a run's model after a step, in a cell's folder; make it if it is not there."""
+def _model_after(step: int, folder: Path, experiment: Experiment, source: Cell, role: Role, place: Path) -> Path:
+    """Return the directory of a cell's model after a step, in the folder `place`; make it if it is not there."""
     from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  heavy
     from codea1_agents.train.loop.folder import checkpoint_of  # noqa: PLC0415
 
     target = place / f"{role}-{step}"
     if not target.exists():
-        write_whole_folder(target, lambda draft: export_model(checkpoint_of(run, step), role, draft))
+        checkpoint = checkpoint_of(folder / "cells" / source.name / "run", step)
+        config = experiment.training(experiment.system(source.system))
+        paths = _model_paths(config, _models_to_train(folder, experiment, source))
+        write_whole_folder(target, lambda draft: export_model(checkpoint, role, draft, paths))
     return target
+
+
+def _model_paths(config: TrainingConfig, models: Models) -> dict[str, str]:
+    """Return the settings that say where a training's models are, by dotted key."""
+    paths = {"coder": models.coder, "tester": models.tester, "shared": models.coder}
+    return {
+        f"agents.{name}.model": str(path.resolve())
+        for name, path in paths.items()
+        if getattr(config.agents, name).model
+    }
 
 
 def _base(folder: Path, experiment: Experiment, seed: int) -> Path:
@@ -154,24 +165,21 @@ def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models)
 
 
 def _trained(folder: Path, experiment: Experiment, cell: Cell, models: Models) -> tuple[Models, tuple[CurvePoint, ...]]:
-    from codea1_agents.train.loop import load_training, resume, train  # noqa: PLC0415  heavy
+    from codea1_agents.train.loop import resume, train  # noqa: PLC0415  heavy
     from codea1_agents.train.loop.folder import last_checkpoint  # noqa: PLC0415
 
     system = experiment.system(cell.system)
-    plain = load_training(system.preset, {**experiment.set, **system.set})
-    changes: dict[str, Any] = {"run.seed": _seed(cell), "run.name": f"{experiment.name} {cell.name}"}
-    paths = {"coder": models.coder, "tester": models.tester, "shared": models.coder}
-    for name in _PLAYERS:
-        if getattr(plain.agents, name).model:
-            changes[f"agents.{name}.model"] = str(paths[name].resolve())
+    plain = experiment.training(system)
+    paths = _model_paths(plain, models)
     if system.supervision:
-        changes["game.problems"] = str(_supervision(folder, experiment, cell, plain.game.problems))
+        paths["game.problems"] = str(_supervision(folder, experiment, cell, plain.game.problems))
     run = folder / "cells" / cell.name / "run"
     if run.exists() and last_checkpoint(run) is not None:
-        done = resume(run, {key: value for key, value in changes.items() if key.endswith((".model", ".problems"))})
+        done = resume(run, paths)
     else:
         shutil.rmtree(run, ignore_errors=True)
-        done = train(load_training(system.preset, {**experiment.set, **system.set, **changes}), out=run)
+        own = {"run.seed": _seed(cell), "run.name": f"{experiment.name} {cell.name}"}
+        done = train(changed(plain, {**own, **paths}), out=run)
     if done.interrupted:
         raise KeyboardInterrupt
     after = {module: Path(path) for module, path in done.models.items()}

@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from codea1_agents.train.loop.game import limits_of, rules_of
 from codea1_agents.train.loop.loading import load_training
+from codea1_agents.train.loop.options import TrainingConfig
+from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.records.faults import first_fault
 from codea1_env.secret import without_secrets
@@ -54,7 +57,8 @@ class System(Strict):
     coder_from: str = ""
     """System whose coder (of the same base and seed) this system starts with; empty: the base."""
     coder_step: int = Field(default=0, ge=0)
-    """Step of that system whose checkpoint the coder is taken from; 0: its coder at the end."""
+    """Step of that system whose checkpoint the coder is taken from; 0: its coder at the end. Its run must keep the
+    checkpoint."""
     tester_from: str = ""
     """System whose tester this system starts with; empty: the base."""
     tester_step: int = Field(default=0, ge=0)
@@ -169,6 +173,14 @@ class Experiment(Strict):
         """
         return {each.name: each for each in self.systems}[name]
 
+    def training(self, system: System) -> TrainingConfig:
+        """Return the settings of a system's training; of `code-a1` if it trains nothing.
+
+        Raises:
+            UserError: no such preset or setting, or a wrong value.
+        """
+        return load_training(system.preset or "code-a1", {**self.set, **system.set})
+
     def other(self, headline: Headline) -> str:
         """Return the system that a headline compares with; `0`: none."""
         return headline.compared_to or self.compared_to
@@ -221,6 +233,8 @@ def _check(experiment: Experiment, where: str) -> None:
         for needed in system.needs:
             if needed not in seen:
                 raise UserError(f"{where}: {system.name} needs {needed!r}, and no earlier system has this name")
+        for role in ("coder", "tester"):
+            _check_step(experiment, system, role, where)
         seen.append(system.name)
     named = [
         experiment.compared_to,
@@ -247,11 +261,26 @@ def _require_no_secrets(experiment: Experiment, where: str) -> None:
 
 
 def _check_settings(experiment: Experiment, system: System, where: str) -> None:
-    """Raise UserError for a wrong preset or setting, before hours of other cells."""
+    """Raise UserError for a wrong preset, setting or rule, before hours of other cells."""
     try:
-        load_training(system.preset or "code-a1", {**experiment.set, **system.set})
+        game = experiment.training(system).game
+        rules_of(game)
+        limits_of(game)
     except UserError as error:
         raise UserError(f"{where}: system {system.name!r}: {error}") from error
-    for role in ("coder", "tester"):
-        if getattr(system, f"{role}_step") and not getattr(system, f"{role}_from"):
-            raise UserError(f"{where}: system {system.name!r}: {role}_step is the step of a system: add {role}_from")
+
+
+def _check_step(experiment: Experiment, system: System, role: Role, where: str) -> None:
+    """Raise UserError for a step whose checkpoint there will not be."""
+    step, name = getattr(system, f"{role}_step"), getattr(system, f"{role}_from")
+    if not step:
+        return
+    fault = f"{where}: system {system.name!r}: {role}_step"
+    if not name:
+        raise UserError(f"{fault} is the step of a system: add {role}_from")
+    source = experiment.system(name)
+    config = experiment.training(source)
+    if not source.preset or not (getattr(config.agents, role).model or config.agents.shared.model):
+        raise UserError(f"{fault}: {name!r} trains no {role}")
+    if step not in (kept := config.checkpoints.kept(config.run.steps)):
+        raise UserError(f"{fault} is {step}, and {name!r} keeps the checkpoints of {', '.join(map(str, kept))}")

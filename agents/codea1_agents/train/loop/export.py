@@ -11,6 +11,7 @@ from codea1_agents.models.model_files import writing_errors
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.sharding_choice import SHARDS
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
+from codea1_agents.train.loop.loading import changed
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import require_empty
@@ -18,13 +19,14 @@ from codea1_env.records.journal import require_empty
 _LEARNERS = "learner_group"
 
 
-def export_model(source: Path, role: str, out: Path) -> Path:
+def export_model(source: Path, role: str, out: Path, changes: Mapping[str, Any] | None = None) -> Path:
     """Write the model that plays a role in a run.
 
     Args:
         source: folder of a run (its last checkpoint is used), or one of its checkpoints.
         role: `coder` or `tester`; `shared` for a model that plays both.
         out: directory, new or empty.
+        changes: to the run's settings, by dotted key: where its models are now, if they were moved.
 
     Raises:
         UserError: no run or checkpoint, no model of this role, or `out` cannot be written.
@@ -33,7 +35,7 @@ def export_model(source: Path, role: str, out: Path) -> Path:
     config, _ = stored_run(run)
     from codea1_agents.train.loop.modules import models_of  # noqa: PLC0415  slow to import
 
-    models = models_of(config)
+    models = models_of(changed(config, changes or {}))
     module = role if role in models else "shared" if role in ("coder", "tester") else role
     if module not in models:
         raise UnknownName.of("role with a model", role, models)

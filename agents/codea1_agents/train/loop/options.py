@@ -184,6 +184,12 @@ class CheckpointOptions(_Section):
     export: bool = True
     """Whether the models are written to `models/` at the end."""
 
+    def kept(self, steps: int) -> tuple[int, ...]:
+        """Return the steps whose checkpoints are certainly there at the end of a run of so many steps."""
+        due = range(self.every, steps, self.every) if self.every else ()
+        # Those of `every_minutes` are others in each run, and they count among the newest that are kept.
+        return (steps,) if self.keep and self.every_minutes else (*due, steps)[-self.keep :]
+
 
 class EvaluationOptions(_Section):
     """Evaluation of the models on held-out problems, which train nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,14 @@ def test_cells_train_measure_and_hand_their_models_on(tmp_path: Path) -> None:
     assert earlier.coder.name == "coder-1"
     weights = [each / "model.safetensors" for each in (earlier.coder, Models.read(place).coder)]
     assert weights[0].read_bytes() == weights[1].read_bytes(), "step 1 is the last"
+
+    # A moved folder goes on; the run in it has the paths of before.
+    (tmp_path / "one").rename(tmp_path / "two")
+    place = tmp_path / "two" / "cells" / Cell("earlier", 0, 0).name
+    shutil.rmtree(place)
+    with ExperimentFolder(tmp_path / "two", EXPERIMENT):
+        again = run_cell(tmp_path / "two", EXPERIMENT, Cell("earlier", 0, 0))
+    assert again == found["earlier"]
 
 
 @pytest.mark.parametrize(

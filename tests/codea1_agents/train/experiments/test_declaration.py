@@ -25,6 +25,17 @@ supervision = "a1"
 """
 
 
+STEP = (
+    WHOLE.replace('"code-a1"', '"code-a1"\nset = { "run.steps" = 30, "checkpoints.every" = 10 }')
+    + """
+[[systems]]
+name = "later"
+coder_from = "a1"
+coder_step = 20
+"""
+)
+
+
 def written(folder: Path, text: str) -> str:
     path = folder / "declared.toml"
     path.write_text(text)
@@ -57,6 +68,15 @@ def test_a_file_is_read(tmp_path: Path) -> None:
             WHOLE.replace('preset = "golden"', 'preset = "golden"\ncoder_step = 5'),
             "'static': coder_step is the step of",
         ),
+        (WHOLE + 'set = {"game.rules" = "fixd"}', "system 'static': .*'fixd'"),
+        (WHOLE + 'set = {"game.limits" = {"cpu" = 1}}', "system 'static': .*game.limits.cpu"),
+        (STEP.replace("20", "25"), "'later': coder_step is 25, and 'a1' keeps the checkpoints of 20, 30$"),
+        (STEP.replace("20", "10"), "'later': coder_step is 10, and 'a1' keeps the checkpoints of 20, 30$"),
+        (STEP.replace('from = "a1"', 'from = "base"'), "'later': coder_step: 'base' trains no coder"),
+        (
+            STEP.replace('coder_from = "a1"\ncoder_step', 'tester_from = "static"\ntester_step'),
+            "tester_step: 'static' trains no tester",
+        ),
         ("name = ", "declared.toml"),
         (WHOLE.replace('name = "base"', 'name = "0"'), "systems.0.name"),
         (WHOLE + '[[headlines]]\nsystem = "a1"\nfigure = "x"', "x of 'a1' is compared with no other system"),
@@ -66,6 +86,10 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 def test_faults_are_told(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         load_experiment(written(tmp_path, text))
+
+
+def test_a_system_starts_with_a_checkpoint_that_is_kept(tmp_path: Path) -> None:
+    assert load_experiment(written(tmp_path, STEP)).system("later").coder_step == 20
 
 
 def test_an_unknown_name_tells_the_known_ones() -> None:
