@@ -144,6 +144,8 @@ def _study(options: TabularOptions) -> Study:
     if options.study == "map" or not (options.triggers or options.reading):
         if replace(options, study="", seeds=0, out=None, rules="", quiet=False, as_json=False) != _WITHOUT_REGIME:
             raise UserError("the declared regimes have their own alpha, steps and skill: name --triggers or --reading")
+        if options.rules != "fixed" and any(regime.scheme for regime in study.regimes):
+            raise UserError(f"the regimes of {options.study} have their own scheme: leave out --rules")
         return study
     schedule = Schedule(steps=options.steps)
     world = World(right_naive=options.right_naive, right_aimed=options.right_aimed)

@@ -113,7 +113,15 @@ def test_whether_to_aim(codea1: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [("--study", "deep"), ("--alpha", "0.1"), ("--steps", "3"), ("--right-aimed", "0.5"), ("--rules", "golden")]
+    "more",
+    [
+        ("--study", "deep"),
+        ("--study", "long", "--rules", "first_kill"),
+        ("--alpha", "0.1"),
+        ("--steps", "3"),
+        ("--right-aimed", "0.5"),
+        ("--rules", "golden"),
+    ],
 )
 def test_what_the_tabular_game_would_ignore_is_refused(codea1: Callable[..., Any], more: tuple[str, ...]) -> None:
     assert codea1("game", "tabular", *more).exit_code == 2
