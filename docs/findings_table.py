@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any, Literal
 
 from codea1_agents.train.experiments.declaration import ITSELF, Experiment, Strict, load_experiment
-from codea1_agents.train.experiments.headlines import Compared, compared
+from codea1_agents.train.experiments.grid import cells_of
+from codea1_agents.train.experiments.headlines import Compared, compared, p_text
 from codea1_agents.train.experiments.results import RESULTS, read_results
 from codea1_agents.train.experiments.rules_text import rules_text
 from codea1_agents.train.experiments.spread import Difference
@@ -49,7 +50,7 @@ class Cell(Strict):
     figure: str = ""
     predicted: Literal["+", "-"] | Predicted
     source: str
-    """Of the prediction; what stands before the comma names the group in which the last line counts it."""
+    """Of the prediction; what stands before the comma names the group in which the last lines count it."""
 
 
 class Claim(Strict):
@@ -75,6 +76,8 @@ class Observed:
     difference: Difference
     p_corrected: float
     source: Source
+    over_bases: Observed | None = None
+    """The same where the seeds of a base count as one pair; None: there are fewer than three bases or no seeds."""
 
 
 class Findings(Strict):
@@ -117,27 +120,45 @@ def bounds(predicted: Literal["+", "-"] | Predicted) -> tuple[float, float]:
 def text_of(findings: Findings) -> str:
     """Return the table and its last line."""
     headings = ["claim", "regime", "system minus other", "rules", "predicted", "observed", "p (Holm)", "", "results"]
-    lines, counts = head(headings), Counter[tuple[str, str]]()
+    lines, counts, other = head(headings), Counter[tuple[str, str]](), list[str]()
     for claim in findings.claims:
         for number, cell in enumerate(claim.cells):
             observed = _observed(findings, cell)
             found = outcome(cell.predicted, observed)
-            counts[cell.source.split(",")[0], found] += 1
+            counts[_group(cell), found] += 1
             lines.append(row(["" if number else claim.claim, *_texts(cell, observed, found)]))
-    return "\n".join([*lines, "", _counted(counts), ""])
+            if observed.over_bases and (over := outcome(cell.predicted, observed.over_bases)) != found:
+                text = difference_text(observed.over_bases.difference, percent=True)
+                other.append(f"{_compared(cell)} ({cell.regime}): {text}, {over} instead of {found}")
+    return "\n".join([*lines, "", _counted(counts), "", _over_bases(other), ""])
+
+
+def _group(cell: Cell) -> str:
+    """Return the group in which the last lines count a cell."""
+    return cell.source.split(",")[0] if cell.experiment else "tabular game"
+
+
+def _over_bases(other: Sequence[str]) -> str:
+    rest = (
+        f"these cells would be judged otherwise: {'; '.join(other)}" if other else "no cell would be judged otherwise"
+    )
+    return f"If the seeds of a base counted as one pair, since they are not independent, {rest}."
+
+
+def _compared(cell: Cell) -> str:
+    return f"{cell.system} minus {cell.other}".removesuffix(f" minus {ITSELF}") + f": {cell.figure}".removesuffix(": ")
 
 
 def _texts(cell: Cell, observed: Observed, found: str) -> Iterator[str]:
     yield cell.regime if cell.experiment else f"tabular: {cell.regime}"
-    yield f"{cell.system} minus {cell.other}".removesuffix(f" minus {ITSELF}") + f": {cell.figure}".removesuffix(": ")
+    yield _compared(cell)
     yield observed.rules
     yield f"{_prediction(cell.predicted)} ({cell.source})"
     if found == "not run":
         yield from (f"not run: `{observed.source.command}`", "-", "", observed.source.file)
     else:
-        p = observed.p_corrected
         yield difference_text(observed.difference, percent=True)
-        yield from ("-" if isnan(p) else f"{p:.2g}", found, f"[{observed.source.file}]({observed.source.page})")
+        yield from (p_text(observed.p_corrected), found, f"[{observed.source.file}]({observed.source.page})")
 
 
 def _prediction(predicted: Literal["+", "-"] | Predicted) -> str:
@@ -145,17 +166,13 @@ def _prediction(predicted: Literal["+", "-"] | Predicted) -> str:
 
 
 def _counted(counts: Counter[tuple[str, str]]) -> str:
-    def sentence(name: str, kept: dict[str, int]) -> str:
-        return f"{name}: " + ", ".join(f"{kept.get(each, 0)} {each}" for each in OUTCOMES)
+    def sentence(name: str, groups: Collection[str]) -> str:
+        kept = {each: sum(counts[group, each] for group in groups) for each in OUTCOMES}
+        return f"{name}: " + ", ".join(f"{n} {each}" for each, n in kept.items())
 
-    total: Counter[str] = Counter()
-    for (_, found), n in counts.items():
-        total[found] += n
-    groups = [
-        sentence(group, {found: n for (other, found), n in counts.items() if other == group})
-        for group in dict.fromkeys(group for group, _ in counts)
-    ]
-    return f"**{sentence('Cells predicted', total)}.** By source: {'; '.join(groups)}."
+    groups = list(dict.fromkeys(group for group, _ in counts))
+    by_group = "; ".join(sentence(group, [group]) for group in groups)
+    return f"**{sentence('Cells predicted', groups)}.** By source, and the tabular game by itself: {by_group}."
 
 
 def _observed(findings: Findings, cell: Cell) -> Observed:
@@ -167,12 +184,15 @@ def _of_experiment(cell: Cell) -> Observed:
     rules = [rules_text(experiment, name) for name in (cell.system, cell.other) if name != ITSELF]
     known = [text for text in dict.fromkeys(rules) if text != "untrained"]
     found, sign = _headline(cell)
-    difference = found.difference if sign > 0 else _negative(found.difference)
+    difference, over_bases = (each if sign > 0 else _negative(each) for each in (found.difference, found.over_bases))
     place = f"experiments/{cell.experiment}"
     source = Source(
         command=f"codea1 experiment {cell.experiment}", file=f"{place}/{RESULTS}", page=f"{place}/report.md"
     )
-    return Observed("; ".join(known) or "untrained", difference, found.p_corrected, source)
+    text = "; ".join(known) or "untrained"
+    is_other = 3 <= over_bases.n < difference.n
+    other = Observed(text, over_bases, found.p_over_bases, source) if is_other else None
+    return Observed(text, difference, found.p_corrected, source, other)
 
 
 def _headline(cell: Cell) -> tuple[Compared, int]:
@@ -193,23 +213,24 @@ def _experiment(name: str) -> Experiment:
 def _headlines(name: str) -> list[Compared]:
     experiment = _experiment(name)
     path = DOCS / "experiments" / name / RESULTS
-    return compared(experiment, read_results(path, experiment) if path.exists() else {})
+    found = read_results(path, experiment) if path.exists() else {}
+    return compared(experiment, {cell: found[cell] for cell in cells_of(experiment) if cell in found})
 
 
 def _negative(difference: Difference) -> Difference:
-    n_larger = difference.n - difference.n_larger
-    return Difference(-difference.mean, difference.half_width, difference.n, n_larger, difference.p)
+    return replace(difference, mean=-difference.mean, n_larger=difference.n_smaller, n_smaller=difference.n_larger)
 
 
 def _of_tabular(findings: Findings, cell: Cell) -> Observed:
     source = findings.tabular
     path = DOCS / source.file
     if not path.exists():
-        return Observed("", Difference(nan, nan, 0, 0, nan), nan, source)
+        return Observed("", Difference(nan, nan, 0, 0, 0, nan), nan, source)
     table: dict[str, Any] = json.loads(path.read_text("utf-8"))
     (line,) = [each for each in table["rows"] if each["regime"] == cell.regime]
     lead = line["leads"][cell.other]
-    difference = Difference(lead["mean"], lead["half_width"], lead["n"], lead["n_larger"], nan)
+    n, n_larger = lead["n"], lead["n_larger"]
+    difference = Difference(lead["mean"], lead["half_width"], n, n_larger, n - n_larger, nan)
     alpha = "" if line["alpha"] is None else f", alpha {line['alpha']:g}"
     return Observed(f"{table['rules']}{alpha}", difference, nan, source)
 

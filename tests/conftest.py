@@ -85,15 +85,14 @@ def source_of(path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _signals_stay() -> Iterator[None]:
-    """A test leaves interrupts and alarms as they were: other tests send some, and limits of time are alarms."""
+    """A test leaves interrupts as they were, since other tests send some, and signals that are not blocked."""
     before = _handling()
     yield
     assert _handling() == before
 
 
 def _handling() -> object:
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)]
-    return handlers, signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    return signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 @pytest.fixture(scope="session")

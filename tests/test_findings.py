@@ -70,7 +70,7 @@ def test_how_a_prediction_is_judged(
     p: float,
     expected: str,
 ) -> None:
-    difference = Difference(mean / 100, half_width / 100, n, n, p)
+    difference = Difference(mean / 100, half_width / 100, n, n, 0, p)
     observed = script.Observed("fixed", difference, p, script.Source(command="", file="", page=""))
     wanted = predicted if isinstance(predicted, str) else script.Predicted(mean=predicted[0], half_width=predicted[1])
     assert script.outcome(wanted, observed) == expected

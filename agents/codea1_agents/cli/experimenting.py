@@ -32,7 +32,8 @@ def run_experiment(options: ExperimentOptions) -> None:
         UserError: there is no such experiment, its folder has another one, or a cell failed.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    declared = experiment = load_experiment(options.name)
+    experiment = load_experiment(options.name)
+    n_declared = experiment.seeds
     path = options.out or Path("experiments") / experiment.name
     if options.seeds:
         experiment = experiment.model_copy(update={"seeds": options.seeds})
@@ -40,16 +41,18 @@ def run_experiment(options: ExperimentOptions) -> None:
     if options.seeds:
         cells = tuple(cell for cell in cells if cell.seed < options.seeds)
     place = options.results or path / "report"
-    known = read_results(place / RESULTS, declared) if options.results and (place / RESULTS).exists() else {}
+    known = _known(options, experiment)
     with page.apart():
         if not options.report_only:
             _run(experiment, cells, path, known, options, page)
         else:
             require_experiment(path, experiment, may_lack=bool(known))
         if options.results:  # which holds the whole experiment, whatever has run now
+            experiment = experiment.model_copy(update={"seeds": max(n_declared, experiment.seeds)})
             cells = cells_of(experiment)
-        results = results_of(path, cells, known)
-        report = write_report(experiment, cells, results, place)
+        known = _known(options, experiment)  # again: meanwhile another command may have written there
+        results = results_of(path, experiment, cells, known)
+        report = write_report(experiment, cells, results, place, others=known)
         n_done = sum(cell in results for cell in cells)
         page.say(f"{n_done} of {len(cells)} cells done; report: {report}")
         runs = [run for cell in results if (run := path / "cells" / cell.name / "run").is_dir()]
@@ -63,13 +66,13 @@ def _run(
     require_training()
     for source in experiment.sources:
         load_problems(source)  # fail now rather than after hours of training
-    for result in results_of(path, cells, known).values():
+    for result in results_of(path, experiment, cells, known).values():
         require_this_judge(result.judge_version, path, "choose another folder")
     cells = with_needed(experiment, [cell for cell in cells if cell not in known])
     workers = options.workers or max(1, len(os.sched_getaffinity(0)))
     with (
         ExperimentFolder(path, experiment),
-        Progress(experiment.name, len(cells), page, done=len(results_of(path, cells))) as progress,
+        Progress(experiment.name, len(cells), page, done=len(results_of(path, experiment, cells))) as progress,
         sigterm_interrupts(),
     ):
 
@@ -82,6 +85,12 @@ def _run(
 
             processes = ClusterProcesses(path, options.cluster)
         run_cells(experiment, cells, path, processes, workers=workers, report=report_progress)
+
+
+def _known(options: ExperimentOptions, experiment: Experiment) -> Results:
+    """Return the results in the folder of `--results`, as it is now."""
+    path = options.results / RESULTS if options.results else None
+    return read_results(path, experiment) if path and path.exists() else {}
 
 
 def _existing(experiment: Experiment, only: str) -> frozenset[str]:

@@ -71,6 +71,15 @@ def test_cells_of_a_file_of_results_do_not_run_again(codea1: Callable[..., Any],
     assert "2 of 2 cells" in (kept / "report.md").read_text()
 
 
+def test_results_of_more_seeds_stay_in_their_file(codea1: Callable[..., Any], declared: Path) -> None:
+    lines = [f'{{"system": "a{n % 2}", "base": 0, "seed": {n}, "figures": {{}}}}' for n in range(6)]
+    Path("kept").mkdir()
+    Path("kept/results.jsonl").write_text("\n".join(lines).replace("a0", "base").replace("a1", "dropped"))
+    for more in ([], ["--seeds", 1], ["--seeds", 4]):
+        assert codea1("experiment", declared, "-o", "none", "--report-only", "--results", "kept", *more).exit_code == 0
+        assert len(Path("kept/results.jsonl").read_text().splitlines()) == 6
+
+
 def test_a_wrong_source_is_found_before_anything_is_trained(codea1: Callable[..., Any], declared: Path) -> None:
     declared.write_text(DECLARED.replace("tiny:held-out", "startr"))
     found = codea1("experiment", declared, "-o", "out")

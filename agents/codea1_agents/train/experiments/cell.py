@@ -23,8 +23,8 @@ from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import load_problems
-from codea1_env.records.locks import take_lock
-from codea1_env.records.whole_files import write_whole_folder
+from codea1_env.records.locks import hold_folder, take_lock
+from codea1_env.records.whole_files import remove_folder, write_whole_folder
 from codea1_env.sandbox import load_sandbox
 
 _SFT_LR = 1e-3  # as in training: these models are small
@@ -160,7 +160,10 @@ def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models)
             seed=_seed(cell),
         )
         training = SftSettings(lr=_SFT_LR, seed=_seed(cell))
-        warm_start(str(models.tester), problems, target, load_sandbox("local"), examples, training)
+        found = warm_start(str(models.tester), problems, target, load_sandbox("local"), examples, training)
+        if found.tuned.is_interrupted:  # and has written what it had
+            remove_folder(target)
+            raise KeyboardInterrupt
     return Models(models.coder, target)
 
 
@@ -220,13 +223,21 @@ def _locked(lock: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _held(place: Path) -> Iterator[None]:
+    place.mkdir(parents=True, exist_ok=True)
+    with hold_folder(place):
+        yield
+
+
 def main() -> None:
     """Run the cell that the command line names."""
     folder, name = Path(sys.argv[1]), sys.argv[2]
     experiment = stored_experiment(folder)
     (cell,) = [each for each in cells_of(experiment) if each.name == name]
     try:
-        with sigterm_interrupts():
+        # The lock keeps out a second process, which a new command starts if the first command was killed.
+        with sigterm_interrupts(), _held(folder / "cells" / cell.name):
             run_cell(folder, experiment, cell)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

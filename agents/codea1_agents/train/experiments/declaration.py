@@ -76,11 +76,6 @@ class System(Strict):
         return bool(self.preset) or self.sft
 
     @property
-    def is_fixed(self) -> bool:
-        """Whether no seed of a training changes its models."""
-        return not (self.is_random or self.needs)
-
-    @property
     def needs(self) -> tuple[str, ...]:
         """Names of the systems whose models or tests it takes, each once."""
         found = (self.coder_from, self.tester_from, self.supervision)
@@ -173,6 +168,10 @@ class Experiment(Strict):
         """
         return {each.name: each for each in self.systems}[name]
 
+    def is_fixed(self, system: System) -> bool:
+        """Return whether no seed of a training changes a system's models."""
+        return not system.is_random and all(self.is_fixed(self.system(name)) for name in system.needs)
+
     def training(self, system: System) -> TrainingConfig:
         """Return the settings of a system's training; of `code-a1` if it trains nothing.
 
@@ -236,6 +235,14 @@ def _check(experiment: Experiment, where: str) -> None:
         for role in ("coder", "tester"):
             _check_step(experiment, system, role, where)
         seen.append(system.name)
+    _check_names(experiment, where)
+    for picture in experiment.pictures:
+        if picture.is_over_setting:
+            _check_axis(experiment, picture, where)
+
+
+def _check_names(experiment: Experiment, where: str) -> None:
+    names = [system.name for system in experiment.systems]
     named = [
         experiment.compared_to,
         *(each.system for each in experiment.headlines),
@@ -262,12 +269,26 @@ def _require_no_secrets(experiment: Experiment, where: str) -> None:
 
 def _check_settings(experiment: Experiment, system: System, where: str) -> None:
     """Raise UserError for a wrong preset, setting or rule, before hours of other cells."""
+    fault = f"{where}: system {system.name!r}"
+    if system.together and not experiment.evaluation.together:
+        raise UserError(f"{fault}: together needs problems: set evaluation.together")
+    if system.supervision and not system.preset:
+        raise UserError(f"{fault}: supervision needs a training: set preset")
+    if own := [key for key in ("run.seed", "run.name", "run.folder") if key in {**experiment.set, **system.set}]:
+        raise UserError(f"{fault}: {own[0]} is set by the experiment")
     try:
         game = experiment.training(system).game
         rules_of(game)
         limits_of(game)
     except UserError as error:
-        raise UserError(f"{where}: system {system.name!r}: {error}") from error
+        raise UserError(f"{fault}: {error}") from error
+
+
+def _check_axis(experiment: Experiment, picture: Picture, where: str) -> None:
+    for name in picture.systems:
+        value = experiment.system(name).set.get(picture.over, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UserError(f"{where}: picture {picture.file!r}: {picture.over} of {name!r} is no number: {value!r}")
 
 
 def _check_step(experiment: Experiment, system: System, role: Role, where: str) -> None:

@@ -39,7 +39,7 @@ def cells_of(experiment: Experiment) -> tuple[Cell, ...]:
     found = [
         Cell(system.name, base, seed)
         for system in experiment.systems
-        for base in experiment.bases[: system.bases or len(experiment.bases)]
+        for base in experiment.bases[: _n_bases(experiment, system)]
         for seed in range(_n_seeds(experiment, system))
     ]
     return tuple(sorted(found, key=lambda cell: (cell.seed, experiment.bases.index(cell.base), order[cell.system])))
@@ -61,6 +61,12 @@ def _closure(first: Iterable[_T], needed: Callable[[_T], Iterable[_T]]) -> set[_
             kept.add(each)
             pending += needed(each)
     return kept
+
+
+def _n_bases(experiment: Experiment, system: System) -> int:
+    """Return the number of bases: at most that of each system whose models it takes."""
+    taken = (_n_bases(experiment, experiment.system(name)) for name in system.needs)
+    return min(system.bases or len(experiment.bases), len(experiment.bases), *taken)
 
 
 def _n_seeds(experiment: Experiment, system: System) -> int:
@@ -88,7 +94,7 @@ def with_needed(experiment: Experiment, cells: Collection[Cell]) -> tuple[Cell, 
 def fingerprint(experiment: Experiment, system: str) -> str:
     """Return twelve hexadecimal digits that differ if something differs that decides the figures of a system.
 
-    That is its declaration and the version of the problems `tiny`.
+    That is its declaration, the settings of its preset that are not defaults, and the version of the problems `tiny`.
     """
     kept = _closure([system], lambda name: experiment.system(name).needs)
     declared = experiment.model_dump(
@@ -96,7 +102,10 @@ def fingerprint(experiment: Experiment, system: str) -> str:
     )
     declared["tiny"] = VERSION
     declared["systems"] = [
-        each.model_dump(mode="json", exclude_defaults=True, exclude={"seeds", "bases"})
+        {
+            **each.model_dump(mode="json", exclude_defaults=True, exclude={"seeds", "bases"}),
+            "training": experiment.training(each).model_dump(mode="json", exclude_defaults=True, exclude={"about"}),
+        }
         for each in experiment.systems
         if each.name in kept
     ]

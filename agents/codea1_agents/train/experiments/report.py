@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import isnan
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 
 from codea1_agents.train.experiments.declaration import Experiment, Picture
 from codea1_agents.train.experiments.grid import Cell
@@ -20,11 +21,25 @@ _HELD_OUT = "evaluation/coder_pass_at_1"
 _BUDGETS = (0.25, 0.5, 1.0)  # shares of the median processor time of the trained systems
 
 
-def write_report(experiment: Experiment, cells: Sequence[Cell], results: Results, folder: Path) -> Path:
+def write_report(
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    results: Results,
+    folder: Path,
+    *,
+    others: Results = MappingProxyType({}),
+) -> Path:
     """Write `report.md`, `results.jsonl` and the pictures into a folder. The report counts the cells that are missing.
 
     A picture of curves is not drawn from results that have none, such as those of `results.jsonl`. One that is there is
     kept, and one that is not there is not shown.
+
+    Args:
+        experiment: of the results.
+        cells: that the report is about.
+        results: of these cells, as far as they have one.
+        folder: to write into.
+        others: further results to keep in `results.jsonl`.
 
     Raises:
         OSError: it cannot be written.
@@ -33,7 +48,7 @@ def write_report(experiment: Experiment, cells: Sequence[Cell], results: Results
     for picture in experiment.pictures:
         if picture.is_over_setting or not any(r.is_thinned for c, r in results.items() if c.system in picture.systems):
             draw(picture, experiment, results, folder / f"{picture.file}.svg")
-    write_results(folder / RESULTS, results.values())
+    write_results(folder / RESULTS, {**others, **results}.values())
     path = folder / "report.md"
     write_whole(path, text_of(experiment, cells, results, pictures_in(folder, experiment)).encode())
     return path
@@ -46,7 +61,8 @@ def pictures_in(folder: Path, experiment: Experiment) -> list[Picture]:
 
 def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results, pictures: Iterable[Picture] = ()) -> str:
     """Return the text of the report, with some pictures. Pure."""
-    n_done = sum(cell in results for cell in cells)
+    results = {cell: results[cell] for cell in cells if cell in results}
+    n_done = len(results)
     seeds = f"{experiment.seeds} seed{'s' * (experiment.seeds != 1)}"
     bases = f"{len(experiment.bases)} base{'s' * (len(experiment.bases) != 1)}"
     parts = [

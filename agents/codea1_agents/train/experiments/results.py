@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from codea1_agents.train.experiments.declaration import Experiment, Strict
-from codea1_agents.train.experiments.grid import Cell, cells_of, fingerprint
+from codea1_agents.train.experiments.grid import Cell, fingerprint
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import UNSTATED_JUDGE
 from codea1_env.records.faults import first_fault
@@ -84,20 +84,27 @@ def read_result(folder: Path) -> CellResult | None:
         raise BrokenInput(f"{path}: {first_fault(error)}") from error
 
 
-def results_of(folder: Path, cells: Iterable[Cell], known: Mapping[Cell, CellResult] = {}) -> dict[Cell, CellResult]:
-    """Return the results of the cells that have one, and those that are known.
+def results_of(
+    folder: Path, experiment: Experiment, cells: Iterable[Cell], known: Mapping[Cell, CellResult] = {}
+) -> dict[Cell, CellResult]:
+    """Return the results of the cells that have one in the folder, or among those that are known.
 
     Args:
         folder: of the experiment.
-        cells: whose results are read.
+        experiment: of the cells.
+        cells: whose results are returned.
         known: results from elsewhere; those in the folder replace them, as they have whole curves.
 
     Raises:
         BrokenInput: a file holds no result.
-        UserError: the results are of different versions of the judge.
+        UserError: a cell was declared otherwise when it ran, or the results are of different versions of the judge.
     """
-    read = {cell: read_result(folder / "cells" / cell.name) for cell in cells}
-    found = {**known, **{cell: result for cell, result in read.items() if result is not None}}
+    declared, found = _Declared(experiment), {}
+    for cell in cells:
+        if result := read_result(place := folder / "cells" / cell.name):
+            declared.require(result, str(place), "choose another folder")
+        if result := result or known.get(cell):
+            found[cell] = result
     versions = sorted({result.judge_version for result in found.values()})
     if len(versions) > 1:
         named = " and ".join(map(str, versions))
@@ -118,28 +125,36 @@ def write_results(path: Path, results: Iterable[CellResult]) -> None:
 
 
 def read_results(path: Path, experiment: Experiment) -> dict[Cell, CellResult]:
-    """Return the results in a file that `write_results` wrote, without cells that the experiment does not have.
+    """Return the results in a file that `write_results` wrote, also those of cells that are not in the experiment.
 
     Raises:
         BrokenInput: a line holds no result.
-        UserError: it cannot be read, or a cell was declared otherwise when it ran.
+        UserError: it cannot be read, or a cell of one of the experiment's systems was declared otherwise when it ran.
     """
     with file_errors(path):
-        lines = path.read_text("utf-8").splitlines()
-    cells, found = set(cells_of(experiment)), {}
-    declared = {name: fingerprint(experiment, name) for name in {cell.system for cell in cells}}
+        lines = path.read_bytes().splitlines()
+    declared, found = _Declared(experiment), {}
     for number, line in enumerate(lines, 1):
         try:
             result = CellResult.model_validate_json(line)
         except ValidationError as error:
             raise BrokenInput(f"{path}, line {number}: {first_fault(error)}") from error
-        if result.cell in cells:
-            if result.declared not in ("", declared[result.system]):
-                raise UserError(
-                    f"{path}, line {number}: {result.system} was declared otherwise when it ran: remove its lines"
-                )
-            found[result.cell] = result
+        declared.require(result, f"{path}, line {number}", "remove its lines")
+        found[result.cell] = result
     return found
+
+
+class _Declared:
+    """Compares results with the declaration of an experiment."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._fingerprints = {system.name: fingerprint(experiment, system.name) for system in experiment.systems}
+
+    def require(self, result: CellResult, where: str, advice: str) -> None:
+        """Raise UserError if a system of the experiment was declared otherwise when the result was made."""
+        wanted = self._fingerprints.get(result.system)
+        if wanted and result.declared not in ("", wanted):
+            raise UserError(f"{where}: {result.system} was declared otherwise when it ran: {advice}")
 
 
 def _line(result: CellResult) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import isnan, nan, sqrt
 from statistics import fmean, stdev
 
@@ -45,8 +46,10 @@ class Difference:
     n: int
     n_larger: int
     """Pairs in which the first system has the larger value."""
+    n_smaller: int
+    """Pairs in which it has the smaller one."""
     p: float
-    """Of the paired t test that the mean is 0; nan below three pairs."""
+    """Of the paired t test that the mean is 0; nan below three pairs, and if all pairs differ equally."""
 
     @property
     def is_shown(self) -> bool:
@@ -65,14 +68,25 @@ def spread_of(values: Mapping[Cell, float]) -> Spread:
     return Spread(fmean(numbers), _half_width(numbers), min(numbers), max(numbers), len(numbers), by_base)
 
 
-def paired(first: Mapping[Cell, float], second: Mapping[Cell, float]) -> Difference:
-    """Return `first` minus `second`, over the pairs (base, seed) that both have."""
+def paired(first: Mapping[Cell, float], second: Mapping[Cell, float], *, over_bases: bool = False) -> Difference:
+    """Return `first` minus `second`, over the pairs (base, seed) that both have.
+
+    Args:
+        first: values of one system.
+        second: values of another one.
+        over_bases: whether the mean over the pairs of a base counts as one pair, since they are not independent.
+    """
     one, other = _by_base_and_seed(first), _by_base_and_seed(second)
-    differences = [one[key] - other[key] for key in sorted(one.keys() & other.keys())]
+    by_base: dict[int, list[float]] = {}
+    for base, seed in sorted(one.keys() & other.keys()):
+        by_base.setdefault(base, []).append(one[base, seed] - other[base, seed])
+    differences = [fmean(each) for each in by_base.values()] if over_bases else [*chain(*by_base.values())]
     if not differences:
-        return Difference(nan, nan, 0, 0, nan)
-    n_larger = sum(difference > 0 for difference in differences)
-    return Difference(fmean(differences), _half_width(differences), len(differences), n_larger, _p(differences))
+        return Difference(nan, nan, 0, 0, 0, nan)
+    n_larger, n_smaller = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
+    return Difference(
+        fmean(differences), _half_width(differences), len(differences), n_larger, n_smaller, _p(differences)
+    )
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -107,7 +121,7 @@ def _p(differences: Sequence[float]) -> float:
         return nan
     mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
     if error == 0:
-        return 0.0 if mean else 1.0
+        return nan if mean else 1.0  # equal differences have no spread to compare with
     from scipy.stats import t  # noqa: PLC0415  heavy
 
     return float(2 * t.sf(abs(mean) / error, len(differences) - 1))

@@ -38,20 +38,22 @@ def markdown_of(table: Table, experiment: Experiment, results: Results) -> str:
     return "\n".join([*lines, ""])
 
 
-def difference_of(experiment: Experiment, results: Results, system: str, other: str, figure: str) -> Difference:
-    """Return the figure of a system minus that of another (`0`: minus 0), pair by pair.
+def difference_of(
+    experiment: Experiment, results: Results, system: str, other: str, figure: str, *, over_bases: bool = False
+) -> Difference:
+    """Return the figure of a system minus that of another (`0`: minus 0), pair by pair or over bases (`paired`).
 
     The one cell per base of a system that nothing trains is compared with each seed.
     """
     values = values_of(results, system, figure)
     if other == ITSELF:
-        return paired(values, dict.fromkeys(values, 0.0))
+        return paired(values, dict.fromkeys(values, 0.0), over_bases=over_bases)
     others = values_of(results, other, figure)
-    if experiment.system(other).is_fixed:
+    if experiment.is_fixed(experiment.system(other)):
         others = _for_each_seed(others, values)
-    if experiment.system(system).is_fixed:
+    if experiment.is_fixed(experiment.system(system)):
         values = _for_each_seed(values, others)
-    return paired(values, others)
+    return paired(values, others, over_bases=over_bases)
 
 
 def _for_each_seed(fixed: Mapping[Cell, float], of: Mapping[Cell, float]) -> dict[Cell, float]:

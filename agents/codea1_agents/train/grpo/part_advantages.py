@@ -109,19 +109,27 @@ def over_batch(advantages: NDArray[np.float64]) -> NDArray[np.float64]:
     return group_advantages(np.ravel(advantages)).values.reshape(np.shape(advantages))
 
 
+def has_parts(names: Set[str], form: AdvantageForm) -> bool:
+    """Return whether rewards with parts of these names can be compared in a form of advantages."""
+    if form == "conditioned":
+        return VALIDITY in names and bool(names & ADVERSITY)
+    return form == "sum" or bool(names)
+
+
 def require_parts(names: Set[str], form: AdvantageForm) -> None:
     """Check that rewards have the parts that a form of advantages compares.
 
     Raises:
         UserError: they have not.
     """
-    if form != "sum" and not names:
+    if has_parts(names, form):
+        return
+    if not names:
         raise UserError(f"advantages={form!r} compares the parts of suites' rewards, and these have none")
-    if form == "conditioned" and not (VALIDITY in names and names & ADVERSITY):
-        raise UserError(
-            f"advantages='conditioned' needs rewards of suites with a part {VALIDITY!r} and one of "
-            f"{', '.join(sorted(ADVERSITY))}; these have {', '.join(sorted(names))}"
-        )
+    raise UserError(
+        f"advantages='conditioned' needs rewards of suites with a part {VALIDITY!r} and one of "
+        f"{', '.join(sorted(ADVERSITY))}; these have {', '.join(sorted(names))}"
+    )
 
 
 def _compared(part: GroupedPart, parts: Sequence[GroupedPart], form: AdvantageForm, valid_from: float) -> Rewards:

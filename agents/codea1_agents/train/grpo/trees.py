@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.grouping import Advantages, group_advantages, top_variance
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings
-from codea1_agents.train.grpo.part_advantages import GroupedPart, advantages_by_parts, grouped_parts
+from codea1_agents.train.grpo.part_advantages import GroupedPart, advantages_by_parts, grouped_parts, has_parts
 from codea1_agents.train.grpo.players import Answer, Player
 from codea1_agents.train.grpo.progress import Part, Report, unreported
 from codea1_agents.train.grpo.sampling import Response, ResponseSize
@@ -109,10 +109,12 @@ def suite_advantages(
         keeps_flat: as in `group_advantages`.
 
     Raises:
-        UserError: the rewards have not the parts that the form compares.
+        UserError: a part has different weights in two of the rewards.
     """
     is_masked = np.isnan(rewards)
-    if settings.advantages == "sum" or is_masked.all():
+    names = {part.name for one in judged.rewards for each in one.testers for part in each.parts}
+    # Suites of programs that do not load have no parts. That the rules have them is checked before the run.
+    if settings.advantages == "sum" or is_masked.all() or not has_parts(names, settings.advantages):
         return group_advantages(rewards, keeps_flat=keeps_flat)
     parts = [
         replace(part, values=np.where(is_masked, np.nan, np.nan_to_num(part.values)))

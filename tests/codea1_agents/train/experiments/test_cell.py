@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,8 +13,10 @@ from codea1_agents.train.experiments.declaration import Evaluation, Experiment, 
 from codea1_agents.train.experiments.folder import ExperimentFolder
 from codea1_agents.train.experiments.grid import Cell, cells_of
 from codea1_agents.train.experiments.models import Models
+from codea1_agents.train.experiments.pool import cell_command
 from codea1_agents.train.experiments.results import read_result
 from codea1_agents.train.loop import load_training, preset_names
+from codea1_env.records.locks import hold_folder
 
 pytest.importorskip("ray", reason="ray is not installed")
 pytest.importorskip("scipy", reason="scipy is not installed")
@@ -78,6 +82,32 @@ def test_cells_train_measure_and_hand_their_models_on(tmp_path: Path) -> None:
     with ExperimentFolder(tmp_path / "two", EXPERIMENT):
         again = run_cell(tmp_path / "two", EXPERIMENT, Cell("earlier", 0, 0))
     assert again == found["earlier"]
+
+
+def test_an_interrupted_fine_tuning_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from codea1_agents.train.experiments.cell import _fine_tuned
+    from codea1_agents.train.sft import warm_start
+
+    def interrupted(model: str, problems: object, out: Path, *_: object) -> object:
+        out.mkdir(parents=True)
+        return SimpleNamespace(tuned=SimpleNamespace(is_interrupted=True))
+
+    monkeypatch.setattr(warm_start, "warm_start", interrupted)
+    models = Models(tmp_path / "base", tmp_path / "base")
+    with pytest.raises(KeyboardInterrupt):
+        _fine_tuned(tmp_path / "cell", EXPERIMENT, Cell("a1", 0, 0), models)
+    assert not (tmp_path / "cell/sft-tester").exists()
+
+
+def test_two_processes_do_not_run_one_cell(tmp_path: Path) -> None:
+    with ExperimentFolder(tmp_path, EXPERIMENT):
+        pass
+    place = tmp_path / "cells" / Cell("base", 0, 0).name
+    place.mkdir(parents=True)
+    command = cell_command(tmp_path, Cell("base", 0, 0))
+    with hold_folder(place):
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (second.returncode, "another process is writing to it" in second.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,15 @@ supervision = "a1"
 """
 
 
+PICTURE = """
+set = {"game.rules" = "golden"}
+[[pictures]]
+title = "x"
+file = "x"
+systems = ["static"]
+panels = { x = "coder/held-out" }
+over = "game.rules"
+"""
 STEP = (
     WHOLE.replace('"code-a1"', '"code-a1"\nset = { "run.steps" = 30, "checkpoints.every" = 10 }')
     + """
@@ -77,6 +86,10 @@ def test_a_file_is_read(tmp_path: Path) -> None:
             STEP.replace('coder_from = "a1"\ncoder_step', 'tester_from = "static"\ntester_step'),
             "tester_step: 'static' trains no tester",
         ),
+        (WHOLE + "together = true", "system 'static': together needs problems: set evaluation.together"),
+        (WHOLE.replace('preset = "golden"', ""), "system 'static': supervision needs a training"),
+        (WHOLE + 'set = {"run.seed" = 3}', "system 'static': run.seed is set by the experiment"),
+        (WHOLE + PICTURE, "picture 'x': game.rules of 'static' is no number: 'golden'"),
         ("name = ", "declared.toml"),
         (WHOLE.replace('name = "base"', 'name = "0"'), "systems.0.name"),
         (WHOLE + '[[headlines]]\nsystem = "a1"\nfigure = "x"', "x of 'a1' is compared with no other system"),

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from codea1_agents.train.experiments import declaration
 from codea1_agents.train.experiments.declaration import Experiment, System
 from codea1_agents.train.experiments.grid import Cell, cells_of, chosen_cells, fingerprint, needs, ready, with_needed
+from codea1_agents.train.loop.loading import load_training
+from codea1_agents.train.loop.options import TrainingConfig
 
 SMALL = Experiment(
     name="small",
@@ -52,6 +60,31 @@ def test_a_cell_waits_for_its_needs() -> None:
 
 def test_cells_come_with_what_they_need() -> None:
     assert with_needed(SMALL, [Cell("static", 7, 1)]) == (Cell("a1", 7, 1), Cell("static", 7, 1))
+
+
+def test_a_system_has_no_more_bases_than_those_whose_models_it_takes() -> None:
+    few = System(name="few", preset="code-a1", bases=1)
+    small = SMALL.model_copy(update={"systems": (few, System(name="taker", preset="golden", coder_from="few"))})
+    assert {cell.base for cell in cells_of(small) if cell.system == "taker"} == {0}
+
+
+def test_a_system_of_fixed_ones_is_fixed() -> None:
+    pair = System(name="pair", coder_from="base", tester_from="base")
+    assert SMALL.is_fixed(SMALL.system("base"))
+    assert SMALL.is_fixed(pair)
+    assert not SMALL.is_fixed(SMALL.system("measured"))
+
+
+def test_a_fingerprint_has_the_settings_of_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(SMALL, "a1")
+    settings = load_training("code-a1")
+    edited = settings.model_copy(update={"run": settings.run.model_copy(update={"steps": 7})})
+
+    def loaded(source: str, changes: Mapping[str, Any]) -> TrainingConfig:
+        return edited if source == "code-a1" else load_training(source, changes)
+
+    monkeypatch.setattr(declaration, "load_training", loaded)
+    assert fingerprint(SMALL, "a1") != before
 
 
 def test_a_fingerprint_is_of_what_decides_the_figures() -> None:

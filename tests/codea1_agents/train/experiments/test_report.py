@@ -100,7 +100,8 @@ def test_headlines_have_raw_and_corrected_p_values_from_three_pairs_on() -> None
             *(result(system, seed, value) for system, found in values.items() for seed, value in enumerate(found)),
         )
     }
-    text = text_of(SMALL, cells_of(SMALL), more)
+    small = SMALL.model_copy(update={"seeds": 4})
+    text = text_of(small, cells_of(small), more)
     assert "corrected for all 3 comparisons" in text
     high, base, alone = compared(SMALL, more)
     assert (high.p_corrected, base.p_corrected) == (high.difference.p, 2 * base.difference.p)
@@ -169,7 +170,7 @@ def test_results_come_back_from_their_files(tmp_path: Path) -> None:
         folder = tmp_path / "cells" / each.cell.name
         folder.mkdir(parents=True)
         write_result(folder, each)
-    assert results_of(tmp_path, cells_of(SMALL)) == RESULTS
+    assert results_of(tmp_path, SMALL, cells_of(SMALL)) == RESULTS
     assert read_result(tmp_path) is None
     (tmp_path / "result.json").write_text('{"system": "a1"}')
     with pytest.raises(BrokenInput):
@@ -182,9 +183,9 @@ def test_results_of_two_versions_of_the_judge_are_not_put_together(tmp_path: Pat
         place = tmp_path / "cells" / each.cell.name
         place.mkdir(parents=True)
         write_result(place, each.model_copy(update={"judge_version": version}))
-    assert results_of(tmp_path, [first.cell])[first.cell].judge_version == 1
+    assert results_of(tmp_path, SMALL, [first.cell])[first.cell].judge_version == 1
     with pytest.raises(UserError, match=f"versions 1 and {JUDGE_VERSION} of the judge"):
-        results_of(tmp_path, [first.cell, second.cell])
+        results_of(tmp_path, SMALL, [first.cell, second.cell])
 
 
 def test_a_file_of_results_makes_the_same_text_and_has_no_curves_of_training(tmp_path: Path) -> None:
@@ -200,10 +201,29 @@ def test_a_file_of_results_makes_the_same_text_and_has_no_curves_of_training(tmp
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
 
 
+def test_results_of_other_cells_are_kept_and_not_shown(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    more = [result("a1", 9, 0.9), result("dropped", 0, 0.9)]
+    others = {each.cell: each for each in more}
+    report = write_report(SMALL, cells_of(SMALL), RESULTS, tmp_path, others=others)
+    text = report.read_text()
+    assert read_results(tmp_path / "results.jsonl", SMALL).keys() == RESULTS.keys() | others.keys()
+    write_report(SMALL, cells_of(SMALL), RESULTS | others, tmp_path)
+    assert report.read_text() == text
+
+
 def test_cells_that_were_declared_otherwise_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     write_results(path, [RESULTS[Cell("base", 0, 0)].model_copy(update={"declared": "other"})])
     with pytest.raises(UserError, match=r"results.jsonl, line 1: base was declared otherwise"):
+        read_results(path, SMALL)
+    place = tmp_path / "cells" / "base/base-0/seed-0"
+    place.mkdir(parents=True)
+    write_result(place, RESULTS[Cell("base", 0, 0)].model_copy(update={"declared": "other"}))
+    with pytest.raises(UserError, match=r"seed-0: base was declared otherwise when it ran: choose another folder"):
+        results_of(tmp_path, SMALL, cells_of(SMALL))
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(BrokenInput, match="line 1"):
         read_results(path, SMALL)
     path.write_text('{"system": "a1"}\n')
     with pytest.raises(BrokenInput, match="line 1"):

@@ -52,6 +52,20 @@ def test_a_constant_lead_is_shown(values: list[float], lead: float) -> None:
     assert found.n_larger == found.n == len(values)
 
 
+def test_equal_differences_have_no_test() -> None:
+    found = paired(cells([0.5, 0.75, 0.25]), cells([0.25, 0.5, 0.0], system="b"))
+    assert (found.mean, isnan(found.p)) == (0.25, True)
+
+
+def test_over_bases_the_seeds_of_a_base_count_once() -> None:
+    first = {**cells([0.5, 0.7], base=0), **cells([0.4, 0.6], base=1), **cells([0.8], base=2)}
+    second = dict.fromkeys(first, 0.5)
+    found, alike = paired(first, second, over_bases=True), paired(cells([0.6, 0.5, 0.8]), cells([0.5, 0.5, 0.5]))
+    assert (found.n, found.n_larger, found.n_smaller) == (3, 2, 0)
+    assert (found.mean, found.half_width, found.p) == pytest.approx((alike.mean, alike.half_width, alike.p))
+    assert paired(first, second).n == 5
+
+
 def test_below_three_pairs_there_is_no_interval_and_no_p() -> None:
     found = paired(cells([0.2, 0.4]), cells([0.1, 0.1], system="b"))
     assert (found.mean, found.n, isnan(found.half_width), isnan(found.p)) == (pytest.approx(0.2), 2, True, True)

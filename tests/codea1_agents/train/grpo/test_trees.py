@@ -262,3 +262,15 @@ def test_trees_without_suites_have_no_parts(sandbox, toys, coder):
     players = {"coder": Scripted(coder), "tester": Scripted(NAIVE)}
     for shape in (PER_PROBLEM, Shape(n_candidates=2, n_suites=2), Shape(n_candidates=2, n_suites=0)):
         assert not by_parts(sandbox, toys, players, shape, "conditioned").tester.is_trained.any()
+
+
+@pytest.mark.parametrize("form", ["decoupled", "conditioned"])
+def test_where_no_program_loads_suites_have_nothing_to_be_compared_by(sandbox, toys, form):
+    class Patient(GroupEnv):
+        def __init__(self, **options):
+            super().__init__(**options, skip_invalid=False)
+
+    players = {"coder": Scripted(BROKEN), "tester": Scripted(NAIVE, SHARP)}
+    tree = by_parts(sandbox, toys, players, Shape(n_candidates=2, n_suites=2), form, Patient)
+    assert not any(part for one in tree.rewards for each in one.testers for part in each.parts)
+    assert not tree.tester.is_trained.any()
