@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,9 @@ def run_experiment(options: ExperimentOptions) -> None:
         report = write_report(experiment, cells, results, place, others=known)
         n_done = sum(cell in results for cell in cells)
         page.say(f"{n_done} of {len(cells)} cells done; report: {report}")
-        runs = [run for cell in results if (run := path / "cells" / cell.name / "run").is_dir()]
-        show_next(page, options, path, runs)
+        ended = {cell.system: path / "cells" / cell.name / "run" for cell in reversed(cells) if cell in results}
+        runs = [run for run in reversed(ended.values()) if run.is_dir()]  # one per system
+        show_next(page, replace(options, seeds=experiment.seeds), path, runs)
         page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=n_done, report=str(report))
 
 

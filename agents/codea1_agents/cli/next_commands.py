@@ -35,7 +35,7 @@ def next_commands(options: Options, out: Path | None, runs: Sequence[Path] = ())
     Args:
         options: of that command.
         out: its folder; None: it wrote none.
-        runs: the folders of the trainings in an experiment.
+        runs: the folders of trainings in an experiment.
 
     Raises:
         TypeError: no commands follow this one.
@@ -58,7 +58,8 @@ def next_commands(options: Options, out: Path | None, runs: Sequence[Path] = ())
         case ExperimentOptions():
             assert out is not None
             again = replace(options, out=out, quiet=False, as_json=False, report_only=not runs)
-            more = replace(again, seeds=(options.seeds or 1) + 1, report_only=False)
+            rest = {"only": ""} if options.only else {"seeds": (options.seeds or 1) + 1}
+            more = replace(again, report_only=False, **cast(dict[str, Any], rest))
             return _report(runs, out) if runs else _as_typed("experiment", again), _as_typed("experiment", more)
     raise TypeError(f"no commands follow {type(options).__name__}")
 

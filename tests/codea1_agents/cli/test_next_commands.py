@@ -84,6 +84,14 @@ def test_an_experiment_is_reported_and_enlarged(runs: list[Path]) -> None:
         )
 
 
+def test_a_part_of_an_experiment_is_completed() -> None:
+    done = ExperimentOptions(name="paper-cpu", seeds=2, only="golden")
+    assert read(next_commands(done, Path("e"))[1]) == (
+        "experiment",
+        {"name": "paper-cpu", "out": Path("e"), "seeds": 2},
+    )
+
+
 @pytest.fixture
 def trained(folder: Path) -> Callable[..., Path]:
     """Return the folder of a training that ended, with models that nobody loads."""
