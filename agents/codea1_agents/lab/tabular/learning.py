@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from codea1_agents.lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, drawn_program, drawn_test
 from codea1_agents.train.grpo.grouping import group_advantages, top_variance
-from codea1_agents.train.grpo.part_advantages import AdvantageForm, advantages_by_parts, grouped_parts
+from codea1_agents.train.grpo.part_advantages import AdvantageForm, advantages_by_parts, grouped_parts, over_batch
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
 from codea1_env.rules.reward_parts import Reward, alpha_with_book
@@ -202,6 +202,8 @@ class _Training:
     problems: list[_Problem] = field(init=False)
     held_out: NDArray[np.int64] = field(init=False)
     rng: np.random.Generator = field(init=False)
+    compared: list[tuple[_Suite, float]] = field(default_factory=list)
+    """The suites of a step that train, and their advantages."""
 
     def __post_init__(self) -> None:
         world, schedule = self.world, self.schedule
@@ -247,6 +249,7 @@ class _Training:
         before = deepcopy(self.tables)
         policy = _Policy.of(before)
         suites = [suite for problem in chosen for suite in self._round(problem, before, policy)]
+        self._learn_suites(policy)
         n_suites = sum(len(beaten) for beaten, _ in suites)
         if not n_suites:
             return self._figures(nan, nan)
@@ -282,7 +285,7 @@ class _Training:
         found = score_group(report, self.rules)
         self._learn_programs(problem, programs, p_right, np.array([each.coder.value for each in found]))
         if self.system.tester_learns and self.system.has_tester:
-            self._learn_suites(groups, [candidate.testers for candidate in found], policy)
+            self._compare(groups, [candidate.testers for candidate in found])
         return [
             ([suite.beats for suite in candidate.suites], group)
             for candidate, group in zip(report.candidates, groups, strict=True)
@@ -336,9 +339,7 @@ class _Training:
             self.tables.skill[list(problem.kinds)] += gradient
             self.tables.own[problem.number] += gradient
 
-    def _learn_suites(
-        self, groups: Sequence[Sequence[_Suite]], rewards: Sequence[Sequence[Reward]], policy: _Policy
-    ) -> None:
+    def _compare(self, groups: Sequence[Sequence[_Suite]], rewards: Sequence[Sequence[Reward]]) -> None:
         if self.system.shares_suites:
             groups = groups[:1]
 
@@ -352,15 +353,23 @@ class _Training:
         else:
             advantages = advantages_by_parts(grouped_parts(chain.from_iterable(rewards), grouped), form).values
         kept = top_variance(whole, min(self.schedule.n_kept, len(groups)))
+        for group, values, is_kept in zip(groups, advantages, kept, strict=True):
+            self.compared += zip(group, values.tolist(), strict=True) if is_kept else ()
+
+    def _learn_suites(self, policy: _Policy) -> None:
+        suites = [suite for suite, _ in self.compared]
+        advantages = np.array([advantage for _, advantage in self.compared])
+        self.compared.clear()
+        if self.system.advantages == "decoupled":
+            advantages = over_batch(advantages)
         n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self._n_suites
         share = 1.0 if self.system.coder_share is None else 1 - self.system.coder_share
         rate = share * self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
-        for group, values, is_kept in zip(groups, advantages, kept, strict=True):
-            for suite, advantage in zip(group, values, strict=True) if is_kept else ():
-                for test, has_read in zip(suite.tests, suite.has_read, strict=True):
-                    aims, step = int(test.aim is not None), rate * advantage
-                    self.tables.aim[int(has_read)] += step * (aims - policy.aim[has_read])
-                    self.tables.care[aims] += step * (test.is_careful - policy.care[aims])
+        for suite, advantage in zip(suites, advantages, strict=True):
+            for test, has_read in zip(suite.tests, suite.has_read, strict=True):
+                aims, step = int(test.aim is not None), rate * advantage
+                self.tables.aim[int(has_read)] += step * (aims - policy.aim[has_read])
+                self.tables.care[aims] += step * (test.is_careful - policy.care[aims])
 
 
 def _sigmoid(logits: Vector) -> Vector:
