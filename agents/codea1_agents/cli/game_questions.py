@@ -90,7 +90,7 @@ class _Answers:
 
     def thresholds(self) -> Iterator[_Threshold]:
         """Yield from which alpha on a validity-only tester is a best response."""
-        for rules in ("fixed", "paper", "release"):
+        for rules in ("fixed", "first_kill", "paper", "release"):
             for testers, recipe in _TESTERS.items():
                 bank = self.bank(rules, recipe)
                 for coder, chances in _coders(bank):
@@ -114,7 +114,7 @@ class _Answers:
     def schemes(self) -> Iterator[tuple[str, bool, dict[str, Estimate]]]:
         """Yield the figures of equilibria under composite and zero-sum rewards."""
         for solution in (True, False):
-            for rules in ("fixed", "paper", "zero_sum"):
+            for rules in ("fixed", "first_kill", "paper", "zero_sum"):
                 bank = self.bank(rules, BankRecipe(solution=solution))
                 figures = equilibrium_figures(bank, failure_shares(bank), seed=self.options.seed)
                 yield rules, solution, {field.name: getattr(figures, field.name) for field in fields(figures)}
@@ -158,7 +158,7 @@ def _show_schemes(page: Page, schemes: list[tuple[str, bool, dict[str, Estimate]
             (name.replace("_", " "), *(_with_interval(figures[name]) for _, figures in shown)) for name in shown[0][1]
         ]
         page.say(f"Equilibria {'with' if solution else 'without'} the right program (95 % interval over problems)")
-        page.show(new_table(("", *(rules for rules, _ in shown)), rows, whole=(0, 1, 2, 3)))
+        page.show(new_table(("", *(rules for rules, _ in shown)), rows, whole=(0, 1, 2, 3, 4)))
 
 
 def _with_interval(estimate: Estimate) -> str:
