@@ -142,7 +142,10 @@ def _over_bases(other: Sequence[str]) -> str:
     rest = (
         f"these cells would be judged otherwise: {'; '.join(other)}" if other else "no cell would be judged otherwise"
     )
-    return f"If the seeds of a base counted as one pair, since they are not independent, {rest}."
+    return (
+        "If the seeds of a base counted as one pair, since they are not independent, nothing would be decided by"
+        f" experiments of two bases. Elsewhere {rest}."
+    )
 
 
 def _compared(cell: Cell) -> str:
