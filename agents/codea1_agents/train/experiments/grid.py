@@ -33,8 +33,7 @@ class Cell:
 def cells_of(experiment: Experiment) -> tuple[Cell, ...]:
     """Return all cells. A cell comes after the cells that it needs, and after all cells with a lower seed.
 
-    So a report of an unfinished experiment has results of each system. The bases of a system are next to each other, so
-    that the first cells of two processes do not wait for the same base.
+    So a report of an unfinished experiment has results of each system.
     """
     order = {system.name: number for number, system in enumerate(experiment.systems)}
     found = [
@@ -43,7 +42,7 @@ def cells_of(experiment: Experiment) -> tuple[Cell, ...]:
         for base in experiment.bases[: _n_bases(experiment, system)]
         for seed in range(_n_seeds(experiment, system))
     ]
-    return tuple(sorted(found, key=lambda cell: (cell.seed, order[cell.system], experiment.bases.index(cell.base))))
+    return tuple(sorted(found, key=lambda cell: (cell.seed, experiment.bases.index(cell.base), order[cell.system])))
 
 
 def chosen_cells(experiment: Experiment, only: Set[str]) -> tuple[Cell, ...]:
