@@ -45,7 +45,7 @@ def test_dynamics_become_less_exploitable(codea1: Callable[..., Any]) -> None:
 def test_questions_are_answered(codea1: Callable[..., Any]) -> None:
     result = codea1("game", "questions", "starter", "--limit", "1", "--rounds", "2", "--json")
     found = json.loads(result.stdout)
-    assert {each["rules"] for each in found["alpha"]} == {"fixed", "paper", "release"}
+    assert {each["rules"] for each in found["alpha"]} == {"fixed", "first_kill", "paper", "release"}
     assert set(found["book"]) == {"with", "without"}
     assert {each["rules"] for each in found["schemes"]} == {"fixed", "paper", "zero_sum"}
 
