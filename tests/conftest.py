@@ -85,7 +85,7 @@ def source_of(path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _signals_stay() -> Iterator[None]:
-    """Handle interrupts as before the test, and block no other signals: Ray's Tune leaves a handler that ignores them."""
+    """Handle interrupts as before the test, and block no other signals: Tune leaves a handler that ignores them."""
     handler, blocked = signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())
     yield
     signal.signal(signal.SIGINT, handler)
