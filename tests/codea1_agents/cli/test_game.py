@@ -47,7 +47,7 @@ def test_questions_are_answered(codea1: Callable[..., Any]) -> None:
     found = json.loads(result.stdout)
     assert {each["rules"] for each in found["alpha"]} == {"fixed", "first_kill", "paper", "release"}
     assert set(found["book"]) == {"with", "without"}
-    assert {each["rules"] for each in found["schemes"]} == {"fixed", "paper", "zero_sum"}
+    assert {each["rules"] for each in found["schemes"]} == {"fixed", "first_kill", "paper", "zero_sum"}
 
 
 @pytest.mark.parametrize(
