@@ -85,11 +85,14 @@ def source_of(path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _signals_stay() -> Iterator[None]:
-    """Handle interrupts as before the test, and block no other signals: Tune leaves a handler that ignores them."""
-    handler, blocked = signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    """A test leaves interrupts as they were, since other tests send some, and signals that are not blocked."""
+    before = _handling()
     yield
-    signal.signal(signal.SIGINT, handler)
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    assert _handling() == before
+
+
+def _handling() -> object:
+    return signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 @pytest.fixture(scope="session")

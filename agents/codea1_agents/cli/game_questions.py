@@ -158,7 +158,7 @@ def _show_schemes(page: Page, schemes: list[tuple[str, bool, dict[str, Estimate]
             (name.replace("_", " "), *(_with_interval(figures[name]) for _, figures in shown)) for name in shown[0][1]
         ]
         page.say(f"Equilibria {'with' if solution else 'without'} the right program (95 % interval over problems)")
-        page.show(new_table(("", *(rules for rules, _ in shown)), rows, whole=(0, 1, 2, 3, 4)))
+        page.show(new_table(("", *(rules for rules, _ in shown)), rows, whole=range(len(shown) + 1)))
 
 
 def _with_interval(estimate: Estimate) -> str:

@@ -58,8 +58,8 @@ def next_commands(options: Options, out: Path | None, runs: Sequence[Path] = ())
         case ExperimentOptions():
             assert out is not None
             again = replace(options, out=out, quiet=False, as_json=False, report_only=not runs)
-            rest = {"only": ""} if options.only else {"seeds": (options.seeds or 1) + 1}
-            more = replace(again, report_only=False, **cast(dict[str, Any], rest))
+            n_seeds = options.seeds if options.only else (options.seeds or 1) + 1
+            more = replace(again, only="", seeds=n_seeds, report_only=False)
             return _report(runs, out) if runs else _as_typed("experiment", again), _as_typed("experiment", more)
     raise TypeError(f"no commands follow {type(options).__name__}")
 

@@ -23,9 +23,10 @@ def play(config: dict[str, Any], bank: Any) -> dict[str, float]:
 @pytest.mark.models
 @pytest.mark.ray
 @pytest.mark.filterwarnings("ignore")  # of Ray
-def test_tune_finds_the_best_program_of_a_bank(cluster, tmp_path):
+def test_tune_finds_the_best_program_of_a_bank(cluster, tmp_path, monkeypatch):
     from ray import tune
 
+    monkeypatch.setenv("TUNE_DISABLE_SIGINT_HANDLER", "1")  # it would stay, and ignore later interrupts
     bank = load_bank(load_problems("starter", limit=2), rules="fixed")
     tuner = tune.Tuner(
         tune.with_parameters(play, bank=bank),

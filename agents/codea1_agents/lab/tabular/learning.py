@@ -191,6 +191,17 @@ class _Suite:
     """By test, whether a bug was read."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What was played of one problem."""
+
+    beaten: list[bool]
+    """By program and suite, whether the suite beats the program."""
+    suites: list[_Suite]
+    trained: list[tuple[_Suite, float]]
+    """The suites that train, and their advantages."""
+
+
 @dataclass(slots=True)
 class _Training:
     system: System
@@ -202,8 +213,6 @@ class _Training:
     problems: list[_Problem] = field(init=False)
     held_out: NDArray[np.int64] = field(init=False)
     rng: np.random.Generator = field(init=False)
-    compared: list[tuple[_Suite, float]] = field(default_factory=list)
-    """The suites of a step that train, and their advantages."""
 
     def __post_init__(self) -> None:
         world, schedule = self.world, self.schedule
@@ -248,16 +257,16 @@ class _Training:
         chosen = [self.problems[(first + n) % len(self.problems)] for n in range(schedule.problems_per_step)]
         before = deepcopy(self.tables)
         policy = _Policy.of(before)
-        suites = [suite for problem in chosen for suite in self._round(problem, before, policy)]
-        self._learn_suites(policy)
-        n_suites = sum(len(beaten) for beaten, _ in suites)
-        if not n_suites:
+        rounds = [self._round(problem, before, policy) for problem in chosen]
+        self._learn_suites([each for one in rounds for each in one.trained], policy)
+        beaten = [beats for one in rounds for beats in one.beaten]
+        if not beaten:
             return self._figures(nan, nan)
-        tests = [test.is_right for _, group in suites for suite in group for test in suite.tests]
-        return self._figures(sum(map(sum, (beaten for beaten, _ in suites))) / n_suites, sum(tests) / len(tests))
+        tests = [test.is_right for one in rounds for suite in one.suites for test in suite.tests]
+        return self._figures(sum(beaten) / len(beaten), sum(tests) / len(tests))
 
-    def _round(self, problem: _Problem, before: Tables, policy: _Policy) -> list[tuple[list[bool], list[_Suite]]]:
-        """Play one problem and learn from it; return what its suites beat, and the suites, by program."""
+    def _round(self, problem: _Problem, before: Tables, policy: _Policy) -> _Round:
+        """Play one problem. The coder learns from it."""
         p_right = _sigmoid(before.skill[list(problem.kinds)] + before.own[problem.number])
         n = self.schedule.n_candidates
         programs = [drawn_program(problem.kinds, p_right, self.world, self.rng) for _ in range(n)]
@@ -284,12 +293,12 @@ class _Training:
         )
         found = score_group(report, self.rules)
         self._learn_programs(problem, programs, p_right, np.array([each.coder.value for each in found]))
-        if self.system.tester_learns and self.system.has_tester:
-            self._compare(groups, [candidate.testers for candidate in found])
-        return [
-            ([suite.beats for suite in candidate.suites], group)
-            for candidate, group in zip(report.candidates, groups, strict=True)
-        ]
+        is_tester_trained = self.system.tester_learns and self.system.has_tester
+        return _Round(
+            [suite.beats for candidate in report.candidates for suite in candidate.suites],
+            [*chain.from_iterable(groups)],
+            self._trained(groups, [candidate.testers for candidate in found]) if is_tester_trained else [],
+        )
 
     def _groups(self, programs: Sequence[Program], policy: _Policy) -> list[list[_Suite]]:
         if not self.system.has_tester:
@@ -339,7 +348,9 @@ class _Training:
             self.tables.skill[list(problem.kinds)] += gradient
             self.tables.own[problem.number] += gradient
 
-    def _compare(self, groups: Sequence[Sequence[_Suite]], rewards: Sequence[Sequence[Reward]]) -> None:
+    def _trained(
+        self, groups: Sequence[Sequence[_Suite]], rewards: Sequence[Sequence[Reward]]
+    ) -> list[tuple[_Suite, float]]:
         if self.system.shares_suites:
             groups = groups[:1]
 
@@ -353,19 +364,21 @@ class _Training:
         else:
             advantages = advantages_by_parts(grouped_parts(chain.from_iterable(rewards), grouped), form).values
         kept = top_variance(whole, min(self.schedule.n_kept, len(groups)))
-        for group, values, is_kept in zip(groups, advantages, kept, strict=True):
-            self.compared += zip(group, values.tolist(), strict=True) if is_kept else ()
+        return [
+            each
+            for group, values, is_kept in zip(groups, advantages, kept, strict=True)
+            if is_kept
+            for each in zip(group, values.tolist(), strict=True)
+        ]
 
-    def _learn_suites(self, policy: _Policy) -> None:
-        suites = [suite for suite, _ in self.compared]
-        advantages = np.array([advantage for _, advantage in self.compared])
-        self.compared.clear()
+    def _learn_suites(self, trained: Sequence[tuple[_Suite, float]], policy: _Policy) -> None:
+        advantages = np.array([advantage for _, advantage in trained])
         if self.system.advantages == "decoupled":
             advantages = over_batch(advantages)
         n_trained = self.schedule.problems_per_step * self.schedule.n_kept * self._n_suites
         share = 1.0 if self.system.coder_share is None else 1 - self.system.coder_share
         rate = share * self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
-        for suite, advantage in zip(suites, advantages, strict=True):
+        for (suite, _), advantage in zip(trained, advantages, strict=True):
             for test, has_read in zip(suite.tests, suite.has_read, strict=True):
                 aims, step = int(test.aim is not None), rate * advantage
                 self.tables.aim[int(has_read)] += step * (aims - policy.aim[has_read])

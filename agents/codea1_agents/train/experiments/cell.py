@@ -41,31 +41,32 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
         cell: to run; the cells that it needs are done.
 
     Raises:
-        UserError: its system cannot be trained as declared.
+        UserError: its system cannot be trained as declared, or another process runs the cell.
     """
     place = folder / "cells" / cell.name
     place.mkdir(parents=True, exist_ok=True)
-    system = experiment.system(cell.system)
-    models = _models_to_train(folder, experiment, cell)
-    curve: tuple[CurvePoint, ...] = ()
-    if system.preset:
-        models, curve = _trained(folder, experiment, cell, models)
-    models.write(place)
-    view = experiment.training(system).game.tester_view
-    figures = measured(models, experiment.evaluation, together=system.together, seed=cell.seed, view=view)
-    if curve:
-        figures |= {"cpu_s": curve[-1].cpu_s, **_late(curve)}
-    result = CellResult(
-        judge_version=JUDGE_VERSION,
-        system=cell.system,
-        base=cell.base,
-        seed=cell.seed,
-        figures=figures,
-        curve=curve,
-        declared=fingerprint(experiment, cell.system),
-    )
-    write_result(place, result)
-    return result
+    with hold_folder(place):  # a new command starts a second process if the first command was killed
+        system = experiment.system(cell.system)
+        models = _models_to_train(folder, experiment, cell)
+        curve: tuple[CurvePoint, ...] = ()
+        if system.preset:
+            models, curve = _trained(folder, experiment, cell, models)
+        models.write(place)
+        view = experiment.training(system).game.tester_view
+        figures = measured(models, experiment.evaluation, together=system.together, seed=cell.seed, view=view)
+        if curve:
+            figures |= {"cpu_s": curve[-1].cpu_s, **_late(curve)}
+        result = CellResult(
+            judge_version=JUDGE_VERSION,
+            system=cell.system,
+            base=cell.base,
+            seed=cell.seed,
+            figures=figures,
+            curve=curve,
+            declared=fingerprint(experiment, cell.system),
+        )
+        write_result(place, result)
+        return result
 
 
 def _late(curve: Sequence[CurvePoint]) -> dict[str, float]:
@@ -223,21 +224,13 @@ def _locked(lock: Path) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _held(place: Path) -> Iterator[None]:
-    place.mkdir(parents=True, exist_ok=True)
-    with hold_folder(place):
-        yield
-
-
 def main() -> None:
     """Run the cell that the command line names."""
     folder, name = Path(sys.argv[1]), sys.argv[2]
     experiment = stored_experiment(folder)
     (cell,) = [each for each in cells_of(experiment) if each.name == name]
     try:
-        # The lock keeps out a second process, which a new command starts if the first command was killed.
-        with sigterm_interrupts(), _held(folder / "cells" / cell.name):
+        with sigterm_interrupts():
             run_cell(folder, experiment, cell)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
