@@ -26,8 +26,6 @@ from rich.table import Table
 
 from codea1_agents.measure.zero_shot import ZeroShotTask, zero_shot
 from codea1_agents.statistics import Estimate, estimate_document
-from codea1_agents.train.experiments.grid import Cell
-from codea1_agents.train.experiments.spread import Difference, paired
 from codea1_agents.train.loop import load_training, train
 from codea1_agents.train.sft.fine_tuning import SftSettings
 from codea1_agents.train.sft.warm_start import ExampleSettings, warm_start
@@ -37,6 +35,8 @@ from codea1_env.agent import Role
 from codea1_env.problems import load_problems
 from codea1_env.records.whole_files import write_whole_folder
 from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_lab.experiments.grid import Cell
+from codea1_lab.experiments.spread import Difference, paired
 
 _HELD_OUT = "tiny:held-out-eval"
 _STAGES = ("base", "sft", "rl")

@@ -15,13 +15,13 @@ from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any, Literal
 
-from codea1_agents.train.experiments.declaration import ITSELF, Experiment, Strict, load_experiment
-from codea1_agents.train.experiments.grid import cells_of
-from codea1_agents.train.experiments.headlines import Compared, compared, p_text
-from codea1_agents.train.experiments.results import RESULTS, read_results
-from codea1_agents.train.experiments.rules_text import rules_text
-from codea1_agents.train.experiments.spread import Difference
-from codea1_agents.train.experiments.tables import difference_text, head, row
+from codea1_lab.experiments.declaration import ITSELF, Experiment, Strict, load_experiment
+from codea1_lab.experiments.grid import cells_of
+from codea1_lab.experiments.headlines import Compared, compared, p_text
+from codea1_lab.experiments.results import RESULTS, read_results
+from codea1_lab.experiments.rules_text import rules_text
+from codea1_lab.experiments.spread import Difference
+from codea1_lab.experiments.tables import difference_text, head, row
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "findings.md"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.lab.games.bank_game import BankGame, stacked
+from codea1_lab.games.bank_game import BankGame, stacked
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank_v0 import CODER, TESTER, raw_env
 

@@ -18,10 +18,10 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.lab.games.alpha_rank import alpha_rank
-from codea1_agents.lab.games.bank_game import BankGame
-from codea1_agents.lab.games.equilibria import solve
-from codea1_agents.lab.games.matrix_game import MatrixGame, Profile, Vector
+from codea1_lab.games.alpha_rank import alpha_rank
+from codea1_lab.games.bank_game import BankGame
+from codea1_lab.games.equilibria import solve
+from codea1_lab.games.matrix_game import MatrixGame, Profile, Vector
 from codea1_env.bank import load_bank
 from codea1_env.errors import UnknownName
 

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from codea1_agents.lab.games.bank_game import BankGame, stacked
-from codea1_agents.lab.games.matrix_game import MatrixGame
 from codea1_env.errors import UnknownName
+from codea1_lab.games.bank_game import BankGame, stacked
+from codea1_lab.games.matrix_game import MatrixGame
 from tests.support import ROOT
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")

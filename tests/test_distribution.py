@@ -17,6 +17,7 @@ pytest.importorskip("hatchling", reason="hatchling is not installed")
 PACKAGES = {
     "codea1_env": ROOT / "codea1_env",
     "codea1_agents": ROOT / "agents" / "codea1_agents",
+    "codea1_lab": ROOT / "agents" / "codea1_lab",
     "codea1_game": ROOT / "agents" / "codea1_game",
 }
 

@@ -25,8 +25,8 @@ CURRENT = [
     *sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "api").glob("*.md")]),
 ]
 SOURCES = (ROOT, ROOT / "agents")
-FOLDERS = ("codea1_env", "codea1_agents", "agents", "benchmarks", "examples", "tests", "docs")
-CODE = [ROOT / name for name in FOLDERS if name not in ("codea1_agents", "docs")]
+FOLDERS = ("codea1_env", "codea1_agents", "codea1_lab", "agents", "benchmarks", "examples", "tests", "docs")
+CODE = [ROOT / name for name in FOLDERS if name not in ("codea1_agents", "codea1_lab", "docs")]
 ENTRY_POINT_GROUPS = {f"codea1_env.{kind}" for kind in ("agents", "problems", "rewards", "sandboxes")}
 
 
@@ -137,7 +137,7 @@ def test_commands_in_code_exist(document):
         *re.findall(r"(?m)^ {4}(.*)$", text),
         *(c for _, c in FENCE.findall(text)),
     ]
-    groups = {name: () if isinstance(entry.commands, tuple) else entry.commands for name, entry in ENTRIES.items()}
+    groups = {name: () if isinstance(entry.commands, str) else entry.commands for name, entry in ENTRIES.items()}
     used = {pair for part in code for pair in re.findall(r"\bcodea1 ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", part)}
     assert [pair for pair in used if pair[0] not in groups] == []
     assert [pair for pair in used if groups[pair[0]] and pair[1] and pair[1] not in groups[pair[0]]] == []

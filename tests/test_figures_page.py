@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from codea1_agents.cli import summary_table, training_table
-from codea1_agents.lab.report import curves, training_run
 from codea1_agents.play.summary import MEASURES, Summary
 from codea1_agents.train.loop import alarms
+from codea1_lab.report import curves, training_run
 from tests.support import ROOT
 
 TRAIN = ROOT / "agents" / "codea1_agents" / "train"

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from codea1_agents.lab.tabular.learning import SYSTEMS
-from codea1_agents.lab.tabular.table import DECLARED
-from codea1_agents.train.experiments.spread import Difference
+from codea1_lab.experiments.spread import Difference
+from codea1_lab.tabular.learning import SYSTEMS
+from codea1_lab.tabular.table import DECLARED
 from tests.support import ROOT
 
 pytest.importorskip("scipy", reason="scipy is not installed")

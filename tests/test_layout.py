@@ -16,13 +16,14 @@ import pytest
 
 import codea1_agents
 import codea1_env
+import codea1_lab
 from codea1_env.errors import MissingExtra
 from tests.support import ROOT
 
 
 def packages() -> Iterator[str]:
     """Those that say what they export; what other modules list is checked by ruff (F822)."""
-    for root in (codea1_env, codea1_agents):
+    for root in (codea1_env, codea1_agents, codea1_lab):
         for found in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
             if found.ispkg and "\n__all__" in Path(find_spec(found.name).origin).read_text():
                 yield found.name

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.lab.crossplay.running import Player, play_all
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import MistakeBook, code_a1_v0, group_env
 from codea1_env.bank import Bank, BankEntry, ProblemBank, judge_bank
@@ -28,6 +27,7 @@ from codea1_env.rounds.trees import JudgedTree, Tree
 from codea1_env.rules.mistake_book import BookEntry, Provenance
 from codea1_env.rules.ruleset import BookUpdate, Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
+from codea1_lab.crossplay.running import Player, play_all
 from tests.support.sandboxes import Wrapper
 from tests.support.toys import LOOKS_RIGHT, NAIVE, RIGHT
 

@@ -8,7 +8,7 @@
 :Parallel API: `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once
 
 **Purpose.** Best responses, equilibria and exploitability of this game can be computed exactly. So learners can be
-compared with the exact solution, in seconds and without a model; `codea1_agents.lab.games` computes it.
+compared with the exact solution, in seconds and without a model; `codea1_lab.games` computes it.
 
 **A round.** The coder chooses one of the M programs of the problem, the tester one of its N suites. Verdicts come from
 the judge and payoffs from `rules.rewards`, as in `code_a1_v0`, but they are computed beforehand (`codea1_env.bank`) and

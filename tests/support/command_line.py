@@ -60,7 +60,7 @@ def run_python(*arguments: object, folder: Path, **environment: str) -> str:
 
 def check_document(words: list[str], stdout: str) -> None:
     """Check what a command printed with `--json` against its schema in `documents.json`."""
-    command = next(name for name in (" ".join(words[:2]), words[0]) if name in DOCUMENTS["$defs"])
+    command = next(name for n in (3, 2, 1) if (name := " ".join(words[:n])) in DOCUMENTS["$defs"])
     found = json.loads(stdout)
     assert [error.message for error in validator(command).iter_errors(found)] == []
     assert found.keys() - DOCUMENTS["$defs"][command]["properties"].keys() <= {"kind", "schema_version"}

@@ -1,19 +1,33 @@
-"""The options of `codea1 book`; `book_commands`, `book_history` and `book_minimising` run its commands."""
+"""`codea1 book show`, `export`, `merge` and `import`; `codea1_lab` adds `history` and `minimise`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from heapq import nsmallest
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from codea1_agents.cli import completing
-from codea1_agents.cli.options import NoProgress, Options, Sandbox, how_many, only_first, output, problem_source
+from codea1_agents.cli.console import Page, counted, new_table
+from codea1_agents.cli.options import Options, how_many, output, problem_source
+from codea1_env import values
+from codea1_env.book.files import ExportReport, export_official, import_official, merge
+from codea1_env.book.pytest_file import export_pytest
+from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.problems import load_problems
+from codea1_env.records.file_errors import mode_of
+from codea1_env.runs.folder import stored_config
 
-_Out = Annotated[Path, output("File of the new book; it must not exist.")]
-_Problems = Annotated[str | None, problem_source("Problem source of the cases.", show_default="the run's")]
-_Top = Annotated[int, how_many("--top", "Number of cases to show, the most frequent first.")]
+NewBook = Annotated[Path, output("File of the new book; it must not exist.")]
+
+BookProblems = Annotated[str | None, problem_source("Problem source of the cases.", show_default="the run's")]
+
+Top = Annotated[int, how_many("--top", "Number of cases to show, the most frequent first.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,70 +49,7 @@ class ShowOptions(BookOptions):
     """
 
     problem: Annotated[str | None, Option(help="Show only the cases of this problem.")] = None
-    top: _Top = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatsOptions(BookOptions):
-    """Show how many cases were fixed, how old cases are, where they come from, and which problems are hard.
-
-    \b
-    Example:
-      codea1 book stats runs/20260304-050607
-    """
-
-    top: Annotated[int, how_many("--top", "Rows of each table.")] = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurvivalOptions(BookOptions):
-    """Show how long cases stay in the book until a program passes them (Kaplan-Meier, in rounds of their problem).
-
-    \b
-    Example:
-      codea1 book survival runs/20260304-050607 --by verdict
-    """
-
-    by: Annotated[
-        str | None, Option(help="Group the cases by tester, coder, verdict, problem or run.", show_default=False)
-    ] = None
-    picture: Annotated[Path | None, Option(help="Also draw the curves into this SVG file.")] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelapsesOptions(BookOptions):
-    """List the mistakes that were fixed and came back.
-
-    \b
-    Example:
-      codea1 book relapses runs/20260304-050607
-    """
-
-    top: _Top = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MinimiseOptions(BookOptions):
-    """Shrink each case's input as far as the same programs still fail it, and remove duplicates.
-
-    \b
-    Example:
-      codea1 book minimise runs/20260304-050607 --out small.sqlite
-    """
-
-    out: _Out
-    run: Annotated[
-        list[Path] | None,
-        Option(
-            help="Run folders with the recorded programs.",
-            show_default="the book's run",
-            autocompletion=completing.runs,
-        ),
-    ] = None
-    problems: _Problems = None
-    sandbox: Sandbox = "local"
-    limit: Annotated[int | None, only_first("cases", show_default="all")] = None
-    quiet: NoProgress = False
+    top: Top = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +63,7 @@ class ExportOptions(BookOptions):
 
     pytest: Annotated[Path | None, Option(help="Write a pytest file that checks programs you trust.")] = None
     official: Annotated[Path | None, Option(help="Write the JSON that the Code-A1 release reads.")] = None
-    problems: _Problems = None
+    problems: BookProblems = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +76,7 @@ class MergeOptions(Options):
     """
 
     books: Annotated[list[Path], Argument(help="Book files (.sqlite), or run folders.", autocompletion=completing.runs)]
-    out: _Out
+    out: NewBook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,3 +91,171 @@ class ImportOptions(Options):
     source: Annotated[Path, Argument(help="JSON of the Code-A1 release.")]
     out: Annotated[Path, output("A book file; created if it does not exist.")]
     problems: Annotated[str | None, problem_source("Problem source of the cases, for their entry points.")] = None
+
+
+_BOOK_OF_RUN = "book.sqlite"
+
+
+def show_book(options: ShowOptions) -> None:
+    """Show the most frequent cases.
+
+    Raises:
+        UserError: there is no book, or no such problem in it.
+    """
+    page, problem = Page(as_json=options.as_json), options.problem
+    with opened_book(options.book) as book:
+        if problem is not None and problem not in book.problem_ids():
+            raise UnknownName.of("problem of this book", problem, book.problem_ids())
+        entries = nsmallest(options.top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
+        size, version = book.size(problem), book.judge_version
+    rows = [_cells(stored) for stored in entries]
+    if not options.as_json:  # the JSON object has the same content
+        headings = ("problem", "test", "solution", "times", "failed", "first program gave")
+        page.show(new_table(headings, rows, right=(3, 4), whole=(0,)))
+        page.say(f"{len(rows)} of {counted(size, 'case')}, judged by version {version} of the judge")
+    page.finish(size=size, judge_version=version, entries=[_entry_to_json(stored) for stored in entries])
+
+
+def export_book(options: ExportOptions) -> None:
+    """Write a book in other formats.
+
+    Raises:
+        UserError: there is nothing to write, there is no book, its problems are unknown, or a file cannot be written.
+    """
+    page, pytest, official = Page(as_json=options.as_json), options.pytest, options.official
+    if pytest is None and official is None:
+        raise UserError("nothing to write: name a file with --pytest or --official")
+    done: dict[str, Any] = {}
+    with opened_book(options.book) as book:
+        if official is not None:
+            done["official"] = _report_export(page, official, export_official(book, official))
+        if pytest is not None:
+            known = load_problems(problems_of_run(options.book) if options.problems is None else options.problems)
+            done["pytest"] = _report_export(page, pytest, export_pytest(book, pytest, known))
+    page.finish(**done)
+
+
+def merge_books(options: MergeOptions) -> None:
+    """Merge books into a new one.
+
+    Raises:
+        UserError: the new book exists already, or one of the others does not.
+    """
+    page, into = Page(as_json=options.as_json), options.out
+    if _exists(into):
+        raise UserError(f"{into} exists already: merging twice would count every case twice")
+    seen: set[Path | None] = set()
+    for path in options.books:  # check all books before the first write
+        with opened_book(path) as book:
+            if book.path in seen:
+                raise UserError(f"{path} is named twice: its cases would count twice")
+            seen.add(book.path)
+    with target_book(into) as target:
+        for path in options.books:
+            with opened_book(path) as book:
+                report = merge(target, book)
+            page.say(f"{path}: {counted(report.added, 'case')} added, {report.combined} existed already")
+        size, version = target.size(), target.judge_version
+    page.say(f"{into}: {counted(size, 'case')}")
+    page.finish(out=str(into), size=size, judge_version=version)
+
+
+def import_book(options: ImportOptions) -> None:
+    """Add the cases of the release's JSON to a book.
+
+    Raises:
+        UserError: the JSON or the book cannot be read or written.
+    """
+    page, into = Page(as_json=options.as_json), options.out
+    known = None if options.problems is None else load_problems(options.problems)
+    if not _exists(options.source):
+        raise BrokenInput(f"{options.source}: no such file")
+    with target_book(into) as book:
+        report = import_official(book, options.source, known)
+        size = book.size()
+    page.say(f"{into}: {counted(report.added, 'case')} added, {report.combined} existed already; {size} in total")
+    page.note_skipped(report.skipped)
+    page.finish(out=str(into), size=size, **asdict(report))
+
+
+def opened_book(path: Path) -> MistakeBook:
+    """Return the book of a file or of a run folder, opened read-only.
+
+    Raises:
+        BrokenInput: there is no book.
+    """
+    with _path_errors(path):
+        place = path / _BOOK_OF_RUN if path.is_dir() else path
+    return MistakeBook(place, read_only=True)
+
+
+@contextmanager
+def target_book(path: Path) -> Iterator[MistakeBook]:
+    """Yield a book to write to. If the block raises, a book that it created is deleted."""
+    is_new = not _exists(path)
+    try:
+        with MistakeBook(path) as book:
+            yield book
+    except BaseException:
+        if is_new:
+            for suffix in ("", "-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        raise
+
+
+def _exists(path: Path) -> bool:
+    with _path_errors(path):
+        return bool(mode_of(path))
+
+
+@contextmanager
+def _path_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # such as a folder without permission, or a name that is too long
+        raise BrokenInput(f"{path}: {error.strerror or error}") from error
+
+
+def problems_of_run(path: Path) -> str:
+    """Return the problem source of the run in a folder.
+
+    Raises:
+        UserError: the path is not a folder, or has no run.
+    """
+    if not path.is_dir():  # a book file
+        raise UserError(f"{path} does not say which problems its cases belong to: name them with --problems")
+    return stored_config(path).problems
+
+
+def _report_export(page: Page, path: Path, report: ExportReport) -> dict[str, Any]:
+    page.say(f"{path}: {counted(report.written, 'case')} written")
+    if report.n_nan:
+        page.note(f"{report.n_nan} of them expect a nan, which no value equals")
+    page.note_skipped(report.skipped)
+    return {"path": str(path), **asdict(report)}
+
+
+def _cells(stored: StoredEntry) -> tuple[str, ...]:
+    entry = stored.entry
+    return (
+        stored.problem_id,
+        entry.key.expression,
+        values.describe(entry.key.expected),
+        str(entry.frequency),
+        f"{entry.n_failed}/{entry.n_evaluated}",
+        entry.provenance.actual,
+    )
+
+
+def _entry_to_json(stored: StoredEntry) -> dict[str, Any]:
+    entry = stored.entry
+    return {
+        "problem_id": stored.problem_id,
+        "expression": entry.key.expression,
+        "imports": list(entry.key.imports),
+        "expected": entry.key.expected.decode(),
+        "frequency": entry.frequency,
+        "n_failed": entry.n_failed,
+        "n_evaluated": entry.n_evaluated,
+        "provenance": asdict(entry.provenance),
+    }

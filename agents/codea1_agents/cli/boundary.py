@@ -28,37 +28,7 @@ _traceback = ContextVar("_traceback", default=False)
 _UsageError: Any = typer.BadParameter.__base__  # typer has its own copy of click, which has no public name
 
 
-OLD_NAMES = {
-    "agents": "list agents",
-    "audit": "sandbox audit",
-    "check sandbox": "sandbox check",
-    "doctor": "check machine",
-    "export-model": "export model",
-    "export-tests": "export tests",
-    "presets": "list presets",
-    "problems": "list problems",
-    "sandbox serve": "serve",
-    "select": "eval select",
-}
-"""Present names of commands by their former ones, for a hint only."""
-
-
-class KnowsOldNames(TyperGroup):
-    """A group that answers the former name of a command with its present one."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the name, the command, and the arguments that remain; a usage error if there is no such command."""
-        try:
-            return super().resolve_command(ctx, args)
-        except _UsageError as error:
-            _, *groups = ctx.command_path.split()
-            new = OLD_NAMES.get(" ".join([*groups, args[0]]))
-            if new is not None:
-                error.message = f"No such command {args[0]!r}. Did you mean 'codea1 {new}'?"
-            raise
-
-
-class Boundary(KnowsOldNames):
+class Boundary(TyperGroup):
     """A group of commands. The project's own errors end in one sentence; all others keep their traceback."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:

@@ -1,26 +1,31 @@
-"""The options of `codea1 check`; `checking` runs its commands."""
+"""`codea1 check problems`, `agent`, `env` and `machine`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Annotated, cast, get_args
 
+import typer
 from typer import Argument, Option
 
+from codea1_agents.checks.machine import examine
 from codea1_agents.cli import completing
-from codea1_agents.cli.options import (
-    REPLY_TIMEOUT_S,
-    Limit,
-    NoProgress,
-    Options,
-    Problems,
-    Prompts,
-    ReplyTimeout,
-    Sandbox,
-    n_tests,
-    only_first,
-    seed_of,
-)
+from codea1_agents.cli.boundary import NOT_OK, show_traceback, wants_traceback
+from codea1_agents.cli.console import Page, new_table, tally
+from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.options import Limit, NoProgress, Options, ReplyTimeout, SandboxName
+from codea1_agents.cli.progress import Progress
+from codea1_agents.play.call_thread import REPLY_TIMEOUT_S
+from codea1_env.agent import Role
+from codea1_env.errors import AgentUnavailable, UnknownName, UserError
+from codea1_env.judging.problem_check import CheckStatus, ProblemCheck, check_problems
+from codea1_env.plugins import resolve
+from codea1_env.problems import SkippedRow, load_problems
+from codea1_env.sandbox import load_sandbox
+from codea1_env.secret import without_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +45,7 @@ class CheckProblemsOptions(Options):
         int, Option(min=1, max=1000, help="Runs of each solution; every second run has its tests in reverse order.")
     ] = 2
     slow: Annotated[float, Option(min=0, help="Processor seconds per run above which a row is slow.")] = 5.0
-    sandbox: Sandbox = "local"
+    sandbox: SandboxName = "local"
     quiet: NoProgress = False
 
 
@@ -78,32 +83,7 @@ class CheckAgentOptions(Options):
     ] = ""
     slow: Annotated[float, Option(min=0, help="A reply that takes more seconds than this fails the check.")] = 60.0
     reply_timeout: ReplyTimeout = REPLY_TIMEOUT_S
-    sandbox: Sandbox = "local"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckModelOptions(Options):
-    """Check a language model before training: what it is, what it replies, how good it is, what to do next.
-
-    It trains nothing. The model writes one program and one suite for each of a few problems.
-
-    \b
-    Example:
-      codea1 check model Qwen/Qwen2.5-Coder-0.5B-Instruct
-      codea1 check model models/mine -p my.jsonl --max-tokens 512
-    """
-
-    model: Annotated[str, Argument(help="Folder or hub id of a causal language model.")]
-    problems: Problems = "starter"
-    limit: Annotated[int, only_first()] = 8
-    prompts: Prompts = "default"
-    max_tokens: Annotated[
-        int | None,
-        Option(min=1, help="Longest reply, in tokens.", show_default="1024, or half of a shorter context"),
-    ] = None
-    tests: Annotated[int, n_tests()] = 8
-    seed: Annotated[int, seed_of("the replies, mutants and intervals")] = 0
-    sandbox: Sandbox = "local"
+    sandbox: SandboxName = "local"
 
 
 class CheckMachineOptions(Options):
@@ -113,3 +93,107 @@ class CheckMachineOptions(Options):
     Example:
       codea1 check machine
     """
+
+
+_TOY_PROBLEMS = 3
+
+
+def run_check_problems(options: CheckProblemsOptions) -> None:
+    """Check every solution of a source, and print the rows that are unfit to play.
+
+    Raises:
+        UserError: there is no such source or sandbox.
+        SandboxError: the sandbox cannot be used at all.
+        typer.Exit: a row is not ok (1).
+    """
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    problems = load_problems(options.source, limit=options.limit)
+    with closing(load_sandbox(options.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
+        found = check_problems(problems, backend, runs=options.runs, slow_s=options.slow, progress=progress.reach)
+    bad = [each for each in found if each.status is not CheckStatus.OK]
+    rows = [(row.place, "skipped", row.reason) for row in problems.skipped]
+    rows += [(each.problem_id, each.status.value, each.detail) for each in bad]
+    if rows:
+        page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
+    page.say(f"{problems.name}: {_counted(found, problems.skipped)}")
+    page.finish(
+        problems=problems_document(options.source, problems),
+        counts=dict(Counter(each.status.value for each in found)),
+        skipped=[asdict(row) for row in problems.skipped],
+        skipped_by_cause=_causes(problems.skipped),
+        not_ok=[asdict(each) for each in bad],
+    )
+    if rows:
+        raise typer.Exit(NOT_OK)
+
+
+def run_check_env(options: CheckEnvOptions) -> None:
+    """Run the environment's conformance tests.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+        typer.Exit: a test failed (1).
+    """
+    from codea1_agents.checks.env_check import check_environment  # noqa: PLC0415  only here, and heavy
+
+    page = Page(as_json=options.as_json)
+    found = check_environment(load_problems("starter", limit=_TOY_PROBLEMS))
+    page.show(new_table(("test", "result"), [(each.name, each.fault or "passed") for each in found], whole=(0,)))
+    page.finish(tests=[asdict(each) for each in found])
+    if any(each.fault for each in found):
+        raise typer.Exit(NOT_OK)
+
+
+def run_check_agent(options: CheckAgentOptions) -> None:
+    """Test an agent.
+
+    Raises:
+        UserError: there is no such agent or role, it cannot be made, or it is interactive.
+        AgentUnavailable: the agent was unavailable in every test.
+        typer.Exit: a test failed (1).
+    """
+    from codea1_agents.checks.conformance import Conformance, check_agent  # noqa: PLC0415  only here
+
+    spec, roles = options.spec, get_args(Role)
+    if options.role not in ("", *roles):
+        raise UnknownName.of("role", options.role, roles)
+    if getattr(resolve("agents", spec.partition(",")[0]), "interactive", False) is True:
+        raise UserError(f"agent {without_secrets(spec)!r} cannot be checked: it is interactive")
+    page = Page(as_json=options.as_json)
+    role = cast(Role, options.role) if options.role else None
+    with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
+        limit_s = options.reply_timeout or None
+        report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow, reply_timeout_s=limit_s)
+        rows = [(each.role, each.name, each.result, each.detail) for each in report.findings]
+        page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
+        if wants_traceback():
+            show_traceback("\n".join(filter(None, (each.traceback for each in report.findings))))
+        results = tally(Counter(each.result.value for each in report.findings).items())
+        page.say(f"{report.agent}: {results}; the slowest reply took {report.slowest_s:.2f} s")
+        tests = [asdict(each) for each in report.findings]
+        page.finish(agent=report.agent, ok=report.ok, slowest_s=report.slowest_s, tests=tests)
+    if not report.ok:
+        raise typer.Exit(NOT_OK)
+    answers = [each for each in report.findings if each.name.endswith("with text")]
+    if all(each.result is Conformance.SKIPPED for each in answers):
+        raise AgentUnavailable(f"{report.agent}: nothing was tested; {answers[0].detail}")
+
+
+def run_check_machine(options: CheckMachineOptions) -> None:
+    """Show what this machine offers, and the commands that install the rest."""
+    page, findings = Page(as_json=options.as_json), examine()
+    rows = [(each.subject, "ok" if each.ok else "missing", each.detail, each.remedy) for each in findings]
+    page.show(new_table(("", "", "found", "to get it"), rows, whole=(0, 1)))
+    page.finish(findings=[asdict(each) for each in findings])
+
+
+def _counted(found: Sequence[ProblemCheck], skipped: Sequence[SkippedRow]) -> str:
+    counts = Counter(each.status for each in found)
+    parts = [(status.value, counts[status]) for status in CheckStatus] + [("skipped", len(skipped))]
+    because = f" ({tally(_causes(skipped).items())})" if skipped else ""
+    return tally((name, n) for name, n in parts if n) + because
+
+
+def _causes(skipped: Sequence[SkippedRow]) -> dict[str, int]:
+    """Return how many rows were skipped for each cause, the most frequent first."""
+    return dict(Counter(row.cause.value for row in skipped).most_common())

@@ -1,4 +1,4 @@
-"""Completion of values in a shell. Imports nothing of the project, so that it is quick."""
+"""Completion of values in a shell."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
 
-RULES = (
-    *("fixed", "paper", "release", "skillxiv", "first_kill", "golden", "zero_sum"),
-    *("cure", "utrl", "atgen", "learnability"),
-)
-"""Equals the names of `codea1_env.rules.ruleset.preset`, whose import would slow `--help` down; a test compares."""
+from codea1_env.rules.ruleset import PRESETS
 
 _PACKAGE = Path(__file__).parents[1]
 _INPUTS = "+inputs"
@@ -34,7 +30,7 @@ agents, sandboxes, sources, rewards = (registered(group) for group in ("agents",
 
 def rules(incomplete: str) -> list[str]:
     """Complete the name of a preset of rules or of a registered reward."""
-    return [*_beginning(incomplete, RULES), *rewards(incomplete)]
+    return [*_beginning(incomplete, PRESETS), *rewards(incomplete)]
 
 
 def presets(incomplete: str) -> list[str]:

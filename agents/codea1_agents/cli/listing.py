@@ -1,21 +1,17 @@
-"""Runs the commands of `codea1 list`."""
+"""`codea1 list`: what is installed under which names."""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from typer import Argument
 
 from codea1_agents.checks.machine import missing_extra
+from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, new_table, tally
-from codea1_agents.cli.listed import (
-    AgentsOptions,
-    PresetsOptions,
-    ProblemsOptions,
-    PromptsOptions,
-    RewardsOptions,
-    SandboxesOptions,
-)
+from codea1_agents.cli.options import Options
 from codea1_agents.prompts.templates import EXTENSIONS, WORDINGS, about
 from codea1_agents.train.loop.loading import load_training, preset_names
 from codea1_env.agent import Role
@@ -23,6 +19,70 @@ from codea1_env.agent.options import option_parameters
 from codea1_env.errors import UserError, install_line
 from codea1_env.plugins import Group, names, resolve
 from codea1_env.problems import load_problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentsOptions(Options):
+    """List the registered agents with roles, options and missing packages, or show one agent and its options.
+
+    \b
+    Example:
+      codea1 list agents
+      codea1 list agents mutant
+    """
+
+    name: Annotated[
+        str,
+        Argument(
+            help="An agent to show: a name or module:attribute.", show_default=False, autocompletion=completing.agents
+        ),
+    ] = ""
+
+
+class ProblemsOptions(Options):
+    """List the registered problem sources; files, folders and module:attribute are sources too.
+
+    \b
+    Example:
+      codea1 list problems
+    """
+
+
+class RewardsOptions(Options):
+    """List the rewards that installed packages have registered; --rules takes their names beside those of presets.
+
+    \b
+    Example:
+      codea1 list rewards
+    """
+
+
+class SandboxesOptions(Options):
+    """List the registered sandboxes; codea1 sandbox check NAME tests one.
+
+    \b
+    Example:
+      codea1 list sandboxes
+    """
+
+
+class PresetsOptions(Options):
+    """List the presets of codea1 train; a TOML file can extend a preset.
+
+    \b
+    Example:
+      codea1 list presets
+    """
+
+
+class PromptsOptions(Options):
+    """List the wordings of prompts; a TOML file is a wording too.
+
+    \b
+    Example:
+      codea1 list prompts
+    """
+
 
 _ROLES = get_args(Role)
 

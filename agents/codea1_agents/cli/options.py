@@ -1,25 +1,16 @@
-"""Registers commands, and declares the options that several commands share: each letter and name once.
-
-The options of a command are the fields of one dataclass; the docstring of the class is the command's help.
-"""
+"""Declares the options that several commands share: each letter and name once."""
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
-from typer import Option, Typer
+from typer import Option
 
 from codea1_agents.cli import completing
-
-DEFAULT_SOURCE = "humaneval"
-"""Equals `codea1_env.problems.DEFAULT_SOURCE`, whose import would slow `--help` down; a test compares the two."""
-
-REPLY_TIMEOUT_S = 600.0
-"""Equals `codea1_agents.play.call_thread.REPLY_TIMEOUT_S`; a test compares the two, too."""
+from codea1_env.errors import UserError
+from codea1_env.rules.ruleset import PRESETS, Ruleset
 
 
 def agent_spec(name: str, about: str, **settings: Any) -> Any:
@@ -43,7 +34,7 @@ def problem_source(about: str = "Problem source: a name or a path.", **settings:
 
 
 def rules_preset(
-    about: str = f"Rules preset: {', '.join(completing.RULES)}; or the name of a reward (codea1 list rewards).",
+    about: str = f"Rules preset: {', '.join(PRESETS)}; or the name of a reward (codea1 list rewards).",
     **settings: Any,
 ) -> Any:
     """Return the declaration of the option that names the rules."""
@@ -90,7 +81,7 @@ ReplyTimeout = Annotated[
     Option("--reply-timeout", min=0, help="Seconds after which a reply is given up and its game is masked; 0: never."),
 ]
 Rules = Annotated[str, rules_preset()]
-Sandbox = Annotated[str, sandbox_name()]
+SandboxName = Annotated[str, sandbox_name()]
 SummaryOnly = Annotated[bool, Option("--quiet", "-q", help="Print only the summary.")]
 
 
@@ -109,7 +100,7 @@ class SessionOptions(Options):
 
     problems: Problems
     seed: Annotated[int, seed_of("the agents and the intervals")] = 0
-    sandbox: Sandbox = "local"
+    sandbox: SandboxName = "local"
     limit: Limit = None
     quiet: NoProgress = False
 
@@ -117,29 +108,21 @@ class SessionOptions(Options):
 def require_out_or_resume(out: Path | None, resume: Path | None) -> None:
     """Raise UserError if both `--out` and `--resume` are given."""
     if out is not None and resume is not None:
-        from codea1_env.errors import UserError  # noqa: PLC0415  slow to import for `--help`
-
         raise UserError("--out and --resume exclude each other: a resumed run stays in its folder")
 
 
-def add_command(group: Typer, name: str, declared: str, body: str) -> None:
-    """Register a command. The module of its body is imported only when the command runs.
+def adjusted_rules(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
+    """Return the rules with another alpha or another number of tests; None keeps the value.
 
-    Args:
-        group: the group that gets the command.
-        name: the name that users type.
-        declared: `module:class` in this package, a dataclass of options; the help lists its own fields before the
-            inherited ones.
-        body: `module:function` in this package; the function takes the options.
+    Raises:
+        UserError: a number is out of range.
     """
-    options: type[Options] = resolve_name(f"{__package__}.{declared}")
-
-    def run(**given: Any) -> None:
-        resolve_name(f"{__package__}.{body}")(options(**given))
-
-    hints = get_type_hints(options, include_extras=True)
-    known = inspect.signature(options).parameters
-    order = dict.fromkeys(field for each in options.__mro__ for field in getattr(each, "__annotations__", ()))
-    run.__signature__ = inspect.Signature([known[field].replace(annotation=hints[field]) for field in order])  # type: ignore[attr-defined]
-    run.__annotations__, run.__doc__ = hints, options.__doc__
-    group.command(name)(run)
+    if alpha is not None:
+        if not 0 <= alpha <= 1:  # also catches nan
+            raise UserError(f"alpha must be within [0, 1], not {alpha}")
+        rules = replace(rules, reward=replace(rules.reward, alpha=alpha))
+    if tests_per_suite is not None:
+        if tests_per_suite < 1:
+            raise UserError(f"tests per suite must be at least 1, not {tests_per_suite}")
+        rules = replace(rules, tests_per_suite=tests_per_suite)
+    return rules

@@ -1,31 +1,63 @@
-"""The options of `codea1 play`; `playing` runs it."""
+"""`codea1 play`: resolves the options, plays and records the games, draws duels, prints a summary."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import typer
+from pydantic import ValidationError
 from typer import Option
 
+from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli import completing
+from codea1_agents.cli.boundary import INTERRUPTED
+from codea1_agents.cli.console import Page, counted
+from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.next_steps import show_next
 from codea1_agents.cli.options import (
-    DEFAULT_SOURCE,
-    REPLY_TIMEOUT_S,
     Alpha,
     Limit,
     Options,
     ReplyTimeout,
     SummaryOnly,
+    adjusted_rules,
     agent_spec,
     how_many,
     n_tests,
     output,
     problem_source,
+    require_out_or_resume,
     rules_preset,
     sandbox_name,
     seed_of,
 )
+from codea1_agents.cli.progress import Progress
+from codea1_agents.cli.summary_table import summary_table, time_sentence
+from codea1_agents.play.call_thread import REPLY_TIMEOUT_S
+from codea1_agents.play.early_episodes import EarlyEpisodes
+from codea1_agents.play.games import PlayedEpisode, TimeSplit
+from codea1_agents.play.players import Players, load_players, usage_of
+from codea1_agents.play.runner import iter_games
+from codea1_agents.play.summary import Tally
+from codea1_agents.play.versions import git_commit, installed_versions
+from codea1_env.agent import AgentContext
+from codea1_env.book.store import MistakeBook
+from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.judging.golden import require_golden_tests
+from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
+from codea1_env.records.faults import first_fault
+from codea1_env.rendering import duel_picture
+from codea1_env.rules.ruleset import preset
+from codea1_env.runs.config import RunConfig, problems_digest
+from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
+from codea1_env.runs.records import EpisodeRecord
+from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
 
 # None means "not given": a resumed run must distinguish a given option from a default.
@@ -93,3 +125,251 @@ class PlayOptions(Options):
         ),
     ] = None
     quiet: SummaryOnly = False
+
+
+_MAX_UNAVAILABLE_SHOWN = 5
+
+
+_DEFAULTS = PlayOptions(
+    problems=DEFAULT_SOURCE,
+    coder="mutant",
+    tester="fuzz",
+    episodes=10,
+    rounds=1,
+    seed=0,
+    rules="fixed",
+    tester_view="white_box",
+    sandbox="local",
+    strict=False,
+)
+
+
+def run_play(options: PlayOptions) -> None:
+    """Play one run and print its summary.
+
+    Raises:
+        UserError: an option names something that does not exist, a file cannot be read or written, or an agent failed.
+        AgentUnavailable: an agent was unavailable in several games in a row.
+        SandboxError: the sandbox cannot be used at all.
+        typer.Exit: interrupted (130).
+    """
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    n_pictures = options.show if options.show is not None else int(not (options.as_json or options.quiet))
+    require_out_or_resume(options.out, options.resume)
+    problems, config = _resolved(options, None if options.resume is None else stored_config(options.resume))
+    page.note_skipped(problems.skipped)
+    with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
+        specs = options.coder or config.coder, options.tester or config.tester
+        run = _Run(config, problems, sandbox, page, n_pictures, options.concurrency, specs, options.reply_timeout)
+        show_next(page, "play", out=run.play(options.out, options.resume))
+
+
+def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
+    """Return problems and configuration: from the options, else from the run (`base`), else from the defaults."""
+
+    def given(name: str) -> Any:
+        value = getattr(options, name)
+        return value if value is not None else getattr(_DEFAULTS if base is None else base, name)
+
+    named = preset(given("rules")) if base is None or options.rules is not None else base.rules
+    rules = adjusted_rules(named, alpha=options.alpha, tests_per_suite=options.tests)
+    problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
+    require_golden_tests(problems, rules)
+    plain = {each.name: given(each.name) for each in fields(PlayOptions) if each.name in RunConfig.model_fields}
+    derived = {
+        "rules": rules,
+        "problems_digest": problems_digest(problems),
+        "n_problems": len(problems),
+        "limits": Limits() if base is None else base.limits,
+        "versions": installed_versions(),
+        "git": git_commit(),
+    }
+    try:
+        config = RunConfig.model_validate(plain | derived)
+    except ValidationError as error:
+        raise UserError(f"the options make no valid run: {first_fault(error)}") from error
+    return problems, config
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run in progress."""
+
+    config: RunConfig
+    problems: ProblemSet
+    sandbox: Sandbox
+    page: Page
+    n_pictures: int
+    concurrency: int
+    specs: tuple[str, str]
+    """Specifications of coder and tester, with their secrets."""
+    reply_timeout_s: float
+    """0: never."""
+    promise: SandboxPromise = field(init=False)
+    players: Players = field(init=False)
+    early: dict[int, EpisodeRecord] = field(default_factory=dict, init=False)
+    """Episodes that finished before the run was resumed but are not in `episodes.jsonl` yet, by number."""
+    n_unavailable: int = field(default=0, init=False)
+
+    def play(self, out: Path | None, resume: Path | None) -> Path:
+        """Play all episodes and return the run's folder."""
+        config = self.config
+        # Before the run folder is created: a misspelt name should leave no folder.
+        self.players = load_players(*self.specs, AgentContext(self.problems, self.sandbox, config.seed))
+        self.promise = promise_of(self.sandbox)
+        self.page.warn_if_weak(self.promise)
+        tally = Tally(tests_per_suite=config.rules.tests_per_suite)
+        with (
+            self._folder(out, resume, tally) as folder,
+            closing(folder.open_book()) as book,
+            EarlyEpisodes(folder.path) as early,
+        ):
+            begun, spent = time.perf_counter(), TimeSplit()
+            try:
+                with (
+                    self._progress(folder.n_episodes) as progress,
+                    closing(self._games(folder, book, _Early(early, progress))) as games,
+                ):
+                    for game in games:
+                        folder.append(game.record)
+                        tally.add(game.record)
+                        spent += game.time
+                        if game.record.episode not in early.kept:
+                            progress.advance(game.record)
+                        self._note_unavailable(game)
+                        self._picture(game, progress)
+            except KeyboardInterrupt:
+                self._finish(folder, tally, spent, time.perf_counter() - begun)
+                self.page.note(f"interrupted; {_continue_line(folder)}", even_if_quiet=True)
+                raise typer.Exit(INTERRUPTED) from None
+            except CodeA1Error as error:
+                if isinstance(error, AgentUnavailable):  # write the agents' usage although there is no result
+                    folder.write_metrics(self._metrics(tally, spent, time.perf_counter() - begun))
+                if folder.n_episodes or early.kept or isinstance(error, AgentUnavailable):
+                    recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
+                    self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
+                raise
+            early.remove()
+            self._finish(folder, tally, spent, time.perf_counter() - begun)
+            return folder.path
+
+    def _progress(self, n_done: int) -> Progress:
+        """Return the progress line, which would overwrite what a person at the terminal types."""
+        hidden = self.players.are_interactive
+        return Progress("playing", self.config.episodes, self.page, done=n_done, hidden=hidden)
+
+    def _games(
+        self, folder: RunFolder, book: MistakeBook, on_early: Callable[[PlayedEpisode], None]
+    ) -> Generator[PlayedEpisode, None, None]:
+        config = self.config
+        return iter_games(
+            self.problems,
+            self.players,
+            rules=config.rules,
+            episodes=config.episodes,
+            rounds=config.rounds,
+            seed=config.seed,
+            tester_view=config.tester_view,
+            book=book,
+            sandbox=self.sandbox,
+            limits=config.limits,
+            concurrency=self.concurrency,
+            start_at=folder.n_episodes,
+            early=self.early,
+            on_early=on_early,
+            run_id=config.run_id,
+            reply_timeout_s=self.reply_timeout_s or None,
+        )
+
+    @contextmanager
+    def _folder(self, out: Path | None, resume: Path | None, tally: Tally) -> Iterator[RunFolder]:
+        """Yield the run's folder; for a resumed run, rebuild the book and add the recorded episodes to the tally."""
+        if resume is None:
+            with RunFolder.create(out, self.config) as folder:
+                try:
+                    yield folder
+                except Exception:
+                    folder.discard_if_unused()
+                    raise
+            return
+        with RunFolder.open(resume) as folder:
+            differences = folder.config.differences(self.config)
+            if differences:
+                raise BrokenInput(f"{resume}: cannot be continued with other options: {'; '.join(differences)}")
+            for note in folder.notes:
+                self.page.note(note)
+            if folder.config.versions != self.config.versions or folder.config.git != self.config.git:
+                self.page.note("the run began with other versions of its packages (see config.toml)")
+            if self.config.episodes > folder.config.episodes:
+                folder.extend(self.config.episodes)
+            self.early = EarlyEpisodes(resume).read(start_at=folder.n_episodes, n_problems=len(self.problems))
+            folder.rebuild_book(self.early.values())
+            for record in iter_episodes(resume):
+                tally.add(record)
+            yield folder
+
+    def _note_unavailable(self, game: PlayedEpisode) -> None:
+        if game.unavailable is None:
+            return
+        self.n_unavailable += 1
+        if self.n_unavailable <= _MAX_UNAVAILABLE_SHOWN:
+            self.page.note(f"episode {game.record.episode} is masked: {game.unavailable}")
+
+    def _picture(self, game: PlayedEpisode, progress: Progress) -> None:
+        if self.n_pictures <= 0 or not game.rounds:
+            return
+        self.n_pictures -= 1
+        with progress.paused():
+            for judged in game.rounds:
+                self.page.show(duel_picture(judged, width=self.page.width))
+
+    def _finish(self, folder: RunFolder, tally: Tally, spent: TimeSplit, wall_s: float) -> None:
+        """Write the metrics and print the result."""
+        if self.n_unavailable:
+            self.page.note(f"{counted(self.n_unavailable, 'episode')} masked, because an agent was unavailable")
+        metrics = self._metrics(tally, spent, wall_s)
+        folder.write_metrics(metrics)
+        self.page.show(summary_table(tally.summary(seed=self.config.seed), self.config))
+        if spent.total_s:
+            self.page.say(time_sentence(spent, wall_s if self.concurrency > 1 else None))
+        self.page.say(f"sandbox: {self.promise.sentence()}")
+        self.page.say(f"run folder: {folder.path}")
+        summary = metrics.pop("summary")
+        self.page.finish(
+            out=str(folder.path),
+            problems=problems_document(self.config.problems, self.problems),
+            seed=self.config.seed,
+            figures={name: each for name, each in summary.items() if isinstance(each, dict)},
+            **{name: each for name, each in summary.items() if not isinstance(each, dict)},
+            **metrics,
+        )
+
+    def _metrics(self, tally: Tally, spent: TimeSplit, wall_s: float) -> dict[str, Any]:
+        players = self.players
+        return {
+            "judge_version": JUDGE_VERSION,
+            "summary": tally.summary(seed=self.config.seed).to_json(),
+            "time": {**asdict(spent), "rest_s": spent.rest_s, "wall_s": wall_s},
+            "usage": {
+                "coder": usage_of(players.coder, players.coder_copies),
+                "tester": usage_of(players.tester, players.tester_copies),
+            },
+            "skipped_rows": len(self.problems.skipped),
+            "sandbox": {name: getattr(self.promise, name) for name in ("name", "guarantee", "tier")},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Early:
+    """Stores and counts a game that finishes before an earlier one."""
+
+    episodes: EarlyEpisodes
+    progress: Progress
+
+    def __call__(self, game: PlayedEpisode) -> None:
+        self.episodes.keep(game.record)
+        self.progress.advance(game.record)
+
+
+def _continue_line(folder: RunFolder) -> str:
+    return f"continue with: codea1 play --resume {folder.path}"

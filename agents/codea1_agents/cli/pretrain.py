@@ -1,14 +1,31 @@
-"""The options of `codea1 pretrain`; `pretraining` runs it."""
+"""`codea1 pretrain`: makes the tiny model that both agents of a laptop's training start from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.options import NoProgress, Options, output, sandbox_name, seed_of
+from codea1_agents.cli.progress import Progress
+from codea1_agents.models.model_files import require_new
+from codea1_agents.statistics import estimate_document, json_number
+from codea1_agents.train.tiny.corpus import CorpusRules
+from codea1_agents.train.tiny.family import Split, Variant
+from codea1_agents.train.tiny.measuring import FIGURES, Measurement, measure
+from codea1_agents.train.tiny.problems import Part
+from codea1_agents.train.tiny.tiny_agent import tiny_agent
+from codea1_env.errors import UnknownName
+from codea1_env.problems import load_problems
+from codea1_env.sandbox import load_sandbox
+
+if TYPE_CHECKING:
+    from codea1_agents.train.tiny.pretraining import Base, PretrainingSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +59,81 @@ class PretrainOptions(Options):
     ] = False
     sandbox: Annotated[str, sandbox_name("Sandbox that runs the programs of --evaluate.")] = "local"
     quiet: NoProgress = False
+
+
+_SPLITS = (Split.TRAIN, Split.HELD_OUT)
+
+
+def run_pretrain(options: PretrainOptions) -> None:
+    """Pretrain a model, save it, and measure it with `--evaluate`.
+
+    Raises:
+        UserError: an option is invalid, or the folder is not empty.
+        SandboxError: the sandbox cannot be used.
+    """
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    settings = _settings(options)
+    require_new(options.out)
+    with page.apart():
+        started = time.process_time()
+        base = _pretrained(settings, page)
+        base.save(options.out)
+        cpu_s = time.process_time() - started
+        losses = asdict(base.losses)
+        page.say(
+            f"{options.out}: {base.n_parameters:,} parameters, {base.n_tokens:,} tokens in {settings.n_steps} steps,"
+            f" {cpu_s:.0f} s of processor time; losses per token "
+            + ", ".join(f"{kind} {number(loss)}" for kind, loss in losses.items())
+        )
+        found = _measured(options) if options.evaluate else []
+        if found:
+            page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), _rows(found), right=(2, 4)))
+        page.finish(
+            out=str(options.out),
+            seed=options.seed,
+            settings=settings.to_dict(),
+            parameters=base.n_parameters,
+            tokens=base.n_tokens,
+            cpu_s=cpu_s,
+            losses={kind: json_number(loss) for kind, loss in losses.items()},
+            evaluation={
+                each.problems: {name: estimate_document(value) for name, value in each.figures.items()}
+                for each in found
+            },
+        )
+
+
+def _settings(options: PretrainOptions) -> PretrainingSettings:
+    from codea1_agents.train.tiny.pretraining import PretrainingSettings  # noqa: PLC0415  needs torch
+
+    variants = {each.value: each for each in Variant}
+    if options.variant not in variants:
+        raise UnknownName.of("variant", options.variant, variants)
+    rules = CorpusRules(variants[options.variant], aware_share=options.aware, n_aware_first=options.aware_first)
+    return PretrainingSettings(size=options.size, seed=options.seed, steps=options.steps or 0, rules=rules)
+
+
+def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
+    from codea1_agents.train.tiny.pretraining import pretrain  # noqa: PLC0415  needs torch
+
+    n_steps = settings.n_steps
+    with Progress("pretraining", n_steps, page) as progress:
+        return pretrain(settings, progress=lambda done, _: progress.reach(done, n_steps))
+
+
+def _measured(options: PretrainOptions) -> list[Measurement]:
+    found = []
+    with closing(load_sandbox(options.sandbox)) as sandbox:
+        for split in _SPLITS:
+            part = Part(Variant(options.variant), split, "eval")
+            problems = load_problems(f"tiny:{part.name}")
+            with (
+                closing(tiny_agent("coder", options.out, problems, sandbox, options.seed)) as coder,
+                closing(tiny_agent("tester", options.out, problems, sandbox, options.seed)) as tester,
+            ):
+                found.append(measure(problems, coder, tester, sandbox, samples=8, tests=4, seed=options.seed))
+    return found
+
+
+def _rows(found: list[Measurement]) -> list[tuple[str, ...]]:
+    return [(each.problems, name, *estimate_cells(each.figures[name])) for each in found for name in FIGURES]

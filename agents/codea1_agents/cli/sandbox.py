@@ -1,35 +1,24 @@
-"""The options of `codea1 sandbox`; `auditing` and `sandbox_commands` run its commands."""
+"""`codea1 sandbox check` and `codea1 sandbox clean`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
+import typer
 from typer import Argument, Option
 
+from codea1_agents.checks import sandbox_check
+from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli import completing
-from codea1_agents.cli.options import NoProgress, Options, sandbox_name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditOptions(Options):
-    """Attack a sandbox with hostile programs, test suites and candidates.
-
-    Exits with 1 if a program forged a verdict, escaped from the sandbox, or left something behind.
-
-    \b
-    Example:
-      codea1 sandbox audit
-      codea1 sandbox audit --only always_equal
-    """
-
-    sandbox: Annotated[str, sandbox_name("Sandbox to attack.")] = "local"
-    only: Annotated[str | None, Option(metavar="NAME", help="Run only this attack.")] = None
-    comparison: Annotated[
-        bool, Option(help="Also run the harmless attacks against a plain exit-code grader, for comparison.")
-    ] = True
-    markdown: Annotated[bool, Option("--markdown", help="Print the table of docs/sandbox-attacks.md.")] = False
-    quiet: NoProgress = False
+from codea1_agents.cli.boundary import NOT_OK
+from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.options import Options
+from codea1_env.errors import UserError
+from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_env.sandbox.docker.cleaning import clean as clean_docker
+from codea1_env.sandbox.local import LocalSandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +47,47 @@ class CleanOptions(Options):
     Example:
       codea1 sandbox clean
     """
+
+
+def clean(options: CleanOptions) -> None:
+    """Remove what killed processes left of the docker sandbox."""
+    page = Page(as_json=options.as_json)
+    cleaned = clean_docker()
+    for kind, names in (("container", cleaned.containers), ("image", cleaned.images), ("folder", cleaned.folders)):
+        for name in names:
+            page.say(f"removed {kind} {name}")
+    if not (cleaned.containers or cleaned.images or cleaned.folders):
+        page.say("nothing to remove")
+    if cleaned.n_left:
+        page.say(f"kept {cleaned.n_left} that are in use")
+    page.finish(**asdict(cleaned))
+
+
+def run_check_sandbox(options: CheckOptions) -> None:
+    """Produce every kind of outcome twice.
+
+    Raises:
+        UserError: there is no such sandbox or tier, or the sandbox has no tiers.
+        SandboxError: the sandbox cannot be used at all, or not in the required tier.
+        typer.Exit: an outcome is wrong (1).
+    """
+    page = Page(as_json=options.as_json)
+    with closing(_sandbox(options.name, options.require)) as backend:
+        found = sandbox_check.check_sandbox(backend)
+        promise = promise_of(backend)
+    rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]
+    page.show(new_table(("expected outcome", "first run", "second run", ""), rows))
+    page.say(promise.sentence())
+    for refusal in promise.refusals:
+        page.say(f"not {refusal}")
+    page.finish(sandbox=asdict(promise), outcomes=[asdict(each) | {"ok": each.ok} for each in found])
+    if not all(each.ok for each in found):
+        raise typer.Exit(NOT_OK)
+
+
+def _sandbox(name: str, require: str) -> Sandbox:
+    if not require:
+        return load_sandbox(name)
+    if name != "local":
+        raise UserError(f"--require {require}: only the local sandbox has tiers, {name!r} has none")
+    return LocalSandbox(require=require)

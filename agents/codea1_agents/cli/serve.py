@@ -1,14 +1,32 @@
-"""The options of `codea1 serve`; `serving` runs it."""
+"""`codea1 serve`: the judge and the sandbox over HTTP, until Ctrl-C."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-from codea1_agents.cli.options import DEFAULT_SOURCE, Options, Problems, Rules, Sandbox
+from codea1_agents.checks.sandbox_check import promise_of
+from codea1_agents.cli.console import Page
+from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.options import Options, Problems, Rules, SandboxName
+from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.problems import DEFAULT_SOURCE
+from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_env.sandbox.local import LocalSandbox
+from codea1_env.sandbox.remote import TOKEN_VARIABLE
+from codea1_env.secret import Secret
+from codea1_env.service.bounds import ServiceBounds
+from codea1_env.service.judging import ServedJudge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +48,74 @@ class ServeOptions(Options):
     workers: Annotated[
         int | None, Option(min=1, help="Programs run at the same time.", show_default="one per core")
     ] = None
-    sandbox: Sandbox = "local"
+    sandbox: SandboxName = "local"
     token_file: Annotated[Path | None, Option(help="File with the token that requests must have.")] = None
     running: Annotated[int, Option(min=1, help="Requests judged at the same time.")] = 32
     waiting: Annotated[int, Option(min=0, help="Requests that wait; one more gets status 429.")] = 256
     grace: Annotated[float, Option(min=0, help="Seconds for running requests at the end.")] = 8.0
+
+
+_SHORTEST_TOKEN = 16
+
+
+def run_serve(options: ServeOptions) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Raises:
+        UserError: the address is in use or needs a token, or there is no such sandbox, source or preset.
+        SandboxError: the sandbox cannot be used at all.
+        MissingExtra: FastAPI or uvicorn is not installed.
+    """
+    from codea1_env.service.server import ServiceServer  # noqa: PLC0415  needs the extra `serve`
+
+    page, token = Page(as_json=options.as_json), _token(options.token_file)
+    bounds = ServiceBounds(n_running=options.running, n_waiting=options.waiting, grace_s=options.grace)
+    with _stop_signal() as end, closing(_backend(options.sandbox, options.workers)) as backend:
+        judge = ServedJudge(backend, options.problems, options.rules, bounds=bounds)
+        with ServiceServer(judge, options.host, options.port, token=token) as server:
+            promise = promise_of(backend)
+            page.say(f"serving {server.url} with {promise.sentence()}")
+            page.finish(
+                url=server.url,
+                sandbox=asdict(promise),
+                problems=problems_document(options.problems, judge.problems),
+                rules=judge.rules.name,
+                needs_token=token is not None,
+            )
+            sys.stdout.flush()  # or a reader at the end of a pipe waits for ever
+            end.wait()
+            page.say("ending")
+
+
+def _token(file: Path | None) -> Secret | None:
+    """Return the token of the file, else of the environment, else None.
+
+    Raises:
+        UserError: it is too short or not ASCII, or the file cannot be read.
+    """
+    if file is None:
+        token = Secret.in_variable(TOKEN_VARIABLE) if os.environ.get(TOKEN_VARIABLE) else None
+    else:
+        try:
+            token = Secret.of(file.read_text().strip())
+        except (OSError, ValueError) as error:
+            raise BrokenInput(f"{file}: the token cannot be read ({error})") from error
+    if token is not None and not re.fullmatch(rf"[!-~]{{{_SHORTEST_TOKEN},}}", token.reveal()):
+        raise UserError(f"the token must have at least {_SHORTEST_TOKEN} characters, all of them visible ASCII")
+    return token
+
+
+def _backend(name: str, workers: int | None) -> Sandbox:
+    if workers is None:
+        return load_sandbox(name)
+    if name != "local":
+        raise UserError(f"--workers is for the sandbox 'local', not for {name!r}")
+    return LocalSandbox(workers)
+
+
+@contextmanager
+def _stop_signal() -> Iterator[threading.Event]:
+    """Yield an event; inside the block, SIGTERM and SIGINT only set it."""
+    end = threading.Event()
+    with handled_signals(STOP_SIGNALS, lambda *_: end.set()):
+        yield end

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from pkgutil import resolve_name
@@ -12,19 +12,12 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from codea1_agents.cli import options
+from codea1_agents.cli import entries
 from codea1_agents.cli.app import ENTRIES, all_commands
-from codea1_agents.cli.boundary import OLD_NAMES
-from codea1_agents.play import call_thread
-from codea1_env import problems
-from codea1_env.errors import MissingExtra
+from codea1_agents.cli.entries import Entry
 
 COMMANDS = all_commands()
-BODIES = {
-    name if isinstance(entry.commands, tuple) else f"{name} {each}": pair
-    for name, entry in ENTRIES.items()
-    for each, pair in ([("", entry.commands)] if isinstance(entry.commands, tuple) else entry.commands.items())
-}
+BODIES = dict(pair for name, entry in ENTRIES.items() for pair in entry.bodies(name))
 MEANINGS = {
     "-p": {"--problems"},
     "-n": {"--episodes", "--samples", "--candidates", "--top"},
@@ -35,27 +28,29 @@ MEANINGS = {
 """The meaning of each letter: the options that it stands for."""
 
 
+@dataclass(frozen=True)
+class Point:
+    """An entry point whose package has these commands, or cannot be imported."""
+
+    value: str
+    commands: Mapping[str, Entry] | Exception
+    name: str = "other"
+
+    def load(self) -> Mapping[str, Entry]:
+        if isinstance(self.commands, Exception):
+            raise self.commands
+        return self.commands
+
+
 def options_of(command: Any) -> list[Any]:
     return [each for each in command.params if each.param_type_name == "option"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", BODIES)
-def test_every_command_has_a_body_that_takes_its_options(command: str) -> None:
-    declared, body = BODIES[command]
-    try:
-        function = resolve_name(f"codea1_agents.cli.{body}")
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
-    (parameter,) = inspect.signature(function).parameters.values()
-    assert parameter.annotation == declared.partition(":")[2]
 
 
 def test_a_letter_has_one_meaning_and_a_name_one_declaration_in_all_commands() -> None:
     letters: dict[str, set[str]] = {}
     declared: dict[str, set[tuple[Any, ...]]] = {}
     for path, command in COMMANDS.items():
-        hints = get_type_hints(resolve_name(f"codea1_agents.cli.{BODIES[path][0]}"))
+        hints = get_type_hints(get_type_hints(resolve_name(BODIES[path]))["options"])
         for option in options_of(command):
             *short, name = sorted(option.opts, key=len)
             for letter in short:
@@ -73,20 +68,11 @@ def test_what_many_commands_do_is_spelled_alike() -> None:
     assert not any("--preset" in found for found in names.values())
 
 
-@pytest.mark.parametrize("old", OLD_NAMES)
-def test_the_former_name_of_a_command_is_answered_with_the_present_one(codea1: Callable[..., Any], old: str) -> None:
-    result = codea1(*old.split())
-    assert result.exit_code == 2
-    assert "No such command" in result.stderr
-    assert f"'codea1 {OLD_NAMES[old]}'" in result.stderr
-    assert OLD_NAMES[old] in COMMANDS or OLD_NAMES[old] in ENTRIES
-
-
 def test_the_help_has_few_names_and_fits_a_screen(codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = codea1("--help").stdout
     assert len(ENTRIES) <= 17
-    assert len(shown.splitlines()) <= 40
+    assert len(shown.splitlines()) <= 44
     for name, entry in ENTRIES.items():
         assert f"{name} " in shown
         assert entry.panel in shown
@@ -130,33 +116,47 @@ def test_a_group_without_a_command_prints_its_help(codea1: Callable[..., Any]) -
     assert "problems" in result.stdout
 
 
-@pytest.mark.slow
-def test_help_is_quick_since_it_imports_nothing_heavy() -> None:
-    code = (
-        "import sys\nfrom codea1_agents.cli import main\nfrom codea1_agents.cli.app import all_commands, app\n"
-        "all_commands()\nsys.argv = ['codea1', 'play', '--help']\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'gymnasium', 'pettingzoo', 'hypothesis', 'codea1_env', 'torch', 'ray'}\n"
-        "sys.exit(', '.join(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
-    assert done.stderr.strip() == ""
-    assert "Usage: codea1 play" in done.stdout
-
-
-def test_the_first_help_imports_the_options_of_no_command() -> None:
+def test_the_first_help_imports_no_command_and_nothing_heavy() -> None:
     code = (
         "import sys\nfrom codea1_agents.cli import main\nsys.argv = ['codea1', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "sys.exit(int('codea1_agents.cli.play' in sys.modules))"
+        "heavy = {'codea1_agents.cli.play', 'codea1_lab.cli.report', 'codea1_env', 'numpy', 'torch', 'ray'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)) or None)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_defaults_of_the_options_are_those_of_the_modules() -> None:
-    assert options.DEFAULT_SOURCE == problems.DEFAULT_SOURCE
-    assert options.REPLY_TIMEOUT_S == call_thread.REPLY_TIMEOUT_S
+@pytest.mark.slow
+def test_no_help_of_a_command_needs_the_packages_of_an_extra() -> None:
+    code = (
+        "import sys\nfrom codea1_agents.cli.app import all_commands\nall_commands()\n"
+        "extra = {'torch', 'ray', 'transformers', 'scipy', 'matplotlib', 'fastapi', 'docker', 'openai', 'pyarrow'}\n"
+        "sys.exit(', '.join(extra & set(sys.modules)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_another_package_adds_commands_and_replaces_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = {
+        "dance": Entry("Play", "Dance.", "my_dance:dance"),
+        "book": Entry("Look", "Burn.", {"burn": "my_dance:burn", "show": "my_dance:show"}),
+        "play": Entry("Play", "Play otherwise.", "my_dance:play"),
+    }
+    monkeypatch.setattr(entries, "entry_points", lambda group: [Point("later", added)])
+    found = entries.with_extensions({name: ENTRIES[name] for name in ("play", "book")})
+    assert list(found) == ["play", "book", "dance"]
+    assert found["play"] == ENTRIES["play"]
+    assert found["book"].commands == {**ENTRIES["book"].commands, "burn": "my_dance:burn"}
+
+
+def test_a_package_whose_commands_cannot_be_imported_is_left_out_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(entries, "entry_points", lambda group: [Point("broken", ImportError("no module my_dance"))])
+    assert entries.with_extensions({}) == {}
+    assert capsys.readouterr().err == "warning: the commands of broken are left out: no module my_dance\n"
 
 
 def test_the_installed_script_is_this_command_line() -> None:

@@ -102,9 +102,7 @@ def test_an_interrupt_is_130_without_a_traceback() -> None:
 def test_an_error_nobody_expected_keeps_its_traceback(
     finished: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    code = (
-        "import codea1_agents.cli.checking as c\ndef f(*a, **k): raise ZeroDivisionError('ours')\nc.load_problems = f"
-    )
+    code = "import codea1_agents.cli.check as c\ndef f(*a, **k): raise ZeroDivisionError('ours')\nc.load_problems = f"
     done = finished("check", "problems", "starter", code=code)
     assert done.returncode == 1
     assert "Traceback" in done.stderr

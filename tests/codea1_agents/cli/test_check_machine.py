@@ -15,7 +15,7 @@ def test_what_is_missing_comes_with_the_line_that_installs_it(
         Finding("Python", True, "3.11"),
         Finding("extra data", False, "pyarrow (missing)", "pip install x[data]"),
     )
-    monkeypatch.setattr("codea1_agents.cli.checking.examine", lambda: findings)
+    monkeypatch.setattr("codea1_agents.cli.check.examine", lambda: findings)
     result = codea1("check", "machine", "--json")
     assert result.exit_code == 0
     assert "pip install x[data]" in result.stderr

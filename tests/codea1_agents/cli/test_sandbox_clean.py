@@ -13,7 +13,7 @@ pytest.importorskip("docker")
 
 
 def cleaning(monkeypatch: pytest.MonkeyPatch, cleaned: Cleaned) -> None:
-    monkeypatch.setattr("codea1_agents.cli.sandbox_commands.clean_docker", lambda: cleaned)
+    monkeypatch.setattr("codea1_agents.cli.sandbox.clean_docker", lambda: cleaned)
 
 
 def test_it_says_what_it_removed_and_what_it_left(codea1: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,9 +127,3 @@ def test_its_token_is_in_the_environment_and_never_shown(
     process.terminate()
     out, err = process.communicate(timeout=30)
     assert token not in out + err + json.dumps(told)
-
-
-def test_its_former_name_is_answered_with_the_present_one(codea1: Callable[..., Any]) -> None:
-    result = codea1("sandbox", "serve")
-    assert result.exit_code == 2
-    assert "codea1 serve" in result.stderr

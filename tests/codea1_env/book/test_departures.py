@@ -6,7 +6,6 @@ from pathlib import Path
 
 from codea1_env.book.departures import Leaving
 from codea1_env.book.files import merge
-from codea1_env.book.periods import Period, difficulties, origins, periods_of, relapses
 from codea1_env.book.store import MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import (
@@ -14,6 +13,7 @@ from codea1_env.facts.verdicts import (
 )
 from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.ruleset import BookRules, BookUpdate
+from codea1_lab.book_history.periods import Period, difficulties, origins, periods_of, relapses
 from tests.support.books import FAILED, PASSED, candidate, case
 
 RULES = BookRules(update=BookUpdate.REMOVE_ON_PASS)

@@ -20,13 +20,13 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from codea1_agents.lab.rescore import rescored  # noqa: E402
 from codea1_agents.train.loop import export_model, folder, load_training, resume, train  # noqa: E402
 from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, step_of  # noqa: E402
 from codea1_agents.train.loop.loop import TrainingFailed, Watcher, _start_ray  # noqa: E402
 from codea1_env.book.store import MistakeBook  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 from codea1_env.runs.folder import iter_episodes, stored_config  # noqa: E402
+from codea1_lab.rescore import rescored  # noqa: E402
 from tests.support.command_line import codea1  # noqa: E402
 
 pytestmark = ON_RAY

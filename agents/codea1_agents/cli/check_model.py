@@ -1,0 +1,133 @@
+"""`codea1 check model`: what a model is, whether it fits here, and how well it plays before training."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from rich.text import Text
+from typer import Argument, Option
+
+from codea1_agents.checks.model_advice import advice
+from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
+from codea1_agents.checks.model_memory import ModelMemory
+from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, tally
+from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.eval_session import from_options
+from codea1_agents.cli.options import (
+    Options,
+    Problems,
+    Prompts,
+    SandboxName,
+    n_tests,
+    only_first,
+    seed_of,
+)
+from codea1_agents.statistics import estimate_document
+from codea1_env.problems import load_problems
+from codea1_env.rendering import harmless
+from codea1_env.sandbox import load_sandbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckModelOptions(Options):
+    """Check a language model before training: what it is, what it replies, how good it is, what to do next.
+
+    It trains nothing. The model writes one program and one suite for each of a few problems.
+
+    \b
+    Example:
+      codea1 check model Qwen/Qwen2.5-Coder-0.5B-Instruct
+      codea1 check model models/mine -p my.jsonl --max-tokens 512
+    """
+
+    model: Annotated[str, Argument(help="Folder or hub id of a causal language model.")]
+    problems: Problems = "starter"
+    limit: Annotated[int, only_first()] = 8
+    prompts: Prompts = "default"
+    max_tokens: Annotated[
+        int | None,
+        Option(min=1, help="Longest reply, in tokens.", show_default="1024, or half of a shorter context"),
+    ] = None
+    tests: Annotated[int, n_tests()] = 8
+    seed: Annotated[int, seed_of("the replies, mutants and intervals")] = 0
+    sandbox: SandboxName = "local"
+
+
+_NAMES = {"pass@1": "coder: pass@1", "validity": "tester: validity", "kill_rate": "tester: kill rate of mutants"}
+
+
+def run_check_model(options: CheckModelOptions) -> None:
+    """Check a model, and print what follows.
+
+    Raises:
+        UserError: there is no such model, wording, problem source or sandbox, or the model's chat template fails.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    page = Page(as_json=options.as_json)
+    problems = load_problems(options.problems, limit=options.limit)
+    with page.apart(), closing(load_sandbox(options.sandbox)) as sandbox:
+        report = check_model(options.model, problems, sandbox, from_options(ModelTask, options))
+        steps = advice(report, options.problems)
+        _show(page, report, len(problems))
+        for sentence in steps:
+            page.say(sentence)
+        page.finish(
+            model=report.model,
+            problems=problems_document(options.problems, problems),
+            seed=options.seed,
+            facts=asdict(report.facts),
+            memory_bytes=None if report.memory is None else asdict(report.memory),
+            max_tokens=report.max_tokens,
+            roles=[asdict(each) for each in report.roles],
+            figures={name: estimate_document(each) for name, each in report.figures.items()},
+            advice=list(steps),
+        )
+
+
+def _show(page: Page, report: ModelReport, n_problems: int) -> None:
+    page.show(new_table(("model", report.model), _facts(report), whole=(0,)))
+    for role in report.roles:
+        _show_role(page, role)
+    rows = [(_NAMES[name], *estimate_cells(each)[:2]) for name, each in report.figures.items()]
+    page.show(new_table((counted(n_problems, "problem"), "mean", "95 % interval"), rows, right=(1,)))
+
+
+def _facts(report: ModelReport) -> list[tuple[str, str]]:
+    facts = report.facts
+    template = "the tokenizer's chat template" if facts.has_template else "plain text, as there is no chat template"
+    return [
+        ("architecture", f"{facts.architecture}, {facts.n_parameters:,} parameters, stored as {facts.dtype}"),
+        ("context", f"{facts.context or 'unknown'} tokens; replies here at most {report.max_tokens}"),
+        ("prompts", template),
+        (
+            "end tokens",
+            f"tokenizer {facts.tokenizer_end or 'none'}; generation {', '.join(facts.generation_ends) or 'none'}",
+        ),
+        *_memory(report.memory),
+    ]
+
+
+def _memory(memory: ModelMemory | None) -> list[tuple[str, str]]:
+    if memory is None:
+        return [("memory", "unknown for this architecture")]
+    return [
+        ("to sample", f"{_size(memory.sampling)}: weights, and the cache of {memory.ROWS} replies of full length"),
+        ("to train", f"{_size(memory.training)} per role, {_size(memory.training_lora)} with adapters, row by row"),
+    ]
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.1f} MiB"
+
+
+def _show_role(page: Page, role: RoleReport) -> None:
+    page.show(Text(f"{role.role}, {role.problem_id or 'no reply'}", style="bold"))
+    for line in role.reply.splitlines():
+        page.say(f"  | {line}")
+    for reading in role.readings:
+        page.say(f"  {harmless(reading)}")
+    counts = [("replies", role.n_replies), ("cut", role.n_cut), ("without a reply", role.n_unavailable)]
+    said = ", ".join(f"{n} {name}" for name, n in counts if n or name == "replies")
+    page.say(f"  in all: {said}{'; ' + tally(role.faults.items()) if role.faults else ''}")

@@ -1,0 +1,117 @@
+"""The names of the first level of `codea1`, and how a command becomes one of typer's.
+
+Another package adds commands, as `codea1_lab` does, with an entry point in the group `codea1_agents.commands` that
+names a mapping of the same form as `ENTRIES` in `codea1_agents.cli.app`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from pkgutil import resolve_name
+from typing import Any, TypeAlias, get_type_hints
+
+import typer
+from typer.main import get_command, get_group
+
+EXTENSIONS = "codea1_agents.commands"
+"""The entry-point group of packages that add commands."""
+
+PLAY, TRAIN, MEASURE, LOOK, CHECK = "Play", "Train", "Measure", "Look", "Check and list"
+"""The headings in the help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Commands below a name of the first level, such as those of `codea1 book history`."""
+
+    about: str
+    commands: Commands
+
+
+Commands: TypeAlias = "Mapping[str, str | Group]"
+"""By name, a command as `module:function`, or a group of commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name of the first level. Its modules are imported only when the name is chosen."""
+
+    panel: str
+    """Heading in the help."""
+    about: str
+    """One line in the help."""
+    commands: str | Commands
+    """The command as `module:function`, or those of a group by name.
+
+    The function takes one argument, a dataclass of options: their declarations are the fields' annotations, and the
+    help of the command is the docstring of the dataclass.
+    """
+
+    def load(self, name: str) -> Any:
+        """Return the command or group; imports its modules."""
+        if isinstance(self.commands, str):
+            app = typer.Typer(add_completion=False)
+            _add(app, name, self.commands)
+            return get_command(app)
+        group = get_group(_app(self.about, self.commands))
+        group.name = name
+        return group
+
+    def bodies(self, name: str) -> Iterator[tuple[str, str]]:
+        """Yield the whole name of every command with its `module:function`."""
+        yield from _bodies(name, self.commands)
+
+
+def with_extensions(own: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Return the entries with those of other packages, which can add to a group but replace nothing."""
+    entries = dict(own)
+    for point in sorted(entry_points(group=EXTENSIONS), key=lambda point: point.name):
+        try:
+            added: Mapping[str, Entry] = point.load()
+        except Exception as error:  # noqa: BLE001  a broken package must not take `codea1` with it
+            print(f"warning: the commands of {point.value} are left out: {error}", file=sys.stderr)
+            continue
+        for name, entry in added.items():
+            known = entries.setdefault(name, entry)
+            if not isinstance(known.commands, str) and not isinstance(entry.commands, str):
+                new = {part: command for part, command in entry.commands.items() if part not in known.commands}
+                entries[name] = replace(known, commands={**known.commands, **new})
+    return entries
+
+
+def _bodies(name: str, commands: str | Commands) -> Iterator[tuple[str, str]]:
+    if isinstance(commands, str):
+        yield name, commands
+        return
+    for part, command in commands.items():
+        yield from _bodies(f"{name} {part}", command.commands if isinstance(command, Group) else command)
+
+
+def _app(about: str, commands: Commands) -> typer.Typer:
+    app = typer.Typer(add_completion=False, no_args_is_help=True, help=about)
+    for name, command in commands.items():
+        if isinstance(command, Group):
+            app.add_typer(_app(command.about, command.commands), name=name)
+        else:
+            _add(app, name, command)
+    return app
+
+
+def _add(app: typer.Typer, name: str, command: str) -> None:
+    """Register a function that takes a dataclass of options; in the help, its own fields precede inherited ones."""
+    body: Callable[[Any], None] = resolve_name(command)
+    options: type[Any] = get_type_hints(body)["options"]
+
+    def run(**given: Any) -> None:
+        body(options(**given))
+
+    hints = get_type_hints(options, include_extras=True)
+    known = inspect.signature(options).parameters
+    order = dict.fromkeys(field for kind in options.__mro__ for field in getattr(kind, "__annotations__", ()))
+    run.__signature__ = inspect.Signature([known[field].replace(annotation=hints[field]) for field in order])  # type: ignore[attr-defined]
+    run.__annotations__, run.__doc__ = hints, options.__doc__
+    app.command(name)(run)

@@ -1,0 +1,184 @@
+"""`codea1 eval coder` and `codea1 eval tester`: the standard figures of one agent."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from rich.text import Text
+from typer import Option
+
+from codea1_agents.cli.console import counted, tally
+from codea1_agents.cli.eval_select import selection_json, show_selection
+from codea1_agents.cli.eval_session import (
+    EvalSession,
+    EvaluationOptions,
+    RecordKeeper,
+    eval_session,
+    from_options,
+    with_option,
+)
+from codea1_agents.cli.options import (
+    agent_spec,
+    how_many,
+    n_tests,
+    seed_of,
+)
+from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
+from codea1_agents.measure.records import CoderSample, TesterRecord
+from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
+from codea1_agents.measure.tester_figures import figures_of_tester
+from codea1_agents.statistics import Estimate, estimate_document
+from codea1_env.errors import UnknownName
+from codea1_env.rendering import harmless
+from codea1_env.secret import read_secrets
+
+_Agent = Annotated[
+    str, agent_spec("--agent", "An agent's name (see codea1 list agents) with its options, or module:attribute.")
+]
+
+_Temperature = Annotated[
+    float | None, Option(min=0, help="Sampling temperature of the agent.", show_default="the agent's own")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoderOptions(EvaluationOptions):
+    """Measure a coder by golden tests: pass@k (unbiased) and avg@n, with intervals over problems.
+
+    \b
+    Example:
+      codea1 eval coder --agent mutant,strength=0.5 --problems humaneval --samples 10
+    """
+
+    agent: _Agent
+    samples: Annotated[int, how_many("--samples", "Replies per problem.")] = 1
+    temperature: _Temperature = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TesterOptions(EvaluationOptions):
+    """Measure a tester on right programs, as in UnLeakedTestBench: validity, pass@k, mut@k, cov@k, Mul.
+
+    Figures with "fixed" in their name are means over all problems; the others leave some problems out.
+
+    \b
+    Example:
+      codea1 eval tester --agent boundary --problems starter --limit 10
+    """
+
+    agent: _Agent
+    tests: Annotated[int, n_tests("K, tests per problem.")] = 5
+    mode: Annotated[
+        str, Option(help="queries (one test per reply, with the former tests in the prompt) or suite (all at once).")
+    ] = "queries"
+    mutants: Annotated[int, Option(min=0, help="Most mutants per solution; 0: none.")] = 40
+    coder: Annotated[
+        str | None,
+        agent_spec(
+            "--coder", "Also measure best-of-N gain and fidelity on this coder's programs.", show_default="none"
+        ),
+    ] = None
+    candidates: Annotated[int, how_many("--candidates", "N, programs of --coder per problem; at least 2.")] = 8
+    temperature: _Temperature = None
+    seed: Annotated[int, seed_of("the agents, the sampling of mutants and the intervals")] = 0
+
+
+def run_coder(options: CoderOptions) -> None:
+    """Evaluate a coder and print its figures.
+
+    Raises:
+        UserError: an option names something that does not exist, the folder cannot be written, or the coder failed.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    with eval_session(options, without=options.without) as session:
+        spec = with_option(read_secrets(options.agent), "temperature", options.temperature)
+        coder = session.agent(spec, "coder")
+        problems = session.tested("a program")
+        if len(problems) < len(session.problems):
+            session.page.warn(f"{len(session.problems) - len(problems)} problems without golden tests are left out")
+        settings = session.settings("coder", agent=spec, samples=options.samples)
+        keeper = RecordKeeper(session, options.out, settings, CoderSample, lambda each: (each.problem_id, each.sample))
+        known = {(each.problem_id, each.sample) for each in keeper.records if _is_settled(each.masked)}
+        batches = evaluate_coder(problems, coder, session.sandbox, samples=options.samples, known=known)
+        keeper.take(batches, len(problems) * options.samples, partial(_coder_figures, session, spec, options.samples))
+
+
+def _is_settled(masked: str) -> bool:
+    """Whether a record is final: a broken golden test stays broken, but other masked records are requested again."""
+    return masked in ("", "test")
+
+
+def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: list[CoderSample]) -> dict[str, Any]:
+    found = figures_of_coder(records, seed=session.options.seed)
+    figures = {f"pass@{k}": estimate for k, estimate in found.pass_at.items()}
+    figures[f"avg@{n_samples}"] = found.average
+    _show(session, spec, found.n_problems, figures)
+    session.page.say(f"samples: {tally(found.verdicts.items()) or 'none'}{_masked_sentence(found.n_masked)}")
+    return {
+        "figures": {name: estimate_document(estimate) for name, estimate in figures.items()},
+        "n_problems": found.n_problems,
+        "n_samples": found.n_samples,
+        "n_masked": found.n_masked,
+        "verdicts": found.verdicts,
+    }
+
+
+def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:
+    session.page.show(
+        Text(harmless(f"{spec} on {session.options.problems}: {counted(n_problems, 'problem')}"), style="bold")
+    )
+    session.show_figures("figure", figures)
+
+
+def _masked_sentence(n_masked: dict[str, int]) -> str:
+    counts = ", ".join(f"{n} by the {reason}" for reason, n in n_masked.items())
+    return f"; masked, in no figure above: {counts}" if counts else ""
+
+
+def run_tester(options: TesterOptions) -> None:
+    """Evaluate a tester and print its figures.
+
+    Raises:
+        UserError: an option names something that does not exist, the folder cannot be written, or an agent failed.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    if options.mode not in list(Mode):
+        raise UnknownName.of("mode", options.mode, [each.value for each in Mode])
+    candidates = options.candidates if options.coder else 0
+    task = from_options(
+        TesterTask, options, mode=Mode(options.mode), max_mutants=options.mutants, candidates=candidates
+    )
+    with eval_session(options, without=options.without) as session:
+        spec = with_option(read_secrets(options.agent), "temperature", options.temperature)
+        coder = options.coder and read_secrets(options.coder)
+        tester = session.agent(spec, "tester")
+        opponent = session.agent(coder, "coder") if coder else None
+        settings = session.settings("tester", agent=spec, coder=coder, task=asdict(task))
+        keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)
+        known = {each.problem_id for each in keeper.records if _is_settled(each.masked)}
+        batches = evaluate_tester(session.problems, tester, session.sandbox, task, coder=opponent, known=known)
+        keeper.take(batches, len(session.problems), partial(_tester_figures, session, spec, task.tests))
+
+
+def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list[TesterRecord]) -> dict[str, Any]:
+    found = figures_of_tester(records, tests=n_tests, seed=session.options.seed)
+    _show(session, spec, found.n_problems, found.figures)
+    wrong = tally(found.faults.items()) or "none"
+    session.page.say(f"tests that are not right: {wrong}{_masked_sentence(found.n_masked)}")
+    if found.n_masked_mutants or found.n_without_coverage:
+        session.page.say(
+            f"not measured: {found.n_masked_mutants} mutants, the coverage of {found.n_without_coverage} problems"
+        )
+    if found.selection is not None:
+        show_selection(session, found.selection)
+    return {
+        "figures": {name: estimate_document(estimate) for name, estimate in found.figures.items()},
+        "n_problems": found.n_problems,
+        "n_masked": found.n_masked,
+        "n_masked_mutants": found.n_masked_mutants,
+        "n_without_coverage": found.n_without_coverage,
+        "faults": found.faults,
+        "selection": None if found.selection is None else selection_json(found.selection),
+    }

@@ -1,0 +1,123 @@
+"""`codea1 eval compare`: holds two stored evaluations against each other, problem by problem."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite, isnan
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument
+
+from codea1_agents.cli import completing
+from codea1_agents.cli.console import Page, new_table, number
+from codea1_agents.cli.options import (
+    Options,
+    output,
+    seed_of,
+)
+from codea1_agents.measure.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
+from codea1_agents.measure.comparison import PairedFigure, compare_figure
+from codea1_agents.measure.folder import read_records, stored_settings
+from codea1_agents.measure.records import CoderSample, TesterRecord
+from codea1_agents.measure.tester_figures import figure_by_problem, figure_names
+from codea1_agents.statistics import estimate_document, json_number
+from codea1_env.errors import UserError
+from codea1_env.facts.judge_version import judge_version_in
+from codea1_env.records.whole_files import write_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions(Options):
+    """Compare two evaluations problem by problem, and estimate how many problems would show each difference.
+
+    \b
+    Example:
+      codea1 eval compare runs/base runs/trained
+    """
+
+    before: Annotated[Path, Argument(help="Folder that codea1 eval wrote with --out.", autocompletion=completing.runs)]
+    after: Annotated[Path, Argument(help="Another such folder, of the same kind.", autocompletion=completing.runs)]
+    seed: Annotated[int, seed_of("the intervals")] = 0
+    out: Annotated[Path | None, output("File for the comparison, as JSON.", show_default="none")] = None
+
+
+_Figures = dict[str, Mapping[str, float]]
+
+
+def run_compare(options: CompareOptions) -> None:
+    """Compare two evaluations' folders.
+
+    Raises:
+        UserError: a folder has no evaluation, or the two differ in kind or version of the judge, or share no figure or
+            problem.
+    """
+    page, before, after = Page(as_json=options.as_json), options.before, options.after
+    settings = [stored_settings(path) for path in (before, after)]
+    kinds = [each.get("kind") for each in settings]
+    if kinds[0] != kinds[1] or kinds[0] not in ("coder", "tester"):
+        raise UserError(
+            f"cannot compare {before} ({kinds[0]}) with {after} ({kinds[1]}): name two of coders or two of testers"
+        )
+    judges = [judge_version_in(each) for each in settings]
+    if judges[0] != judges[1]:
+        raise UserError(
+            f"cannot compare {before} with {after}: version {judges[0]} of the judge judged the first, version"
+            f" {judges[1]} the second; repeat the older evaluation"
+        )
+    differing = sorted(name for name in settings[0].keys() - {"agent"} if settings[0][name] != settings[1].get(name))
+    if differing:
+        page.warn(f"the two also differ in other settings: {', '.join(differing)}")
+    read = _coder_figures if kinds[0] == "coder" else _tester_figures
+    first, second = read(before), read(after)
+    found = {name: compare_figure(first[name], second[name], seed=options.seed) for name in first if name in second}
+    found = {name: pair for name, pair in found.items() if pair.difference.n_problems}
+    if not found:
+        raise UserError(f"{before} and {after} share no figure of the same problem")
+    columns = ("figure", "before", "after", "difference", "95 % interval", "problems", "would take")
+    page.show(new_table(columns, [_row(name, pair) for name, pair in found.items()], right=(1, 2, 3, 5, 6)))
+    shown = [name for name, pair in found.items() if pair.is_shown]
+    page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")
+    document = {
+        "before": str(before),
+        "after": str(after),
+        "seed": options.seed,
+        "judge_version": judges[0],
+        "figures": {name: _to_json(pair) for name, pair in found.items()},
+    }
+    if options.out is not None:
+        write_text(options.out, json.dumps(document, allow_nan=False) + "\n")
+        page.say(f"file: {options.out}")
+    document["out"] = None if options.out is None else str(options.out)
+    page.finish(**document)
+
+
+def _coder_figures(path: Path) -> _Figures:
+    samples = list({(each.problem_id, each.sample): each for each in read_records(path, CoderSample)}.values())
+    figures: _Figures = {f"pass@{k}": pass_at_k_by_problem(samples, k) for k in USUAL_K}
+    return figures | {"avg@n": avg_by_problem(samples)}
+
+
+def _tester_figures(path: Path) -> _Figures:
+    tests = int(stored_settings(path)["task"]["tests"])
+    records = list({each.problem_id: each for each in read_records(path, TesterRecord)}.values())
+    return {name: figure_by_problem(records, name, tests=tests) for name in figure_names(tests)}
+
+
+def _row(name: str, pair: PairedFigure) -> tuple[str, ...]:
+    difference = pair.difference
+    interval = "" if isnan(difference.low) else f"{difference.low:+.3f} to {difference.high:+.3f}"
+    needed = f"{pair.problems_needed:.0f}" if isfinite(pair.problems_needed) else "-"
+    means = number(pair.before.mean), number(pair.after.mean), f"{difference.mean:+.3f}"
+    return (name, *means, interval, str(difference.n_problems), needed)
+
+
+def _to_json(pair: PairedFigure) -> dict[str, Any]:
+    return {
+        **{name: estimate_document(getattr(pair, name)) for name in ("before", "after", "difference")},
+        "n_unpaired": pair.n_unpaired,
+        "problems_needed": json_number(pair.problems_needed),
+        "is_shown": pair.is_shown,
+    }

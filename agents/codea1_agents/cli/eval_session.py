@@ -1,0 +1,223 @@
+"""What the evaluation commands share: problems, agents, stored records, and what happens on Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar, cast
+
+import typer
+from pydantic import BaseModel
+from typer import Option
+
+from codea1_agents.checks.sandbox_check import promise_of
+from codea1_agents.cli.boundary import INTERRUPTED
+from codea1_agents.cli.console import Page, estimate_cells, new_table
+from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.next_steps import show_next
+from codea1_agents.cli.options import Options, Problems, SessionOptions, output
+from codea1_agents.cli.progress import Progress
+from codea1_agents.measure.folder import EvaluationFolder
+from codea1_agents.play.named_agent import NamedAgent
+from codea1_agents.statistics import Estimate
+from codea1_env.agent import AgentContext, Role, agent_name, load_agent
+from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.problems import DEFAULT_SOURCE, Problem, ProblemSet, load_problems
+from codea1_env.runs.config import problems_digest
+from codea1_env.sandbox import Sandbox, load_sandbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationOptions(SessionOptions):
+    """The options of the commands that can store their records in a folder."""
+
+    problems: Problems = DEFAULT_SOURCE
+    without: Annotated[str, Option(help="Ids of problems to leave out, separated by commas.")] = ""
+    out: Annotated[
+        Path | None,
+        output("Folder for records and figures; the same command continues in it.", show_default="none"),
+    ] = None
+
+
+_R = TypeVar("_R", bound=BaseModel)
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class EvalSession:
+    """The problems, the sandbox and the output of one evaluation command."""
+
+    options: SessionOptions
+    page: Page
+    problems: ProblemSet
+    sandbox: Sandbox
+    stack: ExitStack
+
+    def agent(self, spec: str, role: Role) -> NamedAgent:
+        """Return the agent of that name; the session closes it.
+
+        Raises:
+            UserError: there is no such agent, or it plays the other role.
+        """
+        context = AgentContext(self.problems, self.sandbox, self.options.seed)
+        inner = load_agent(spec, context, role=role)
+        agent = NamedAgent(inner, f"{role} {agent_name(spec, inner)}", seed=self.options.seed)
+        self.stack.callback(agent.close)
+        return agent
+
+    def tested(self, what: str) -> list[Problem]:
+        """Return the problems that have golden tests.
+
+        Raises:
+            UserError: no problem has any, so `what` cannot be judged.
+        """
+        found = [problem for problem in self.problems if problem.golden]
+        if not found:
+            raise UserError(f"{self.options.problems}: no problem has golden tests that could judge {what}")
+        return found
+
+    def settings(self, kind: str, **options: Any) -> dict[str, Any]:
+        """Return the settings that decide the records of an evaluation."""
+        digest = problems_digest(self.problems)
+        return {
+            "kind": kind,
+            "schema_version": 1,
+            "judge_version": JUDGE_VERSION,
+            "problems": {"digest": digest, "n": len(self.problems)},
+            "seed": self.options.seed,
+            **options,
+        }
+
+    def show_figures(self, heading: str, figures: Mapping[str, Estimate]) -> None:
+        """Print estimates by name as a table."""
+        rows = [(name, *estimate_cells(each)[:2], str(each.n_problems)) for name, each in figures.items()]
+        self.page.show(new_table((heading, "mean", "95 % interval", "problems"), rows, right=(1, 3)))
+
+
+@contextmanager
+def eval_session(options: SessionOptions, *, without: str = "") -> Iterator[EvalSession]:
+    """Yield a session; inside the block, what other code prints goes to stderr.
+
+    Args:
+        options: of the command.
+        without: ids of problems to leave out, separated by commas.
+
+    Raises:
+        UserError: there is no such problem source or sandbox, or a problem to leave out does not exist.
+    """
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    problems = load_problems(options.problems, limit=options.limit)
+    left_out = [name.strip() for name in without.split(",") if name.strip()]
+    for name in left_out:
+        problems.by_id(name)
+    if left_out:
+        problems = problems.select(problem.id for problem in problems if problem.id not in left_out)
+    page.note_skipped(problems.skipped)
+    with page.apart(), closing(load_sandbox(options.sandbox)) as sandbox, ExitStack() as stack:
+        page.warn_if_weak(promise_of(sandbox))
+        yield EvalSession(options, page, problems, sandbox, stack)
+
+
+class RecordKeeper(Generic[_R]):
+    """Keeps the records of one evaluation in memory and, if there is one, in its folder.
+
+    A later record of the same key replaces an earlier one: a continued evaluation requests masked records again.
+    """
+
+    def __init__(
+        self,
+        session: EvalSession,
+        out: Path | None,
+        settings: Mapping[str, Any],
+        model: type[_R],
+        key: Callable[[_R], Any],
+    ) -> None:
+        self._page, self._options, self._settings, self._key = session.page, session.options, settings, key
+        self._problems = problems_document(session.options.problems, session.problems)
+        self._folder = None if out is None else session.stack.enter_context(EvaluationFolder(out, settings, model))
+        self._records = {} if self._folder is None else {key(record): record for record in self._folder.known}
+
+    @property
+    def records(self) -> list[_R]:
+        """All records, each key once."""
+        return list(self._records.values())
+
+    def take(
+        self, batches: Iterator[Sequence[_R]], total: int, figures: Callable[[list[_R]], Mapping[str, Any]]
+    ) -> None:
+        """Store all batches, then print and store the figures of the records so far, also after an early end.
+
+        Args:
+            batches: yields records as they are judged.
+            total: number of records of a complete evaluation.
+            figures: prints the figures of all records and returns them as plain data.
+
+        Raises:
+            typer.Exit: interrupted (130).
+            AgentUnavailable: an agent was unavailable for a whole batch, which ends the evaluation, or for all of it.
+        """
+        page = self._page
+        try:
+            with Progress("evaluating", total, page, done=len(self._records)) as progress:
+                for batch in batches:
+                    self._add(batch)
+                    progress.reach(len(self._records), total)
+        except KeyboardInterrupt:
+            self._finish(figures(self.records))
+            page.note(f"interrupted after {len(self._records)} of {total}{self._how_to_continue()}", even_if_quiet=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except CodeA1Error:
+            page.note(f"{len(self._records)} of {total} done{self._how_to_continue()}", even_if_quiet=True)
+            raise
+        self._finish(figures(self.records))
+        if len(self._records) < total:
+            raise AgentUnavailable(
+                f"an agent was unavailable for a whole batch, so {total - len(self._records)} of {total} were not"
+                f" requested{self._how_to_continue()}"
+            )
+        if all(getattr(record, "masked", "") == "agent" for record in self._records.values()):
+            raise AgentUnavailable(f"an agent was unavailable for all of {total}{self._how_to_continue()}")
+        if self._settings["kind"] != "select":  # of which no two are compared
+            if self._folder is None:
+                show_next(page, "eval without --out")
+            else:
+                show_next(page, "eval", out=self._folder.path)
+
+    def _finish(self, figures: Mapping[str, Any]) -> None:
+        if self._folder is not None:
+            self._folder.write_figures(figures)
+            self._page.say(f"folder: {self._folder.path}")
+        out = None if self._folder is None else str(self._folder.path)
+        facts = {"problems": self._problems, "seed": self._settings["seed"], "out": out}
+        self._page.finish(**facts, settings=self._settings, **figures)
+
+    def _add(self, batch: Sequence[_R]) -> None:
+        if self._folder is not None:
+            self._folder.append(batch)
+        self._records.update((self._key(record), record) for record in batch)
+
+    def _how_to_continue(self) -> str:
+        return "; the same command continues" if self._folder is not None else "; nothing is stored without --out"
+
+
+def from_options(kind: type[_T], options: Options, **others: Any) -> _T:
+    """Return a `kind`, a dataclass: each field is in `others` or is the option of the same name."""
+    names = {each.name for each in fields(cast(Any, kind))} & {each.name for each in fields(options)} - others.keys()
+    return kind(**{name: getattr(options, name) for name in names}, **others)
+
+
+def with_option(spec: str, name: str, value: float | None) -> str:
+    """Return an agent's specification with one more option; unchanged if the value is None.
+
+    Raises:
+        UserError: the specification has the option already.
+    """
+    if value is None:
+        return spec
+    if f",{name}=" in spec:
+        raise UserError(f"agent {spec!r} and --{name} both set {name}")
+    return spec + f",{name}={value:g}"  # `+` keeps the secrets in `spec`

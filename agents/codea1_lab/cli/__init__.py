@@ -1,0 +1,41 @@
+"""The commands that the lab adds to `codea1`, by the entry point `lab` in the group `codea1_agents.commands`."""
+
+from __future__ import annotations
+
+from codea1_agents.cli.entries import LOOK, MEASURE, TRAIN, Entry, Group
+
+_HERE = "codea1_lab.cli"
+
+ENTRIES = {
+    "experiment": Entry(TRAIN, "Run a grid of trainings and report on it.", f"{_HERE}.experiment:run_experiment"),
+    "crossplay": Entry(MEASURE, "Play every coder against every tester.", f"{_HERE}.crossplay:run_crossplay"),
+    "rescore": Entry(MEASURE, "Score a recorded run by other rules.", f"{_HERE}.rescore:run_rescore"),
+    "game": Entry(
+        MEASURE,
+        "Analyse the game as a matrix: equilibria, learning dynamics.",
+        {
+            "solve": f"{_HERE}.game:solve_game",
+            "dynamics": f"{_HERE}.game:follow_dynamics",
+            "tabular": f"{_HERE}.game_tabular:train_tables",
+            "rewards": f"{_HERE}.game_tabular:compare_rewards",
+            "aim": f"{_HERE}.game_tabular:say_whether_to_aim",
+            "questions": f"{_HERE}.game_questions:answer_questions",
+        },
+    ),
+    "report": Entry(LOOK, "Write runs as one HTML file.", f"{_HERE}.report:run_report"),
+    "book": Entry(
+        LOOK,
+        "Study and minimise Mistake Books.",
+        {
+            "history": Group(
+                "Show how long mistakes stayed in a Mistake Book, where they came from, and which came back.",
+                {
+                    "stats": f"{_HERE}.book_history:show_statistics",
+                    "survival": f"{_HERE}.book_history:show_survival",
+                    "relapses": f"{_HERE}.book_history:show_relapses",
+                },
+            ),
+            "minimise": f"{_HERE}.book_minimise:minimise_book",
+        },
+    ),
+}

@@ -1,0 +1,221 @@
+"""`codea1 crossplay`: plays every coder against every tester, computes, prints and writes the results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, cast, get_args
+
+from typer import Argument, Option
+
+from codea1_agents.cli import completing
+from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.eval_session import EvalSession, eval_session
+from codea1_agents.cli.options import (
+    Alpha,
+    Problems,
+    Rules,
+    SessionOptions,
+    adjusted_rules,
+    agent_spec,
+    how_many,
+    n_tests,
+    output,
+)
+from codea1_agents.cli.progress import Progress
+from codea1_env.agent import Role
+from codea1_env.errors import UserError
+from codea1_env.records.file_errors import file_errors
+from codea1_env.records.whole_files import write_text
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_lab.crossplay.cells import StoredProgram, StoredSuite, Submissions
+from codea1_lab.crossplay.player_specs import PlayerSpec, read_players
+from codea1_lab.crossplay.results import AGENT_COLUMNS, SHOWN, TITLES, Findings
+from codea1_lab.crossplay.running import Player, Transfer, play_all
+from codea1_lab.report.crossplay import RESULT, heat_maps_of
+from codea1_lab.report.writing import write_heat_map
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossplayOptions(SessionOptions):
+    """Play every coder against every tester: matrices with intervals, ratings, an equilibrium.
+
+    On policy, the tester writes a suite for each program. Transfer runs stored programs against suites that were not
+    written for them.
+
+    \b
+    Example:
+      codea1 crossplay runs/first@base runs/first -p tiny:held-out-eval -o runs/first/crossplay
+    """
+
+    players: Annotated[
+        list[str] | None,
+        Argument(
+            help="RUN (of codea1 train), RUN@STEP, RUN@base, RUN/models/ROLE, or an agent; each plays every role that"
+            " it can. NAME=... gives it a name.",
+            show_default=False,
+            autocompletion=completing.players,
+        ),
+    ] = None
+    coders: Annotated[
+        list[str] | None,
+        agent_spec("--coders", "A player that is only a coder; may be repeated.", show_default="none"),
+    ] = None
+    testers: Annotated[
+        list[str] | None,
+        agent_spec("--testers", "A player that is only a tester; may be repeated.", show_default="none"),
+    ] = None
+    yardsticks: Annotated[
+        bool, Option("--yardsticks/--no-yardsticks", help="Add mutant, fuzz and boundary as fixed references.")
+    ] = True
+    problems: Problems = "starter"
+    samples: Annotated[int, how_many("--samples", "Programs per coder and problem.")] = 4
+    tests: Annotated[int | None, n_tests(show_default="the preset's")] = None
+    transfer: Annotated[
+        str, Option(help="Stored suites to run programs on: others (written for other coders), blind, or none.")
+    ] = "others"
+    rules: Rules = "fixed"
+    alpha: Alpha = None
+    out: Annotated[
+        Path | None,
+        output("Folder for results; RUN/crossplay appears in the report of RUN.", show_default="none"),
+    ] = None
+
+
+_FIXED: dict[Role, tuple[str, ...]] = {"coder": ("mutant",), "tester": ("fuzz", "boundary")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """The players of both roles."""
+
+    coders: tuple[PlayerSpec, ...]
+    testers: tuple[PlayerSpec, ...]
+    fixed: tuple[PlayerSpec, ...]
+    """The yardsticks among them."""
+
+
+def run_crossplay(options: CrossplayOptions) -> None:
+    """Play all pairs and report the results.
+
+    Raises:
+        UserError: an option names something that does not exist, a file cannot be written, or an agent failed.
+        AgentUnavailable: an agent has no reply at all.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    if options.transfer not in get_args(Transfer):
+        raise UserError(f"--transfer: {options.transfer!r} is none of {', '.join(get_args(Transfer))}")
+    rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=options.tests)
+    if options.out is not None:
+        with file_errors(options.out):
+            options.out.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, eval_session(options) as session:
+        entries = _entries(options, Path(scratch))
+        findings, submissions = _played(options, entries, session, rules)
+        document = findings.document(_settings(options, entries, session, rules))
+        if options.out is not None:
+            _write(options.out, findings, document, submissions)
+        _show(findings, session.page)
+        if options.out is not None:
+            session.page.say(f"folder: {options.out}")
+        session.page.finish(
+            **document,
+            problems=document["settings"]["problems"],
+            seed=options.seed,
+            out=None if options.out is None else str(options.out),
+        )
+
+
+def _entries(options: CrossplayOptions, scratch: Path) -> _Entries:
+    both = read_players(options.players or (), scratch / "both")
+    named: dict[Role, Sequence[str]] = {"coder": options.coders or (), "tester": options.testers or ()}
+    of = {
+        role: [*(p for p in both if p.role == role), *read_players(texts, scratch / role, role=role)]
+        for role, texts in named.items()
+    }
+    if not any(of.values()):
+        raise UserError("name at least one run or agent: codea1 crossplay RUN, --coders NAME, --testers NAME")
+    fixed: tuple[PlayerSpec, ...] = ()
+    if options.yardsticks:
+        for role, specs in _FIXED.items():
+            known = {player.spec for player in of[role]}
+            of[role] += read_players([spec for spec in specs if spec not in known], scratch, role=role)
+        fixed = tuple(player for role, players in of.items() for player in players if player.spec in _FIXED[role])
+    for role, players in of.items():
+        names = [player.name for player in players]
+        if not names:
+            raise UserError(f"there is no {role}: name one with --{role}s")
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"two {role}s are called {name}: give one another name, as in other={name}")
+    return _Entries(tuple(of["coder"]), tuple(of["tester"]), fixed)
+
+
+def _played(
+    options: CrossplayOptions, entries: _Entries, session: EvalSession, rules: Ruleset
+) -> tuple[Findings, Submissions]:
+    def loaded(spec: PlayerSpec) -> Player:
+        agent = session.agent(spec.spec, spec.role)
+        return Player(spec.name, agent, is_fixed=spec in entries.fixed, view=spec.view)
+
+    with Progress("playing", len(session.problems), session.page) as progress:
+        play, submissions = play_all(
+            list(session.problems),
+            [loaded(spec) for spec in entries.coders],
+            [loaded(spec) for spec in entries.testers],
+            session.sandbox,
+            rules,
+            samples=options.samples,
+            transfer=cast(Transfer, options.transfer),
+            progress=progress.reach,
+        )
+    return Findings.of(play, seed=options.seed), submissions
+
+
+def _settings(options: CrossplayOptions, entries: _Entries, session: EvalSession, rules: Ruleset) -> dict[str, Any]:
+    return {
+        "problems": problems_document(options.problems, session.problems),
+        "rules": rules.name,
+        "alpha": rules.reward.alpha,
+        "tests": rules.tests_per_suite,
+        "samples": options.samples,
+        "transfer": options.transfer,
+        "seed": options.seed,
+        "coders": {player.name: player.argument for player in entries.coders},
+        "testers": {player.name: player.argument for player in entries.testers},
+    }
+
+
+def _show(findings: Findings, page: Page) -> None:
+    page.show(new_table(AGENT_COLUMNS, list(findings.agent_rows()), right=(5,)))
+    for mode in findings.grids:
+        for figure in SHOWN[mode]:
+            page.say(f"{mode.replace('_', ' ')}: {TITLES[figure]}")
+            page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(mode, figure))))
+    for sentence in findings.sentences():
+        page.say(sentence)
+
+
+def _write(out: Path, findings: Findings, document: dict[str, Any], submissions: Submissions) -> None:
+    write_text(out / RESULT, json.dumps(document, allow_nan=False) + "\n")
+    write_text(out / "crossplay.md", findings.markdown(_heading(document["settings"])))
+    write_text(out / "programs.jsonl", _lines(submissions.programs))
+    write_text(out / "suites.jsonl", _lines(submissions.suites))
+    for heat in heat_maps_of(document):
+        write_heat_map(heat, out / f"{heat.key}.svg")
+
+
+def _heading(settings: dict[str, Any]) -> str:
+    return (
+        f"{settings['problems']['n']} problems of {settings['problems']['source']}, {settings['samples']} programs per"
+        f" coder and problem, {settings['tests']} tests per suite, rules {settings['rules']} (alpha"
+        f" {settings['alpha']:g}), seed {settings['seed']}. Means with 95 % bootstrap intervals over problems."
+    )
+
+
+def _lines(entries: Iterable[StoredProgram | StoredSuite]) -> str:
+    return "".join(json.dumps(asdict(each)) + "\n" for each in entries)

@@ -1,0 +1,145 @@
+"""`codea1 experiment`: runs the missing cells of a grid of trainings, and writes the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from codea1_agents.cli.console import Page
+from codea1_agents.cli.next_steps import show_next
+from codea1_agents.cli.options import NoProgress, Options, output
+from codea1_agents.cli.progress import Progress
+from codea1_agents.cli.train import require_training
+from codea1_agents.play.interrupts import sigterm_interrupts
+from codea1_env.errors import UserError
+from codea1_env.facts.judge_version import require_this_judge
+from codea1_env.problems import load_problems
+from codea1_lab.experiments.declaration import Experiment, load_experiment
+from codea1_lab.experiments.folder import ExperimentFolder, require_experiment
+from codea1_lab.experiments.grid import Cell, cells_of, chosen_cells, with_needed
+from codea1_lab.experiments.pool import CellProgress, LocalProcesses, Processes, run_cells
+from codea1_lab.experiments.report import write_report
+from codea1_lab.experiments.results import RESULTS, read_results, results_of
+from codea1_lab.experiments.tables import Results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentOptions(Options):
+    """Run a grid of trainings (systems x bases x seeds) and write one report with tables and pictures.
+
+    Finished cells are stored: after an interruption, the same command completes the grid with the same numbers.
+
+    \b
+    Example:
+      codea1 experiment paper-cpu --workers 2
+    """
+
+    name: Annotated[str, Argument(help="A declared experiment, e.g. paper-cpu, or a .toml file.")]
+    out: Annotated[
+        Path | None,
+        output("Folder; the same command continues in it.", show_default="experiments/NAME"),
+    ] = None
+    workers: Annotated[int | None, Option(min=1, help="Cells run at once.", show_default="one per processor")] = None
+    seeds: Annotated[int | None, Option(min=1, help="Number of seeds per system.", show_default="as declared")] = None
+    only: Annotated[
+        str,
+        Option(help="Run only these systems or cells (SYSTEM/base-B/seed-S, with commas), and those that they need."),
+    ] = ""
+    cluster: Annotated[
+        str, Option(help="Run cells on this Ray cluster (auto or an address); the folder must be shared.")
+    ] = ""
+    report_only: Annotated[bool, Option("--report-only", help="Run nothing; write the report again.")] = False
+    results: Annotated[
+        Path | None,
+        Option(
+            help="Folder for report and results.jsonl. The cells of a results.jsonl that is there do not run again.",
+            show_default="OUT/report, for which all cells run",
+        ),
+    ] = None
+    quiet: NoProgress = False
+
+
+def run_experiment(options: ExperimentOptions) -> None:
+    """Run the missing cells of an experiment, and write its report.
+
+    Raises:
+        UserError: there is no such experiment, its folder has another one, or a cell failed.
+    """
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    experiment = load_experiment(options.name)
+    n_declared = experiment.seeds
+    path = options.out or Path("experiments") / experiment.name
+    if options.seeds:
+        experiment = experiment.model_copy(update={"seeds": options.seeds})
+    cells = chosen_cells(experiment, _existing(experiment, options.only))
+    if options.seeds:
+        cells = tuple(cell for cell in cells if cell.seed < options.seeds)
+    place = options.results or path / "report"
+    known = _known(options, experiment)
+    with page.apart():
+        if not options.report_only:
+            _run(experiment, cells, path, known, options, page)
+        else:
+            require_experiment(path, experiment, may_lack=bool(known))
+        if options.results:  # which holds the whole experiment, whatever has run now
+            experiment = experiment.model_copy(update={"seeds": max(n_declared, experiment.seeds)})
+            cells = cells_of(experiment)
+        known = _known(options, experiment)  # again: meanwhile another command may have written there
+        results = results_of(path, experiment, cells, known)
+        report = write_report(experiment, cells, results, place, others=known)
+        n_done = sum(cell in results for cell in cells)
+        page.say(f"{n_done} of {len(cells)} cells done; report: {report}")
+        show_next(page, "experiment", name=options.name, out=path, seeds=experiment.seeds + 1)
+        page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=n_done, report=str(report))
+
+
+def _run(
+    experiment: Experiment, cells: Sequence[Cell], path: Path, known: Results, options: ExperimentOptions, page: Page
+) -> None:
+    require_training()
+    for source in experiment.sources:
+        load_problems(source)  # fail now rather than after hours of training
+    for result in results_of(path, experiment, cells, known).values():
+        require_this_judge(result.judge_version, path, "choose another folder")
+    cells = with_needed(experiment, [cell for cell in cells if cell not in known])
+    workers = options.workers or max(1, len(os.sched_getaffinity(0)))
+    with (
+        ExperimentFolder(path, experiment),
+        Progress(experiment.name, len(cells), page, done=len(results_of(path, experiment, cells))) as progress,
+        sigterm_interrupts(),
+    ):
+
+        def report_progress(cells_done: CellProgress) -> None:
+            progress.reach(cells_done.n_done, cells_done.n_cells)
+
+        processes: Processes[Any] = LocalProcesses(path)
+        if options.cluster:
+            from codea1_lab.experiments.cluster import ClusterProcesses  # noqa: PLC0415  needs Ray
+
+            processes = ClusterProcesses(path, options.cluster)
+        run_cells(experiment, cells, path, processes, workers=workers, report=report_progress)
+
+
+def _known(options: ExperimentOptions, experiment: Experiment) -> Results:
+    """Return the results in the folder of `--results`, as it is now."""
+    path = options.results / RESULTS if options.results else None
+    return read_results(path, experiment) if path and path.exists() else {}
+
+
+def _existing(experiment: Experiment, only: str) -> frozenset[str]:
+    systems = [system.name for system in experiment.systems]
+    cells = [cell.name for cell in cells_of(experiment)]
+    names = frozenset(filter(None, map(str.strip, only.split(","))))
+    if only and not names:
+        raise UserError(f"--only {only} names no system")
+    for name in sorted(names.difference(systems, cells)):
+        raise UserError(
+            f"no system or cell {name!r} in {experiment.name} with {experiment.seeds} seeds; there are "
+            f"{', '.join(systems)}, and cells such as {cells[0]}"
+        )
+    return names

@@ -1,0 +1,316 @@
+"""`codea1 game tabular`, `rewards` and `aim`: the game small enough to be a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, count, product
+from math import isinf
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typer import Option
+
+from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.options import Alpha, NoProgress, Options, Rules, output
+from codea1_agents.cli.progress import Progress
+from codea1_agents.statistics import json_number
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.records.whole_files import write_text
+from codea1_env.rules.reward_parts import alpha_with_book
+from codea1_env.rules.ruleset import preset
+from codea1_lab.cli.game import picture_folder
+from codea1_lab.games.pictures import draw_maps
+from codea1_lab.tabular.criterion import Skill, least_kill_rate
+from codea1_lab.tabular.learning import Schedule
+from codea1_lab.tabular.payments import AIMING, ALPHAS, PAYMENTS, WORLDS, Line, compare
+from codea1_lab.tabular.payments import FIRST as FIXED
+from codea1_lab.tabular.payments import NAMES as FIGURES
+from codea1_lab.tabular.table import (
+    FIRST,
+    MAP_READING,
+    MAP_TRIGGERS,
+    STUDIES,
+    Regime,
+    Row,
+    Study,
+    crossover,
+    table,
+)
+from codea1_lab.tabular.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TabularOptions(Options):
+    """Train Code-A1 and other systems in a tabular game, and print by how much Code-A1 leads.
+
+    A program has a bug or none at each of four places. Half of the kinds of bugs are found by any input, the others by
+    one trigger of V, drawn anew with each program. A tester that sees the program reads a bug with probability rho. The
+    rewards, groups, advantages and the Mistake Book are those of training. Without --triggers and --reading: the
+    regimes of the study, by default those of docs/tabular-game.md.
+
+    \b
+    Example:
+      codea1 game tabular --seeds 6
+      codea1 game tabular --study map --seeds 3 -o pictures
+      codea1 game tabular --triggers 10 --reading 0.5 --alpha 0.1
+    """
+
+    study: Annotated[str, Option(help="Systems and regimes: tabular-game, causes, map, deep-rare or long.")] = (
+        "tabular-game"
+    )
+    triggers: Annotated[list[int] | None, Option(min=1, help="Values of which one is the trigger (V).")] = None
+    reading: Annotated[
+        list[float] | None, Option(min=0, max=1, help="Probability that a tester reads a bug (rho).")
+    ] = None
+    rules: Rules = "fixed"
+    alpha: Alpha = None
+    right_naive: Annotated[float, Option(min=0, max=1, help="Share of right answers to naive tests (v).")] = 0.8
+    right_aimed: Annotated[float, Option(min=0, max=1, help="The same of aimed tests (va).")] = 0.6
+    steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
+    seeds: Annotated[int, Option(min=1, help="Trainings per system.")] = 6
+    out: Annotated[Path | None, output("Folder for the results, and the map's picture.", show_default="none")] = None
+    quiet: NoProgress = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardsOptions(Options):
+    """Train testers of the tabular game under several rewards, and print which of them aim and which of them lie.
+
+    A test that is answered without care hits its aim and is hardly ever right. A star marks rewards under which the
+    tester aims no less than under `release`, and is no less valid and careful, and the coder no worse, than under
+    `fixed`.
+
+    \b
+    Example:
+      codea1 game rewards --seeds 6
+    """
+
+    steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
+    seeds: Annotated[int, Option(min=1, help="Trainings per world and reward.")] = 6
+    out: Annotated[Path | None, output("Folder for rewards.json.", show_default="none")] = None
+    quiet: NoProgress = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AimOptions(Options):
+    """Say whether a tester gains by aiming at bugs, or retreats to safe inputs.
+
+    \b
+    Example:
+      codea1 game aim --right-naive 0.8 --right-aimed 0.6 --kills-naive 0.1 --alpha 0.5 --book
+    """
+
+    right_naive: Annotated[float, Option(min=0, max=1, help="Share of right answers to naive tests (v).")]
+    right_aimed: Annotated[float, Option(min=0, max=1, help="The same of aimed tests (va).")]
+    kills_naive: Annotated[float, Option(min=0, max=1, help="How often a naive test fails the program (h).")]
+    kills_aimed: Annotated[
+        float | None, Option(min=0, max=1, help="How often an aimed test does (ha).", show_default="none")
+    ] = None
+    alpha: Annotated[float, Option(min=0, max=1, help="Weight of validity.")] = 0.5
+    book: Annotated[bool, Option(help="Whether programs run replays of a Mistake Book.")] = False
+    formula: Annotated[str, Option(help="Reward: fixed or paper.")] = "fixed"
+
+
+_WITHOUT_REGIME = TabularOptions(study="", seeds=0, out=None, rules="", quiet=False, as_json=False)
+
+
+def train_tables(options: TabularOptions) -> None:
+    """Train all systems and print the table.
+
+    Raises:
+        UserError: an unknown preset, or a file cannot be written.
+    """
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    reward = preset(options.rules).reward
+    if reward.needs_golden or not reward.pays_tester:
+        raise UserError(f"rules {options.rules} need golden tests or pay no tester: here only golden systems have them")
+    study = _study(options)
+    with _counting(len(study.regimes) * len(study.systems) * options.seeds, page) as advance:
+        rows = table(study.regimes, options.rules, options.seeds, systems=study.systems, progress=advance)
+    page.show(
+        new_table(("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_shown, rows)), right=(1, 2))
+    )
+    page.say(
+        "How often programs for held-out problems are right, and how often the tester aims at a bug that it reads, in"
+        f" percent; then the lead of {FIRST} over each other system in points, with half of the 95 % interval over"
+        f" {options.seeds} seeds."
+    )
+    found: dict[str, Any] = {"rules": options.rules, "seeds": options.seeds, "rows": list(map(_document, rows))}
+    if options.study == "map":
+        found["crossovers"] = _crossovers(rows)
+        for name, triggers in found["crossovers"].items():
+            page.say(
+                f"{FIRST} leads {name} from {triggers} triggers on." if triggers else f"{FIRST} never leads {name}."
+            )
+    if options.out is not None:
+        _write(options.out, "result.json", found)
+    page.finish(**found, out=None if options.out is None else str(options.out), pictures=_drawn(options, rows))
+
+
+@contextmanager
+def _counting(n_trainings: int, page: Page) -> Iterator[Callable[[], None]]:
+    """Show the progress of trainings; yield what is called after each."""
+    numbers = count(1)
+    with Progress("training tables", n_trainings, page) as bar:
+        yield lambda: bar.reach(next(numbers), n_trainings)
+
+
+def compare_rewards(options: RewardsOptions) -> None:
+    """Train testers under all ways to pay them and print the table.
+
+    Raises:
+        UserError: a file cannot be written.
+    """
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    schedule = Schedule(steps=options.steps)
+    with _counting(len(ALPHAS) * len(PAYMENTS) * len(WORLDS) * options.seeds, page) as advance:
+        lines = compare(options.seeds, schedule=schedule, progress=advance)
+    page.show(new_table(REWARD_HEADINGS, [reward_cells(_line_document(line)) for line in lines], right=range(2, 10)))
+    page.say(
+        f"Means in percent over {len(WORLDS)} worlds and {options.seeds} seeds; then leads in points, with half of the"
+        f" 95 % interval, over {FIXED} and, the last one, over {AIMING}."
+    )
+    found = {
+        "seeds": options.seeds,
+        "schedule": asdict(schedule),
+        "worlds": list(map(asdict, WORLDS)),
+        "lines": list(map(_line_document, lines)),
+    }
+    if options.out is not None:
+        _write(options.out, "rewards.json", found)
+    page.finish(**found, out=None if options.out is None else str(options.out))
+
+
+REWARD_HEADINGS = ("alpha", "reward", "right", "validity", "aims", "care", "beats", "right", "validity", "care", "aims")
+
+
+def reward_cells(line: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a line of rewards.json: five means, then three leads over `fixed` and one over `release`."""
+    leads = [line["leads"][name] for name in ("right", "validity", "care")]
+    return (
+        f"{line['alpha']:g}",
+        line["payment"] + (" *" if line["wins"] else ""),
+        *(_points(line["spreads"][name]["mean"]) for name in FIGURES),
+        *map(_lead, (*leads, line["over_aiming"])),
+    )
+
+
+def _line_document(line: Line) -> dict[str, Any]:
+    return {
+        "payment": line.payment,
+        "alpha": line.alpha,
+        "wins": line.wins,
+        "spreads": {name: _known(each) for name, each in line.spreads.items()},
+        "leads": {name: _known(each) for name, each in line.leads.items()},
+        "over_aiming": _known(line.over_aiming),
+    }
+
+
+def _study(options: TabularOptions) -> Study:
+    if options.study not in STUDIES:
+        raise UnknownName.of("study", options.study, STUDIES)
+    study = STUDIES[options.study]
+    if options.study == "map" or not (options.triggers or options.reading):
+        if replace(options, study="", seeds=0, out=None, rules="", quiet=False, as_json=False) != _WITHOUT_REGIME:
+            raise UserError("the declared regimes have their own alpha, steps and skill: name --triggers or --reading")
+        if options.rules != "fixed" and any(regime.scheme for regime in study.regimes):
+            raise UserError(f"the regimes of {options.study} have their own scheme: leave out --rules")
+        return study
+    schedule = Schedule(steps=options.steps)
+    world = World(right_naive=options.right_naive, right_aimed=options.right_aimed)
+    regimes = (
+        Regime(replace(world, n_triggers=triggers, reading=reading), schedule, options.alpha)
+        for triggers, reading in product(options.triggers or [world.n_triggers], options.reading or [world.reading])
+    )
+    return Study(tuple(regimes), study.systems)
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _lead(lead: dict[str, Any]) -> str:
+    width = "" if lead["half_width"] is None else f" ±{100 * lead['half_width']:.1f}"
+    return f"{100 * lead['mean']:+.1f}{width}"
+
+
+def _known(each: Any) -> dict[str, Any]:
+    fields = asdict(each).items()
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in fields}
+
+
+def _write(folder: Path, name: str, document: dict[str, Any]) -> None:
+    write_text(picture_folder(folder) / name, json.dumps(document, indent=1) + "\n")
+
+
+def lead_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a row of result.json."""
+    means = [_points(row[name]["mean"]) for name in ("accuracy", "aims")]
+    return (row["regime"], *means, *map(_lead, row["leads"].values()))
+
+
+def _shown(row: Row) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of a regime: its means beside the first lead, and one line per further system."""
+    regime, right, aims, *leads = lead_cells(_document(row))
+    for n, (name, lead) in enumerate(zip(row.leads, leads, strict=True)):
+        yield (*((regime, right, aims) if not n else ("", "", "")), name, lead)
+
+
+def _document(row: Row) -> dict[str, Any]:
+    return {
+        "regime": row.regime.name,
+        "world": asdict(row.regime.world),
+        "schedule": asdict(row.regime.schedule),
+        "alpha": row.regime.alpha,
+        "accuracy": _known(row.accuracy),
+        "aims": _known(row.aims),
+        "leads": {name: _known(each) for name, each in row.leads.items()},
+    }
+
+
+def _on_map(numbers: Iterable[float]) -> NDArray[np.float64]:
+    """Return one number per regime of the map as an array (reading, triggers)."""
+    return np.reshape(list(numbers), (len(MAP_TRIGGERS), len(MAP_READING))).T
+
+
+def _crossovers(rows: list[Row]) -> dict[str, float | None]:
+    """Return, by other system, from how many triggers on it is behind where most bugs are read; None: it never is."""
+    leads = {name: _on_map(row.leads[name].mean for row in rows)[-1] for name in rows[0].leads}
+    found = {name: crossover(MAP_TRIGGERS, line.tolist()) for name, line in leads.items()}
+    return {name: None if isinf(number) else round(number, 1) for name, number in found.items()}
+
+
+def _drawn(options: TabularOptions, rows: list[Row]) -> list[str]:
+    """Draw the map; return the names of pictures."""
+    if options.out is None or options.study != "map":
+        return []
+    maps = {f"lead over {name}": _on_map(100 * row.leads[name].mean for row in rows) for name in rows[0].leads}
+    draw_maps(
+        maps, options.out / "tabular-map.svg", columns=MAP_TRIGGERS, rows=MAP_READING, x="triggers (V)", y="read (rho)"
+    )
+    return ["tabular-map.svg"]
+
+
+def say_whether_to_aim(options: AimOptions) -> None:
+    """Print h* and what follows from it.
+
+    Raises:
+        UserError: a number out of its range, or an unknown formula.
+    """
+    page = Page(as_json=options.as_json)
+    alpha = alpha_with_book(options.alpha) if options.book else options.alpha
+    skill = Skill(options.right_naive, options.right_aimed)
+    least = least_kill_rate(skill, options.kills_naive, alpha, options.formula)
+    page.say(f"Aiming pays if an aimed test fails the program in at least {least:.3f} of cases (alpha {alpha:.3f}).")
+    kills = options.kills_aimed
+    pays = least <= 1 if kills is None else kills >= least
+    if least > 1:
+        page.say("So it never pays: the tester retreats to safe inputs.")
+    elif kills is not None:
+        page.say(f"With {kills:g} the tester {'aims' if pays else 'retreats to safe inputs'}.")
+    page.finish(least_kill_rate=least, alpha=alpha, pays=pays)

@@ -1,0 +1,80 @@
+"""`codea1 report`: runs as one HTML file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from codea1_agents.cli import completing
+from codea1_agents.cli.console import Page, counted
+from codea1_agents.cli.options import Options, output
+from codea1_env.errors import UserError
+from codea1_lab.report.writing import read_run, write_pictures, write_report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions(Options):
+    """Write one HTML file about runs: curves, tables, and every episode.
+
+    The file loads nothing else; any browser opens it from disk.
+
+    \b
+    Example:
+      codea1 report runs/20260304-050607 -o report.html
+    """
+
+    runs: Annotated[
+        list[Path], Argument(help="Run folders, of codea1 play or codea1 train.", autocompletion=completing.runs)
+    ]
+    out: Annotated[Path, output("The HTML file; an existing file is replaced.")]
+    title: Annotated[str | None, Option(help="Title of the page.", show_default="the runs' names")] = None
+    pictures: Annotated[Path | None, Option(help="Also write every chart as SVG into this folder.")] = None
+    png: Annotated[bool, Option("--png", help="With --pictures: also write PNG (needs matplotlib).")] = False
+    max_mb: Annotated[float, Option(min=1, help="Largest file size in MB; texts are left out to stay below it.")] = 20
+
+
+def run_report(options: ReportOptions) -> None:
+    """Read the runs and write their report.
+
+    Raises:
+        UserError: a folder has no run, a run is named twice, or the file cannot be written.
+    """
+    page, out, pictures = Page(as_json=options.as_json), options.out, options.pictures
+    if options.png and pictures is None:
+        raise UserError("--png needs a folder: name it with --pictures")
+    if out.is_dir():
+        raise UserError(f"{out} is a folder; name a file")
+    names = _names(options.runs)
+    runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]
+    written = write_report(runs, out, options.title or ", ".join(names), max_bytes=int(options.max_mb * 1e6))
+    drawn = write_pictures(runs, pictures, png=options.png) if pictures is not None else []
+    for note in written.notes:
+        page.note(note)
+    read = f"{counted(len(runs), 'run')}, {counted(written.n_candidates, 'candidate')}"
+    page.say(f"{out}: {read}, {written.n_bytes / 1e6:.1f} MB")
+    if pictures is not None:
+        page.say(f"{pictures}: {counted(len(drawn), 'picture')}")
+    page.finish(
+        out=str(out),
+        bytes=written.n_bytes,
+        candidates=written.n_candidates,
+        pictures=[str(path) for path in drawn],
+        notes=list(written.notes),
+    )
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Return a short name for each run: the end of its path, long enough to distinguish the runs."""
+    whole = [path.resolve() for path in paths]
+    twice = [str(path) for path, n in Counter(whole).items() if n > 1]
+    if twice:
+        raise UserError(f"{twice[0]} is named twice")
+    depth = 1
+    while len({path.parts[-depth:] for path in whole}) < len(whole):
+        depth += 1
+    return ["/".join(path.parts[-depth:]) for path in whole]

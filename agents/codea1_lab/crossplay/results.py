@@ -1,0 +1,235 @@
+"""The results of cross-play, as one JSON document and as Markdown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Self
+
+from codea1_agents.statistics import Estimate, estimate_document, json_number
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_lab.crossplay.cells import FIGURES, Cells, CrossPlay, Grid, grid_of
+from codea1_lab.crossplay.game import Choice, EmpiricalGame, Reversal, empirical_game, reversals
+from codea1_lab.crossplay.ratings import Ratings, ratings_of
+
+TITLES = {
+    "pass_rate": "share of the suite's valid cases that the program passes",
+    "validity": "share of the requested tests that are right and new",
+    "beats": "suites that beat a program that loads",
+    "caught": "suites that beat a program that loads and is wrong",
+    "survives": "programs that load and survive the suite",
+    "coder_reward": "the coder's reward",
+    "tester_reward": "the tester's reward",
+}
+SHOWN = {
+    "on_policy": ("pass_rate", "validity", "beats", "caught", "coder_reward", "tester_reward"),
+    "transfer": ("pass_rate", "beats", "caught", "coder_reward", "tester_reward"),
+}
+"""The figures shown as tables, by mode. Transfer has no table of validity: stored suites keep theirs."""
+AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "in equilibrium", "draws that play it")
+"""Of `Findings.agent_rows`."""
+_MODES = {
+    "on_policy": "On policy: the tester's suite answers this program",
+    "transfer": "Transfer: stored programs run stored suites that were not written for them",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The measurements and all results computed from them."""
+
+    play: CrossPlay
+    grids: Mapping[str, tuple[Grid, ...]]
+    """By mode, `on_policy` and, if measured, `transfer`: one per figure."""
+    right: tuple[Estimate, ...]
+    """(C,) share of right programs."""
+    ratings: Ratings
+    games: Mapping[str, EmpiricalGame | None]
+    """By mode; None if a pair has no payoffs."""
+    reversals: tuple[Reversal, ...]
+
+    @classmethod
+    def of(cls, play: CrossPlay, *, n_draws: int = 300, seed: int = 0) -> Self:
+        """Compute all results; `n_draws` counts the games' bootstrap draws, `seed` is for all intervals."""
+        modes = {name: cells for name in _MODES if (cells := getattr(play, name)) is not None}
+        return cls(
+            play=play,
+            grids={
+                name: tuple(grid_of(play, cells, each, seed=seed) for each in FIGURES) for name, cells in modes.items()
+            },
+            right=play.right_intervals(seed=seed),
+            ratings=ratings_of(play, seed=seed),
+            games={
+                name: empirical_game(play, cells=cells, n_draws=n_draws, seed=seed) for name, cells in modes.items()
+            },
+            reversals=reversals(play, seed=seed),
+        )
+
+    def grid(self, mode: str, figure: str) -> Grid:
+        """Return the matrix of one figure in one mode."""
+        return self.grids[mode][FIGURES.index(figure)]
+
+    def document(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the plain data of `crossplay.json`; nan becomes null."""
+        play, fixed = self.play, (set(self.play.fixed_coders), set(self.play.fixed_testers))
+        return {
+            "kind": "crossplay",
+            "schema_version": 1,
+            "judge_version": JUDGE_VERSION,
+            "settings": dict(settings),
+            "problem_ids": list(play.problems),
+            "coders": [
+                {
+                    "name": name,
+                    "is_yardstick": n in fixed[0],
+                    "right": estimate_document(self.right[n]),
+                    "rating": estimate_document(self.ratings.coders[n]),
+                }
+                for n, name in enumerate(play.coders)
+            ],
+            "testers": [
+                {"name": name, "is_yardstick": n in fixed[1], "rating": estimate_document(self.ratings.testers[n])}
+                for n, name in enumerate(play.testers)
+            ],
+            "rating_misfit": self.ratings.misfit,
+            "reversals": [self._reversal(each) for each in self.reversals],
+            **{mode: self._mode(mode) if mode in self.grids else None for mode in _MODES},
+        }
+
+    def markdown(self, heading: str) -> str:
+        """Return all results as Markdown tables, with 95 % intervals over problems."""
+        sentences = [*(f"- {sentence}" for sentence in self.sentences()), ""]
+        return "\n".join(["# Cross-play", "", heading, "", *self._agents(), *sentences, *self._matrices()]) + "\n"
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the results that are not in a table."""
+        for mode, game in self.games.items():
+            yield f"Empirical game, {mode.replace('_', ' ')}: {self._equilibrium(game)}"
+        yield (
+            f"Ratings: 400 points are odds of 10; the model is off by at most {self.ratings.misfit:.2f} in a pair's"
+            " share of games."
+        )
+        if not self.reversals:
+            yield "No two testers rank two coders in opposite ways beyond chance."
+        for each in self.reversals:
+            names = self._reversal(each)
+            yield (
+                f"{names['first']} is ahead of {names['second']} against {names['against_first']}, and behind it"
+                f" against {names['against_second']}."
+            )
+        for mode in self.grids:
+            masked = getattr(self.play, mode).n_masked
+            if masked:
+                yield f"Masked, in no figure, {mode.replace('_', ' ')}: {masked} games."
+
+    def agent_rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
+        """Yield one row of `AGENT_COLUMNS` per agent; the equilibrium is that of the games on policy."""
+        game = self.games["on_policy"]
+        for role, names, ratings, choices in (
+            ("coder", self.play.coders, self.ratings.coders, game.coders if game else None),
+            ("tester", self.play.testers, self.ratings.testers, game.testers if game else None),
+        ):
+            for n, name in enumerate(names):
+                right = cell_text(self.right[n]) if role == "coder" else ""
+                chosen: Choice | None = choices[n] if choices else None
+                chance = cell_text(chosen.chance) if chosen else ""
+                yield role, name, right, cell_text(ratings[n], 0), chance, f"{chosen.played:.2f}" if chosen else ""
+
+    def _agents(self) -> list[str]:
+        return [*_table(AGENT_COLUMNS, list(self.agent_rows())), ""]
+
+    def _matrices(self) -> Iterator[str]:
+        for mode in self.grids:
+            yield from (f"## {_MODES[mode]}", "")
+            for figure in SHOWN[mode]:
+                yield from (f"**{TITLES[figure]}**", "")
+                yield from _table(("coder \\ tester", *self.play.testers), list(self.rows(mode, figure)))
+                yield ""
+
+    def rows(self, mode: str, figure: str) -> Iterator[tuple[str, ...]]:
+        """Yield one row per coder: its name and the texts of its cells."""
+        for name, line in zip(self.play.coders, self.grid(mode, figure).estimates, strict=True):
+            yield name, *(cell_text(each) for each in line)
+
+    def _mode(self, mode: str) -> dict[str, Any]:
+        cells: Cells = getattr(self.play, mode)
+        return {
+            "n_masked": cells.n_masked,
+            "figures": {each.figure: _grid_document(each) for each in self.grids[mode]},
+            "game": self._game(self.games[mode]),
+            "per_problem": {name: _plain(getattr(cells, name)) for name in FIGURES},
+        }
+
+    def _game(self, game: EmpiricalGame | None) -> dict[str, Any] | None:
+        if game is None:
+            return None
+        return {
+            "method": game.equilibrium.method,
+            "residual": game.equilibrium.residual,
+            "coder_value": estimate_document(game.coder_value),
+            "tester_value": estimate_document(game.tester_value),
+            "coders": [{"chance": estimate_document(c.chance), "played": json_number(c.played)} for c in game.coders],
+            "testers": [{"chance": estimate_document(c.chance), "played": json_number(c.played)} for c in game.testers],
+            "support": [[i, j] for i in game.equilibrium.row_support for j in game.equilibrium.column_support],
+            "cycles": [[self._pair(pair.coder, pair.tester) for pair in cycle] for cycle in game.cycles],
+            "cycling": json_number(game.cycling),
+        }
+
+    def _equilibrium(self, game: EmpiricalGame | None) -> str:
+        if game is None:
+            return "none, because a pair has no payoffs."
+        found = game.equilibrium
+        coders = _named(self.play.coders, found.profile.row, found.row_support)
+        testers = _named(self.play.testers, found.profile.column, found.column_support)
+        text = (
+            f"{coders} against {testers} ({found.method}, residual regret {found.residual:.1e}); the coder earns"
+            f" {cell_text(game.coder_value)}, the tester {cell_text(game.tester_value)}."
+        )
+        if not game.cycles:
+            return f"{text} Best responses converge (they cycle in {game.cycling:.0%} of the draws)."
+        first = " -> ".join(" / ".join(self._pair(pair.coder, pair.tester)) for pair in game.cycles[0])
+        return f"{text} Best responses cycle (in {game.cycling:.0%} of the draws): {first} -> ..."
+
+    def _pair(self, coder: int, tester: int) -> list[str]:
+        return [self.play.coders[coder], self.play.testers[tester]]
+
+    def _reversal(self, each: Reversal) -> dict[str, str]:
+        return {
+            "first": self.play.coders[each.first.coder],
+            "against_first": self.play.testers[each.first.tester],
+            "second": self.play.coders[each.second.coder],
+            "against_second": self.play.testers[each.second.tester],
+        }
+
+
+def cell_text(estimate: Estimate, digits: int = 2) -> str:
+    """Return a mean with its interval; a dash for nan."""
+    if not isfinite(estimate.mean):
+        return "-"
+    mean = f"{estimate.mean:z.{digits}f}"
+    if not isfinite(estimate.low):
+        return mean
+    return f"{mean} ({estimate.low:z.{digits}f} to {estimate.high:z.{digits}f})"
+
+
+def _grid_document(grid: Grid) -> dict[str, Any]:
+    def each(name: str) -> list[list[float | None]]:
+        return [[json_number(getattr(cell, name)) for cell in row] for row in grid.estimates]
+
+    return {"mean": each("mean"), "low": each("low"), "high": each("high"), "n_problems": each("n_problems")}
+
+
+def _named(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:
+    if len(support) == 1:
+        return names[support[0]]
+    return " + ".join(f"{strategy[n]:.2f} {names[n]}" for n in support)
+
+
+def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    for row in (heading, ("--",) * len(heading), *rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def _plain(values: Any) -> Any:
+    return [_plain(each) for each in values] if values.ndim else json_number(float(values))

@@ -1,0 +1,242 @@
+"""Plays all pairs: each coder writes its programs once, every tester writes a suite for each, and the judge runs all.
+
+Judge, limits and rewards are those of the game, without a Mistake Book. All agents get the same turns and seeds, so the
+games of a pair do not depend on the other agents (except in *transfer*, which uses their suites).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import nan
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from codea1_agents.measure.turns import sample_labels, sample_turn
+from codea1_agents.play.named_agent import NamedAgent, Reply
+from codea1_agents.statistics import known_mean
+from codea1_env.errors import AgentUnavailable
+from codea1_env.problems.problem import Problem
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import Labels, RoundOptions, Rounds, Turn
+from codea1_env.rounds.trees import JudgedTree, Tree, is_unavailable
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.sandbox.interface import Sandbox
+from codea1_lab.crossplay.cells import (
+    Cells,
+    CrossPlay,
+    GameFigures,
+    StoredProgram,
+    StoredSuite,
+    Submissions,
+    figures_of,
+)
+from codea1_lab.crossplay.player_specs import View
+
+_CHUNK = 16  # problems at a time
+
+Transfer = Literal["others", "blind", "none"]
+"""Which stored suites a program runs: those for other coders' programs, those written without a program, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """One agent in one role."""
+
+    name: str
+    agent: NamedAgent
+    is_fixed: bool = False
+    """Whether it is a scripted yardstick."""
+    view: View = "white_box"
+    """Whether a tester sees programs."""
+
+
+def play_all(
+    problems: Sequence[Problem],
+    coders: Sequence[Player],
+    testers: Sequence[Player],
+    sandbox: Sandbox,
+    rules: Ruleset,
+    *,
+    samples: int = 4,
+    transfer: Transfer = "others",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[CrossPlay, Submissions]:
+    """Return the measurements of all pairs, and all programs and suites.
+
+    On policy, each tester writes one suite for each program that loads. In transfer, the n-th program of a coder runs
+    the n-th suites that a tester wrote for every other coder on this problem (`others`), which needs no new replies, or
+    the n-th suite that the tester wrote from the problem alone (`blind`).
+
+    Args:
+        problems: at least one. Problems without golden tests do not show which programs are right.
+        coders: at least one, with different names.
+        testers: at least one, with different names.
+        sandbox: runs all programs.
+        rules: they validate suites and compute rewards.
+        samples: programs per coder and problem.
+        transfer: `none` skips transfer; so does `others` with a single coder.
+        progress: called with the number of finished problems and of all problems.
+
+    Raises:
+        UserError: an agent failed.
+        AgentUnavailable: an agent replied to none of several turns.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    if transfer == "others" and len(coders) < 2:
+        transfer = "none"
+    session = _Session(coders, testers, Referee(problems, rules, sandbox=sandbox), samples, transfer)
+    for start in range(0, len(problems), _CHUNK):
+        session.play(problems[start : start + _CHUNK])
+        progress(min(start + _CHUNK, len(problems)), len(problems))
+    play = CrossPlay(
+        coders=tuple(player.name for player in coders),
+        testers=tuple(player.name for player in testers),
+        problems=tuple(problem.id for problem in problems),
+        right=np.array(session.right).reshape(len(problems), len(coders)).T,
+        on_policy=Cells.of(session.on_policy),
+        transfer=None if transfer == "none" else Cells.of(session.transferred),
+        fixed_coders=tuple(n for n, player in enumerate(coders) if player.is_fixed),
+        fixed_testers=tuple(n for n, player in enumerate(testers) if player.is_fixed),
+    )
+    return play, Submissions(tuple(session.programs), tuple(session.suites))
+
+
+_Games: TypeAlias = list[list[list[list[GameFigures | None]]]]
+"""(C, T, P, S); None is masked."""
+_Key: TypeAlias = tuple[int, int]
+"""Of a program: the number of its problem within the chunk, and its number among all programs of that problem."""
+
+
+class _Session:
+    """The players and all results so far."""
+
+    def __init__(
+        self, coders: Sequence[Player], testers: Sequence[Player], referee: Referee, samples: int, transfer: Transfer
+    ) -> None:
+        self.on_policy: _Games = [[[] for _ in testers] for _ in coders]
+        self.transferred: _Games = [[[] for _ in testers] for _ in coders]
+        self.right: list[list[float]] = []
+        """(P, C)"""
+        self.programs: list[StoredProgram] = []
+        self.suites: list[StoredSuite] = []
+        self._coders, self._testers, self._referee = coders, testers, referee
+        self._samples, self._transfer = samples, transfer
+
+    def play(self, problems: Sequence[Problem]) -> None:
+        """Play all pairs on some problems."""
+        trees = [Tree(problem, len(self._coders) * self._samples) for problem in problems]
+        written = self._referee.open(trees, RoundOptions(self._labels()), in_background=False)
+        is_right = self._write_programs(written)
+        self.right += [
+            [_share(is_right[t, n] for n in self._of(c)) for c in range(len(self._coders))] for t in range(len(trees))
+        ]
+        for number, tester in enumerate(self._testers):
+            own = written.fork(labels=self._labels(tester.view), shows_program=tester.view == "white_box")
+            suites = self._write_suites(own, tester)
+            self._add_figures(own.results(), number, is_right, self.on_policy)
+            if self._transfer != "none":
+                stored = written.fork()
+                stored.submit_groups(self._stored_suites(problems, tester, suites))
+                self._add_figures(stored.results(), number, is_right, self.transferred)
+
+    def _labels(self, view: str = "") -> Labels:
+        return sample_labels(lambda candidate, _: candidate % self._samples, view)
+
+    def _of(self, coder: int) -> range:
+        """Return the numbers of a coder's programs."""
+        return range(coder * self._samples, (coder + 1) * self._samples)
+
+    def _write_programs(self, rounds: Rounds) -> dict[_Key, bool | None]:
+        """Submit the programs of all coders, and return which are right; None: not known."""
+        turns, problems = rounds.coder_turns(), [tree.problem for tree in rounds.trees]
+        replies: dict[_Key, Reply] = {}
+        for coder, player in enumerate(self._coders):
+            own_turns = [turn for turn in turns if turn.candidate in self._of(coder)]
+            replies |= _by_key(own_turns, _replies_of(player, own_turns))
+        rounds.submit_programs([replies[turn.tree, turn.candidate] for turn in turns])
+        is_right: dict[_Key, bool | None] = {}
+        found = self._referee.golden([problems[t].id for t, _ in replies], list(replies.values()))
+        for (t, n), finding in zip(replies, found, strict=True):
+            is_right[t, n] = finding.passed if problems[t].golden else None
+            if finding.masked != "agent":
+                coder, sample = divmod(n, self._samples)
+                name, program = self._coders[coder].name, finding.program
+                self.programs.append(StoredProgram(name, problems[t].id, sample, program, is_right[t, n]))
+        return is_right
+
+    def _write_suites(self, rounds: Rounds, tester: Player) -> dict[_Key, Reply]:
+        """Submit the tester's suites, one for each program that loads, and return its replies."""
+        turns = rounds.tester_turns()
+        by_coder = sorted(turns, key=lambda turn: turn.candidate // self._samples)
+        replies = _by_key(by_coder, _replies_of(tester, by_coder))
+        rounds.submit_suites([replies[turn.tree, turn.candidate] for turn in turns])
+        for (t, n), reply in replies.items():
+            coder, sample = divmod(n, self._samples)
+            self._store_suite(tester, self._coders[coder].name, rounds.trees[t].problem, sample, reply)
+        return replies
+
+    def _stored_suites(
+        self, problems: Sequence[Problem], tester: Player, suites: Mapping[_Key, Reply]
+    ) -> list[list[tuple[str, ...]]]:
+        """Return for each program the suites of a tester that were not written for it: (P, N, any number)."""
+        blind = self._blind_suites(problems, tester) if self._transfer == "blind" else None
+        n_programs = len(self._coders) * self._samples
+
+        def stored_for(t: int, n: int) -> tuple[str, ...]:
+            sample = n % self._samples
+            others = (suites.get((t, other)) for other in range(sample, n_programs, self._samples) if other != n)
+            found = others if blind is None else (blind[t, sample],)
+            return tuple(each for each in found if isinstance(each, str)) if (t, n) in suites else ()
+
+        return [[stored_for(t, n) for n in range(n_programs)] for t in range(len(problems))]
+
+    def _blind_suites(self, problems: Sequence[Problem], tester: Player) -> dict[_Key, Reply]:
+        """Return suites that a tester writes from the problems alone, by problem and sample."""
+        tests, keys = self._referee.rules.tests_per_suite, list(product(range(len(problems)), range(self._samples)))
+        turns = [sample_turn(problems[t], "tester", sample, tests=tests, view="blind") for t, sample in keys]
+        replies = dict(zip(keys, _replies_of(tester, turns), strict=True))
+        for (t, sample), reply in replies.items():
+            self._store_suite(tester, "", problems[t], sample, reply)
+        return replies
+
+    def _store_suite(self, tester: Player, coder: str, problem: Problem, sample: int, reply: Reply) -> None:
+        if isinstance(reply, str):
+            self.suites.append(StoredSuite(tester.name, coder, problem.id, sample, reply))
+
+    def _add_figures(
+        self, judged: Sequence[JudgedTree], number: int, is_right: Mapping[_Key, bool | None], games: _Games
+    ) -> None:
+        """Add the figures of a tester's games; in transfer, skip programs that have no stored suite to run."""
+        for (t, tree), coder in product(enumerate(judged), range(len(self._coders))):
+            played = (n for n in self._of(coder) if games is self.on_policy or _has_transfer_game(tree, n))
+            games[coder][number].append([self._figures(tree, n, is_right[t, n]) for n in played])
+
+    def _figures(self, tree: JudgedTree, n: int, is_right: bool | None) -> GameFigures | None:
+        assert tree.report is not None
+        if any(map(is_unavailable, tree.suites[n])):
+            return None
+        return figures_of(tree.report.candidates[n], self._referee.rules, is_right=is_right)
+
+
+def _by_key(turns: Sequence[Turn], replies: Sequence[Reply]) -> dict[_Key, Reply]:
+    return {(turn.tree, turn.candidate): reply for turn, reply in zip(turns, replies, strict=True)}
+
+
+def _replies_of(player: Player, turns: Sequence[Turn]) -> list[Reply]:
+    replies = player.agent.replies(turns)
+    if len(replies) > 1 and all(map(is_unavailable, replies)):
+        raise AgentUnavailable(f"{player.name}: {replies[0]}")
+    return replies
+
+
+def _has_transfer_game(tree: JudgedTree, n: int) -> bool:
+    """Whether a program ran stored suites, or loses without one because it does not load."""
+    assert tree.report is not None
+    return bool(tree.suites[n]) or not (is_unavailable(tree.programs[n]) or tree.report.candidates[n].is_valid)
+
+
+def _share(flags: Iterable[bool | None]) -> float:
+    return known_mean(nan if flag is None else flag for flag in flags)

@@ -1,0 +1,120 @@
+"""The report of an experiment: a Markdown file with tables, and pictures in the same folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import isnan
+from pathlib import Path
+from statistics import median
+from types import MappingProxyType
+
+from codea1_env.records.whole_files import write_whole
+from codea1_lab.experiments.declaration import Experiment, Picture
+from codea1_lab.experiments.grid import Cell
+from codea1_lab.experiments.headlines import headline_table
+from codea1_lab.experiments.pictures import draw
+from codea1_lab.experiments.results import RESULTS, write_results
+from codea1_lab.experiments.spread import spread_of
+from codea1_lab.experiments.tables import Results, at_equal_compute, markdown_of, values_of
+
+_HELD_OUT = "evaluation/coder_pass_at_1"
+_BUDGETS = (0.25, 0.5, 1.0)  # shares of the median processor time of the trained systems
+
+
+def write_report(
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    results: Results,
+    folder: Path,
+    *,
+    others: Results = MappingProxyType({}),
+) -> Path:
+    """Write `report.md`, `results.jsonl` and the pictures into a folder. The report counts the cells that are missing.
+
+    A picture of curves is not drawn from results that have none, such as those of `results.jsonl`. One that is there is
+    kept, and one that is not there is not shown.
+
+    Args:
+        experiment: of the results.
+        cells: that the report is about.
+        results: of these cells, as far as they have one.
+        folder: to write into.
+        others: further results to keep in `results.jsonl`.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in experiment.pictures:
+        if picture.is_over_setting or not any(r.is_thinned for c, r in results.items() if c.system in picture.systems):
+            draw(picture, experiment, results, folder / f"{picture.file}.svg")
+    write_results(folder / RESULTS, {**others, **results}.values())
+    path = folder / "report.md"
+    write_whole(path, text_of(experiment, cells, results, pictures_in(folder, experiment)).encode())
+    return path
+
+
+def pictures_in(folder: Path, experiment: Experiment) -> list[Picture]:
+    """Return the pictures of an experiment that are in a folder."""
+    return [picture for picture in experiment.pictures if (folder / f"{picture.file}.svg").exists()]
+
+
+def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results, pictures: Iterable[Picture] = ()) -> str:
+    """Return the text of the report, with some pictures. Pure."""
+    results = {cell: results[cell] for cell in cells if cell in results}
+    n_done = len(results)
+    seeds = f"{experiment.seeds} seed{'s' * (experiment.seeds != 1)}"
+    bases = f"{len(experiment.bases)} base{'s' * (len(experiment.bases) != 1)}"
+    parts = [
+        f"# {experiment.name}",
+        "",
+        *([experiment.about.strip(), ""] if experiment.about else []),
+        f"Made by `codea1 experiment {experiment.name}`: {n_done} of {len(cells)} cells, {seeds} of {bases} unless said"
+        " otherwise. Figures are means over cells ± half of the 95 % interval (Student's t over cells)"
+        " [smallest to largest cell]; there are no intervals below three. The interval of a difference in bold excludes"
+        f" 0; only the headline comparisons are corrected for their number. {_judge_versions(results)}".rstrip(),
+        "",
+    ]
+    headlines = headline_table(experiment, results)
+    parts += [headlines] if headlines else []
+    parts += [markdown_of(table, experiment, results) for table in experiment.tables]
+    compute = _equal_compute(experiment, results)
+    parts += [compute] if compute else []
+    parts += [f"### {picture.title}\n\n![{picture.title}]({picture.file}.svg)\n" for picture in pictures]
+    return "\n".join(parts)
+
+
+def _judge_versions(results: Results) -> str:
+    versions = sorted({result.judge_version for result in results.values()})
+    return f"Verdicts: version {' and '.join(map(str, versions))} of the judge." if versions else ""
+
+
+def _equal_compute(experiment: Experiment, results: Results) -> str:
+    """Return the table of held-out accuracy at equal processor time; empty if no training has measured it."""
+    trained = [
+        system.name
+        for system in experiment.systems
+        if any(_HELD_OUT in point.figures for c, r in results.items() if c.system == system.name for point in r.curve)
+    ]
+    if not trained:
+        return ""
+    spent = {system: spread_of(values_of(results, system, "cpu_s")).mean for system in trained}
+    budgets = [share * median(spent.values()) for share in _BUDGETS]
+    lines = [
+        "### Equal compute",
+        "",
+        "Held-out accuracy of the coder, in percent, at the last evaluation within these processor seconds of"
+        " training. A system that ends earlier keeps its last value.",
+        "",
+        "| system | " + " | ".join(f"{budget:.0f} s" for budget in budgets) + " | whole run | seconds of a whole run |",
+        "| --- " * (len(budgets) + 3) + "|",
+    ]
+    for system in trained:
+        curves = {c: r.curve for c, r in results.items() if c.system == system and r.curve}
+        means = [
+            spread_of({c: at_equal_compute(curve, _HELD_OUT, budget) for c, curve in curves.items()}).mean
+            for budget in (*budgets, float("inf"))
+        ]
+        cells = ["-" if isnan(value) else f"{100 * value:.1f}" for value in means]
+        lines.append(f"| {system} | {' | '.join(cells)} | {spent[system]:.0f} |")
+    return "\n".join([*lines, ""])

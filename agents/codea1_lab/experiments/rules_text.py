@@ -1,0 +1,60 @@
+"""Under which rules a system of an experiment trained, in a few words, from its settings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from codea1_agents.train.grpo.hyperparameters import UpdateSettings
+from codea1_agents.train.loop.game import rules_of
+from codea1_agents.train.loop.loading import load_training
+from codea1_env.rules.ruleset import RewardScheme, Ruleset, preset
+from codea1_lab.experiments.declaration import Experiment
+
+_WITH_ALPHA = (RewardScheme.PAPER, RewardScheme.RELEASE, RewardScheme.FIXED, RewardScheme.SKILLXIV)
+_SAID_APART = ("name", "tests_per_suite", "reading", "reward.scheme", "reward.alpha")
+
+
+def rules_text(experiment: Experiment, system: str) -> str:
+    """Return the reward, alpha and reading of a system's training, and what else differs from the preset of its rules.
+
+    The reward is named by that preset and, if it differs, the scheme.
+
+    Without a training of its own: `untrained`, `supervised`, or what holds for the systems whose models it takes.
+    """
+    declared = experiment.system(system)
+    if not declared.preset:
+        taken = dict.fromkeys(rules_text(experiment, name) for name in declared.needs)
+        return "supervised" if declared.sft else " and ".join(taken) or "untrained"
+    config = load_training(declared.preset, {**experiment.set, **declared.set})
+    rules, changed = rules_of(config.game), _changed(config.training)
+    alpha = [f"alpha {rules.reward.alpha:g}"] if rules.reward.scheme in _WITH_ALPHA else []
+    plain = preset(config.game.rules)
+    scheme = rules.reward.scheme
+    reward = plain.name if scheme == plain.reward.scheme else f"{plain.name} with the formulas of {scheme}"
+    differing = _changes(rules, plain)
+    return ", ".join([reward, *alpha, f"{rules.reading} reading", *differing, *changed])
+
+
+def _changed(training: UpdateSettings) -> Iterator[str]:
+    """Yield how advantages are made, where it is not the default."""
+    plain = UpdateSettings()
+    for name in ("advantages", "valid_from"):
+        if getattr(training, name) != getattr(plain, name):
+            yield f"{name}={getattr(training, name)}"
+
+
+def _changes(rules: Ruleset, plain: Ruleset) -> Iterator[str]:
+    before = dict(_flat(asdict(plain)))
+    for name, value in _flat(asdict(rules)):
+        if value != before[name] and name not in _SAID_APART:
+            yield f"{name.removeprefix('reward.')}={value}"
+
+
+def _flat(tree: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{where}{name}.")
+        else:
+            yield f"{where}{name}", value

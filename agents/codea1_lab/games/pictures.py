@@ -1,0 +1,176 @@
+"""Pictures of games: payoffs with the equilibrium's support, trajectories, exploitability over time.
+
+The ending of the file's name chooses SVG (the same bytes for the same data) or PNG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.measure.canvas import canvas
+from codea1_lab.games.dynamics import Trajectory
+from codea1_lab.games.equilibria import Equilibrium
+from codea1_lab.games.matrix_game import MatrixGame
+
+_PLAYED = 1e-6
+_MAPS_PER_ROW = 3
+_MAX_NAMED = 8  # choices with their own colour in a picture of a trajectory
+_STROKES = ("-", "--", ":", "-.")  # different strokes keep lines visible that lie on each other
+
+Curve = tuple[Sequence[float], Sequence[float]]
+"""x and y of one line."""
+
+
+def draw_payoffs(
+    game: MatrixGame,
+    equilibrium: Equilibrium,
+    path: Path,
+    *,
+    programs: Sequence[str],
+    suites: Sequence[str],
+    title: str,
+) -> None:
+    """Draw both players' payoffs as heat maps, with frames around the equilibrium's support and its probabilities.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: the file cannot be written.
+    """
+    m, n = game.shape
+    with canvas(path, size=(2.2 + 0.9 * n, 1.7 + 0.34 * m), n_columns=2) as (figure, axes):
+        for axis, payoffs, role in ((axes[0], game.row, "coder"), (axes[1], game.column, "tester")):
+            shown = axis.imshow(payoffs, aspect="auto", cmap="viridis")
+            axis.set_title(f"{role} earns", loc="left")
+            axis.set_xticks(range(n), _with_probabilities(suites, equilibrium.profile.column), rotation=40, ha="right")
+            axis.set_yticks(range(m), _with_probabilities(programs, equilibrium.profile.row))
+            axis.spines[:].set_visible(False)
+            _write_cells(axis, payoffs)
+            _frame_support(axis, equilibrium)
+            figure.colorbar(shown, ax=axis, fraction=0.04, pad=0.02)
+        axes[1].tick_params(labelleft=False)
+        earned = ", ".join(f"{value:.3f}" for value in equilibrium.values)
+        figure.suptitle(f"{title}: {equilibrium.method}, residual {equilibrium.residual:.1e}, values {earned}")
+
+
+def draw_trajectory(trajectory: Trajectory, path: Path, *, programs: Sequence[str], suites: Sequence[str]) -> None:
+    """Draw the mean probability of each choice over time; with three programs also the coder's path in the simplex.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: the file cannot be written.
+    """
+    has_simplex = trajectory.row.shape[1] == 3
+    with canvas(path, size=(10.5 if has_simplex else 8, 3.2), n_columns=2 + has_simplex) as (_, axes):
+        for axis, strategies, names, role in (
+            (axes[0], trajectory.average_row, programs, "coder"),
+            (axes[1], trajectory.average_column, suites, "tester"),
+        ):
+            order = np.argsort(-strategies.max(axis=0), kind="stable")
+            for rank, choice in enumerate(order):
+                label = names[choice] if rank < _MAX_NAMED else None
+                colour = f"C{rank}" if rank < _MAX_NAMED else "0.8"
+                axis.plot(trajectory.steps, strategies[:, choice], label=label, color=colour, linewidth=1.2)
+            axis.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="step", title=f"{role}: share so far")
+            axis.legend(frameon=False, fontsize=6)
+        if has_simplex:
+            _draw_simplex(axes[2], trajectory, programs)
+
+
+def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log: bool = True) -> None:
+    """Draw named lines, by default on two logarithmic axes, where zeros are drawn at the lower edge.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: the file cannot be written.
+    """
+    with canvas(path, size=(6.5, 3.2), n_columns=1) as (_, axes):
+        axis = axes[0]
+        for n, (name, (xs, ys)) in enumerate(curves.items()):
+            heights = np.maximum(np.asarray(ys), 1e-12) if log else np.asarray(ys)
+            axis.plot(np.asarray(xs), heights, label=name, linewidth=1.6, linestyle=_STROKES[n % len(_STROKES)])
+        if log:
+            axis.set(xscale="log", yscale="log")
+            lowest = min(float(np.min(np.asarray(ys))) for _, ys in curves.values())
+            axis.set_ylim(bottom=max(1e-6, lowest / 2))
+        else:
+            axis.set_ylim(bottom=0.0)
+        axis.set(xlabel=x, ylabel=y)
+        axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        axis.grid(alpha=0.2)
+
+
+def draw_maps(
+    maps: Mapping[str, NDArray[np.float64]],
+    path: Path,
+    *,
+    columns: Sequence[float],
+    rows: Sequence[float],
+    x: str,
+    y: str,
+) -> None:
+    """Draw one heat map per name, whose cells show their numbers; colours have 0 in their middle, in all maps alike.
+
+    Args:
+        maps: (n_rows, n_columns) each.
+        path: of the picture.
+        columns: values of x.
+        rows: values of y, from below.
+        x: what the columns are.
+        y: what the rows are.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: the file cannot be written.
+    """
+    n_columns = min(len(maps), _MAPS_PER_ROW)
+    n_rows = -(-len(maps) // n_columns)
+    most = max(float(np.abs(each).max()) for each in maps.values())
+    with canvas(path, size=(2.6 * n_columns, 2.4 * n_rows), n_rows=n_rows, n_columns=n_columns) as (_, axes):
+        for axis, (name, values) in zip(axes, maps.items(), strict=False):
+            axis.imshow(values, aspect="auto", origin="lower", cmap="RdBu", vmin=-most, vmax=most)
+            axis.set(xlabel=x, ylabel=y)
+            axis.set_title(name, loc="left")
+            axis.set_xticks(range(len(columns)), [f"{each:g}" for each in columns])
+            axis.set_yticks(range(len(rows)), [f"{each:g}" for each in rows])
+            for (i, j), value in np.ndenumerate(values):
+                dark = abs(value) > most / 2
+                axis.text(j, i, f"{value:+.1f}", ha="center", va="center", color="white" if dark else "black", size=7)
+        for axis in axes[len(maps) :]:
+            axis.axis("off")
+
+
+def _draw_simplex(axis: Any, trajectory: Trajectory, names: Sequence[str]) -> None:
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
+    axis.fill(*corners.T, facecolor="none", edgecolor="0.5")
+    for strategies, label in ((trajectory.row, "strategy"), (trajectory.average_row, "average")):
+        path = strategies @ corners
+        axis.plot(path[:, 0], path[:, 1], linewidth=1, label=label)
+        axis.plot(*path[-1], "o", markersize=4, color=axis.lines[-1].get_color())
+    for corner, name, below in zip(corners, names, (True, True, False), strict=True):
+        axis.annotate(name, corner, ha="center", va="top" if below else "bottom", fontsize=7)
+    axis.set(title="coder's way", aspect="equal")
+    axis.axis("off")
+    axis.legend(frameon=False, fontsize=6, loc="upper right")
+
+
+def _with_probabilities(names: Sequence[str], strategy: NDArray[np.float64]) -> list[str]:
+    return [f"{name}  {p:.2f}" if p > _PLAYED else name for name, p in zip(names, strategy, strict=True)]
+
+
+def _write_cells(axis: Any, payoffs: NDArray[np.float64]) -> None:
+    middle = (payoffs.max() + payoffs.min()) / 2
+    for (i, j), value in np.ndenumerate(payoffs):
+        axis.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value <= middle else "black", size=6)
+
+
+def _frame_support(axis: Any, equilibrium: Equilibrium) -> None:
+    from matplotlib.patches import Rectangle  # noqa: PLC0415  matplotlib is optional
+
+    for i in equilibrium.row_support:
+        for j in equilibrium.column_support:
+            axis.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor="red", linewidth=1.8))

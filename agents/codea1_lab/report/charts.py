@@ -1,0 +1,329 @@
+"""Draws panels and heat maps as SVG text. Pure.
+
+Colours come from classes of the style sheet, so that one drawing serves the light and the dark theme. A chart has 400 x
+250 units. In pixels, that is about a third of a desktop's page or the whole width of a phone, so that text is readable
+on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from math import ceil, floor, isfinite, log10
+
+from codea1_env.rendering import harmless
+from codea1_lab.report.material import HeatMap, Panel, Point, Series
+from codea1_lab.report.palette import DASHES
+
+WIDTH, HEIGHT = 400.0, 250.0
+_LEFT, _TOP, _BOTTOM = 40.0, 12.0, 38.0
+_LETTER = 6.1  # average width of a letter at the size of the labels
+_LABEL_GAP = 13.0
+_MAX_CELLS_WITH_NUMBERS = 144
+_MARKERS = (  # paths around a point: circle, square, triangle
+    "m-3,0a3,3 0 1 0 6,0a3,3 0 1 0 -6,0z",
+    "m-2.8,-2.8h5.6v5.6h-5.6z",
+    "m0,-3.6l3.5,6h-7z",
+)
+
+NOTHING = "\N{EN DASH}"
+"""The text for a missing number."""
+
+
+def shown(value: float) -> str:
+    """Return a number as text: three decimals below 100, one below 1000, none for larger and for whole numbers."""
+    if not isfinite(value):
+        return NOTHING
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 100 else f"{value:z.3f}"
+
+
+def nice_ticks(low: float, high: float, n_wanted: int = 5) -> list[float]:
+    """Return at least two round numbers that cover [low, high]: the first is at most `low`, the last at least `high`.
+
+    Raises:
+        ValueError: an end is not finite.
+    """
+    if not (isfinite(low) and isfinite(high)):
+        raise ValueError(f"no ticks from {low} to {high}")
+    if high <= low:
+        low, high = low - 0.5, high + 0.5
+    rough = (high - low) / max(1, n_wanted - 1)
+    power = 10.0 ** floor(log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
+    return [round(number * step, 12) for number in range(first, max(last, first + 1) + 1)]
+
+
+def panel_svg(panel: Panel, *, title_id: str) -> str:
+    """Return a chart as one `<svg>` element; `title_id` is the id of its title's element, for screen readers."""
+    if panel.stacked:
+        panel = _stacked(panel)
+    frame = _Frame.around(panel)
+    parts = [_grid(frame), _x_axis(frame, panel)]
+    if panel.stacked:
+        parts += _areas(frame, panel.series)
+    else:
+        parts += [_of_run(_band(frame, series), series) for series in panel.series]
+        parts += [_of_run(_line(frame, series), series) for series in panel.series]
+    if not is_comparison(panel):
+        parts.append(_labels(frame, panel))
+    label = f'role="img" aria-labelledby="{escape(title_id)}"'
+    return f'<svg class="chart" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" {label}>{"".join(parts)}</svg>'
+
+
+def is_comparison(panel: Panel) -> bool:
+    """Return whether a chart compares runs, so that a legend names its curves."""
+    return any(series.run is not None for series in panel.series)
+
+
+def swatch_svg(series: Series) -> str:
+    """Return the sample of a curve that compares runs, for a legend."""
+    line = f'<polyline class="{_line_class(series)}" points="1,7 39,7"/>'
+    return f'<svg class="chart" viewBox="0 0 40 14" aria-hidden="true">{line}{_marker(series, 20, 7)}</svg>'
+
+
+def chart_frame(panel: Panel) -> tuple[float, float]:
+    """Return the horizontal positions of a chart's first and last x, in the chart's units."""
+    return _LEFT, _Frame.around(_stacked(panel) if panel.stacked else panel).right
+
+
+class _Frame:
+    """The positions of values in a chart."""
+
+    def __init__(self, x: tuple[float, float], ticks: Sequence[float], right: float) -> None:
+        self.x_low, self.x_high = x
+        self.ticks = ticks
+        self.right = right
+
+    @classmethod
+    def around(cls, panel: Panel) -> _Frame:
+        points = [point for series in panel.series for point in series.points]
+        xs = [point.x for point in points]
+        ys = [y for p in points for y in (p.mean, p.low, p.high) if isfinite(y)] or [0.0]
+        low = min(ys) if panel.low is None else min(panel.low, *ys)
+        high = max(ys) if panel.high is None else max(panel.high, *ys)
+        if low == high == panel.low:  # all values are at the lower end
+            high += 1.0
+        longest = 0 if is_comparison(panel) else max((len(harmless(s.name)) for s in panel.series), default=0)
+        right = WIDTH - min(130.0, longest * _LETTER + 14)
+        return cls((min(xs), max(xs)), nice_ticks(low, high), right)
+
+    def x(self, value: float) -> float:
+        span = self.x_high - self.x_low
+        share = (value - self.x_low) / span if span else 0.5
+        return _LEFT + share * (self.right - _LEFT)
+
+    def y(self, value: float) -> float:
+        low, high = self.ticks[0], self.ticks[-1]
+        return HEIGHT - _BOTTOM - (value - low) / (high - low) * (HEIGHT - _BOTTOM - _TOP)
+
+
+def _grid(frame: _Frame) -> str:
+    lines = "".join(
+        f'<line x1="{_LEFT:g}" x2="{frame.right:.1f}" y1="{frame.y(tick):.1f}" y2="{frame.y(tick):.1f}"/>'
+        for tick in frame.ticks
+    )
+    names = "".join(
+        f'<text x="{_LEFT - 6:g}" y="{frame.y(tick) + 3.8:.1f}" text-anchor="end">{_tick(tick)}</text>'
+        for tick in frame.ticks
+    )
+    return f'<g class="grid">{lines}</g><g class="ticks">{names}</g>'
+
+
+def _x_axis(frame: _Frame, panel: Panel) -> str:
+    inner = [t for t in nice_ticks(frame.x_low, frame.x_high, 5) if frame.x_low <= t <= frame.x_high]
+    ticks = [t for t in inner if t == int(t)] or [frame.x_low]
+    if panel.stacked and frame.x_low == frame.x_high:  # a single bar has no x
+        ticks = []
+    names = "".join(
+        f'<text x="{frame.x(tick):.1f}" y="{HEIGHT - _BOTTOM + 16:.1f}" text-anchor="middle">{_tick(tick)}</text>'
+        for tick in ticks
+    )
+    middle = (_LEFT + frame.right) / 2
+    title = (
+        f'<text class="axis" x="{middle:.1f}" y="{HEIGHT - 5:.1f}" text-anchor="middle">{safe(panel.x_label)}</text>'
+    )
+    return f'<g class="ticks">{names}{title}</g>'
+
+
+def _band(frame: _Frame, series: Series) -> str:
+    known = [p for p in series.points if isfinite(p.low) and isfinite(p.high)]
+    if len(known) < 2:
+        return "".join(_whisker(frame, series, p) for p in known)
+    upper = [f"{frame.x(p.x):.1f},{frame.y(p.high):.1f}" for p in known]
+    lower = [f"{frame.x(p.x):.1f},{frame.y(p.low):.1f}" for p in reversed(known)]
+    return f'<polygon class="band {escape(series.tone)}" points="{" ".join(upper + lower)}"/>'
+
+
+def _whisker(frame: _Frame, series: Series, p: Point) -> str:
+    return (
+        f'<line class="line {escape(series.tone)}" x1="{frame.x(p.x):.1f}" x2="{frame.x(p.x):.1f}"'
+        f' y1="{frame.y(p.low):.1f}" y2="{frame.y(p.high):.1f}"/>'
+    )
+
+
+def _line(frame: _Frame, series: Series) -> str:
+    known = [p for p in series.points if isfinite(p.mean)]
+    path = " ".join(f"{frame.x(p.x):.1f},{frame.y(p.mean):.1f}" for p in known)
+    line = f'<polyline class="{_line_class(series)}" points="{path}"/>' if len(known) > 1 else ""
+    if series.run is not None:
+        return line + "".join(_marker(series, frame.x(p.x), frame.y(p.mean)) for p in known[:: len(known) // 8 or 1])
+    ends = known if len(known) <= 12 else known[-1:]
+    dots = "".join(
+        f'<circle class="dot {escape(series.tone)}" cx="{frame.x(p.x):.1f}" cy="{frame.y(p.mean):.1f}" r="2.6"/>'
+        for p in ends
+    )
+    return line + dots
+
+
+def _of_run(drawn: str, series: Series) -> str:
+    return drawn if series.run is None else f'<g data-run="{series.run}">{drawn}</g>'
+
+
+def _line_class(series: Series) -> str:
+    dash = "" if series.run is None else f" dash{series.run % len(DASHES)}"
+    return f"line {escape(series.tone)}{dash}"
+
+
+def _marker(series: Series, x: float, y: float) -> str:
+    shape = _MARKERS[(series.run or 0) % len(_MARKERS)]
+    return f'<path class="marker {escape(series.tone)}" d="M{x:.1f},{y:.1f}{shape}"/>'
+
+
+def _stacked(panel: Panel) -> Panel:
+    """Add to each curve the sum of the curves before it; `low` of a point is the lower edge of its area."""
+    base: dict[float, float] = {}
+    stacked = []
+    for series in panel.series:
+        points = []
+        for p in series.points:
+            below = base.get(p.x, 0.0)
+            base[p.x] = below + p.mean
+            points.append(Point(p.x, below + p.mean, below, below + p.mean, p.n))
+        stacked.append(Series(series.name, tuple(points), series.tone))
+    return Panel(panel.key, panel.title, panel.note, tuple(stacked), panel.x_label, panel.low, panel.high, stacked=True)
+
+
+def _areas(frame: _Frame, stacked: Iterable[Series]) -> list[str]:
+    found = []
+    for series in stacked:
+        points = series.points
+        if len(points) == 1:  # one bar
+            (p,) = points
+            left, width = _LEFT + 0.3 * (frame.right - _LEFT), 0.4 * (frame.right - _LEFT)
+            top, bottom = frame.y(p.mean), frame.y(p.low)
+            found.append(
+                f'<rect class="area {escape(series.tone)}" x="{left:.1f}" width="{width:.1f}" y="{top:.1f}"'
+                f' height="{bottom - top:.1f}"/>'
+            )
+            continue
+        upper = [f"{frame.x(p.x):.1f},{frame.y(p.mean):.1f}" for p in points]
+        lower = [f"{frame.x(p.x):.1f},{frame.y(p.low):.1f}" for p in reversed(points)]
+        found.append(f'<polygon class="area {escape(series.tone)}" points="{" ".join(upper + lower)}"/>')
+    return found
+
+
+def _labels(frame: _Frame, panel: Panel) -> str:
+    """Write each curve's name at its end, or beside the middle of its area; move names apart that would touch."""
+    wanted = []
+    for series in panel.series:
+        last = next((p for p in reversed(series.points) if isfinite(p.mean)), None)
+        if last is not None:
+            height = (last.low + last.mean) / 2 if panel.stacked else last.mean
+            is_thin = panel.stacked and frame.y(last.low) - frame.y(last.mean) < 3  # too thin for a name beside it
+            if not is_thin or len(panel.series) == 1:
+                wanted.append((frame.y(height), series))
+    wanted.sort(key=lambda each: each[0])
+    places = _apart([y for y, _ in wanted], _TOP + 2, HEIGHT - _BOTTOM)
+    return "".join(
+        f'<text class="name {escape(series.tone)}" x="{frame.right + 7:.1f}" y="{y + 4:.1f}">{safe(series.name)}</text>'
+        for y, (_, series) in zip(places, wanted, strict=True)
+    )
+
+
+def _apart(wanted: Sequence[float], top: float, bottom: float) -> list[float]:
+    """Return heights in the same order, at least `_LABEL_GAP` apart where they fit, by one pass down and one up."""
+    places = list(wanted)
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + _LABEL_GAP)
+    limit = bottom
+    for i in range(len(places) - 1, -1, -1):
+        places[i] = max(top, min(places[i], limit))
+        limit = places[i] - _LABEL_GAP
+    return places
+
+
+def heat_map_svg(heat: HeatMap, *, title_id: str) -> str:
+    """Return a matrix as one `<svg>` element; the lowest value has class `h0`, the highest `h10`."""
+    known = [v for row in heat.values for v in row if isfinite(v)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    names = max((len(harmless(name)) for name in heat.rows), default=0)
+    left = min(150.0, names * _LETTER + 12)
+    size = max(9.0, min(46.0, (WIDTH - left - 6) / max(1, len(heat.columns))))
+    tall = max(9.0, min(size, 30.0))
+    slanted = any(len(harmless(name)) * _LETTER > size for name in heat.columns)
+    top = min(110.0, max((len(harmless(name)) for name in heat.columns), default=0) * _LETTER * 0.75 + 16)
+    top = top if slanted else 22.0
+    width, height = left + size * len(heat.columns) + (40 if slanted else 6), top + tall * len(heat.rows) + 6
+    with_numbers = len(heat.rows) * len(heat.columns) <= _MAX_CELLS_WITH_NUMBERS and size >= 26
+    cells = []
+    for i, row in enumerate(heat.values):
+        for j, value in enumerate(row):
+            x, y = left + j * size, top + i * tall
+            shade = "none" if not isfinite(value) else f"h{round(10 * (value - low) / (high - low or 1))}"
+            title = f"{heat.rows[i]}, {heat.columns[j]}: {shown(value)}{_interval(heat, i, j)}"
+            cells.append(
+                f'<g><title>{safe(title)}</title><rect class="cell {shade}" x="{x:.1f}" y="{y:.1f}"'
+                f' width="{size - 1:.1f}" height="{tall - 1:.1f}" rx="2"/>'
+                + (
+                    f'<text class="number {shade}" x="{x + size / 2 - 0.5:.1f}" y="{y + tall / 2 + 3.2:.1f}"'
+                    f' text-anchor="middle">{value:.2f}</text>'
+                    if with_numbers and isfinite(value)
+                    else ""
+                )
+                + "</g>"
+            )
+    framed = "".join(
+        f'<rect class="framed" x="{left + j * size:.1f}" y="{top + i * tall:.1f}" width="{size - 1:.1f}"'
+        f' height="{tall - 1:.1f}" rx="2"/>'
+        for i, j in heat.marked
+    )
+    rows = "".join(
+        f'<text x="{left - 6:.1f}" y="{top + (i + 0.5) * tall + 3.5:.1f}" text-anchor="end">{safe(_cut(name))}</text>'
+        for i, name in enumerate(heat.rows)
+    )
+    columns = "".join(
+        _column(name, left + (j + 0.5) * size, top - 6, slanted=slanted) for j, name in enumerate(heat.columns)
+    )
+    return (
+        f'<svg class="chart heat" viewBox="0 0 {width:.0f} {height:.0f}" role="img"'
+        f' aria-labelledby="{escape(title_id)}">{"".join(cells)}{framed}<g class="ticks">{rows}{columns}</g></svg>'
+    )
+
+
+def _column(name: str, x: float, y: float, *, slanted: bool) -> str:
+    if not slanted:
+        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{safe(name)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" transform="rotate(-45 {x:.1f} {y:.1f})">{safe(_cut(name))}</text>'
+
+
+def _interval(heat: HeatMap, i: int, j: int) -> str:
+    if not (heat.low and heat.high and isfinite(heat.low[i][j])):
+        return ""
+    return f" ({shown(heat.low[i][j])} to {shown(heat.high[i][j])})"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 24 else name[:23] + "…"
+
+
+def _tick(value: float) -> str:
+    text = f"{value:,.10f}".rstrip("0").rstrip(".") if abs(value) < 1e4 else f"{value / 1000:,.10g}k"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def safe(text: str) -> str:
+    """Return untrusted text as HTML that only shows it."""
+    return escape(harmless(text))

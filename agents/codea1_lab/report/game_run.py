@@ -1,0 +1,164 @@
+"""Reads a run of `codea1 play` for a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.play.summary import Summary, Tally
+from codea1_agents.statistics import Estimate
+from codea1_env.errors import CodeA1Error
+from codea1_env.problems import load_problems
+from codea1_env.problems.problem import Problem
+from codea1_env.runs.config import RunConfig, problems_digest
+from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
+from codea1_env.runs.records import EpisodeRecord
+from codea1_lab.report.curves import CurveTally
+from codea1_lab.report.material import (
+    Figure,
+    Group,
+    Panel,
+    Point,
+    Remark,
+    RunMaterial,
+    Series,
+    judge_remark,
+    judge_text,
+)
+
+_FIGURES = (
+    ("coder reward", "coder_reward", "coder"),
+    ("tester reward", "tester_reward", "tester"),
+    ("programs that load", "candidate_validity", ""),
+    ("pass rate, new tests", "pass_new", ""),
+    ("pass rate, replayed tests", "pass_replayed", ""),
+    ("suite validity", "suite_validity", ""),
+    ("suites that beat the program", "kill_rate", ""),
+    ("programs without evidence", "zero_evidence", ""),
+)
+_MUCH = 0.05  # share of masked rounds, or of programs without evidence, from which the report warns
+
+
+def game_run(path: Path, name: str) -> RunMaterial:
+    """Read a run folder.
+
+    Raises:
+        BrokenInput: no run in this folder, or a corrupted line.
+    """
+    config = stored_config(path)
+    n_episodes = _n_lines(path)
+    tally = Tally(tests_per_suite=config.rules.tests_per_suite)
+    curves = CurveTally(n_episodes, "episode", tests_per_suite=config.rules.tests_per_suite)
+    judges = set()
+    for record in iter_episodes(path):
+        judges.add(record.judge_version)
+        tally.add(record)
+        curves.add(_group(record))
+    summary = tally.summary(seed=config.seed)
+    problems, missing = known_problems(config)
+    metrics = _metrics(path)
+    remarks = (*judge_remark(judges), *_remarks(summary), *missing, *_unfinished(path, config, summary))
+    return RunMaterial(
+        name=name,
+        kind="games",
+        axis="episode",
+        facts=(*_facts(config, summary, metrics), ("judge", judge_text(judges))),
+        figures=_figures(summary),
+        panels=(*curves.panels(), *_time_panel(metrics)),
+        groups=lambda: map(_group, iter_episodes(path)),
+        remarks=remarks,
+        problem_rows=curves.problem_rows(),
+        problems=problems,
+    )
+
+
+def known_problems(config: RunConfig) -> tuple[tuple[Problem, ...], tuple[Remark, ...]]:
+    """Return the problems of a run if their source exists and has not changed, otherwise a remark."""
+    try:
+        found = load_problems(config.problems, limit=config.limit)
+    except (CodeA1Error, OSError) as error:
+        return (), (Remark(f"The problems' texts are missing: {error}."),)
+    if problems_digest(found) != config.problems_digest:
+        return (), (Remark(f"The problems' texts are missing: {config.problems} has changed since the run."),)
+    return tuple(found), ()
+
+
+def _group(record: EpisodeRecord) -> Group:
+    several = len(record.rounds) > 1
+    members = {f"round {played.round + 1}" if several else "": played for played in record.rounds}
+    return Group(record.episode, record.episode_id, record.problem_id, members)
+
+
+def _n_lines(path: Path) -> int:
+    with (path / "episodes.jsonl").open("rb") as file:
+        return sum(1 for _ in file)
+
+
+def _metrics(path: Path) -> dict[str, Any]:
+    """Return the content of `metrics.json`, which a run writes at its end; empty if it is unfinished."""
+    try:
+        found = json.loads((path / "metrics.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _facts(config: RunConfig, summary: Summary, metrics: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    rules = config.rules
+    sandbox = metrics.get("sandbox")
+    promise = sandbox.get("promise") if isinstance(sandbox, dict) else None
+    return (
+        ("coder", config.coder),
+        ("tester", config.tester),
+        ("problems", f"{config.problems} ({summary.n_problems} played)"),
+        ("rules", f"{rules.name}, alpha {rules.reward.alpha:g}, {rules.tests_per_suite} tests per suite"),
+        ("episodes", f"{summary.n_episodes:,}{f', {config.rounds} rounds each' if config.rounds > 1 else ''}"),
+        ("tester sees", config.tester_view.replace("_", " ")),
+        ("seed", str(config.seed)),
+        ("sandbox", f"{config.sandbox}{f' ({promise})' if isinstance(promise, str) else ''}"),
+        ("version", config.versions.get("codea1-env", "unknown")),
+    )
+
+
+def _figures(summary: Summary) -> tuple[Figure, ...]:
+    found = []
+    for label, name, tone in _FIGURES:
+        estimate: Estimate = getattr(summary, name)
+        if not isnan(estimate.mean):
+            found.append(Figure(label, estimate, tone))
+    return (*found, Figure.plain("cases in the Mistake Book", summary.book_size, tone="t2"))
+
+
+def _remarks(summary: Summary) -> Iterator[Remark]:
+    n = summary.n_rounds
+    if summary.n_masked_rounds:
+        text = (
+            f"{summary.n_masked_rounds} of {n} rounds are masked, because the sandbox or an agent failed; they are in"
+            " no figure."
+        )
+        yield Remark(text, is_alarm=summary.n_masked_rounds >= _MUCH * n)
+    if summary.zero_evidence.mean >= _MUCH:
+        yield Remark(f"For {summary.zero_evidence.mean:.0%} of the valid programs no case is evidence.", True)
+    if summary.n_unasked_rounds:
+        yield Remark(f"{summary.n_unasked_rounds} of {n} rounds had no tester's turn: the program did not load.")
+
+
+def _unfinished(path: Path, config: RunConfig, summary: Summary) -> Iterator[Remark]:
+    if ends_half_written(path):
+        yield Remark("The last episode is incomplete and left out.")
+    if summary.n_episodes < config.episodes:
+        yield Remark(f"The run is unfinished: {summary.n_episodes} of {config.episodes} episodes are recorded.")
+
+
+def _time_panel(metrics: dict[str, Any]) -> Iterator[Panel]:
+    spent = metrics.get("time")
+    if not isinstance(spent, dict):
+        return
+    named = (("judging", "judging_s", "t4"), ("agents", "agents_s", "t5"), ("the rest", "rest_s", "t7"))
+    known = [(label, spent[key], tone) for label, key, tone in named if isinstance(spent.get(key), int | float)]
+    series = tuple(Series(label, (Point(0.0, float(seconds)),), tone) for label, seconds, tone in known)
+    if series:
+        yield Panel("time", "Where the time went", "Seconds of the whole run.", series, "run", 0.0, stacked=True)

@@ -1,0 +1,356 @@
+"""Reads a run of `codea1 train` for a report: the figures of its steps, and the rollouts that it kept."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from codea1_agents.statistics import mean_interval
+from codea1_agents.train.loop.folder import read_metrics, read_restarts
+from codea1_env.errors import BrokenInput
+from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.folder import iter_episodes, stored_config
+from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord
+from codea1_lab.report.curves import CurveTally
+from codea1_lab.report.game_run import known_problems
+from codea1_lab.report.material import (
+    MAX_BINS,
+    SHARE,
+    Figure,
+    Group,
+    Panel,
+    PanelSpec,
+    Point,
+    Remark,
+    RunMaterial,
+    book_panels,
+    by_role,
+    judge_remark,
+    judge_text,
+    reply_panels,
+)
+from codea1_lab.report.palette import TONES
+
+_MIN_WIDTH = 4  # steps per bin, which an interval needs
+_Line: TypeAlias = Mapping[str, Any]
+"""A line of `metrics.jsonl`."""
+
+_PANELS = (
+    PanelSpec("rewards", "Rewards", "Mean rewards of the rollouts.", by_role("reward")),
+    *reply_panels("valid_candidates", "suites_that_beat", {"golden_pass_rate": ("golden", "t5")}),
+    PanelSpec(
+        "parts",
+        "Parts of the rewards",
+        "Means of the parts, without their weights.",
+        {
+            "validity": ("validity", "t1"),
+            "adversarial": ("adversarial", "tester"),
+            "difficulty": ("difficulty", "t6"),
+            "coder_pass_new": ("pass new", "coder"),
+            "coder_pass_replayed": ("pass replayed", "t4"),
+        },
+    ),
+    PanelSpec(
+        "spread",
+        "Groups whose rewards differ",
+        "Share of groups whose rewards differ; in the others all advantages are 0.",
+        by_role("spread_share"),
+        SHARE,
+    ),
+    PanelSpec(
+        "variety",
+        "Distinct programs and suites",
+        "Share of a problem's programs and suites that are distinct.",
+        {"distinct_programs": ("programs", "coder"), "distinct_suites": ("suites", "tester")},
+        SHARE,
+    ),
+    PanelSpec("tokens", "Length of replies", "Tokens.", by_role("tokens"), (0.0, None)),
+    PanelSpec(
+        "cut", "Replies that were cut", "Share of replies that end at the token limit.", by_role("cut_share"), SHARE
+    ),
+)
+_OF_MODULES = (
+    ("kl", "Divergence from the initial models", "In nats per token."),
+    ("entropy", "Entropy of the next token", "In nats."),
+    ("clip_share", "Clipped tokens", "Share of tokens whose ratio was clipped."),
+    ("grad_norm", "Norm of the gradient", "Before clipping."),
+)
+_TIMES = {
+    "generate_s": ("sampling", "t5"),
+    "judge_s": ("judging", "t4"),
+    "learn_s": ("learning", "t2"),
+    "sync_s": ("weights", "t6"),
+}
+
+_EVALUATIONS = {
+    "coder_": ("Held-out problems: coder", "Programs that pass all golden tests, and golden tests passed."),
+    "tester_validity/": ("Held-out problems: validity", "Share of the requested tests that are valid, by opponent."),
+    "tester_kill_rate/": ("Held-out problems: suites that beat", "Share of suites that beat a program, by opponent."),
+}
+"""Prefix of the figures' names -> title and note."""
+
+
+def training_run(path: Path, name: str) -> RunMaterial:
+    """Read the folder of a training run.
+
+    Raises:
+        BrokenInput: no training run in this folder, or a corrupted line.
+    """
+    lines = read_metrics(path)
+    steps = [line for line in lines if line.get("figures")]
+    samples = samples_of(path)
+    settings, judge = _settings(path), _judge_version(path)
+    problems, remarks = _problems(samples)
+    rows = _curves_of(samples).problem_rows() if samples else ()
+    return RunMaterial(
+        name=name,
+        kind="training",
+        axis="step",
+        facts=(*_facts(settings, steps, samples), ("judge", judge_text({judge}))),
+        figures=tuple(_figures(steps, lines)),
+        panels=tuple(_panels(steps, lines)),
+        groups=partial(sampled_groups, samples),
+        remarks=(
+            *judge_remark({judge}),
+            *_restarts(read_restarts(path)),
+            *_alarms(steps),
+            *remarks,
+            *_of_samples(samples),
+        ),
+        problem_rows=rows,
+        problems=problems,
+    )
+
+
+def samples_of(path: Path) -> tuple[tuple[int, Path], ...]:
+    """Return the rollouts that a training run kept, in order: number of the step and run folder."""
+    found = []
+    for folder in (path / "samples").glob("step-*"):
+        number = re.fullmatch(r"step-(\d+)", folder.name)
+        if number and (folder / "episodes.jsonl").is_file():
+            found.append((int(number[1]), folder))
+    return tuple(sorted(found))
+
+
+def sampled_groups(samples: Sequence[tuple[int, Path]]) -> Iterator[Group]:
+    """Yield one group per step and problem. The folders hold one duel per suite; duels of one candidate are merged."""
+    for step, folder in samples:
+        rules = stored_config(folder).rules
+        for task, duels in groupby(iter_episodes(folder), key=lambda record: record.episode_id.partition("-")[0]):
+            members: dict[str, RoundRecord] = {}
+            problem_id = ""
+            for number, same in groupby(duels, key=lambda record: record.episode_id.rpartition("-")[0]):
+                records = list(same)
+                problem_id = records[0].problem_id
+                members[f"candidate {_number(number)}"] = _merged(records, rules)
+            yield Group(step, task, problem_id, members)
+
+
+def _number(episode_id: str) -> str:
+    last = episode_id.rpartition("-")[2]
+    return str(int(last) + 1) if last.isdecimal() else last
+
+
+def _merged(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
+    """Return one candidate with all of its suites, and its rewards over all of them, as in training."""
+    first = records[0].rounds[0]
+    if len(records) == 1:
+        return first
+    suites = tuple(suite for record in records for suite in record.rounds[0].suites)
+    replies = [record.rounds[0].tester_reply for record in records]
+    whole = first.model_copy(
+        update={
+            "suites": suites,
+            "tester_reply": "\n\n# --- next suite ---\n\n".join(reply for reply in replies if reply is not None),
+        }
+    )
+    return whole.model_copy(update={"rewards": RewardsRecord.model_validate(score(whole.to_report(), rules))})
+
+
+def _curves_of(samples: Sequence[tuple[int, Path]]) -> CurveTally:
+    rules = stored_config(samples[0][1]).rules
+    tally = CurveTally(samples[-1][0] + 1, "step", tests_per_suite=rules.tests_per_suite)
+    for group in sampled_groups(samples):
+        tally.add(group)
+    return tally
+
+
+def _judge_version(path: Path) -> int:
+    """Return the version of the judge in a run's `run.json`."""
+    try:
+        return judge_version_in(json.loads((path / "run.json").read_bytes()))
+    except (OSError, ValueError):
+        return UNSTATED_JUDGE
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads((path / "config.toml").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise BrokenInput(f"{path / 'config.toml'}: {error}") from error
+
+
+def _problems(samples: Sequence[tuple[int, Path]]) -> tuple[tuple[Problem, ...], tuple[Remark, ...]]:
+    if not samples:
+        return (), ()
+    problems, remarks = known_problems(stored_config(samples[0][1]))
+    played = {record.problem_id for _, folder in samples for record in iter_episodes(folder)}
+    return tuple(problem for problem in problems if problem.id in played), remarks
+
+
+def _facts(
+    settings: Mapping[str, Any], steps: Sequence[_Line], samples: Sequence[tuple[int, Path]]
+) -> tuple[tuple[str, str], ...]:
+    def setting(*keys: str) -> str:
+        found: Any = settings
+        for key in keys:
+            found = found.get(key, "") if isinstance(found, Mapping) else ""
+        return str(found)
+
+    def player(role: str) -> str:
+        return (
+            setting("agents", role, "model") or setting("agents", role, "agent") or setting("agents", "shared", "model")
+        )
+
+    shape = f"{setting('rollout', 'problems_per_step')} problems, {setting('rollout', 'n_candidates')} candidates, "
+    found = (
+        ("about", setting("about")),
+        ("coder", player("coder")),
+        ("tester", player("tester")),
+        ("problems", setting("game", "problems")),
+        ("rules", setting("game", "rules")),
+        ("each step", f"{shape}{setting('rollout', 'n_suites')} suites"),
+        ("learning rate", setting("training", "lr")),
+        ("steps", f"{len(steps)} of {setting('run', 'steps')}"),
+        ("kept rollouts", f"of {len(samples)} steps"),
+        ("seed", setting("run", "seed")),
+    )
+    return tuple((name, value) for name, value in found if value)
+
+
+def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Figure]:
+    """Yield means over the last tenth of the steps, and the figures of the last evaluation."""
+    last = steps[-max(1, len(steps) // 10) :]
+    for label, key, tone in (
+        ("coder reward, last tenth", "coder_reward", "coder"),
+        ("tester reward, last tenth", "tester_reward", "tester"),
+        ("suite validity, last tenth", "suite_validity", ""),
+        ("suites that beat a program, last tenth", "suites_that_beat", ""),
+    ):
+        known = {str(line["step"]): [line["figures"][key]] for line in last if key in line["figures"]}
+        if known:
+            yield Figure(label, mean_interval(known), tone)
+    if steps and "book_size" in steps[-1]["figures"]:
+        yield Figure.plain("cases in the Mistake Book", steps[-1]["figures"]["book_size"], tone="t2")
+    final: Mapping[str, Any] = next((line["evaluation"] for line in reversed(lines) if line.get("evaluation")), {})
+    if "coder_pass_at_1" in final:
+        yield Figure.plain("pass@1, held-out problems", final["coder_pass_at_1"], int(final.get("problems", 1)))
+
+
+def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
+    width = max(_MIN_WIDTH, -(-len(steps) // MAX_BINS)) if len(steps) >= MAX_BINS else 1
+    on_bins = (
+        f" Means over {width} steps; the band is the 95 % bootstrap interval over these steps." if width > 1 else ""
+    )
+    for spec in (*_PANELS, *_module_panels(steps)):
+        panel = spec.panel(lambda name: _points(steps, "figures", name, width), "step", remark=on_bins)
+        if panel.series:
+            yield panel
+    yield from _book(steps)
+    yield from _evaluation(lines)
+    spent = PanelSpec("time", "Where the time goes", "Seconds per step.", _TIMES, (0.0, None)).panel(
+        lambda name: _points(steps, "times", name, width, spread=False), "step"
+    )
+    known = tuple(each for each in spent.series if any(p.mean > 0 for p in each.points))
+    if known:
+        yield replace(spent, series=known, stacked=True)
+
+
+def _module_panels(steps: Sequence[_Line]) -> Iterator[PanelSpec]:
+    modules = sorted({name.removesuffix("_kl") for line in steps for name in line["figures"] if name.endswith("_kl")})
+    tones = {"coder": "coder", "tester": "tester"}
+    for suffix, title, note in _OF_MODULES:
+        curves = {f"{module}_{suffix}": (module, tones.get(module, "t2")) for module in modules}
+        yield PanelSpec(suffix, title, note, curves, (0.0, None))
+
+
+def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
+    size = _points(steps, "figures", "book_size", 1, spread=False)
+    if size:
+        moves = {
+            name: _points(steps, "figures", key, 1, spread=False)
+            for key, name in (("book_added", "entered"), ("book_removed", "left"))
+        }
+        yield from book_panels(size, moves, "step")
+
+
+def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
+    evaluated = [line for line in lines if line.get("evaluation")]
+    names = sorted({name for line in evaluated for name in line["evaluation"]})
+    for prefix, (title, note) in _EVALUATIONS.items():
+        of_panel = [name for name in names if name.startswith(prefix)]
+        curves = {
+            name: (name.removeprefix(prefix).replace("_", " "), TONES[number % len(TONES)])
+            for number, name in enumerate(of_panel)
+        }
+        key = f"held-out-{prefix.strip('_/').replace('_', '-')}"
+        panel = PanelSpec(key, title, f"{note} Means over held-out problems.", curves, SHARE).panel(
+            lambda name: _points(evaluated, "evaluation", name, 1, spread=False), "step"
+        )
+        if panel.series:
+            yield panel
+
+
+def _points(lines: Sequence[_Line], part: str, name: str, width: int, *, spread: bool = True) -> tuple[Point, ...]:
+    """Return means over bins of `width` steps, with 95 % intervals over the steps of a bin unless `spread` is False."""
+    known = [(line["step"], line[part][name]) for line in lines if _is_number(line.get(part, {}).get(name))]
+    points = []
+    for start in range(0, len(known), width):
+        some = known[start : start + width]
+        if width == 1 or not spread:
+            points.append(Point(some[-1][0], sum(value for _, value in some) / len(some), n=len(some)))
+            continue
+        found = mean_interval({str(step): [value] for step, value in some}, n_resamples=1000)
+        points.append(Point(some[-1][0], found.mean, found.low, found.high, found.n))
+    return tuple(points)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and isfinite(value)
+
+
+def _restarts(lines: Sequence[_Line]) -> Iterator[Remark]:
+    """Yield a remark if the run was started again, with the last reason."""
+    if lines:
+        last = f"{lines[-1].get('fault')} (step {lines[-1].get('step')})"
+        yield Remark(f"started again after the loss of a learner ({len(lines)}): {last}", is_alarm=True)
+
+
+def _alarms(steps: Sequence[_Line]) -> Iterator[Remark]:
+    """Yield one remark per alarm: its first step, its number of steps, and its last message."""
+    raised: dict[str, list[tuple[int, str]]] = {}
+    for line in steps:
+        for name, sentence in dict(line.get("alarms") or {}).items():
+            raised.setdefault(name, []).append((line["step"], str(sentence)))
+    for name, times in raised.items():
+        first, last = times[0][0], times[-1]
+        n = f"{len(times)} steps from step {first} on" if len(times) > 1 else f"step {first}"
+        yield Remark(f"{name.replace('_', ' ')} ({n}): {last[1]} (step {last[0]})", is_alarm=True)
+
+
+def _of_samples(samples: Sequence[tuple[int, Path]]) -> Iterator[Remark]:
+    if samples:
+        yield Remark("Problems and episodes below are of the rollouts that the run kept, not of all rollouts.")
+    else:
+        yield Remark("The run kept no rollouts, so there are no episodes to read.")

@@ -1,0 +1,163 @@
+"""Reads runs, and writes their report as one HTML file and its charts as pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+
+from codea1_env.errors import BrokenInput
+from codea1_env.records.file_errors import file_errors
+from codea1_env.records.whole_files import write_text
+from codea1_lab.report.archive import Archive
+from codea1_lab.report.charts import heat_map_svg, panel_svg
+from codea1_lab.report.comparison import comparison_panels
+from codea1_lab.report.crossplay import crossplay_heat_maps
+from codea1_lab.report.game_run import game_run
+from codea1_lab.report.material import HeatMap, Panel, Remark, RunMaterial
+from codea1_lab.report.page import page_of
+from codea1_lab.report.palette import lone_style
+
+MAX_BYTES = 20_000_000
+_MAX_STRIDE = 1 << 20
+_TEXT_SHARE = 0.9  # share of the file for texts; curves and the index need the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Facts about a written report."""
+
+    n_bytes: int
+    n_candidates: int
+    """Number of candidates in the browser of episodes."""
+    notes: tuple[str, ...]
+    """Sentences on what was left out to keep the file small."""
+
+
+def read_run(path: Path, name: str) -> RunMaterial:
+    """Return the material of the run in a folder, of any kind.
+
+    Raises:
+        BrokenInput: no run in this folder, or it cannot be read.
+    """
+    if (path / "metrics.jsonl").is_file():
+        from codea1_lab.report.training_run import training_run  # noqa: PLC0415  slow to import
+
+        return replace(training_run(path, name), heat_maps=crossplay_heat_maps(path))
+    if path.is_dir() and not (path / "episodes.jsonl").is_file():
+        raise BrokenInput(
+            f"{path}: holds no run of codea1 play or codea1 train (neither episodes.jsonl nor metrics.jsonl)"
+        )
+    return replace(game_run(path, name), heat_maps=crossplay_heat_maps(path))
+
+
+def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_bytes: int = MAX_BYTES) -> Written:
+    """Write the report atomically.
+
+    A report that would be too large leaves out the raw replies first, then episodes, evenly over each run. The page
+    states what it leaves out.
+
+    Args:
+        runs: in order.
+        path: the file to write.
+        title: title of the page.
+        max_bytes: size of the file at most.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    panels = comparison_panels(runs)
+
+    def page_with(archive: Archive, notes: Sequence[str]) -> str:
+        noted = [replace(run, remarks=(*run.remarks, *map(Remark, notes))) for run in runs]
+        return page_of(title, noted, panels, archive)
+
+    archive, notes = _archive_within(runs, int(max_bytes * _TEXT_SHARE))
+    page = page_with(archive, notes)
+    if (over := len(page.encode()) - max_bytes) > 0:  # charts, tables and problems need more than the rest
+        archive, notes = _archive_within(runs, max(1, archive.n_bytes - over))
+        page = page_with(archive, notes)
+    write_text(path, page)
+    return Written(len(page.encode()), archive.n_rows, notes)
+
+
+def write_pictures(runs: Sequence[RunMaterial], folder: Path, *, png: bool = False) -> list[Path]:
+    """Write every chart as SVG and, with `png`, also as PNG; several runs get one sub-folder each.
+
+    Raises:
+        MissingExtra: `png` is True and matplotlib is not installed.
+        UserError: a file cannot be written.
+    """
+    written = []
+    for run in runs:
+        place = folder / slug(run.name) if len(runs) > 1 else folder
+        with file_errors(place):
+            place.mkdir(parents=True, exist_ok=True)
+        for panel in run.panels:
+            written.append(_picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title))
+            if png:
+                from codea1_lab.report.png import write_png  # noqa: PLC0415  needs matplotlib
+
+                written.append(write_png(panel, place / f"{panel.key}.png"))
+        written += [write_heat_map(heat, place / f"{heat.key}.svg") for heat in run.heat_maps]
+    return written
+
+
+def write_picture(panel: Panel, path: Path) -> None:
+    """Write one chart as SVG.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    _picture(panel_svg(panel, title_id="t"), path, panel.title)
+
+
+def write_heat_map(heat: HeatMap, path: Path) -> Path:
+    """Write one matrix as SVG.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    return _picture(heat_map_svg(heat, title_id="t"), path, heat.title)
+
+
+def slug(name: str) -> str:
+    """Return a valid name of a file for any name."""
+    return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII).strip(".") or "run"
+
+
+def _picture(svg: str, path: Path, title: str) -> Path:
+    attributes, _, content = svg.removeprefix("<svg ").partition(">")
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="800" {attributes}><title id="t">{escape(title)}</title>'
+    write_text(path, f"{head}<style>{lone_style()}</style>{content}\n")
+    return path
+
+
+def _archive_within(runs: Sequence[RunMaterial], max_bytes: int) -> tuple[Archive, tuple[str, ...]]:
+    """Return an archive of at most `max_bytes` bytes, and sentences on what it leaves out."""
+    archive = _archive_of(runs, 1, with_replies=True)
+    if archive.n_bytes <= max_bytes:
+        return archive, ()
+    archive = _archive_of(runs, 1, with_replies=False)
+    stride = 1
+    while archive.n_bytes > max_bytes and stride < _MAX_STRIDE:
+        stride = max(stride + 1, -(-stride * archive.n_bytes // max_bytes))
+        archive = _archive_of(runs, stride, with_replies=False)
+    notes = ["The raw replies are left out to keep this file small."]
+    if stride > 1:
+        notes.append(
+            f"Only every {stride}th episode is included below, to keep this file small; the figures count all episodes."
+        )
+    return archive, tuple(notes)
+
+
+def _archive_of(runs: Sequence[RunMaterial], stride: int, *, with_replies: bool) -> Archive:
+    archive = Archive(with_replies=with_replies)
+    for number, run in enumerate(runs):
+        for position, group in enumerate(run.groups()):
+            if position % stride == 0:
+                archive.add(number, group)
+    archive.close()
+    return archive

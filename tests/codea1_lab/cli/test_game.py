@@ -1,0 +1,127 @@
+"""`codea1 game`: solving, dynamics and questions from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_lab.tabular.table import FIRST, STUDIES
+
+pytestmark = pytest.mark.slow
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests of this module share a cache, and leave the user's alone."""
+    folder = tmp_path_factory.getbasetemp() / "banks-of-the-command-line"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+
+
+def test_solve_prints_residuals_and_writes_pictures_and_the_bank(codea1: Callable[..., Any], folder: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    asked = ["game", "solve", "starter", "--limit", "1", "--no-solution", "--json"]
+    found = json.loads(codea1(*asked, "--save", "one.bank.jsonl", "-o", "pictures").stdout)
+    assert found["largest_residual"] < 1e-8
+    assert (found["n_programs"], len(found["by_problem"])) == (4, 1)
+    assert sum(found["by_problem"][0]["coder"].values()) == pytest.approx(1.0)
+    assert all((folder / path).stat().st_size > 3000 for path in found["pictures"])
+    again = json.loads(codea1("game", "solve", "one.bank.jsonl", "--json").stdout)
+    assert again["by_problem"][0]["coder_payoffs"] == found["by_problem"][0]["coder_payoffs"]
+
+
+def test_dynamics_become_less_exploitable(codea1: Callable[..., Any]) -> None:
+    asked = ["game", "dynamics", "starter", "--limit", "1", "--method", "regret", "--steps", "300", "--json"]
+    found = json.loads(codea1(*asked).stdout)
+    assert found["average_exploitability"][-1] < found["average_exploitability"][0] / 5
+
+
+def test_questions_are_answered(codea1: Callable[..., Any]) -> None:
+    result = codea1("game", "questions", "starter", "--limit", "1", "--rounds", "2", "--json")
+    found = json.loads(result.stdout)
+    assert {each["rules"] for each in found["alpha"]} == {"fixed", "first_kill", "paper", "release"}
+    assert set(found["book"]) == {"with", "without"}
+    assert {each["rules"] for each in found["schemes"]} == {"fixed", "first_kill", "paper", "zero_sum"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["solve", "nothing"], "unknown problem source"),
+        (["solve", "starter", "--limit", "1", "--problem", "starter/none"], "unknown problem"),
+        (["dynamics", "starter", "--limit", "1", "--method", "chaos"], "unknown dynamics"),
+        (["solve", "starter", "--limit", "1", "--save", "bank.txt"], "ends in .bank.jsonl"),
+        (["solve", "starter", "--rules", "unfair"], "unknown preset"),
+    ],
+)
+def test_bad_input_is_one_sentence(codea1: Callable[..., Any], arguments: list[str], told: str) -> None:
+    result = codea1("game", *arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_tabular_game_prints_and_keeps_a_table(codea1: Callable[..., Any], tmp_path: Path) -> None:
+    out = tmp_path / "table"
+    given = ("game", "tabular", "--triggers", "2", "--reading", "0.5", "--steps", "1", "--seeds", "2", "-o", out)
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    found = json.loads(codea1(*given, "--json").stdout)
+    (row,) = found["rows"]
+    assert row["regime"] == "V 2, rho 0.5, 1 steps"
+    assert row["accuracy"]["n"] == 2
+    assert "black-box" in row["leads"]
+    assert json.loads((out / "result.json").read_text())["rows"] == found["rows"]
+    assert found["pictures"] == []
+    assert "black-box" in codea1(*given[:-2]).stdout
+
+
+def test_the_map_has_a_picture_and_says_from_where_on_a_tester_leads(
+    codea1: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    small = tuple(replace(each, schedule=replace(each.schedule, steps=1)) for each in STUDIES["map"].regimes)
+    monkeypatch.setitem(STUDIES, "map", replace(STUDIES["map"], regimes=small))
+    found = json.loads(codea1("game", "tabular", "--study", "map", "--seeds", "1", "-o", tmp_path, "--json").stdout)
+    assert found["crossovers"].keys() == {system.name for system in STUDIES["map"].systems} - {FIRST}
+    assert len(json.loads((tmp_path / "result.json").read_text())["rows"]) == len(small)
+    assert (tmp_path / "tabular-map.svg").exists()
+    assert found["pictures"] == ["tabular-map.svg"]
+
+
+def test_rewards_of_the_tabular_game_are_compared(codea1: Callable[..., Any], tmp_path: Path) -> None:
+    found = json.loads(codea1("game", "rewards", "--steps", "1", "--seeds", "1", "-o", tmp_path, "--json").stdout)
+    kept = json.loads((tmp_path / "rewards.json").read_text())
+    assert kept["lines"] == found["lines"]
+    assert {line["payment"] for line in kept["lines"]} >= {"fixed", "release", "first kill"}
+    assert all(line["leads"]["right"]["mean"] == 0 for line in kept["lines"] if line["payment"] == "fixed")
+
+
+def test_whether_to_aim(codea1: Callable[..., Any]) -> None:
+    given = ("game", "aim", "--right-naive", "0.8", "--right-aimed", "0.6", "--kills-naive", "0.1", "--alpha", "0.5")
+    plain, with_book = (json.loads(codea1(*given, *more, "--json").stdout) for more in ((), ("--book",)))
+    assert plain["least_kill_rate"] == pytest.approx(0.8 / 0.6 * 0.1 + 0.2 / 0.6)
+    assert with_book["least_kill_rate"] == pytest.approx(0.8 / 0.6 * 0.1 + 2 * 0.2 / 0.6)
+    assert "the tester aims" in codea1(*given, "--kills-aimed", "0.5").stdout
+    assert "retreats" in codea1(*given, "--kills-aimed", "0.4").stdout
+    assert codea1(*given, "--formula", "fixd").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--study", "deep"),
+        ("--study", "long", "--rules", "first_kill"),
+        ("--alpha", "0.1"),
+        ("--steps", "3"),
+        ("--right-aimed", "0.5"),
+        ("--rules", "golden"),
+    ],
+)
+def test_what_the_tabular_game_would_ignore_is_refused(codea1: Callable[..., Any], more: tuple[str, ...]) -> None:
+    assert codea1("game", "tabular", *more).exit_code == 2

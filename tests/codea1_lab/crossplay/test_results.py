@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+from math import nan
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+from codea1_agents.statistics import Estimate
+from codea1_lab.crossplay.cells import FIGURES, Cells, CrossPlay, GameFigures
+from codea1_lab.crossplay.results import SHOWN, Findings, cell_text
+from codea1_lab.report.crossplay import heat_maps_of
+
+
+@pytest.fixture(scope="module")
+def findings() -> Findings:
+    def game(share: float, problem: int) -> GameFigures:
+        won = float((problem * 7919) % 10 < 10 * share)
+        return GameFigures(won, 0.5, 1 - won, nan, won, won, 1 - won)
+
+    shares = [[1.0, 0.1], [0.2, 0.9]]
+    cells = Cells.of([[[[game(share, p)] for p in range(30)] for share in row] for row in shares])
+    right = np.array([[1.0] * 30, [0.0] * 30])
+    play = CrossPlay(
+        ("a|b", "mutant"), ("x", "fuzz"), tuple(f"p{n}" for n in range(30)), right, cells, cells, (1,), (1,)
+    )
+    return Findings.of(play, n_draws=20, seed=2)
+
+
+def test_the_document_is_plain_json_with_all_that_was_measured(findings: Findings) -> None:
+    document = json.loads(json.dumps(findings.document({"seed": 2}), allow_nan=False))
+    figures = document["on_policy"]["figures"]
+    assert set(figures) == set(FIGURES)
+    assert figures["coder_reward"]["mean"] == pytest.approx(np.array([[1.0, 0.1], [0.2, 0.9]]))
+    low, value, high = (np.array(figures["beats"][name]) for name in ("low", "mean", "high"))
+    assert (low[0, 1], high[1, 0]) < (value[0, 1], 1.0)
+    assert (low <= value).all()
+    assert (value <= high).all()
+    assert figures["caught"]["mean"] == [[None, None], [None, None]]
+    assert np.array(document["on_policy"]["per_problem"]["survives"]).shape == (2, 2, 30)
+    assert [each["is_yardstick"] for each in document["coders"]] == [False, True]
+    assert document["coders"][0]["right"]["mean"] == 1
+    assert document["reversals"] == [
+        {"first": "a|b", "against_first": "x", "second": "mutant", "against_second": "fuzz"}
+    ]
+    assert document["on_policy"]["game"]["cycles"]
+
+
+def test_the_same_findings_give_the_same_document(findings: Findings) -> None:
+    assert Findings.of(findings.play, n_draws=20, seed=2).document({}) == findings.document({})
+
+
+def test_markdown_has_a_table_per_figure_whose_cells_cannot_break_it(findings: Findings) -> None:
+    text = findings.markdown("About.")
+    assert text.count("coder \\ tester") == len(SHOWN["on_policy"]) + len(SHOWN["transfer"])
+    assert "| a\\|b | 1.00 (1.00 to 1.00) | 0.10 (" in text
+    assert "Best responses cycle" in text
+    assert "a|b is ahead of mutant against x, and behind it against fuzz." in text
+
+
+def test_heat_maps_show_the_document(findings: Findings) -> None:
+    maps = {heat.key: heat for heat in heat_maps_of(findings.document({}))}
+    assert len(maps) == 8
+    rewards = maps["crossplay-on-policy-coder-reward"]
+    assert (rewards.rows, rewards.columns) == (("a|b", "mutant"), ("x", "fuzz"))
+    assert rewards.values[1] == pytest.approx((0.2, 0.9))
+    assert set(rewards.marked) == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    assert maps["crossplay-transfer-beats"].marked == ()
+
+
+def test_cells() -> None:
+    assert cell_text(Estimate(0.5, 0.25, 0.75, 4, 4, 0)) == "0.50 (0.25 to 0.75)"
+    assert cell_text(Estimate(0.5, nan, nan, 1, 1, 0)) == "0.50"
+    assert cell_text(Estimate(nan, nan, nan, 0, 0, 1)) == "-"
+    assert cell_text(Estimate(-12.3, -20, 4, 4, 4, 0), 0) == "-12 (-20 to 4)"

@@ -1,0 +1,243 @@
+"""Tables, curves and pictures from results."""
+
+from __future__ import annotations
+
+import re
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_lab.experiments.declaration import Experiment, Headline, Picture, System, Table, load_experiment
+from codea1_lab.experiments.grid import Cell, cells_of
+from codea1_lab.experiments.headlines import compared
+from codea1_lab.experiments.pictures import draw, lines_of
+from codea1_lab.experiments.report import pictures_in, text_of, write_report
+from codea1_lab.experiments.results import (
+    CellResult,
+    CurvePoint,
+    read_result,
+    read_results,
+    results_of,
+    write_result,
+    write_results,
+)
+from codea1_lab.experiments.tables import at_equal_compute
+from tests.support import ROOT
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+ALPHA = "game.reward.alpha"
+SMALL = Experiment(
+    name="small",
+    seeds=2,
+    systems=(
+        System(name="base"),
+        System(name="a1", preset="code-a1", set={ALPHA: 0.5}),
+        System(name="a1-high", preset="code-a1", set={ALPHA: 1.0}),
+    ),
+    compared_to="a1",
+    headlines=(
+        Headline(system="a1-high", figure="coder/held-out"),
+        Headline(system="base", figure="coder/held-out"),
+        Headline(system="a1", figure="coder/held-out", compared_to="0"),
+    ),
+    tables=(Table(title="Table 1", rows=("base", "a1", "a1-high"), columns={"held-out": "coder/held-out"}),),
+    pictures=(
+        Picture(title="Figure 4", file="figure-4", systems=("a1", "a1-high"), panels={"passes": "pass_new"}),
+        Picture(
+            title="Figure 3", file="figure-3", systems=("a1", "a1-high"), panels={"x": "coder/held-out"}, over=ALPHA
+        ),
+    ),
+)
+
+
+def result(system: str, seed: int, value: float) -> CellResult:
+    curve = tuple(
+        CurvePoint(step=step, cpu_s=2.0 * step, figures={"pass_new": value, "evaluation/coder_pass_at_1": value * step})
+        for step in range(1, 4)
+    )
+    trained = system != "base"
+    return CellResult(
+        system=system,
+        base=0,
+        seed=seed,
+        figures={"coder/held-out": value, **({"cpu_s": 6.0} if trained else {})},
+        curve=curve if trained else (),
+    )
+
+
+RESULTS = {
+    each.cell: each
+    for each in (
+        result("base", 0, 0.25),
+        result("a1", 0, 0.5),
+        result("a1", 1, 0.75),
+        result("a1-high", 0, 0.625),
+        result("a1-high", 1, 0.875),
+    )
+}
+
+
+def test_the_text_holds_means_and_differences() -> None:
+    text = text_of(SMALL, cells_of(SMALL), RESULTS)
+    assert "5 of 5 cells" in text
+    assert "| base | untrained | 1 | 25.0 |" in text
+    assert "| a1 | fixed, alpha 0.5, strict reading | 2 | 62.5 [50.0 to 75.0] |" in text
+    assert "| a1-high | +12.5 (2 pairs) |" in text
+    assert "| base | -37.5 (2 pairs) |" in text  # it has no seeds: its one cell stands beside both
+    assert "±" not in text.split("### Headline")[1]
+
+
+def test_headlines_have_raw_and_corrected_p_values_from_three_pairs_on() -> None:
+    values = {"a1": (0.5, 0.75, 0.625, 0.5), "a1-high": (0.625, 0.875, 0.75, 0.5)}
+    more = {
+        each.cell: each
+        for each in (
+            result("base", 0, 0.25),
+            *(result(system, seed, value) for system, found in values.items() for seed, value in enumerate(found)),
+        )
+    }
+    small = SMALL.model_copy(update={"seeds": 4})
+    text = text_of(small, cells_of(small), more)
+    assert "corrected for all 3 comparisons" in text
+    high, base, alone = compared(SMALL, more)
+    assert (high.p_corrected, base.p_corrected) == (high.difference.p, 2 * base.difference.p)
+    assert (high.survives, base.survives, alone.survives) == (False, True, True)
+    assert f"| a1-high minus a1 | `coder/held-out` | +9.4 ± 9.9 (3/4 ahead) | {high.difference.p:.2g} |" in text
+    assert "| a1 | `coder/held-out` | **+59.4 ± " in text
+    assert compared(SMALL, RESULTS)[0].p_corrected != compared(SMALL, RESULTS)[0].p_corrected
+    assert "| a1-high minus a1 | `coder/held-out` | +12.5 (2 pairs) | - | - | - |" in text_of(
+        SMALL, cells_of(SMALL), RESULTS
+    )
+
+
+def test_a_training_is_paired_with_the_same_seed_only() -> None:
+    alone = {cell: each for cell, each in RESULTS.items() if cell != Cell("a1-high", 0, 1)}
+    assert "| a1-high | +12.5 (1 pair) |" in text_of(SMALL, cells_of(SMALL), alone)
+
+
+def test_what_is_missing_is_said() -> None:
+    assert "1 of 5 cells" in text_of(SMALL, cells_of(SMALL), {Cell("base", 0, 0): RESULTS[Cell("base", 0, 0)]})
+
+
+def test_equal_compute_takes_the_last_evaluation_in_time() -> None:
+    curve = RESULTS[Cell("a1", 0, 0)].curve
+    assert at_equal_compute(curve, "evaluation/coder_pass_at_1", 4.5) == 1.0
+    assert at_equal_compute(curve, "evaluation/coder_pass_at_1", 1e9) == 1.5
+    assert isnan(at_equal_compute(curve, "evaluation/coder_pass_at_1", 1.0))
+
+
+def test_lines_over_steps_and_over_a_setting() -> None:
+    over_steps, over_alpha = SMALL.pictures
+    (a1, high) = lines_of(over_steps, "passes", SMALL, RESULTS)
+    assert (a1.system, a1.x, a1.mean) == ("a1", (1, 2, 3), (0.625,) * 3)
+    assert (high.low, high.high) == ((0.625,) * 3, (0.875,) * 3)
+    (line,) = lines_of(over_alpha, "x", SMALL, RESULTS)
+    assert (line.x, line.mean) == ((0.5, 1.0), (0.625, 0.75))
+    split = over_alpha.model_copy(update={"by": "run.seed"})
+    systems = (*SMALL.systems[:2], SMALL.systems[2].model_copy(update={"set": {ALPHA: 1.0, "run.seed": 7}}))
+    found = lines_of(split, "x", SMALL.model_copy(update={"systems": systems}), RESULTS)
+    assert [(each.system, each.x) for each in found] == [("", (0.5,)), ("7", (1.0,))]
+
+
+@pytest.mark.slow
+def test_a_system_has_one_colour_in_all_panels(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    picture = Picture(
+        title="x", file="x", systems=("base", "a1"), panels={"a": "coder_reward", "b": "pass_new"}, over="step"
+    )
+    point = CurvePoint(step=1, cpu_s=1.0, figures={"coder_reward": 1.0})
+    first = RESULTS[Cell("base", 0, 0)].model_copy(update={"curve": (point, point.model_copy(update={"step": 2}))})
+    draw(picture, SMALL, RESULTS | {first.cell: first}, tmp_path / "x.svg")
+    line = r'<path d="[^"]*" clip-path="[^"]*" style="fill: none; stroke: (#[0-9a-f]{6})'
+    assert {"#1f6fb4", "#d1495b"} <= set(re.findall(line, (tmp_path / "x.svg").read_text()))
+
+
+@pytest.mark.slow
+def test_the_report_is_written_the_same_twice(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    for name in ("one", "two"):
+        write_report(SMALL, cells_of(SMALL), RESULTS, tmp_path / name)
+    for file in ("report.md", "figure-3.svg", "figure-4.svg"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_results_come_back_from_their_files(tmp_path: Path) -> None:
+    for each in RESULTS.values():
+        folder = tmp_path / "cells" / each.cell.name
+        folder.mkdir(parents=True)
+        write_result(folder, each)
+    assert results_of(tmp_path, SMALL, cells_of(SMALL)) == RESULTS
+    assert read_result(tmp_path) is None
+    (tmp_path / "result.json").write_text('{"system": "a1"}')
+    with pytest.raises(BrokenInput):
+        read_result(tmp_path)
+
+
+def test_results_of_two_versions_of_the_judge_are_not_put_together(tmp_path: Path) -> None:
+    first, second = result("a1", 0, 0.5), result("a1", 1, 0.5)
+    for each, version in ((first, 1), (second, JUDGE_VERSION)):
+        place = tmp_path / "cells" / each.cell.name
+        place.mkdir(parents=True)
+        write_result(place, each.model_copy(update={"judge_version": version}))
+    assert results_of(tmp_path, SMALL, [first.cell])[first.cell].judge_version == 1
+    with pytest.raises(UserError, match=f"versions 1 and {JUDGE_VERSION} of the judge"):
+        results_of(tmp_path, SMALL, [first.cell, second.cell])
+
+
+def test_a_file_of_results_makes_the_same_text_and_has_no_curves_of_training(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    write_results(path, RESULTS.values())
+    found = read_results(path, SMALL)
+    assert text_of(SMALL, cells_of(SMALL), found) == text_of(SMALL, cells_of(SMALL), RESULTS)
+    assert [cell for cell, each in found.items() if each.is_thinned] == [
+        cell for cell in found if cell.system != "base"
+    ]
+    assert not any(each.is_thinned for each in RESULTS.values())
+    write_results(tmp_path / "again.jsonl", found.values())
+    assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_results_of_other_cells_are_kept_and_not_shown(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    more = [result("a1", 9, 0.9), result("dropped", 0, 0.9)]
+    others = {each.cell: each for each in more}
+    report = write_report(SMALL, cells_of(SMALL), RESULTS, tmp_path, others=others)
+    text = report.read_text()
+    assert read_results(tmp_path / "results.jsonl", SMALL).keys() == RESULTS.keys() | others.keys()
+    write_report(SMALL, cells_of(SMALL), RESULTS | others, tmp_path)
+    assert report.read_text() == text
+
+
+def test_cells_that_were_declared_otherwise_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    write_results(path, [RESULTS[Cell("base", 0, 0)].model_copy(update={"declared": "other"})])
+    with pytest.raises(UserError, match=r"results.jsonl, line 1: base was declared otherwise"):
+        read_results(path, SMALL)
+    place = tmp_path / "cells" / "base/base-0/seed-0"
+    place.mkdir(parents=True)
+    write_result(place, RESULTS[Cell("base", 0, 0)].model_copy(update={"declared": "other"}))
+    with pytest.raises(UserError, match=r"seed-0: base was declared otherwise when it ran: choose another folder"):
+        results_of(tmp_path, SMALL, cells_of(SMALL))
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(BrokenInput, match="line 1"):
+        read_results(path, SMALL)
+    path.write_text('{"system": "a1"}\n')
+    with pytest.raises(BrokenInput, match="line 1"):
+        read_results(path, SMALL)
+
+
+@pytest.mark.parametrize("folder", sorted(path.parent for path in (ROOT / "docs/experiments").glob("*/results.jsonl")))
+def test_the_committed_reports_are_made_of_the_committed_results(folder: Path) -> None:
+    experiment = load_experiment(folder.name)
+    results = read_results(folder / "results.jsonl", experiment)
+    text = text_of(experiment, cells_of(experiment), results, pictures_in(folder, experiment))
+    assert (folder / "report.md").read_text("utf-8") == text
+
+
+def test_a_report_says_which_judge() -> None:
+    assert "Verdicts: version 1 of the judge." in text_of(SMALL, cells_of(SMALL), RESULTS)
+    assert "of the judge" not in text_of(SMALL, cells_of(SMALL), {})

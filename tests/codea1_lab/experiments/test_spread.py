@@ -1,0 +1,100 @@
+"""Means, intervals and paired differences over cells."""
+
+from __future__ import annotations
+
+from math import isnan, nan
+from statistics import pstdev
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from codea1_lab.experiments.grid import Cell
+from codea1_lab.experiments.spread import holm, paired, spread_of
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+shares = st.lists(st.floats(0, 1), min_size=3, max_size=8)
+
+
+def cells(values: list[float], *, system: str = "a", base: int = 0) -> dict[Cell, float]:
+    return {Cell(system, base, seed): value for seed, value in enumerate(values)}
+
+
+def test_students_interval_by_hand() -> None:
+    found = spread_of(cells([0.2, 0.4, 0.6]))
+    # t(.975, 2) = 4.302653, standard deviation .2
+    assert (found.mean, found.low, found.high, found.n) == (pytest.approx(0.4), 0.2, 0.6, 3)
+    assert found.half_width == pytest.approx(4.302653 * 0.2 / 3**0.5, rel=1e-6)
+
+
+def test_means_of_each_base() -> None:
+    found = spread_of({**cells([0.0, 1.0], base=0), **cells([0.5], base=3)})
+    assert found.by_base == (0.5, 0.5)
+
+
+def test_masked_cells_are_left_out() -> None:
+    found = spread_of(cells([0.25, nan]))
+    assert (found.mean, found.n) == (0.25, 1)
+    assert isnan(found.half_width)
+
+
+@given(shares)
+def test_a_system_less_itself_is_nothing(values: list[float]) -> None:
+    found = paired(cells(values), cells(values))
+    assert (found.mean, found.half_width, found.n_larger, found.is_shown, found.p) == (0, 0, 0, False, 1)
+
+
+@given(shares, st.floats(0.01, 1))
+def test_a_constant_lead_is_shown(values: list[float], lead: float) -> None:
+    found = paired(cells([value + lead for value in values]), cells(values, system="b"))
+    assert found.mean == pytest.approx(lead)
+    assert found.n_larger == found.n == len(values)
+
+
+def test_equal_differences_have_no_test() -> None:
+    found = paired(cells([0.5, 0.75, 0.25]), cells([0.25, 0.5, 0.0], system="b"))
+    assert (found.mean, isnan(found.p)) == (0.25, True)
+
+
+def test_over_bases_the_seeds_of_a_base_count_once() -> None:
+    first = {**cells([0.5, 0.7], base=0), **cells([0.4, 0.6], base=1), **cells([0.8], base=2)}
+    second = dict.fromkeys(first, 0.5)
+    found, alike = paired(first, second, over_bases=True), paired(cells([0.6, 0.5, 0.8]), cells([0.5, 0.5, 0.5]))
+    assert (found.n, found.n_larger, found.n_smaller) == (3, 2, 0)
+    assert (found.mean, found.half_width, found.p) == pytest.approx((alike.mean, alike.half_width, alike.p))
+    assert paired(first, second).n == 5
+
+
+def test_below_three_pairs_there_is_no_interval_and_no_p() -> None:
+    found = paired(cells([0.2, 0.4]), cells([0.1, 0.1], system="b"))
+    assert (found.mean, found.n, isnan(found.half_width), isnan(found.p)) == (pytest.approx(0.2), 2, True, True)
+    assert isnan(spread_of(cells([0.2, 0.4])).half_width)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=8))
+def test_p_values_are_those_of_scipys_paired_t_test(pairs: list[tuple[float, float]]) -> None:
+    from scipy.stats import ttest_rel
+
+    first, second = map(list, zip(*pairs, strict=True))
+    assume(pstdev(a - b for a, b in pairs) > 1e-6)
+    found = paired(cells(first), cells(second))
+    assert found.p == pytest.approx(ttest_rel(first, second).pvalue, abs=1e-9)
+    assert found.is_shown == (found.p < 0.05)
+
+
+def test_holms_correction_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, nan]) == pytest.approx([0.04, 0.09, 0.09, nan], nan_ok=True)
+    assert holm([0.5, 0.6]) == [1.0, 1.0]
+
+
+@given(st.lists(st.floats(0, 1), max_size=6))
+def test_a_correction_never_lowers_nor_reorders_p_values(p_values: list[float]) -> None:
+    found = holm(p_values)
+    assert all(new >= old for new, old in zip(found, p_values, strict=True))
+    assert [found[i] for i in sorted(range(len(found)), key=p_values.__getitem__)] == sorted(found)
+
+
+def test_pairs_are_of_the_same_seed_and_base() -> None:
+    found = paired(cells([1.0, 2.0, 3.0]), {Cell("b", 0, 1): 5.0, Cell("b", 1, 0): 9.0, Cell("b", 0, 2): 1.0})
+    assert (found.mean, found.n) == (-0.5, 2)

@@ -1,0 +1,247 @@
+"""A run with hostile texts in it, and a browser to look at its report with."""
+
+from __future__ import annotations
+
+import runpy
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.problems import load_problems
+from codea1_env.runs.config import problems_digest
+from codea1_env.runs.folder import RunFolder
+from codea1_env.runs.records import (
+    BookChangeRecord,
+    CandidateRecord,
+    CaseRecord,
+    EpisodeRecord,
+    RewardPartRecord,
+    RewardRecord,
+    RewardsRecord,
+    RoundRecord,
+    SuiteRecord,
+    to_line,
+)
+from codea1_lab.report.writing import read_run, write_report
+from tests.support import ROOT
+from tests.support.runs import run_config
+from tests.support.waiting import wait_until
+
+HOSTILE = (
+    "def f(x):\n"
+    "    # </script><script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">\n"
+    "    return x  # \u202eevil\u202c \x1b[31m --> ]]> &lt; ' \" ``` ${1+1} <!--"
+)
+
+
+def case_of(number: int, verdict: Verdict, expression: str = "f({})", actual: str = "") -> CaseRecord:
+    return CaseRecord(
+        expression=expression.replace("{}", str(number)),
+        prediction=str(number),
+        imports=(),
+        direct=True,
+        line=number,
+        expected=str(number),
+        prediction_right=True,
+        verdict=verdict,
+        actual=actual,
+        is_example=number == 1,
+    )
+
+
+def reward_of(name: str, value: float) -> RewardRecord:
+    return RewardRecord(value=value, parts=(RewardPartRecord(name=name, value=value, weight=1.0),))
+
+
+def episode_of(
+    number: int, problem_id: str, *, n_rounds: int = 1, program: str = "def f(x):\n    return x\n"
+) -> EpisodeRecord:
+    """Every third program is beaten, every tenth is invalid."""
+    rounds = []
+    for n in range(n_rounds):
+        is_valid, is_beaten = number % 10 != 9, number % 3 == 0
+        verdicts = [Verdict.WRONG_ANSWER if is_beaten and i == 0 else Verdict.PASSED for i in range(4)]
+        cases = tuple(
+            case_of(i, v, actual="<b>7</b>" if v is not Verdict.PASSED else "") for i, v in enumerate(verdicts)
+        )
+        rounds.append(
+            RoundRecord(
+                round=n,
+                coder_reply=f"```python\n{program}\n```",
+                tester_reply="assert f(0) == 0" if is_valid else None,
+                candidate=CandidateRecord(
+                    program=program,
+                    rejection=None,
+                    verdict=Verdict.PASSED if is_valid else Verdict.SYNTAX_ERROR,
+                    detail="" if is_valid else "no <i>Python</i>",
+                    golden_pass_rate=None,
+                ),
+                replayed=(case_of(9, Verdict.PASSED),) if is_valid else (),
+                suites=(
+                    SuiteRecord(
+                        cases=cases if is_valid else (),
+                        rejections=(),
+                        n_invalid=0,
+                        nonprintable_share=0.0,
+                        internal_error=False,
+                    ),
+                ),
+                rewards=RewardsRecord(
+                    coder=reward_of("pass_new", 0.75 if is_beaten else float(is_valid)),
+                    testers=(reward_of("validity", 0.25 * is_beaten),),
+                ),
+                book=BookChangeRecord(added=1, removed=0, evicted=0, incremented=0, decremented=0, size=number + 1),
+            )
+        )
+    return EpisodeRecord(
+        judge_version=JUDGE_VERSION,
+        episode=number,
+        episode_id=f"{number:016x}",
+        problem_id=problem_id,
+        seed=number,
+        rounds=tuple(rounds),
+    )
+
+
+def written_run(path: Path, n_episodes: int, program: Callable[[int], str]) -> Path:
+    """A run on the first problems of `starter`, one episode each in turn."""
+    problems = load_problems("starter", limit=6)
+    config = run_config(
+        problems_digest=problems_digest(problems),
+        n_problems=len(problems),
+        coder="a <b>coder</b>",
+        tester="a tester",
+        episodes=n_episodes,
+        limit=6,
+        versions={"codea1-env": "0"},
+    )
+    with RunFolder.create(path, config):
+        pass
+    with (path / "episodes.jsonl").open("wb") as lines:  # without a sync per line
+        for number in range(n_episodes):
+            problem = problems[number % len(problems)]
+            lines.write(to_line(episode_of(number, problem.id, n_rounds=1 + number % 2, program=program(number))))
+    return path
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """30 episodes; the first program is hostile."""
+    path = tmp_path_factory.mktemp("runs") / "small"
+    return written_run(path, 30, lambda number: HOSTILE if number == 0 else f"def f(x):\n    return x + {number}\n")
+
+
+@pytest.fixture(scope="session")
+def changed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two episodes; in the second round of the second, program and suites are others, and hostile."""
+    path = written_run(tmp_path_factory.mktemp("runs") / "changed", 2, lambda number: "def f(x):\n    return x\n")
+    first, second = path.joinpath("episodes.jsonl").read_text().splitlines()
+    record = EpisodeRecord.model_validate_json(second)
+    old, new = record.rounds
+    program = f"{HOSTILE}\n    # {'y' * 1_000_000}"
+    candidate = new.candidate.model_copy(update={"program": program})
+    suites = [
+        new.suites[0].model_copy(update={"cases": tuple(case_of(n, Verdict.RUNTIME_ERROR, HOSTILE) for n in range(6))}),
+        new.suites[0].model_copy(update={"cases": (case_of(0, Verdict.PASSED, "f('" + "z" * 1_000_000 + "')"),)}),
+    ]
+    rewards = RewardsRecord(coder=new.rewards.coder, testers=new.rewards.testers * 2)
+    changed = new.model_copy(update={"candidate": candidate, "suites": tuple(suites), "rewards": rewards})
+    rounds = (old.model_copy(update={"suites": old.suites * 2, "rewards": rewards}), changed)
+    written = to_line(record.model_copy(update={"rounds": rounds})).decode()
+    path.joinpath("episodes.jsonl").write_text(f"{first}\n{written}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def several_report(small_run: Path, changed_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs in one report; the second has a hostile name."""
+    path = tmp_path_factory.mktemp("reports") / "several.html"
+    runs = [read_run(small_run, "small"), read_run(changed_run, "</script><b onclick=alert(1)>changed\u202e")]
+    write_report(runs, path, "several")
+    return path
+
+
+@pytest.fixture(scope="session")
+def small_report(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("reports") / "small.html"
+    write_report([read_run(small_run, "small </title><script>1</script>")], path, "small </title><b>")
+    return path
+
+
+class Browser:
+    """A page from disk, and what a person does with it."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+
+    def open(self, path: Path, *, before: str = "", address: str = "") -> float:
+        """Open a file; return the seconds until its filters can be used."""
+        if before:
+            script = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": before})
+        begun = time.monotonic()
+        self.driver.get(path.as_uri() + address)
+        self.until("document.documentElement.dataset.ready === 'yes'")
+        if before:
+            self.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+        return time.monotonic() - begun
+
+    def ask(self, script: str) -> Any:
+        return self.driver.execute_script(f"return {script}")
+
+    def until(self, condition: str, seconds: float = 20) -> None:
+        found = wait_until(lambda: self.ask(condition), seconds)
+        assert found, f"in vain: {condition}; {self.driver.get_log('browser')}"
+
+    def fill(self, field: str, value: str) -> None:
+        script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"
+        self.driver.execute_script(script, self.driver.find_element("id", field), value)
+
+    def focus(self) -> str:
+        """Return what has the focus: `H3`, or the number of a row in the list."""
+        return str(self.ask("document.activeElement.dataset.row ?? document.activeElement.tagName"))
+
+    def press(self, *keys: str) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def complaints(self) -> list[str]:
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+@pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes
+def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "report_pictures.py"))
+    made = script["chromium"](tmp_path_factory.mktemp("profile"))
+    yield made
+    made.quit()
+
+
+@pytest.fixture
+def browser(_driver: Any) -> Browser:
+    _driver.get("about:blank")
+    _driver.get_log("browser")
+    return Browser(_driver)
+
+
+@pytest.fixture(scope="session")
+def large_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """10,000 episodes, each with a program of its own of two thousand characters."""
+    path = written_run(tmp_path_factory.mktemp("runs") / "large", 10, lambda number: f"PROGRAM {number}")
+    config, lines = path / "config.toml", (path / "episodes.jsonl").read_text().splitlines(keepends=True)
+    config.write_text(config.read_text().replace("episodes = 10\n", "episodes = 10000\n"))
+
+    def program(number: int) -> str:
+        body = "".join(f"    y = x * {number * k % 997} - {number % (k + 2)}\\n" for k in range(70))
+        return f"def f(x):\\n{body}    return x + {number}"
+
+    with (path / "episodes.jsonl").open("w") as file:  # cut from the same cloth: building records takes long
+        for number in range(10_000):
+            line = lines[number % 10].replace(f"PROGRAM {number % 10}", program(number))
+            file.write(line.replace(f'"episode":{number % 10},', f'"episode":{number},', 1))
+    return path

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_lab.report.writing import read_run, write_report
+
+
+@pytest.fixture
+def training(small_run: Path, tmp_path: Path) -> Path:
+    """A training run of 30 steps that kept two duels of one candidate and one of another."""
+    path = tmp_path / "training"
+    sample = path / "samples" / "step-0004"
+    sample.mkdir(parents=True)
+    shutil.copy(small_run / "config.toml", sample)
+    lines = [json.loads(line) for line in (small_run / "episodes.jsonl").read_text().splitlines()[:3]]
+    for number, (line, name) in enumerate(zip(lines, ("00000007-0-0", "00000007-0-1", "00000007-1-0"), strict=True)):
+        line |= {
+            "episode": number,
+            "episode_id": name,
+            "problem_id": lines[0]["problem_id"],
+            "rounds": line["rounds"][:1],
+        }
+    (sample / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (path / "config.toml").write_text('about = "a toy"\n[run]\nsteps = 30\n')
+    (path / "run.json").write_text(json.dumps({"judge_version": JUDGE_VERSION}))
+    steps = []
+    for step in range(1, 31):
+        figures = {
+            "coder_reward": step / 30,
+            "tester_reward": 0.5,
+            "book_size": float(step),
+            "book_added": 1.0,
+            "coder_kl": 0.1,
+        }
+        times = {"generate_s": 1.0, "judge_s": 2.0, "learn_s": 3.0, "sync_s": 0.0}
+        alarms = {"no_spread_coder": f"said in step {step}"} if step > 28 else {}
+        steps.append({"step": step, "figures": figures, "times": times, "alarms": alarms})
+    evaluation = {"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}}
+    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [evaluation, *steps]))
+    return path
+
+
+def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> None:
+    run = read_run(training, "training")
+    panels = {panel.key: panel for panel in run.panels}
+    coder = panels["rewards"].series[0]
+    assert [point.x for point in coder.points][:2] == [4, 8]  # four steps at a time
+    assert coder.points[0].mean == pytest.approx((1 + 2 + 3 + 4) / 4 / 30)
+    assert coder.points[0].low < coder.points[0].mean < coder.points[0].high
+    assert [series.name for series in panels["time"].series] == ["sampling", "judging", "learning"]
+    assert panels["book-moves"].series[0].points[-1].mean == 30
+    figures = {figure.label: figure.value.mean for figure in run.figures}
+    assert figures["coder reward, last tenth"] == pytest.approx((28 + 29 + 30) / 3 / 30)
+    assert (figures["cases in the Mistake Book"], figures["pass@1, held-out problems"]) == (30, 0.25)
+    (alarm,) = [remark.text for remark in run.remarks if remark.is_alarm]
+    assert alarm == "no spread coder (2 steps from step 29 on): said in step 30 (step 30)"
+
+
+def test_it_says_how_often_the_run_lost_a_learner(training: Path) -> None:
+    lost = [{"step": step, "fault": f"rank {step} died", "from": 2} for step in (3, 7)]
+    (training / "restarts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lost))
+    said = [remark.text for remark in read_run(training, "training").remarks if remark.is_alarm]
+    assert said[0] == "started again after the loss of a learner (2): rank 7 died (step 7)"
+
+
+def test_duels_of_one_candidate_are_put_together_again(training: Path, tmp_path: Path) -> None:
+    run = read_run(training, "training")
+    (group,) = run.groups()
+    assert (group.step, group.id, len(group.members)) == (4, "00000007", 2)
+    assert [len(played.suites) for played in group.members.values()] == [2, 1]
+    assert len(group.members["candidate 1"].rewards.testers) == 2
+    assert write_report([run], tmp_path / "r.html", "t").n_candidates == 2
+
+
+def test_a_run_without_rollouts_has_curves_only(training: Path, tmp_path: Path) -> None:
+    shutil.rmtree(training / "samples")
+    run = read_run(training, "training")
+    assert list(run.groups()) == []
+    assert any("kept no rollouts" in remark.text for remark in run.remarks)
+    assert write_report([run], tmp_path / "r.html", "t").n_candidates == 0
+    assert 'id="episodes"' not in (tmp_path / "r.html").read_text()
+
+
+def test_a_run_of_another_judge_says_so(training: Path, small_run: Path) -> None:
+    for path in (training, small_run):
+        run = read_run(path, "run")
+        assert dict(run.facts)["judge"] == f"version {JUDGE_VERSION}"
+        assert not any("of the judge" in remark.text for remark in run.remarks)
+    (training / "run.json").write_text("{}")
+    lines = small_run / "episodes.jsonl"
+    first, rest = lines.read_text().split("\n", 1)
+    unstated = first.replace(f'"judge_version":{JUDGE_VERSION},', "")
+    lines.write_text(f"{unstated}\n{rest}")
+    for path, told in ((training, "version 1"), (small_run, f"version 1 and {JUDGE_VERSION}")):
+        run = read_run(path, "run")
+        assert dict(run.facts)["judge"] == told
+        assert any("version 1 of the judge" in remark.text for remark in run.remarks if remark.is_alarm)

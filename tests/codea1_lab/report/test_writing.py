@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import zlib
+from dataclasses import replace
+from html.parser import HTMLParser
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.runs.folder import iter_episodes
+from codea1_lab.report.archive import Archive
+from codea1_lab.report.charts import nice_ticks
+from codea1_lab.report.comparison import comparison_panels
+from codea1_lab.report.outcomes import Outcome, outcome_of
+from codea1_lab.report.page import page_of
+from codea1_lab.report.writing import read_run, slug, write_pictures, write_report
+
+
+def unpacked(page: str, name: str) -> object:
+    found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
+    assert found is not None
+    return json.loads(zlib.decompress(base64.b64decode(found[1])))
+
+
+def test_the_page_holds_every_round_with_its_outcome_and_rewards(small_run: Path, small_report: Path) -> None:
+    index = unpacked(small_report.read_text(), "index")
+    assert isinstance(index, dict)
+    columns = index["columns"]
+    rounds = [(record, played) for record in iter_episodes(small_run) for played in record.rounds]
+    assert columns["step"] == [record.episode for record, _ in rounds]
+    assert columns["coder"] == [played.rewards.coder.value for _, played in rounds]
+    named = [index["outcomes"][number] for number in columns["outcome"]]
+    assert named == [outcome_of(played).value for _, played in rounds]
+    assert set(named) == {Outcome.PASSED, Outcome.BEATEN, Outcome.INVALID}
+
+
+def test_nothing_is_loaded_and_nothing_of_a_run_stands_in_the_page_as_markup(small_report: Path) -> None:
+    page = small_report.read_text()
+    assert re.findall(r'(?:src|href)="(?!#|data:,)[^"]*"', page) == []
+    assert "pwned" not in page  # it travels packed
+    assert page.count("<script") == page.count("</script>")
+    assert "a &lt;b&gt;coder&lt;/b&gt;" in page
+    assert "default-src &#x27;none&#x27;" in page
+    assert "unsafe" not in page
+
+
+def test_the_same_run_gives_the_same_page(small_run: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        write_report([read_run(small_run, "run")], tmp_path / name, "title")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
+def test_a_report_that_would_be_too_large_loses_replies_then_episodes_and_says_so(
+    small_run: Path, tmp_path: Path
+) -> None:
+    run = read_run(small_run, "run")
+    whole = write_report([run], tmp_path / "whole.html", "title")
+    texts = sum(len(m) for m in re.findall(r'id="page-\d+">([^<]*)', (tmp_path / "whole.html").read_text()))
+    written = write_report([run], tmp_path / "small.html", "title", max_bytes=int(texts * 0.6))
+    assert whole.notes == ()
+    assert written.n_candidates < whole.n_candidates
+    assert any("raw replies" in note for note in written.notes)
+    assert any("Only every" in note for note in written.notes)
+    assert all(note in (tmp_path / "small.html").read_text() for note in written.notes)
+
+
+@pytest.mark.slow
+def test_pictures_stand_alone(small_run: Path, tmp_path: Path) -> None:
+    from xml.etree import ElementTree
+
+    run = read_run(small_run, "run")
+    written = write_pictures([run], tmp_path)
+    assert {path.stem for path in written} == {panel.key for panel in run.panels}
+    for path in written:
+        root = ElementTree.fromstring(path.read_text())
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "var(" not in path.read_text()
+    pytest.importorskip("matplotlib")
+    pngs = [path for path in write_pictures([run], tmp_path, png=True) if path.suffix == ".png"]
+    assert len(pngs) == len(run.panels)
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pngs)
+
+
+def test_bins_of_a_curve_hold_all_rounds_and_intervals_hold_their_means(small_run: Path) -> None:
+    run = read_run(small_run, "run")
+    (rewards,) = [panel for panel in run.panels if panel.key == "rewards"]
+    coder = rewards.series[0]
+    assert sum(point.n for point in coder.points) == sum(len(record.rounds) for record in iter_episodes(small_run))
+    assert all(isnan(point.low) or point.low <= point.mean <= point.high for point in coder.points)
+
+
+def test_problems_that_cannot_be_found_are_said(small_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(small_run, tmp_path / "run")
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace("limit = 6", "limit = 5"))
+    run = read_run(tmp_path / "run", "run")
+    assert run.problems == ()
+    assert any("has changed since the run" in remark.text for remark in run.remarks)
+
+
+def test_what_is_no_run_and_what_cannot_be_written_is_one_sentence(small_run: Path, tmp_path: Path) -> None:
+    with pytest.raises(BrokenInput, match="neither"):
+        read_run(tmp_path, "run")
+    with pytest.raises(UserError, match="cannot be written"):
+        write_report([read_run(small_run, "run")], tmp_path / "lost" / "report.html", "title")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [(0, 1, [0, 0.25, 0.5, 0.75, 1]), (0.5, 0.5, [0, 0.25, 0.5, 0.75, 1]), (-3, 97, [-25, 0, 25, 50, 75, 100])],
+)
+def test_ticks_are_round_and_cover(low: float, high: float, ticks: list[float]) -> None:
+    assert nice_ticks(low, high) == ticks
+
+
+def test_names_become_names_of_files() -> None:
+    assert slug("../a b/c") == "_a_b_c"
+
+
+def test_texts_that_could_act_are_no_markup_and_lines_of_a_million_characters_are_cut(several_report: Path) -> None:
+    page = several_report.read_text()
+    found: list[tuple[str, list[str]]] = []
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.append((tag, [name for name, _ in attrs]))
+
+    Tags().feed(page)
+    assert len(found) > 1000
+    assert [tag for tag, names in found if any(name.startswith("on") for name in names)] == []
+    assert [names for tag, names in found if tag in ("b", "i", "img") and names] == []
+    assert sum(tag == "script" for tag, _ in found) == page.count("</script>")
+    assert "\u202e" not in page
+    assert "&lt;b onclick=alert(1)&gt;" in page  # the name of a run, as text
+    assert len(page) < 300_000
+
+
+def test_charts_and_problems_count_for_the_size_of_the_page(small_run: Path, changed_run: Path, tmp_path: Path) -> None:
+    runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
+    charts = len(page_of("title", runs, comparison_panels(runs), Archive()).encode())
+    path, max_bytes = tmp_path / "small.html", charts + 9_000
+    written = write_report(runs, path, "title", max_bytes=max_bytes)
+    assert path.stat().st_size == written.n_bytes <= max_bytes
+    assert 0 < written.n_candidates < 49
+
+
+def test_several_runs_have_one_chart_per_curve_with_a_line_per_run(small_run: Path, changed_run: Path) -> None:
+    runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
+    panels = {panel.key: panel for panel in comparison_panels(runs)}
+    coder = panels["rewards-coder"]
+    assert [(line.name, line.run) for line in coder.series] == [("small", 0), ("changed", 1)]
+    assert [line.points for line in coder.series] == [run.panels[0].series[0].points for run in runs]
+    assert coder.title == "Rewards: coder"
+    assert len(panels) == len(
+        {curve.name + panel.key for run in runs for panel in run.panels for curve in panel.series}
+    )
+    assert comparison_panels(runs[:1]) == ()
+    assert comparison_panels([runs[0], replace(runs[1], axis="step")]) == ()
+
+
+def test_the_title_of_the_tab_names_run_and_step(small_run: Path, small_report: Path) -> None:
+    last = max(record.episode for record in iter_episodes(small_run))
+    assert f"&lt;b&gt; · episode {last}</title>" in small_report.read_text()

@@ -1,0 +1,31 @@
+"""The tables of docs/tabular-game.md are those of the committed results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from codea1_lab.cli.game_tabular import lead_cells, reward_cells
+from tests.support import ROOT
+
+PAGE = (ROOT / "docs" / "tabular-game.md").read_text().splitlines()
+RESULTS = ROOT / "docs" / "experiments" / "tabular"
+
+
+@pytest.mark.parametrize(
+    ("file", "rows", "cells"),
+    [
+        ("result.json", "rows", lead_cells),
+        ("causes/result.json", "rows", lead_cells),
+        ("rewards.json", "lines", reward_cells),
+    ],
+)
+def test_each_row_of_a_result_is_a_line_of_the_page(
+    file: str, rows: str, cells: Callable[[dict[str, Any]], tuple[str, ...]]
+) -> None:
+    found = json.loads((RESULTS / file).read_text())[rows]
+    lines = ["| " + " | ".join(cells(row)) + " |" for row in found]
+    assert [line for line in PAGE if line in lines] == lines
