@@ -11,6 +11,7 @@ import pytest
 
 import codea1_env
 from codea1_agents.cli.app import ENTRIES
+from codea1_agents.cli.entries import EXTENSIONS
 from codea1_agents.train import grpo, loop
 from codea1_env.errors import PUBLISHED
 from tests.support import ROOT
@@ -27,7 +28,7 @@ CURRENT = [
 SOURCES = (ROOT, ROOT / "agents")
 FOLDERS = ("codea1_env", "codea1_agents", "codea1_lab", "agents", "benchmarks", "examples", "tests", "docs")
 CODE = [ROOT / name for name in FOLDERS if name not in ("codea1_agents", "codea1_lab", "docs")]
-ENTRY_POINT_GROUPS = {f"codea1_env.{kind}" for kind in ("agents", "problems", "rewards", "sandboxes")}
+ENTRY_POINT_GROUPS = {*(f"codea1_env.{kind}" for kind in ("agents", "problems", "rewards", "sandboxes")), EXTENSIONS}
 
 
 def prose(text: str) -> str:
