@@ -12,6 +12,8 @@ from codea1_agents.cli import completing
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import PRESETS, Ruleset
 
+_RULES = f"Rules preset: {', '.join(PRESETS)}; or the name of a reward (codea1 list rewards)."
+
 
 def agent_spec(name: str, about: str, **settings: Any) -> Any:
     """Return the declaration of an option that takes an agent."""
@@ -34,7 +36,7 @@ def problem_source(about: str = "Problem source: a name or a path.", **settings:
 
 
 def rules_preset(
-    about: str = f"Rules preset: {', '.join(PRESETS)}; or the name of a reward (codea1 list rewards).",
+    about: str = _RULES,
     **settings: Any,
 ) -> Any:
     """Return the declaration of the option that names the rules."""
