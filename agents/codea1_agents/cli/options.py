@@ -35,10 +35,7 @@ def problem_source(about: str = "Problem source: a name or a path.", **settings:
     return Option("--problems", "-p", help=about, autocompletion=completing.sources, **settings)
 
 
-def rules_preset(
-    about: str = _RULES,
-    **settings: Any,
-) -> Any:
+def rules_preset(about: str = _RULES, **settings: Any) -> Any:
     """Return the declaration of the option that names the rules."""
     return Option("--rules", help=about, autocompletion=completing.rules, **settings)
 
