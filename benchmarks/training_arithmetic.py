@@ -22,8 +22,8 @@ from rich.table import Table
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
 from codea1_agents.train.loop.fitting import advice
-from codea1_agents.train.loop.loading import load_training
 from codea1_agents.train.loop.run_size import size_of
+from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.sizing.devices import SHEETS, Devices, Gpu, parse_devices
 from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, learner_parts
 from codea1_agents.train.sizing.timing import assumptions

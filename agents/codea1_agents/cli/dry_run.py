@@ -12,8 +12,8 @@ from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.train.loop.fitting import advice
 from codea1_agents.train.loop.game import require_game
-from codea1_agents.train.loop.options import TrainingConfig
 from codea1_agents.train.loop.run_size import RunSize, size_of
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.devices import Devices, devices_here, parse_devices
 from codea1_agents.train.sizing.placement import Process
 from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT, assumptions

@@ -17,7 +17,7 @@ from codea1_agents.cli.listed import (
     SandboxesOptions,
 )
 from codea1_agents.prompts.templates import EXTENSIONS, WORDINGS, about
-from codea1_agents.train.loop.loading import load_training, preset_names
+from codea1_agents.train.settings.loading import load_training, preset_names
 from codea1_env.agent import Role
 from codea1_env.agent.options import option_parameters
 from codea1_env.errors import UserError, install_line

@@ -93,7 +93,7 @@ def _with_models(run: Path) -> str:
     """Return a command with the models of a training: an evaluation on held-out problems, or else a game."""
     from codea1_agents.lab.crossplay.player_specs import read_players  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.folder import stored_run  # noqa: PLC0415  slow to import
-    from codea1_agents.train.loop.modules import models_of  # noqa: PLC0415  slow to import
+    from codea1_agents.train.settings.modules import models_of  # noqa: PLC0415  slow to import
 
     config, _ = stored_run(run)
     specs: dict[Role, str] = {}

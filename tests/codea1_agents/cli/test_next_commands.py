@@ -96,7 +96,7 @@ def test_a_part_of_an_experiment_is_completed() -> None:
 def trained(folder: Path) -> Callable[..., Path]:
     """Return the folder of a training that ended, with models that nobody loads."""
     pytest.importorskip("transformers", reason="transformers is not installed")
-    from codea1_agents.train.loop.options import TrainingConfig
+    from codea1_agents.train.settings.options import TrainingConfig
     from codea1_env.runs.config import to_toml
 
     def make(*, exported: bool = True, held_out: str = "tiny:held-out") -> Path:

@@ -17,8 +17,8 @@ from codea1_agents.train.experiments.grid import Cell, cells_of, fingerprint, ne
 from codea1_agents.train.experiments.measuring import measured
 from codea1_agents.train.experiments.models import Models
 from codea1_agents.train.experiments.results import CellResult, CurvePoint, write_result
-from codea1_agents.train.loop.loading import changed
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.loading import changed
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION

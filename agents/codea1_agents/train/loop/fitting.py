@@ -9,10 +9,10 @@ from typing import Any
 
 from codea1_agents.models.shapes import UnknownShape
 from codea1_agents.train.grpo.sharding_choice import is_sharded
-from codea1_agents.train.loop.loading import changed, load_training
-from codea1_agents.train.loop.modules import models_of
-from codea1_agents.train.loop.options import TrainingConfig
 from codea1_agents.train.loop.run_size import RunSize, size_of
+from codea1_agents.train.settings.loading import changed, load_training
+from codea1_agents.train.settings.modules import models_of
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.devices import Devices, devices_here
 from codea1_env.errors import UserError
 

@@ -9,8 +9,8 @@ from math import ceil
 from codea1_agents.models.shapes import ModelShape, shape_of
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.sharding_choice import is_sharded
-from codea1_agents.train.loop.modules import ROLES, longest, models_of
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.modules import ROLES, longest, models_of
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.devices import Devices
 from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, Part, learner_parts
 from codea1_agents.train.sizing.placement import Placement, Process, placed

@@ -9,8 +9,8 @@ import pytest
 
 from codea1_agents.train.loop import fitting
 from codea1_agents.train.loop.fitting import advice, require_fit
-from codea1_agents.train.loop.loading import load_training, preset_names
 from codea1_agents.train.loop.run_size import RunSize, size_of
+from codea1_agents.train.settings.loading import load_training, preset_names
 from codea1_agents.train.sizing.devices import Devices, Gpu, parse_devices
 from codea1_agents.train.sizing.placement import Process
 from codea1_env.errors import UserError
