@@ -377,9 +377,9 @@ def resident_bytes() -> int:
 
 def saturation(point: dict[str, Any], preset: str, n_gpus: int) -> dict[str, Any]:
     """Return the seconds of each part that every step waits for, or uses up, on so many GPUs."""
-    from codea1_agents.train.loop.run_size import size_of  # noqa: PLC0415
     from codea1_agents.train.settings.loading import load_training  # noqa: PLC0415
     from codea1_agents.train.sizing.devices import parse_devices  # noqa: PLC0415
+    from codea1_agents.train.sizing.run_size import size_of  # noqa: PLC0415
 
     config = load_training(preset)
     size = size_of(config, parse_devices(f"8 x {_GPU}"))

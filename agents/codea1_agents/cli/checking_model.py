@@ -9,12 +9,12 @@ from rich.text import Text
 
 from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
-from codea1_agents.checks.model_memory import ModelMemory
 from codea1_agents.cli.check import CheckModelOptions
 from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, tally
 from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.evaluating import from_options
 from codea1_agents.statistics import estimate_document
+from codea1_agents.train.sizing.model_memory import ModelMemory
 from codea1_env.problems import load_problems
 from codea1_env.rendering import harmless
 from codea1_env.sandbox import load_sandbox
