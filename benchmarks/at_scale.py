@@ -377,9 +377,9 @@ def resident_bytes() -> int:
 
 def saturation(point: dict[str, Any], preset: str, n_gpus: int) -> dict[str, Any]:
     """Return the seconds of each part that every step waits for, or uses up, on so many GPUs."""
-    from codea1_agents.train.loop.loading import load_training  # noqa: PLC0415
-    from codea1_agents.train.loop.run_size import size_of  # noqa: PLC0415
+    from codea1_agents.train.settings.loading import load_training  # noqa: PLC0415
     from codea1_agents.train.sizing.devices import parse_devices  # noqa: PLC0415
+    from codea1_agents.train.sizing.run_size import size_of  # noqa: PLC0415
 
     config = load_training(preset)
     size = size_of(config, parse_devices(f"8 x {_GPU}"))
@@ -416,8 +416,8 @@ def saturation(point: dict[str, Any], preset: str, n_gpus: int) -> dict[str, Any
 def weights_bytes(preset: str) -> int:
     """Return the bytes that both roles hand over in bfloat16."""
     from codea1_agents.models.shapes import shape_of  # noqa: PLC0415
-    from codea1_agents.train.loop.loading import load_training  # noqa: PLC0415
-    from codea1_agents.train.loop.modules import models_of  # noqa: PLC0415
+    from codea1_agents.train.settings.loading import load_training  # noqa: PLC0415
+    from codea1_agents.train.settings.modules import models_of  # noqa: PLC0415
 
     return sum(2 * shape_of(each.path).parameters for each in models_of(load_training(preset)).values())
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from measuring import Spread, machine, option_parser
@@ -21,17 +21,18 @@ from rich.table import Table
 
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
-from codea1_agents.train.loop.fitting import advice
-from codea1_agents.train.loop.loading import load_training
-from codea1_agents.train.loop.run_size import size_of
+from codea1_agents.train.settings.loading import load_training
+from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.devices import SHEETS, Devices, Gpu, parse_devices
-from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, learner_parts
+from codea1_agents.train.sizing.fitting import advice
+from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts
+from codea1_agents.train.sizing.run_size import size_of
 from codea1_agents.train.sizing.timing import assumptions
 
 GB = 1e9
 PRESETS = ("one-gpu", "one-gpu-lora", "node-lora", "paper-1.5b", "paper-3b", "paper-7b")
 DEVICES = ("1 x 24GB", "8 x 80GB", "8 x 96GB")
-LEARNER_BATCH = MicroBatch.of(1, prompt=8192, reply=4096)
+LEARNER_BATCH = MicroBatch(tokens=8192 + 4096, replies=4096, keys=8192 + 4096)
 """One row of the longest prompt and reply that the paper's settings allow."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "float32": {},
@@ -45,16 +46,19 @@ _LAYER = 4 * 512 * 512 + 3 * 512 * 2048  # weights of a layer of the random mode
 
 def learner_gb(model: str, n_learners: int, options: dict[str, Any], *, is_sharded: bool = False) -> dict[str, float]:
     """Return the memory of a learner of both roles, by part."""
-    module = LearnedModule(PUBLISHED[model], ModelSettings(model, **options), True, True, LEARNER_BATCH, 256)
-    parts = learner_parts([module, module], n_learners=n_learners, is_on_gpu=True, is_sharded=is_sharded)
-    return {each.name: each.n_bytes / GB for each in parts}
+    module = SizedModule(PUBLISHED[model], ModelSettings(model, **options), LEARNER_BATCH)
+    sharding = "full" if is_sharded else "none"
+    parts = learner_parts(
+        [module, module], ClusterOptions(learners=n_learners, gpus_per_learner=1.0, sharding=sharding)
+    )
+    return {each.name: each.n_bytes / GB for each in parts if not each.is_on_host}
 
 
 def paper_minutes(size: str, gpu: Gpu) -> dict[str, float]:
     """Return the minutes of a step of the paper's run on eight GPUs of a kind."""
     seconds = size_of(load_training(f"paper-{size}"), Devices(8, gpu)).seconds
     assert seconds is not None
-    return {name: value / 60 for name, value in asdict(seconds).items()}
+    return {name: getattr(seconds, name) / 60 for name in ("decode", "prefill", "learn")}
 
 
 def judging_s() -> float:
@@ -84,8 +88,8 @@ def random_model(millions: float, vocabulary: int = 4096) -> Any:
 def comparison(millions: float = 55, vocabulary: int = 32_000) -> dict[str, dict[str, dict[str, float]]]:
     """Return computed and measured bytes of a learner's step, by variant and part."""
     import torch  # noqa: PLC0415
+    from learner_bytes import Rows, computed, measured  # noqa: PLC0415
 
-    from codea1_agents.train.sizing.measuring import Rows, computed, measured  # noqa: PLC0415
     from codea1_agents.train.tiny.tokenizer import new_tokenizer  # noqa: PLC0415
 
     torch.manual_seed(0)

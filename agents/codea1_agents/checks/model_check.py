@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-from codea1_agents.checks.model_memory import ModelMemory, memory_of
 from codea1_agents.measure.mutant_trials import MutantTrial
 from codea1_agents.measure.records import CoderSample
 from codea1_agents.measure.zero_shot import ZeroShot, ZeroShotTask, zero_shot
@@ -15,6 +14,7 @@ from codea1_agents.models.completions import Usage
 from codea1_agents.models.model_facts import ModelFacts, model_facts
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate
+from codea1_agents.train.sizing.model_memory import ModelMemory, memory_of
 from codea1_env.agent import AgentContext, Role, load_agent
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.rounds import candidate_of

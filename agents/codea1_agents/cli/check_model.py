@@ -11,7 +11,6 @@ from typer import Argument, Option
 
 from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
-from codea1_agents.checks.model_memory import ModelMemory
 from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, tally
 from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.eval_session import from_options
@@ -25,6 +24,7 @@ from codea1_agents.cli.options import (
     seed_of,
 )
 from codea1_agents.statistics import estimate_document
+from codea1_agents.train.sizing.model_memory import ModelMemory
 from codea1_env.problems import load_problems
 from codea1_env.rendering import harmless
 from codea1_env.sandbox import load_sandbox

@@ -19,7 +19,7 @@ from codea1_agents.cli.train import require_training
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.models.model_files import require_new
 from codea1_agents.train.loop import load_training
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.tiny.demonstration import Change, change_of, draw_change
 from codea1_env.errors import MissingExtra, UserError
 from codea1_env.records.whole_files import write_whole_folder

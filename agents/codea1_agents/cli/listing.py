@@ -13,7 +13,7 @@ from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.options import Options
 from codea1_agents.prompts.templates import EXTENSIONS, WORDINGS, about
-from codea1_agents.train.loop.loading import load_training, preset_names
+from codea1_agents.train.settings.loading import load_training, preset_names
 from codea1_env.agent import Role
 from codea1_env.agent.options import option_parameters
 from codea1_env.errors import UserError, install_line

@@ -19,8 +19,8 @@ from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.folder import last_checkpoint, step_of
 from codea1_agents.train.loop.game import lone_groups
-from codea1_agents.train.loop.loading import load_training
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.loading import load_training
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import UserError
 
 

@@ -19,7 +19,7 @@ from codea1_agents.cli.console import Page, counted, new_table
 from codea1_agents.cli.progress import bar_columns
 from codea1_agents.train.grpo.progress import Progress
 from codea1_agents.train.loop.loop import Watcher
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env import values
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import harmless

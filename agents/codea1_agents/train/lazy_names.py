@@ -22,7 +22,7 @@ def lazy_names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: its `__name__`.
-        places: by name, the module of the package that defines it.
+        places: by name, the module that defines it, relative to the package; one more dot leads out of it.
     """
 
     def find(name: str) -> Any:
@@ -35,7 +35,7 @@ def lazy_names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            return getattr(import_module(f"{package}.{places[name]}"), name)
+            return getattr(import_module(f".{places[name]}", package), name)
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] not in TRAINING_PACKAGES:
                 raise

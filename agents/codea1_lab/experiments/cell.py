@@ -11,8 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from codea1_agents.play.interrupts import sigterm_interrupts
-from codea1_agents.train.loop.loading import changed
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.loading import changed
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION

@@ -8,7 +8,7 @@ from typing import Any
 
 from codea1_agents.train.grpo.hyperparameters import UpdateSettings
 from codea1_agents.train.loop.game import rules_of
-from codea1_agents.train.loop.loading import load_training
+from codea1_agents.train.settings.loading import load_training
 from codea1_env.rules.ruleset import RewardScheme, Ruleset, preset
 from codea1_lab.experiments.declaration import Experiment
 

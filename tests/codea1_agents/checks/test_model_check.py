@@ -13,10 +13,10 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
-from codea1_agents.checks.model_memory import memory_of
 from codea1_agents.models.model_facts import ModelFacts, model_facts
 from codea1_agents.statistics import Estimate
 from codea1_agents.train.grpo.causal_models import load_causal_model
+from codea1_agents.train.sizing.model_memory import memory_of
 from codea1_env.errors import UserError
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from codea1_agents.cli.demo import time_sentence
-from codea1_agents.train.loop.loading import load_training
+from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.tiny.demonstration import Change
 from tests.support.command_line import check_document
 

@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from codea1_agents.cli.app import app
 from codea1_agents.prompts.templates import EXTENSIONS, WORDINGS
-from codea1_agents.train.loop.loading import preset_names
+from codea1_agents.train.settings.loading import preset_names
 from codea1_env.plugins import names
 from codea1_env.rules import ruleset
 

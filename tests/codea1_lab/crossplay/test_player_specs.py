@@ -76,7 +76,7 @@ def run(tmp_path: Path) -> Path:
     """A run's folder as training leaves it, with models that nobody loads."""
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("transformers", reason="transformers is not installed")
-    from codea1_agents.train.loop.options import TrainingConfig
+    from codea1_agents.train.settings.options import TrainingConfig
     from codea1_env.runs.config import to_toml
 
     base, folder = tmp_path / "base", tmp_path / "first"

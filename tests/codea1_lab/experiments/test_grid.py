@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.train.loop.loading import load_training
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.loading import load_training
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_lab.experiments import declaration
 from codea1_lab.experiments.declaration import Experiment, System, load_experiment
 from codea1_lab.experiments.grid import Cell, cells_of, chosen_cells, fingerprint, needs, ready, with_needed

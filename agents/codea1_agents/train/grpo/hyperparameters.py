@@ -1,8 +1,8 @@
 """The hyperparameters of GRPO. Each field states a name, a type, a range, a default and a meaning, once.
 
 `GRPOConfig.training` accepts the names of these fields and starts from their defaults. The tables `[rollout]` and
-`[training]` of a settings file are these dataclasses, too (`train.loop.options`). To add a hyperparameter, add a field
-here and use it. The defaults are those of the paper's hyperparameter table.
+`[training]` of a settings file are these dataclasses, too (`train.settings.options`). To add a hyperparameter, add a
+field here and use it. The defaults are those of the paper's hyperparameter table.
 """
 # Annotations are evaluated here, as pydantic reads them through derived classes in other modules.
 

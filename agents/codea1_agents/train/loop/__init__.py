@@ -11,17 +11,17 @@ from codea1_agents.train.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from codea1_agents.train.loop.export import export_model
-    from codea1_agents.train.loop.loading import load_training, preset_names
     from codea1_agents.train.loop.loop import resume, train
-    from codea1_agents.train.loop.options import TrainingConfig
+    from codea1_agents.train.settings.loading import load_training, preset_names
+    from codea1_agents.train.settings.options import TrainingConfig
 
 __all__ = ["TrainingConfig", "export_model", "load_training", "preset_names", "resume", "train"]
 
 _PLACES = {
-    "TrainingConfig": "options",
+    "TrainingConfig": ".settings.options",
     "export_model": "export",
-    "load_training": "loading",
-    "preset_names": "loading",
+    "load_training": ".settings.loading",
+    "preset_names": ".settings.loading",
     "resume": "loop",
     "train": "loop",
 }

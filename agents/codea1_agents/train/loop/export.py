@@ -11,7 +11,7 @@ from codea1_agents.models.model_files import writing_errors
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.sharding_choice import SHARDS
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
-from codea1_agents.train.loop.loading import changed
+from codea1_agents.train.settings.loading import changed
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import require_empty
@@ -33,7 +33,7 @@ def export_model(source: Path, role: str, out: Path, changes: Mapping[str, Any] 
     """
     run, checkpoint = _located(source)
     config, _ = stored_run(run)
-    from codea1_agents.train.loop.modules import models_of  # noqa: PLC0415  slow to import
+    from codea1_agents.train.settings.modules import models_of  # noqa: PLC0415  slow to import
 
     models = models_of(changed(config, changes or {}))
     module = role if role in models else "shared" if role in ("coder", "tester") else role

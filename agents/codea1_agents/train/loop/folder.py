@@ -26,8 +26,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.train.loop.loading import load_training
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.loading import load_training
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.records.closing import Closing
 from codea1_env.records.file_errors import file_errors

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.loop.modules import models_of
-from codea1_agents.train.loop.options import GameOptions, TrainingConfig
+from codea1_agents.train.settings.modules import models_of
+from codea1_agents.train.settings.options import GameOptions, TrainingConfig
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import load_problems

@@ -22,7 +22,7 @@ from codea1_agents.train.grpo.players import AgentPlayer, Player
 from codea1_agents.train.grpo.runner_map import map_over_runners
 from codea1_agents.train.grpo.sampling import SamplingRules
 from codea1_agents.train.grpo.trees import Task, Tree, TreeRoller
-from codea1_agents.train.loop.options import CURRENT, EvaluationOptions
+from codea1_agents.train.settings.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import GoldenFinding

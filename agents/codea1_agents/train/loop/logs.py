@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.secret import without_secrets
 

@@ -19,14 +19,14 @@ from codea1_agents.train.grpo.failures import LearnerLost, TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
 from codea1_agents.train.loop.failed import TrainingFailed
-from codea1_agents.train.loop.fitting import require_fit
 from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
 from codea1_agents.train.loop.interrupts import Interrupts
-from codea1_agents.train.loop.loading import changed, load_training
-from codea1_agents.train.loop.options import ClusterOptions, TrainingConfig
 from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.restarts import Restarts
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
+from codea1_agents.train.settings.loading import changed, load_training
+from codea1_agents.train.settings.options import ClusterOptions, TrainingConfig
+from codea1_agents.train.sizing.fitting import require_fit
 from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.records import EpisodeRecord

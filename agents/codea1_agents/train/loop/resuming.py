@@ -11,7 +11,7 @@ from typing import Any
 from codea1_agents.play.versions import git_commit, installed_versions
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES
 from codea1_agents.train.loop.folder import stored_run
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import load_problems

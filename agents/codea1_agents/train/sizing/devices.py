@@ -12,7 +12,9 @@ from pathlib import Path
 from codea1_env.errors import UnknownName, UserError
 
 _FORMS = "e.g. '24GB', '1 x 24GB', '8 x H100 80GB' or '4 x A100'"
-_TEXT = re.compile(r"(?:(?P<n>\d+)\s*x\s*)?(?P<name>[a-z][\w ]*?)?\s*(?:(?P<gb>\d+(?:\.\d+)?)\s*gb)?", re.IGNORECASE)
+_TEXT = re.compile(
+    r"(?:(?P<n>[1-9]\d*)\s*x\s*)?(?P<name>[a-z][\w ]*?)?\s*(?:(?P<gb>[1-9]\d*(?:\.\d+)?)\s*gb)?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,39 +66,27 @@ def parse_devices(text: str) -> Devices:
         UserError: the text has another form, or names an unknown GPU, or one that is not sold with such a memory.
     """
     matched = _TEXT.fullmatch(text.strip())
-    if matched is None or not (matched["name"] or matched["gb"]) or matched["n"] == "0":
+    if matched is None or not (matched["name"] or matched["gb"]):
         raise UserError(f"--on {text!r}: these are no GPUs; {_FORMS}")
-    memory = float(matched["gb"] or 0)
-    if matched["gb"] and not memory:
-        raise UserError(f"--on {text!r}: a GPU has more than 0 GB")
-    gpu = _named(matched["name"], memory) if matched["name"] else Gpu("", memory)
-    return Devices(int(matched["n"] or 1), gpu)
-
-
-def _named(name: str, memory: float) -> Gpu:
+    n, name, memory = int(matched["n"] or 1), matched["name"], float(matched["gb"] or 0)
+    if not name:
+        return Devices(n, Gpu("", memory))
     sold = [each for each in SHEETS if each.name.casefold() == name.casefold()]
     if not sold:
         raise UnknownName(f"--on: {UnknownName.of('GPU', name, sorted({each.name for each in SHEETS}))}")
-    found = next((each for each in sold if not memory or each.memory_gb == memory), None)
-    if found is None:
+    meant = [each for each in sold if memory in (0, each.memory_gb)]
+    if not meant:
         raise UserError(f"--on: {name} has {' or '.join(f'{each.memory_gb:g}' for each in sold)} GB, not {memory:g}")
-    return found
+    return Devices(n, meant[0])
 
 
 def devices_here() -> Devices | None:
     """Return the GPUs and the memory of this machine; None: there are GPUs that cannot be examined."""
-    host = _host_gb()
+    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     listed = _listed_gpus()
     if not listed:
         return None if Path("/dev/kfd").exists() else Devices(0, None, host)
     return Devices(len(listed), min(listed, key=lambda each: each.memory_gb), host)
-
-
-def _host_gb() -> float:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (ValueError, OSError):
-        return 0.0
 
 
 def _listed_gpus() -> list[Gpu]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from codea1_agents.train.sizing.learning import Part
 
@@ -16,39 +16,48 @@ class Process:
     """`runner`, `learner` or `driver`."""
     number: int
     gpus: float
-    """GPUs that it requests; below 1: a share of one."""
-    is_in_driver: bool
-    """Ray does not place it: it uses the first GPU, whatever else does."""
+    """GPUs that it requests; below 1: a share of one; 0: all its parts are on the host."""
     parts: tuple[Part, ...]
-    """On its GPU; on the host if it requests none."""
-    host_parts: tuple[Part, ...] = ()
-    idle_bytes: int | None = None
-    """Bytes on its GPU while processes of another kind work there; None: as many as when it works."""
+    is_in_driver: bool = False
+    """Ray does not place it: it uses the first GPU, whatever else does."""
+    sleeps: bool = False
+    """Whether it leaves its GPU, but for idle bytes, to processes of another kind while they work."""
+    on: tuple[int, ...] = ()
+    """Numbers of its GPUs, once it is placed; none: there was no GPU for it, or it requests none."""
 
     @property
     def device_bytes(self) -> int:
         """Bytes on its GPU."""
-        return sum(each.n_bytes for each in self.parts) if self.gpus else 0
+        return sum(each.n_bytes for each in self.parts if self.gpus and not each.is_on_host)
 
     @property
     def host_bytes(self) -> int:
         """Bytes on the host."""
-        return sum(each.n_bytes for each in (self.host_parts if self.gpus else (*self.host_parts, *self.parts)))
+        return sum(each.n_bytes for each in self.parts) - self.device_bytes
+
+    def bytes_while(self, working: str) -> int:
+        """Return the bytes on its GPU while processes of a kind work."""
+        if self.sleeps and working != self.kind:
+            return sum(each.idle_bytes for each in self.parts if not each.is_on_host)
+        return self.device_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Processes by GPU, those on no GPU, and those for which no GPU is left."""
+    """Processes on some GPUs."""
 
-    by_gpu: tuple[tuple[Process, ...], ...]
-    on_host: tuple[Process, ...]
-    unplaced: tuple[Process, ...]
+    processes: tuple[Process, ...]
+    n_gpus: int
 
     @property
-    def processes(self) -> tuple[Process, ...]:
-        """All processes, each once."""
-        placed = dict.fromkeys(each for held in self.by_gpu for each in held)
-        return (*placed, *self.on_host, *self.unplaced)
+    def by_gpu(self) -> tuple[tuple[Process, ...], ...]:
+        """Processes of each GPU."""
+        return tuple(tuple(each for each in self.processes if n in each.on) for n in range(self.n_gpus))
+
+    @property
+    def unplaced(self) -> tuple[Process, ...]:
+        """Processes for which no GPU is left."""
+        return tuple(each for each in self.processes if each.gpus and not each.on)
 
     @property
     def host_bytes(self) -> int:
@@ -58,45 +67,32 @@ class Placement:
     def gpu_bytes(self, number: int) -> int:
         """Return the most bytes on one GPU at a time."""
         held = self.by_gpu[number]
-        return max((sum(_bytes_while(each, kind) for each in held) for kind in {each.kind for each in held}), default=0)
+        return max((sum(each.bytes_while(working.kind) for each in held) for working in held), default=0)
 
     def n_gpus_of(self, kind: str) -> int:
         """Return on how many GPUs there are processes of a kind."""
-        return sum(any(each.kind == kind for each in held) for held in self.by_gpu)
+        return len({number for each in self.processes if each.kind == kind for number in each.on})
 
 
-def _bytes_while(process: Process, working: str) -> int:
-    """Return the bytes on its GPU while processes of a kind work."""
-    is_idle = process.idle_bytes is not None and process.kind != working
-    return process.idle_bytes or 0 if is_idle else process.device_bytes
-
-
-def placed(processes: Sequence[Process], n_gpus: int) -> Placement:
+def placed(processes: Iterable[Process], n_gpus: int) -> Placement:
     """Return where Ray puts processes that start in this order.
 
     A process that requests a share of a GPU gets the fullest one that has such a share left.
     """
     free = [1.0] * n_gpus
-    held: list[list[Process]] = [[] for _ in range(n_gpus)]
-    unplaced = []
+    found = []
     for process in processes:
-        if not process.gpus:
-            continue
-        numbers = _numbers(process, free)
-        if not numbers:
-            unplaced.append(process)
-        for number in numbers:
-            held[number].append(process)
-            free[number] -= 0.0 if process.is_in_driver else min(process.gpus, 1.0)
-    on_host = tuple(each for each in processes if not each.gpus)
-    return Placement(tuple(map(tuple, held)), on_host, tuple(unplaced))
+        found.append(replace(process, on=_numbers(process, free)))
+        for number in found[-1].on if not process.is_in_driver else ():
+            free[number] -= min(process.gpus, 1.0)
+    return Placement(tuple(found), n_gpus)
 
 
-def _numbers(process: Process, free: Sequence[float]) -> list[int]:
-    """Return the numbers of the GPUs that a process gets; none: they do not suffice."""
-    if process.is_in_driver:
-        return list(range(len(free)))[:1]
+def _numbers(process: Process, free: Sequence[float]) -> tuple[int, ...]:
+    """Return the numbers of the GPUs that a process gets; none: they do not suffice, or it requests none."""
+    if not process.gpus or process.is_in_driver:
+        return (0,) if process.gpus and free else ()
     wanted = max(1, round(process.gpus))
     possible = [number for number, left in enumerate(free) if left >= min(process.gpus, 1.0) - 1e-9]
     fullest = sorted(possible, key=lambda number: free[number])
-    return sorted(fullest[:wanted]) if len(fullest) >= wanted else []
+    return tuple(sorted(fullest[:wanted])) if len(fullest) >= wanted else ()

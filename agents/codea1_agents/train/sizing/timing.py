@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from codea1_agents.train.sizing.devices import Gpu
-from codea1_agents.train.sizing.learning import LearnedModule
-from codea1_agents.train.sizing.sampling import SampledModule
+from codea1_agents.train.sizing.learning import SizedModule
 
 LEARNS_AT, SAMPLES_AT = 0.35, 0.5
 """Share of a GPU's peak that learning and long prompts reach, and of its bandwidth that sampling reaches: assumed."""
@@ -21,8 +20,8 @@ class RoleWork:
     """What one role samples and learns in a step."""
 
     role: str
-    prompt_once: bool
-    """Whether a learner computes the prompt of a group once."""
+    module: str
+    """Name of the module that plays it."""
     prompt: int
     reply: int
     """Mean tokens of a prompt and of a reply: the assumed ones, or fewer if the settings allow fewer."""
@@ -33,6 +32,8 @@ class RoleWork:
     trained: int
     """Replies that train the role's module; 0: it does not learn."""
     epochs: int
+    prompt_once: bool
+    """Whether a learner computes the prompt of a group once."""
     extra_passes: int
     """Forward passes in learning beside the one with a gradient: for the reference, for the old log-probabilities, for
     activations that are computed again."""
@@ -61,14 +62,8 @@ class StepSeconds:
     decode: float
     prefill: float
     learn: float
-    overlap: bool
-    """Whether runners sample while learners learn, instead of one after the other."""
-
-    @property
-    def total(self) -> float:
-        """Of the whole step."""
-        sample = self.decode + self.prefill
-        return max(sample, self.learn) if self.overlap else sample + self.learn
+    total: float
+    """Of the whole step: less than the sum if runners sample while learners learn."""
 
 
 def assumptions(work: Sequence[RoleWork]) -> dict[str, Any]:
@@ -79,42 +74,45 @@ def assumptions(work: Sequence[RoleWork]) -> dict[str, Any]:
 
 def step_seconds(
     work: Sequence[RoleWork],
-    sampled: Sequence[SampledModule],
-    learned: Sequence[LearnedModule],
+    modules: Mapping[str, SizedModule],
     gpu: Gpu,
     *,
     n_sampling: int,
     n_learning: int,
+    cache_tokens: int = 0,
     overlap: bool = False,
 ) -> StepSeconds:
     """Return the seconds of a step.
 
     Args:
         work: by role.
-        sampled: the module that samples each of these roles.
-        learned: the module that learns each of these roles.
+        modules: by name.
         gpu: with figures of speed.
         n_sampling: GPUs that sample.
         n_learning: GPUs that learn.
+        cache_tokens: tokens in the cache of the smallest engine of vLLM; 0: none bounds the rows in flight.
         overlap: whether runners sample while learners learn.
     """
-    operations = gpu.tflops * 1e12 * LEARNS_AT
-    decode = sum(_decode_s(each, module, gpu) for each, module in zip(work, sampled, strict=True))
-    prefill = sum(
-        each.prefilled_tokens * 2 * module.shape.parameters for each, module in zip(work, sampled, strict=True)
-    )
-    learn = sum(_operations(each, module) for each, module in zip(work, learned, strict=True))
-    return StepSeconds(decode / n_sampling, prefill / operations / n_sampling, learn / operations / n_learning, overlap)
+    operations, n_bytes = gpu.tflops * 1e12 * LEARNS_AT, gpu.bandwidth_tb * 1e12 * SAMPLES_AT
+    decode = sum(_decoded_bytes(each, modules[each.module], cache_tokens) for each in work) / n_bytes / n_sampling
+    prefilled = sum(each.prefilled_tokens * 2 * modules[each.module].shape.parameters for each in work)
+    prefill = prefilled / operations / n_sampling
+    learn = sum(_operations(each, modules[each.module]) for each in work) / operations / n_learning
+    total = max(decode + prefill, learn) if overlap else decode + prefill + learn
+    return StepSeconds(decode, prefill, learn, total)
 
 
-def _decode_s(work: RoleWork, module: SampledModule, gpu: Gpu) -> float:
-    """Return the seconds of sampling on one GPU: each step reads the weights and the cache of all rows in flight."""
-    rows = max(1, min(module.rows, work.sampled))
-    read = module.weights + rows * (work.prompt + work.reply / 2) * module.token_bytes
-    return work.sampled / rows * work.reply * read / (gpu.bandwidth_tb * 1e12 * SAMPLES_AT)
+def _decoded_bytes(work: RoleWork, module: SizedModule, cache_tokens: int) -> float:
+    """Return the bytes that sampling reads: at each token the weights, and the cache of all rows in flight."""
+    rows = min(module.rows, work.sampled)
+    if module.is_vllm and cache_tokens:
+        rows = min(rows, cache_tokens // (work.prompt + work.reply))
+    rows = max(1, rows)
+    read = module.sampling_weights + rows * (work.prompt + work.reply / 2) * module.token_bytes
+    return work.sampled / rows * work.reply * read
 
 
-def _operations(work: RoleWork, module: LearnedModule) -> float:
+def _operations(work: RoleWork, module: SizedModule) -> int:
     """Return the operations of learning: forward 2 and backward 4 per parameter and token, 2 per extra pass.
 
     With adapters, the backward pass computes the gradient of few weights and takes 2.

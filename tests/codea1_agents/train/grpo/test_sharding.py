@@ -28,7 +28,8 @@ from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # 
 from codea1_agents.train.grpo.batches import planned, shards  # noqa: E402
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
 from codea1_agents.train.grpo.sharding import own_bytes, whole_tensor  # noqa: E402
-from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, learner_parts  # noqa: E402
+from codea1_agents.train.settings.options import ClusterOptions  # noqa: E402
+from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts  # noqa: E402
 
 pytestmark = ON_RAY
 
@@ -154,11 +155,10 @@ def held_bytes(learner: Any) -> tuple[int, int, int]:
 def computed_bytes(folder: str, case: Case) -> tuple[int, int, int]:
     """The same bytes of one learner by the arithmetic of the dry run."""
     modules = [
-        LearnedModule(shape_of(folder), ModelSettings(folder, **settings), True, True, MicroBatch.of(1, 24, 24), PIECE)
+        SizedModule(shape_of(folder), ModelSettings(folder, **settings), MicroBatch(48, 24, 48))
         for settings in (case.coder, case.tester)
     ]
-    is_sharded = case.sharding == "full"
-    found = learner_parts(modules, n_learners=case.n_learners, is_on_gpu=False, is_sharded=is_sharded)
+    found = learner_parts(modules, ClusterOptions(learners=case.n_learners, sharding=case.sharding))
     n_bytes = {each.name: each.n_bytes for each in found}
     return n_bytes["weights"] + n_bytes["references"], n_bytes["gradients"], n_bytes["AdamW"]
 

@@ -11,7 +11,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.loop.building import grpo_config, rules_of
-from codea1_agents.train.loop.modules import models_of
+from codea1_agents.train.settings.modules import models_of
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import BookUpdate, Validation, preset
 

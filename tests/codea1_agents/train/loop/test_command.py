@@ -16,7 +16,8 @@ from rich.console import Console, Group
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.training_table import LiveTable, PlainLines, tables_of
 from codea1_agents.train.grpo.progress import Part, Phase, Progress
-from codea1_agents.train.loop import fitting, load_training, preset_names
+from codea1_agents.train.loop import load_training, preset_names
+from codea1_agents.train.sizing import fitting
 from codea1_agents.train.sizing.devices import Devices
 from codea1_env import values
 from codea1_env.runs.folder import iter_episodes
@@ -99,7 +100,7 @@ def test_a_dry_run_prints_memory_time_and_whether_it_fits() -> None:
 def test_a_dry_run_names_the_lengths_that_the_settings_allow() -> None:
     result = codea1("train", "one-gpu", "--dry-run", "--on", "24GB", "--set", "agents.coder.max_tokens=64")
     assert "128 replies of the coder (64 tokens after a prompt of 700, on average)" in result.stdout
-    assert "The speed of these devices is unknown" in result.stdout
+    assert "Minutes need engines that start and GPUs of known speed" in result.stdout
 
 
 def test_a_dry_run_as_json_says_what_does_not_fit() -> None:

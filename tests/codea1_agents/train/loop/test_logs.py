@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.train.loop.loading import load_training
 from codea1_agents.train.loop.logs import opened_logs
+from codea1_agents.train.settings.loading import load_training
 from codea1_env.errors import MissingExtra, UserError
 
 FIGURES = {"figures/coder_reward": 0.5, "evaluation/tester_validity/mutant,strength=1": 0.25}

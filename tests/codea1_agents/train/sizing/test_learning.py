@@ -1,4 +1,4 @@
-"""The memory of a learner: which settings change which part, and by how much. `test_measuring` checks the bytes."""
+"""The memory of a learner: which settings change which part, and by how much. `test_learner_bytes` checks the bytes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ from hypothesis import strategies as st
 
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
-from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, kept_bytes, learner_parts, work_bytes
+from codea1_agents.train.settings.options import ClusterOptions
+from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, kept_bytes, learner_parts, work_bytes
 
 NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 SHAPE = PUBLISHED[NAME]
 N = SHAPE.parameters
 
 
-def module(*, learns: bool = True, reference: bool = True, tokens: int = 4096, **options: Any) -> LearnedModule:
-    batch = MicroBatch.of(1, tokens - tokens // 2, tokens // 2)
-    return LearnedModule(SHAPE, ModelSettings(NAME, **options), learns, reference and learns, batch, 256)
+def module(*, learns: bool = True, tokens: int = 4096, **options: Any) -> SizedModule:
+    return SizedModule(SHAPE, ModelSettings(NAME, **options), MicroBatch(tokens, tokens // 2, tokens), learns)
 
 
-def parts(
-    *modules: LearnedModule, n_learners: int = 1, is_on_gpu: bool = True, is_sharded: bool = False
-) -> dict[str, int]:
-    found = learner_parts(modules, n_learners=n_learners, is_on_gpu=is_on_gpu, is_sharded=is_sharded)
+def parts(*modules: SizedModule, **cluster: Any) -> dict[str, int]:
+    found = learner_parts(modules, ClusterOptions(**{"gpus_per_learner": 1.0, "sharding": "none", **cluster}))
     return {each.name: each.n_bytes for each in found}
 
 
@@ -35,11 +33,11 @@ def test_full_fine_tuning_of_two_roles() -> None:
     assert found["gradients"] == 4 * N  # one role learns after the other
     assert found["AdamW"] == 16 * N
     assert found["buckets of DDP"] == 0
-    assert parts(module(), module(), n_learners=2)["buckets of DDP"] == 8 * N
+    assert parts(module(), module(), learners=2)["buckets of DDP"] == 8 * N
 
 
 def test_sharded_learners_hold_parts_and_gather_some() -> None:
-    whole, part = parts(module(), module()), parts(module(), module(), n_learners=4, is_sharded=True)
+    whole, part = parts(module(), module()), parts(module(), module(), learners=4, sharding="full")
     for name in ("weights", "references", "gradients", "AdamW"):
         assert part[name] == whole[name] // 4
     assert part["buckets of DDP"] == whole["gathered"] == 0
@@ -49,14 +47,28 @@ def test_sharded_learners_hold_parts_and_gather_some() -> None:
 
 def test_what_is_on_the_host_is_not_on_the_gpu() -> None:
     modules = (module(tokens=8), module(tokens=8))
-    on_gpu, on_host = (
-        learner_parts(modules, n_learners=1, is_on_gpu=True, is_sharded=True, is_on_host=each) for each in (False, True)
-    )
-    assert {each.name for each in on_host if each.is_on_host} == {"weights", "gradients", "AdamW", "references"}
-    assert not any(each.is_on_host for each in on_gpu)
+    offloaded = (ClusterOptions(gpus_per_learner=1.0, sharding="full", offload_parameters=on) for on in (False, True))
+    on_gpu, on_host = (learner_parts(modules, each) for each in offloaded)
+    assert {each.name for each in on_host if each.is_on_host and each.n_bytes} == {
+        "weights",
+        "gradients",
+        "AdamW",
+        "references",
+    }
+    assert not any(each.is_on_host for each in on_gpu if each.n_bytes)
     assert [each.n_bytes for each in on_host[:-2]] == [each.n_bytes for each in on_gpu[:-2]]
     copy_of_adamw = 4 * N
     assert sum(each.n_bytes for each in on_gpu[-2:]) == copy_of_adamw > sum(each.n_bytes for each in on_host[-2:])
+
+
+def test_adamw_is_on_the_host_between_iterations_and_on_the_gpu_when_it_steps() -> None:
+    cluster = ClusterOptions(gpus_per_learner=1.0, offload_optimizer=True)
+    found = {each.name: each for each in learner_parts([module()], cluster)}
+    moved = found["AdamW between iterations"]
+    assert moved.is_on_host
+    assert moved.n_bytes == found["AdamW"].n_bytes == 8 * N
+    assert found["AdamW"].idle_bytes == 0
+    assert parts(module())["AdamW between iterations"] == 0
 
 
 def test_a_frozen_role_has_weights_only() -> None:
@@ -77,7 +89,7 @@ def test_adapters_need_no_reference() -> None:
 
 def test_the_step_of_adamw_on_a_gpu_may_need_more_than_a_micro_batch() -> None:
     small = module(tokens=8)
-    on_gpu, on_cpu = (parts(small, is_on_gpu=each) for each in (True, False))
+    on_gpu, on_cpu = (parts(small, gpus_per_learner=each) for each in (1.0, 0.0))
     assert on_gpu["activations"] + on_gpu["work"] == 4 * N
     assert on_cpu["activations"] + on_cpu["work"] < 4 * N
 
@@ -95,14 +107,13 @@ def test_more_tokens_need_more_and_checkpointing_keeps_less(tokens: int, more: i
 
 def test_padded_rows_need_a_mask() -> None:
     one = module()
-    two = replace(one, batch=MicroBatch.of(2, 1024, 1024))
+    two = replace(one, batch=MicroBatch(4096, 2048, 4096, mask=4096 * 2048))
     masks = SHAPE.layers * 4096 * 4 * 2048  # a float32 for each token and each other token of its row, in each layer
     keys = SHAPE.layers * 4096 * 4 * 2 * (SHAPE.heads - SHAPE.kv_heads) * SHAPE.head_size
     assert kept_bytes(two) - kept_bytes(one) == masks + keys
 
 
 def test_small_parts_of_logits_save_memory() -> None:
-    whole = replace(module(tokens=8192), logits_at_once=0)
-    in_parts = replace(whole, logits_at_once=256)
+    whole, in_parts = (module(tokens=8192, logits_at_once=each) for each in (0, 256))
     assert kept_bytes(whole) - kept_bytes(in_parts) == 4 * 4096 * SHAPE.vocabulary
     assert work_bytes(in_parts) < work_bytes(whole)

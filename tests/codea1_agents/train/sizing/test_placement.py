@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +12,8 @@ from codea1_agents.train.sizing.placement import Placement, Process, placed
 
 
 def process(kind: str, number: int, gpus: float, *, is_in_driver: bool = False) -> Process:
-    return Process(kind, number, gpus, is_in_driver, (Part("weights", 10),), (Part("copy", 1),))
+    parts = (Part("weights", 10), Part("copy", 1, is_on_host=True))
+    return Process(kind, number, gpus, parts, is_in_driver=is_in_driver)
 
 
 def names(placement: Placement) -> list[str]:
@@ -37,7 +40,7 @@ def test_the_driver_uses_the_first_gpu_and_ray_does_not_know() -> None:
 
 def test_processes_without_a_gpu_are_on_the_host() -> None:
     found = placed([process("runner", 0, 0), process("learner", 0, 1)], 0)
-    assert [each.kind for each in found.on_host] == ["runner"]
+    assert [each.on for each in found.processes] == [(), ()]
     assert [each.kind for each in found.unplaced] == ["learner"]
     assert found.host_bytes == 12  # the learner's GPU is missing, not on the host
 
@@ -54,9 +57,9 @@ def test_no_gpu_is_given_twice(wanted: list[float], n_gpus: int) -> None:
 
 
 def test_a_process_that_sleeps_leaves_its_gpu_to_the_other() -> None:
-    runner = Process("runner", 0, 0.6, False, (Part("engines", 50),), idle_bytes=2)
-    learner = Process("learner", 0, 0.4, False, (Part("weights", 60),), idle_bytes=20)
+    runner, small = (Process("runner", 0, 0.6, (Part("engines", n, 2),), sleeps=True) for n in (50, 30))
+    weights, moved = Part("weights", 60, 20), Part("AdamW between iterations", 5, 5, is_on_host=True)
+    learner = Process("learner", 0, 0.4, (weights, moved), sleeps=True)
     assert placed([runner, learner], 1).gpu_bytes(0) == 70  # the engine works, the learner keeps its weights
-    assert (
-        placed([learner, Process("runner", 0, 0.6, False, (Part("engines", 30),), idle_bytes=2)], 1).gpu_bytes(0) == 62
-    )
+    assert placed([learner, small], 1).gpu_bytes(0) == 62
+    assert placed([replace(runner, sleeps=False), replace(learner, sleeps=False)], 1).gpu_bytes(0) == 110

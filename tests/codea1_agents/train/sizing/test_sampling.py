@@ -2,47 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.sizing.sampling import SampledModule, runner_memory
+from codea1_agents.train.sizing.learning import MicroBatch, Part, SizedModule
+from codea1_agents.train.sizing.sampling import engines_of, runner_parts
 
 NAME = "Qwen/Qwen2.5-Coder-1.5B-Instruct"
 SHAPE = PUBLISHED[NAME]
 GPU = 24e9
 
 
-def sampled(engine: str = "vllm", dtype: str = "bfloat16", **options: Any) -> SampledModule:
+def sampled(engine: str = "vllm", dtype: str = "bfloat16", **options: Any) -> SizedModule:
     settings = ModelSettings(NAME, sampling_dtype=dtype, rollout_engine=engine, engine_options=options)
-    return SampledModule(SHAPE, settings, longest=2048, rows=64)
+    return SizedModule(SHAPE, settings, MicroBatch(2048, 1024, 2048), rows=64, longest=2048)
+
+
+def parts(*modules: SizedModule, share: float = 1.0, sleeps: bool = False) -> dict[str, Part]:
+    found = runner_parts(modules, engines_of(modules, GPU, share), sleeps=sleeps)
+    return {each.name: each for each in found if each.n_bytes}
 
 
 def test_engines_divide_the_share_of_their_runner() -> None:
-    both = runner_memory([sampled(max_model_len=2048), sampled(max_model_len=2048)], GPU, 0.5)
-    one = runner_memory([sampled(max_model_len=2048)], GPU, 0.5)
-    assert sum(each.n_bytes for each in both.on_device) == sum(each.n_bytes for each in one.on_device) == 0.45 * GPU
-    assert 0 < both.cache_tokens < one.cache_tokens
-    assert sum(each.n_bytes for each in both.on_host) == 2 * 2 * SHAPE.parameters
+    module = sampled(max_model_len=2048)
+    both, one = parts(module, module, share=0.5), parts(module, share=0.5)
+    assert both["engines"].n_bytes == one["engines"].n_bytes == 0.45 * GPU
+    assert both["weights to hand over"] == Part("weights to hand over", 2 * 2 * SHAPE.parameters, is_on_host=True)
+    two, (single,) = engines_of([module, module], GPU, 0.5), engines_of([module], GPU, 0.5)
+    assert all(0 < each.cache_tokens < single.cache_tokens for each in two)
 
 
 def test_a_stated_share_has_precedence() -> None:
-    found = runner_memory([sampled(gpu_memory_utilization=0.3, max_model_len=2048)], GPU, 1.0)
-    assert sum(each.n_bytes for each in found.on_device) == int(0.3 * GPU)
+    assert parts(sampled(gpu_memory_utilization=0.3, max_model_len=2048))["engines"].n_bytes == int(0.3 * GPU)
 
 
 def test_an_engine_must_hold_the_longest_request() -> None:
-    short, long = (runner_memory([sampled(max_model_len=n)], GPU, 0.25) for n in (2048, 32_768))
-    assert not short.fault
-    assert long.fault == "an engine of vLLM gets 5.4 GB and needs 5.9 for 32768 tokens"
-    assert runner_memory([sampled()], GPU, 0.25).fault == long.fault  # the model's own context is as long
+    short, long, own = (sampled(max_model_len=2048), sampled(max_model_len=32_768), sampled())
+    faults = [engine.fault for each in (short, long, own) for engine in engines_of([each], GPU, 0.25)]
+    said = "an engine of vLLM gets 5.4 GB and needs 5.9 for 32768 tokens"
+    assert faults == ["", said, said]  # the model's own context is as long
+
+
+def test_engines_that_sleep_leave_their_weights_on_the_host() -> None:
+    found = parts(sampled(), sampled(), sleeps=True)
+    assert found["weights of sleeping engines"].n_bytes == 2 * 2 * SHAPE.parameters
+    assert found["weights of sleeping engines"].is_on_host
+    assert 0 < found["engines"].idle_bytes < found["engines"].n_bytes
+    assert "weights of sleeping engines" not in parts(sampled())
+
+
+def test_an_engine_without_a_gpu_gets_what_it_needs() -> None:
+    assert engines_of([sampled()], 0, 0.0) == ()
+    (engine,) = engines_of([sampled()], GPU, 0.25)
+    (on_cpu,) = [each.n_bytes for each in runner_parts([sampled()], (), sleeps=False) if each.name == "engines"]
+    assert not replace(engine, n_bytes=on_cpu).fault
+    assert replace(engine, n_bytes=on_cpu - 1).fault
 
 
 def test_transformers_samples_with_a_cache_for_all_rows() -> None:
-    half, full = (runner_memory([sampled("transformers", dtype)], GPU, 1.0) for dtype in ("bfloat16", "float32"))
-    weights, cache = (each.n_bytes for each in half.on_device if each.n_bytes)
-    assert weights == 2 * SHAPE.parameters
-    assert cache > 64 * 2048 * SHAPE.cache_bytes(2)
-    assert next(iter(full.on_device)).n_bytes == 2 * weights
-    assert half.cache_tokens == 0
-    assert not half.fault
+    half, full = (parts(sampled("transformers", dtype)) for dtype in ("bfloat16", "float32"))
+    assert set(half) == {"weights", "cache and logits"}
+    assert half["weights"].n_bytes == 2 * SHAPE.parameters
+    assert half["cache and logits"].n_bytes > 64 * 2048 * SHAPE.cache_bytes(2)
+    assert full["weights"].n_bytes == 2 * half["weights"].n_bytes

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
 from codea1_agents.train.sizing.devices import Gpu
-from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch
-from codea1_agents.train.sizing.sampling import SampledModule
+from codea1_agents.train.sizing.learning import MicroBatch, SizedModule
 from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT, RoleWork, StepSeconds, step_seconds
 
 NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 SHAPE, SETTINGS = PUBLISHED[NAME], ModelSettings(NAME)
-WORK = RoleWork("coder", False, 700, 500, group=8, sampled=64, trained=64, epochs=1, extra_passes=1)
+WORK = RoleWork(
+    "coder", "shared", 700, 500, group=8, sampled=64, trained=64, epochs=1, prompt_once=False, extra_passes=1
+)
 GPU = Gpu("", 24, tflops=100, bandwidth_tb=1)
 
 
-def seconds(work: RoleWork = WORK, settings: ModelSettings = SETTINGS, n_sampling: int = 1) -> StepSeconds:
-    sampled = SampledModule(SHAPE, settings, 2048, rows=16)
-    learned = LearnedModule(SHAPE, settings, True, True, MicroBatch.of(1, 1024, 1024), 256)
-    return step_seconds([work], [sampled], [learned], GPU, n_sampling=n_sampling, n_learning=2)
+def seconds(work: RoleWork = WORK, settings: ModelSettings = SETTINGS, **options: Any) -> StepSeconds:
+    module = SizedModule(SHAPE, settings, MicroBatch(2048, 1024, 2048), rows=16, longest=2048)
+    return step_seconds([work], {"shared": module}, GPU, **{"n_sampling": 1, "n_learning": 2, **options})
 
 
 def test_tokens() -> None:
@@ -37,7 +38,16 @@ def test_seconds_follow_from_operations_and_bytes() -> None:
     assert found.learn == pytest.approx(64 * 1200 * 8 * SHAPE.parameters / (100e12 * LEARNS_AT) / 2)
     read = 4 * SHAPE.parameters + 16 * (700 + 250) * SHAPE.cache_bytes(4)
     assert found.decode == pytest.approx(4 * 500 * read / (1e12 * SAMPLES_AT))
+    assert found.prefill == pytest.approx(8 * 700 * 2 * SHAPE.parameters / (100e12 * LEARNS_AT))
     assert found.total == found.decode + found.prefill + found.learn
+    assert seconds(overlap=True).total == max(found.decode + found.prefill, found.learn)
+
+
+def test_a_small_cache_of_an_engine_bounds_the_rows_in_flight() -> None:
+    engine = replace(SETTINGS, rollout_engine="vllm")
+    assert seconds(settings=engine, cache_tokens=2 * 1200).decode > seconds(settings=engine).decode
+    assert seconds(settings=engine, cache_tokens=16 * 1200) == seconds(settings=engine)
+    assert seconds(cache_tokens=2 * 1200) == seconds()  # transformers has no such cache
 
 
 def test_more_gpus_and_adapters_are_faster_and_frozen_roles_learn_nothing() -> None:

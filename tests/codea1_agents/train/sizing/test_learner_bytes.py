@@ -12,8 +12,8 @@ from tests.support.language_models import byte_tokenizer, random_model
 pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
+from benchmarks.learner_bytes import Rows, computed, measured
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
-from codea1_agents.train.sizing.measuring import Rows, computed, measured
 
 pytestmark = pytest.mark.filterwarnings("default")  # of peft and transformers about each other
 

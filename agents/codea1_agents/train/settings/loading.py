@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from codea1_agents.train.grpo.hyperparameters import refuse_truncation
-from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.secret import without_secrets
 

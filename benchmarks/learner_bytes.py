@@ -1,4 +1,4 @@
-"""Measures on a CPU what `learning` computes: the bytes of a module in one step of training."""
+"""The bytes of a model in one step of training: by the arithmetic of `train.sizing`, and as a CPU allocates them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from codea1_agents.models.shapes import shape_of
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.rl_module import CausalLMModule
-from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, kept_bytes, learner_parts, work_bytes
+from codea1_agents.train.settings.options import ClusterOptions
+from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, kept_bytes, learner_parts, work_bytes
 
 _ALLOCATION = "[memory]"  # the name of the profiler's events
 
@@ -46,13 +47,18 @@ class Rows:
     have_one_prompt: bool = False
 
 
+def micro_batch(rows: Rows) -> MicroBatch:
+    """Return the size of some rows; with more than one, some are shorter."""
+    width, replies = rows.prompt + rows.reply, rows.n * rows.reply
+    tokens = rows.prompt + replies if rows.have_one_prompt else rows.n * width
+    pairs = (replies if rows.have_one_prompt else tokens) * width
+    return MicroBatch(tokens, replies, rows.n * width, pairs if rows.n > 1 else 0)
+
+
 def computed(settings: ModelSettings, rows: Rows) -> StepBytes:
-    """Return the bytes by the arithmetic of `learning`."""
-    batch = MicroBatch.of(rows.n, rows.prompt, rows.reply, prompt_once=rows.have_one_prompt)
-    module = LearnedModule(
-        shape_of(settings.path), settings, True, settings.with_reference, batch, settings.logits_at_once
-    )
-    parts = {each.name: each.n_bytes for each in learner_parts([module], n_learners=1, is_on_gpu=False)}
+    """Return the bytes by arithmetic."""
+    module = SizedModule(shape_of(settings.path), settings, micro_batch(rows))
+    parts = {each.name: each.n_bytes for each in learner_parts([module], ClusterOptions())}
     kept = kept_bytes(module)
     return StepBytes(
         parts["weights"], parts["gradients"], parts["AdamW"], parts["references"], kept, kept + work_bytes(module)

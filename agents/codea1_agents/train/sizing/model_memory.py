@@ -1,15 +1,15 @@
-"""The memory that a model needs to sample and to train in one role, by the arithmetic of `train.sizing`."""
+"""The memory that a model needs to sample and to train in one role."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from codea1_agents.models.model_facts import ModelFacts
-from codea1_agents.models.shapes import ModelShape, UnknownShape, shape_of
+from codea1_agents.models.shapes import UnknownShape, shape_of
 from codea1_agents.train.grpo.model_settings import DTYPES, LoraSettings, ModelSettings
-from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, learner_parts
-from codea1_agents.train.sizing.sampling import SampledModule
+from codea1_agents.train.settings.options import ClusterOptions
+from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,15 @@ def memory_of(model: str, facts: ModelFacts, *, prompt: int, reply: int) -> Mode
         shape = shape_of(model)
     except UnknownShape:
         return None
-    dtype = facts.dtype if facts.dtype in DTYPES else "float32"
-    sampled = SampledModule(shape, ModelSettings(model, sampling_dtype=dtype), prompt + reply, ModelMemory.ROWS)
-    batch = MicroBatch.of(1, prompt, reply)
+    settings = ModelSettings(model, sampling_dtype=facts.dtype if facts.dtype in DTYPES else "float32")
+    row = prompt + reply
+    module = SizedModule(shape, settings, MicroBatch(row, reply, row))
     return ModelMemory(
-        sampling=sampled.weights + sampled.rows * sampled.longest * sampled.token_bytes,
-        training=_learner_bytes(shape, ModelSettings(model), batch),
-        training_lora=_learner_bytes(shape, ModelSettings(model, lora=LoraSettings()), batch),
+        sampling=module.sampling_weights + ModelMemory.ROWS * row * module.token_bytes,
+        training=_learner_bytes(module),
+        training_lora=_learner_bytes(replace(module, settings=replace(settings, lora=LoraSettings()))),
     )
 
 
-def _learner_bytes(shape: ModelShape, settings: ModelSettings, batch: MicroBatch) -> int:
-    module = LearnedModule(shape, settings, True, True, batch, settings.logits_at_once)
-    return sum(part.n_bytes for part in learner_parts([module], n_learners=1, is_on_gpu=True))
+def _learner_bytes(module: SizedModule) -> int:
+    return sum(part.n_bytes for part in learner_parts([module], ClusterOptions(gpus_per_learner=1.0)))
