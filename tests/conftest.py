@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import re
@@ -9,12 +10,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import settings
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
@@ -47,6 +49,52 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+HANG_S = 45
+"""So much later than its own limit, a test that no signal reaches ends its process, with the stacks of all threads."""
+
+
+def limit_hang(config: pytest.Config, seconds: float | None) -> None:
+    """End this process if it has not come on in so many seconds; None: it may wait, as a worker does for a test.
+
+    pytest's own limit covers neither collection nor the end of a session, and lapses once a test has failed.
+    """
+    faulthandler.cancel_dump_traceback_later()
+    if seconds is not None:
+        stderr = config.stash[fault_handler_stderr_fd_key]  # what pytest captures would be lost with the process
+        faulthandler.dump_traceback_later(seconds, exit=True, file=stderr)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    collects = hasattr(session.config, "workerinput") or not getattr(session.config.option, "numprocesses", None)
+    limit_hang(session.config, limit_of(session.config) if collects else None)  # who only has workers waits for them
+
+
+def limit_of(config: pytest.Config, item: pytest.Item | None = None) -> float:
+    marker = item and item.get_closest_marker("timeout")
+    return float(marker.args[0] if marker else config.getini("timeout")) + HANG_S
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    limit_hang(item.config, limit_of(item.config, item))
+    try:
+        return (yield)
+    finally:
+        limit_hang(item.config, None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """Set the limit again, which pytest lifts for a debugger: a fixture can still hang after its test has failed."""
+    if isinstance(node, pytest.Item) and not node.config.option.usepdb:
+        limit_hang(node.config, limit_of(node.config, node))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    limit_hang(session.config, limit_of(session.config))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     if not ALL_TESTS:
@@ -64,8 +112,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
             item.add_marker(pytest.mark.xdist_group("engine"))  # a sandbox that starts cleans what another test left
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what has been imported and collected out of garbage collections: it stays to the end."""
+    limit_hang(session.config, None)
     gc.collect()
     gc.freeze()
 

@@ -26,6 +26,7 @@ from functools import partialmethod
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 MODULES = (
     "codea1_agents.train.grpo.algorithm",
@@ -45,8 +46,6 @@ def forked_workers() -> AbstractContextManager[object]:
     """Within it, `ray.init` starts a Ray whose workers are forks."""
     if sys.platform != "linux":
         return nullcontext()
-    from unittest.mock import patch
-
     from ray._private.parameter import RayParams
 
     return patch.object(RayParams, "__init__", partialmethod(RayParams.__init__, setup_worker_path=__file__))
@@ -127,7 +126,10 @@ def start_worker(arguments: list[str]) -> None:
             command = [sys.executable, __file__, "serve", str(server), str(os.getppid())]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
             assert process.stdout is not None
-            process.stdout.readline()
+            if not process.stdout.readline():  # it has written why to the worker's log; a worker of Ray's own must do
+                from ray._private.workers import setup_worker
+
+                os.execv(sys.executable, [sys.executable, setup_worker.__file__, *arguments])
     connection = connection_to(server)
     request(connection, arguments, os.environ, Path.cwd(), [0, 1, 2])
     connection.recv(LONGEST)
@@ -138,9 +140,11 @@ def serve(path: str, raylet: int) -> None:
     """Fork processes until the raylet ends. It returns in a fork, too, whose work is done."""
     del sys.path[0]  # the folder of this file
     os.environ["OMP_NUM_THREADS"] = "1"  # Ray sets it for a worker, and torch reads it when it is imported
-    for module in MODULES:
-        if find_spec(module.partition(".")[0]):
-            importlib.import_module(module)
+    import_without_drawing()
+    if not forks_draw_differently():
+        raise RuntimeError(
+            "an import has used Ray's native generator: its forks would take the same ids for new objects"
+        )
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(f"{path}.new")
@@ -168,6 +172,44 @@ def serve(path: str, raylet: int) -> None:
             forks[os.pidfd_open(pid)] = connection
             for stream in streams:
                 os.close(stream)
+
+
+def import_without_drawing() -> None:
+    """Import the modules without using Ray's native generator of random ids.
+
+    Its state would be the same in all forks. Two workers that start together would then give the same "random" id to
+    two objects; one of them dies in Ray's own check, and `ray.init` waits for it for ever. Each class with
+    `@ray.remote` draws an id when its module is imported, so those ids come from the system during the imports.
+    """
+    import ray.actor
+    from ray._raylet import ActorClassID
+
+    class FromTheSystem:
+        @staticmethod
+        def from_random() -> ActorClassID:
+            return ActorClassID(os.urandom(ActorClassID.size()))
+
+    with patch.object(ray.actor, "ActorClassID", FromTheSystem):
+        for module in MODULES:
+            if find_spec(module.partition(".")[0]):
+                importlib.import_module(module)
+
+
+def forks_draw_differently() -> bool:
+    """Whether two forks of this process draw different ids from Ray's native generator, which stays unused here."""
+    from ray._raylet import ObjectID
+
+    read, write = os.pipe()
+    for _ in range(2):
+        if (pid := os.fork()) == 0:
+            os.write(write, ObjectID.from_random().binary())
+            os._exit(0)
+        os.waitpid(pid, 0)
+    os.close(write)
+    size = ObjectID.size()
+    with os.fdopen(read, "rb") as stream:
+        drawn = stream.read()
+    return len(drawn) == 2 * size and drawn[:size] != drawn[size:]
 
 
 def report(fork: int, connection: socket.socket) -> None:
