@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S, LoopThread
@@ -18,16 +17,7 @@ from codea1_env.errors import CodeA1Error, UserError
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Sandbox
-from codea1_env.secret import (
-    TextWithSecrets,
-    read_secrets,
-    redacted,
-    redacted_error,
-    redacted_errors,
-    require_secrets,
-    revealed,
-    without_secrets,
-)
+from codea1_env.secret import require_no_secrets
 
 Role = Literal["coder", "tester"]
 
@@ -106,51 +96,6 @@ class _AsyncAgent:
         return repr(self._inner)
 
 
-class _RedactingAgent:
-    """An agent that was given secrets: removes them from its replies and its errors."""
-
-    _METHODS = ("act", "act_batch", "reset", "close")
-    _ASYNC_METHODS = ("aact", "areset", "aclose")
-
-    def __init__(self, inner: Agent) -> None:
-        self._inner = inner
-
-    def act(self, observation: Observation, info: Info) -> str:
-        return cast(str, _redacted_call(self._inner.act, observation, info))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        found = getattr(self._inner, name)
-        if name in self._METHODS and callable(found):
-            return partial(_redacted_call, found)
-        if name in self._ASYNC_METHODS and callable(found):
-            return partial(_redacted_await, found)
-        return found
-
-    def __repr__(self) -> str:
-        return redacted(repr(self._inner))
-
-
-def _redacted_call(function: Callable[..., Any], *arguments: object) -> Any:
-    with redacted_errors():
-        return _redacted(function(*arguments))
-
-
-async def _redacted_await(function: Callable[..., Any], *arguments: object) -> Any:
-    with redacted_errors():
-        return _redacted(await _awaited(function, *arguments))
-
-
-def _redacted(reply: Any) -> Any:
-    """Return an agent's result, in the same shape, without secrets."""
-    if isinstance(reply, str):
-        return redacted(reply)
-    if isinstance(reply, Exception):
-        return redacted_error(reply)
-    return [_redacted(each) for each in reply] if isinstance(reply, list | tuple) else reply
-
-
 async def _awaited(function: Callable[..., Any], *arguments: object) -> object:
     found = function(*arguments)
     return await found if inspect.isawaitable(found) else found
@@ -182,39 +127,33 @@ def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = No
         role: the role that it will play; None: not known yet.
 
     Raises:
-        UserError: the name is unknown, an option is unknown, missing or not of its annotated type, the object cannot
-            act, or it plays the other role.
+        UserError: the specification holds a key, the name is unknown, an option is unknown, missing or not of its
+            annotated type, the object cannot act, or it plays the other role.
     """
     options: dict[str, str] = {}
     target: Any = spec
-    has_secrets = False
     if isinstance(spec, str):
-        require_secrets(spec)
-        spec = read_secrets(spec)
-        has_secrets = isinstance(spec, TextWithSecrets)
-        name, *pairs = revealed(spec).split(",")
+        require_no_secrets(spec)
+        name, *pairs = spec.split(",")
         options = dict(_option(spec, pair) for pair in pairs)
         target = resolve("agents", name)
     if inspect.isclass(target):
-        with redacted_errors():
-            target = _construct(spec, target, context, options)
+        target = _construct(spec, target, context, options)
     elif options:
         raise UserError(f"agent {_shown(spec)}: only classes take options")
     plays = getattr(target, "plays", None)
     if role is not None and plays in _ROLES and plays != role:
         raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
-    agent = _as_agent(spec, target)
-    return _RedactingAgent(agent) if has_secrets else agent
+    return _as_agent(spec, target)
 
 
 _ROLES = ("coder", "tester")
 
 
 def agent_name(spec: AgentSpec, agent: Agent) -> str:
-    """Return the display name of an agent: without addresses, so that it is equal in every process, and without
-    secrets."""
+    """Return the display name of an agent: without addresses in memory, so that it is equal in every process."""
     if isinstance(spec, str):
-        return without_secrets(spec)
+        return spec
     name = repr(agent)
     return type(agent).__name__ if " at 0x" in name else name
 
@@ -232,7 +171,7 @@ def _as_agent(spec: AgentSpec, target: Any) -> Agent:
 
 
 def _shown(spec: object) -> str:
-    return repr(without_secrets(spec)) if isinstance(spec, str) else f"{spec!r:.100}"
+    return repr(spec) if isinstance(spec, str) else f"{spec!r:.100}"
 
 
 def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, str]) -> object:
@@ -254,7 +193,7 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
 def _option(spec: str, pair: str) -> tuple[str, str]:
     name, separator, text = pair.partition("=")
     if not separator or not name.strip().isidentifier():
-        raise UserError(f"agent {_shown(spec)}: expected option=value, found {redacted(pair)!r}")
+        raise UserError(f"agent {_shown(spec)}: expected option=value, found {pair!r}")
     return name.strip(), text.strip()
 
 

@@ -10,7 +10,6 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from codea1_env.errors import UnknownName, UserError
-from codea1_env.secret import is_secret_option
 
 _KINDS = {
     int: "a whole number",
@@ -55,8 +54,6 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _value(name: str, text: str, hints: Mapping[str, Any]) -> Any:
-    if is_secret_option(name):
-        return text
     return _typed(name, text, hints[name]) if name in hints else _parsed(text)
 
 

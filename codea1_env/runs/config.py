@@ -6,10 +6,10 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.own_rows import problem_to_row
@@ -18,13 +18,9 @@ from codea1_env.records.faults import first_fault
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import SCHEMA_VERSION
 from codea1_env.sandbox.interface import Limits
-from codea1_env.secret import without_secrets
 
 _MAY_CHANGE = frozenset({"versions", "git", "problems", "episodes"})
 """Options that may differ when a run is continued; of the problems only the path may differ."""
-
-
-_Agent = Annotated[str, AfterValidator(without_secrets)]
 
 
 class RunConfig(BaseModel):
@@ -38,8 +34,8 @@ class RunConfig(BaseModel):
     problems_digest: str
     """Of the problems' contents: a resumed run may read them from another place, but they must be the same."""
     n_problems: int = Field(ge=1)
-    coder: _Agent
-    tester: _Agent
+    coder: str
+    tester: str
     episodes: int = Field(ge=1)
     rounds: int = Field(ge=1, le=1_000_000)
     seed: int = Field(ge=0)

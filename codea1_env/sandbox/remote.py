@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 from codea1_env.errors import BrokenInput, SandboxError, UserError
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.job_json import jobs_to_json, reports_from_json
-from codea1_env.secret import Secret
 
 TOKEN_VARIABLE = "CODEA1_SERVE_TOKEN"
 """Environment variable with the token, of server and client."""
@@ -39,12 +38,14 @@ class TooLarge(UserError):
 class Service:
     """Sends requests to one server. Thread-safe: each request has a connection of its own."""
 
-    def __init__(self, url: str, *, token: str = "", timeout_s: float = 600.0, patience_s: float = 600.0) -> None:
+    def __init__(
+        self, url: str, *, token_env: str = TOKEN_VARIABLE, timeout_s: float = 600.0, patience_s: float = 600.0
+    ) -> None:
         """Make a client; it connects with the first request.
 
         Args:
             url: `http://host:port` or `https://host`, with a path where the server is behind one.
-            token: of the server; empty: that of CODEA1_SERVE_TOKEN, if it is set.
+            token_env: environment variable with the server's token, if it needs one.
             timeout_s: longest silence of the server within one request.
             patience_s: how long a request is sent again while the server is full.
 
@@ -56,7 +57,7 @@ class Service:
             raise UserError(f"a server's address is like http://localhost:8080, not {parts.scheme}://{parts.hostname}")
         self.url = url.rstrip("/")
         self._parts, self._timeout_s, self._patience_s = parts, timeout_s, patience_s
-        self._token = Secret.of(token) if token else None
+        self._token_env = token_env
 
     def send(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """Return the body of the response.
@@ -85,11 +86,11 @@ class Service:
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout_s)
-        token = self._token or (Secret.in_variable(TOKEN_VARIABLE) if os.environ.get(TOKEN_VARIABLE) else None)
-        if token is not None and not _VISIBLE_ASCII.fullmatch(token.reveal()):
+        token = os.environ.get(self._token_env, "")
+        if token and not _VISIBLE_ASCII.fullmatch(token):
             connection.close()
-            raise UserError(f"{self.url}: the token holds characters that are not visible ASCII, such as a line's end")
-        headers = {"Authorization": f"Bearer {token.reveal()}"} if token else {}
+            raise UserError(f"{self.url}: {self._token_env} must be visible ASCII, and has a line's end or the like")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             connection.request(
                 method, self._parts.path.rstrip("/") + path, body, headers | {"Content-Type": "application/json"}

@@ -53,7 +53,7 @@ class RemoteReferee:
             problems: a source that `load_problems` takes, whose problems are sent whole; None: the server has them.
             limits: bounds per call of a program.
             golden: as `Referee` takes it.
-            settings: of the connection: `token`, `timeout_s`, `patience_s` of `sandbox.remote.Service`.
+            settings: of the connection: `token_env`, `timeout_s`, `patience_s` of `sandbox.remote.Service`.
 
         Raises:
             UserError: the address is none, or the problems cannot be loaded.

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
-from codea1_env.secret import Secret
 from codea1_env.service.admission import BUSY, STOPPING, Refused
 from codea1_env.service.bounds import ServiceBounds
 
@@ -51,7 +50,7 @@ class Guard:
     machine is refused. And only JSON is: a page can post other types to any address without a question.
     """
 
-    def __init__(self, app: App, bounds: ServiceBounds, token: Secret | None) -> None:
+    def __init__(self, app: App, bounds: ServiceBounds, token: str | None) -> None:
         self._app, self._bounds, self._token = app, bounds, token
         self._held_bytes = 0
 
@@ -102,7 +101,7 @@ class Guard:
                 raise Refused(HTTPStatus.FORBIDDEN, "without a token, the Host must be localhost or a loopback address")
             return
         given = headers.get(b"authorization", b"")
-        if path not in _OPEN_PATHS and not hmac.compare_digest(given, f"Bearer {self._token.reveal()}".encode()):
+        if path not in _OPEN_PATHS and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             raise Refused(HTTPStatus.UNAUTHORIZED, "a token is needed, as Authorization: Bearer TOKEN")
 
     def _check_body(self, headers: Mapping[bytes, bytes]) -> None:

@@ -12,7 +12,6 @@ import threading
 
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.records.closing import Closing
-from codea1_env.secret import Secret
 from codea1_env.service.admission import Admission
 from codea1_env.service.app import new_app
 from codea1_env.service.guard import Guard, is_loopback
@@ -40,7 +39,7 @@ class ServiceServer(Closing):
     """
 
     def __init__(
-        self, judge: ServedJudge, host: str = "127.0.0.1", port: int = 8080, *, token: Secret | None = None
+        self, judge: ServedJudge, host: str = "127.0.0.1", port: int = 8080, *, token: str | None = None
     ) -> None:
         if token is None and not is_loopback(host):
             raise UserError(

@@ -15,7 +15,6 @@ from pathlib import Path
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_env.errors import DISTRIBUTION, SandboxError, install_line
 from codea1_env.sandbox import Guarantee, load_sandbox
-from codea1_env.secret import shown_url
 
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?")
 _DOCKER_SOCKET = "/var/run/docker.sock"
@@ -104,7 +103,7 @@ def _sandbox() -> Finding:
 def _docker() -> Finding:
     place = os.environ.get("DOCKER_HOST", f"unix://{_DOCKER_SOCKET}")
     if not place.startswith("unix://"):
-        return Finding("docker", True, f"DOCKER_HOST is {shown_url(place)}, not checked")
+        return Finding("docker", True, f"DOCKER_HOST is {place}, not checked")
     path = place.removeprefix("unix://")
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:

@@ -34,6 +34,7 @@ class Boundary(TyperGroup):
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Parse the command line; `--help` and `--version` print and exit here."""
         with _handling_errors():
+            _refuse_secrets(args)
             # The option stands before the command; people also write it after.
             return super().make_context(
                 info_name, sorted(args, key=lambda each: each != "--traceback"), parent, **extra
@@ -47,6 +48,16 @@ class Boundary(TyperGroup):
                 return super().invoke(ctx)
         finally:
             _traceback.reset(token)
+
+
+def _refuse_secrets(args: list[str]) -> None:
+    """Raise UserError before any other message can repeat a word that holds a key."""
+    suspects = [word for word in args if "=" in word or "://" in word]
+    if suspects:
+        from codea1_env.secret import require_no_secrets  # noqa: PLC0415  slow to import for the first help
+
+        for word in suspects:
+            require_no_secrets(word)
 
 
 @contextmanager
@@ -83,9 +94,8 @@ def _handling_errors() -> Iterator[None]:
 
 def _say(sentence: str) -> None:
     from codea1_agents.cli.console import say_error  # noqa: PLC0415  only on errors
-    from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
 
-    say_error(without_secrets(sentence))
+    say_error(sentence)
 
 
 def wants_traceback() -> bool:
@@ -94,11 +104,10 @@ def wants_traceback() -> bool:
 
 
 def show_traceback(text: str) -> None:
-    """Print a traceback on stderr, without secrets and control characters."""
+    """Print a traceback on stderr, without control characters."""
     from codea1_env.rendering import harmless  # noqa: PLC0415  only on errors
-    from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
 
-    sys.stderr.write(harmless(without_secrets(text), keep="\n").rstrip() + "\n")
+    sys.stderr.write(harmless(text, keep="\n").rstrip() + "\n")
 
 
 def _flush_stdout() -> None:

@@ -25,7 +25,6 @@ from codea1_env.judging.problem_check import CheckStatus, ProblemCheck, check_pr
 from codea1_env.plugins import resolve
 from codea1_env.problems import SkippedRow, load_problems
 from codea1_env.sandbox import load_sandbox
-from codea1_env.secret import without_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +157,7 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     if options.role not in ("", *roles):
         raise UnknownName.of("role", options.role, roles)
     if getattr(resolve("agents", spec.partition(",")[0]), "interactive", False) is True:
-        raise UserError(f"agent {without_secrets(spec)!r} cannot be checked: it is interactive")
+        raise UserError(f"agent {spec!r} cannot be checked: it is interactive")
     page = Page(as_json=options.as_json)
     role = cast(Role, options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:

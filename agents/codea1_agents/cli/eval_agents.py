@@ -32,7 +32,6 @@ from codea1_agents.measure.tester_figures import figures_of_tester
 from codea1_agents.statistics import Estimate, estimate_document
 from codea1_env.errors import UnknownName
 from codea1_env.rendering import harmless
-from codea1_env.secret import read_secrets
 
 _Agent = Annotated[
     str, agent_spec("--agent", "An agent's name (see codea1 list agents) with its options, or module:attribute.")
@@ -93,7 +92,7 @@ def run_coder(options: CoderOptions) -> None:
         SandboxError: the sandbox cannot be used at all.
     """
     with eval_session(options, without=options.without) as session:
-        spec = with_option(read_secrets(options.agent), "temperature", options.temperature)
+        spec = with_option(options.agent, "temperature", options.temperature)
         coder = session.agent(spec, "coder")
         problems = session.tested("a program")
         if len(problems) < len(session.problems):
@@ -151,11 +150,10 @@ def run_tester(options: TesterOptions) -> None:
         TesterTask, options, mode=Mode(options.mode), max_mutants=options.mutants, candidates=candidates
     )
     with eval_session(options, without=options.without) as session:
-        spec = with_option(read_secrets(options.agent), "temperature", options.temperature)
-        coder = options.coder and read_secrets(options.coder)
+        spec = with_option(options.agent, "temperature", options.temperature)
         tester = session.agent(spec, "tester")
-        opponent = session.agent(coder, "coder") if coder else None
-        settings = session.settings("tester", agent=spec, coder=coder, task=asdict(task))
+        opponent = session.agent(options.coder, "coder") if options.coder else None
+        settings = session.settings("tester", agent=spec, coder=options.coder, task=asdict(task))
         keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)
         known = {each.problem_id for each in keeper.records if _is_settled(each.masked)}
         batches = evaluate_tester(session.problems, tester, session.sandbox, task, coder=opponent, known=known)

@@ -15,7 +15,6 @@ from codea1_agents.cli.options import (
 from codea1_agents.measure.records import SelectionRecord
 from codea1_agents.measure.selection import SelectionFigures, select_candidates, selection_figures
 from codea1_agents.statistics import estimate_document
-from codea1_env.secret import read_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ def run_select(options: SelectOptions) -> None:
         UserError: an option names something that does not exist, the folder cannot be written, or an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    coder, tester = read_secrets(options.coder), read_secrets(options.tester)
+    coder, tester = options.coder, options.tester
     with eval_session(options, without=options.without) as session:
         agents = session.agent(coder, "coder"), session.agent(tester, "tester")
         tested = session.tested("a choice")

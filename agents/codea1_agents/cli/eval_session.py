@@ -220,4 +220,4 @@ def with_option(spec: str, name: str, value: float | None) -> str:
         return spec
     if f",{name}=" in spec:
         raise UserError(f"agent {spec!r} and --{name} both set {name}")
-    return spec + f",{name}={value:g}"  # `+` keeps the secrets in `spec`
+    return spec + f",{name}={value:g}"

@@ -202,7 +202,7 @@ class _Run:
     n_pictures: int
     concurrency: int
     specs: tuple[str, str]
-    """Specifications of coder and tester, with their secrets."""
+    """Specifications of coder and tester."""
     reply_timeout_s: float
     """0: never."""
     promise: SandboxPromise = field(init=False)

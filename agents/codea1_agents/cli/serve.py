@@ -24,7 +24,6 @@ from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.remote import TOKEN_VARIABLE
-from codea1_env.secret import Secret
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.judging import ServedJudge
 
@@ -87,20 +86,20 @@ def run_serve(options: ServeOptions) -> None:
             page.say("ending")
 
 
-def _token(file: Path | None) -> Secret | None:
+def _token(file: Path | None) -> str | None:
     """Return the token of the file, else of the environment, else None.
 
     Raises:
         UserError: it is too short or not ASCII, or the file cannot be read.
     """
     if file is None:
-        token = Secret.in_variable(TOKEN_VARIABLE) if os.environ.get(TOKEN_VARIABLE) else None
+        token = os.environ.get(TOKEN_VARIABLE) or None
     else:
         try:
-            token = Secret.of(file.read_text().strip())
+            token = file.read_text().strip()
         except (OSError, ValueError) as error:
             raise BrokenInput(f"{file}: the token cannot be read ({error})") from error
-    if token is not None and not re.fullmatch(rf"[!-~]{{{_SHORTEST_TOKEN},}}", token.reveal()):
+    if token is not None and not re.fullmatch(rf"[!-~]{{{_SHORTEST_TOKEN},}}", token):
         raise UserError(f"the token must have at least {_SHORTEST_TOKEN} characters, all of them visible ASCII")
     return token
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -11,11 +10,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from codea1_env.agent.event_loop import LoopThread
 from codea1_env.errors import UserError, extra_needed
-from codea1_env.secret import Secret, read_secrets, redacted, revealed, shown_url
+from codea1_env.secret import require_no_secrets
 
 CLOUD = "https://api.openai.com/v1"
 
-_LOGGERS = ("httpx", "httpx2", "httpcore.http11", "httpcore2.http11", "openai._base_client")
+_HIDDEN = "***"
+_SHORTEST = 7
+"""Shorter keys are not hidden: local servers accept ordinary words such as `none` or `EMPTY`."""
 
 T = TypeVar("T")
 
@@ -23,28 +24,26 @@ T = TypeVar("T")
 class OpenAIConnection:
     """A client of the `openai` package, created at the first request, with a limit on concurrent requests."""
 
-    def __init__(self, *, base_url: str, key: Secret | None, timeout_s: float, concurrency: int) -> None:
-        """Take an address from `usable_address`, and a key from `required_key`."""
-        self._base_url, self._key = base_url, key
+    def __init__(self, *, base_url: str, key_env: str, timeout_s: float, concurrency: int) -> None:
+        """Take an address from `usable_address`, and the environment variable with the key, which may be unset."""
+        self.place, self._key_env = base_url, key_env
         self._timeout_s, self._concurrency = timeout_s, concurrency
         self._loop = LoopThread("openai-agent")
         self._client: Any = None
         self._slots: asyncio.Semaphore | None = None
 
-    @property
-    def place(self) -> str:
-        """The address without its secrets."""
-        return str(self._base_url)
+    def without_key(self, text: str) -> str:
+        """Return a text of the server with `***` for the key, which some servers repeat in replies and errors."""
+        key = os.environ.get(self._key_env, "")
+        return text.replace(key, _HIDDEN) if len(key) >= _SHORTEST else text
 
     @property
     def client(self) -> Any:
         """The client; use it only in coroutines that this object runs."""
         if self._client is None:
-            for name in _LOGGERS:  # they write addresses and headers
-                logging.getLogger(name).addFilter(_without_secrets)
-            address = urlsplit(revealed(self._base_url))
+            address = urlsplit(self.place)
             self._client = imported_openai().AsyncOpenAI(
-                api_key="none" if self._key is None else self._key.reveal(),  # the package requires a key
+                api_key=os.environ.get(self._key_env) or "none",  # the package requires one
                 base_url=address._replace(query="", fragment="").geturl(),
                 default_query=dict(parse_qsl(address.query, keep_blank_values=True)),
                 max_retries=0,  # the package's own retries draw their waits from the global random state
@@ -82,15 +81,16 @@ class OpenAIConnection:
 
 
 def usable_address(given: str) -> str:
-    """Return the address: `given`, else OPENAI_BASE_URL, else OpenAI's own. The returned text hides its secrets.
+    """Return the address: `given`, else OPENAI_BASE_URL, else OpenAI's own.
 
     Raises:
-        UserError: it is no address.
+        UserError: it is no address, or holds a password or a key.
     """
     url = given or os.environ.get("OPENAI_BASE_URL", "") or CLOUD
+    require_no_secrets(url)
     if not _is_address(url):
-        raise UserError(f"base_url {shown_url(url)!r} is no address such as http://127.0.0.1:8000/v1")
-    return read_secrets(url)
+        raise UserError(f"base_url {url!r} is no address such as http://127.0.0.1:8000/v1")
+    return url
 
 
 def _is_address(url: str) -> bool:
@@ -101,24 +101,10 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def required_key(given: str, variable: str, base_url: str) -> Secret | None:
-    """Return the key: `given`, else the environment variable's; None without a key, which a local server accepts.
-
-    Raises:
-        UserError: there is no key for OpenAI's own endpoint.
-    """
-    if given:
-        return Secret.of(given)
-    if os.environ.get(variable):
-        return Secret.in_variable(variable)
-    if base_url == CLOUD:
+def require_key(variable: str, base_url: str) -> None:
+    """Raise UserError if OpenAI's own endpoint is meant and the variable with its key is not set."""
+    if base_url == CLOUD and not os.environ.get(variable):
         raise UserError(f"{CLOUD} needs a key: set {variable}, or set OPENAI_BASE_URL to your own server")
-    return None
-
-
-def _without_secrets(record: logging.LogRecord) -> bool:
-    record.msg, record.args = redacted(record.getMessage()), ()
-    return True
 
 
 def imported_openai() -> Any:

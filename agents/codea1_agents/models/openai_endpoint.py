@@ -21,11 +21,10 @@ from typing import Any
 from codea1_agents.models.backoff import Backoff
 from codea1_agents.models.completion_agent import CompletionAgent, CompletionResult
 from codea1_agents.models.completions import FINISHES, Completion, Sampling, draw_seed
-from codea1_agents.models.openai_connection import OpenAIConnection, imported_openai, required_key, usable_address
+from codea1_agents.models.openai_connection import OpenAIConnection, imported_openai, require_key, usable_address
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError
-from codea1_env.secret import redacted, redacted_errors
 
 _SETTINGS = {
     401: "refuses the key",
@@ -68,7 +67,7 @@ class OpenAIAgent(CompletionAgent):
         *,
         model: str = "",
         base_url: str = "",
-        key_env: str = "OPENAI_API_KEY",
+        api_key_env: str = "OPENAI_API_KEY",
         prompts: str | Prompts = "default",
         temperature: float = 1.0,
         top_p: float = 1.0,
@@ -81,7 +80,6 @@ class OpenAIAgent(CompletionAgent):
         backoff_s: float = 0.5,
         timeout_s: float = 600.0,
         concurrency: int = 16,
-        api_key: str = "",
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         """Make an agent. The first reply sends the first request.
@@ -90,7 +88,7 @@ class OpenAIAgent(CompletionAgent):
             context: its seed is used if `seed` is None.
             model: the server's name of the model; empty: OPENAI_MODEL, else the only model that the server lists.
             base_url: the address up to and including `/v1`; empty: OPENAI_BASE_URL, else OpenAI's own.
-            key_env: environment variable with the key.
+            api_key_env: environment variable with the key, if the server needs one.
             prompts: a wording's name, a file, or `Prompts`.
             temperature: 0: greedy.
             top_p: within (0, 1].
@@ -103,7 +101,6 @@ class OpenAIAgent(CompletionAgent):
             backoff_s: first wait; each later wait is twice as long, at most a minute.
             timeout_s: longest time for one request, from sending to its last byte.
             concurrency: most concurrent requests.
-            api_key: the key itself; prefer the environment, since a specification text is recorded with the run.
             extra_body: fields of the request that OpenAI's protocol does not define.
 
         Raises:
@@ -120,8 +117,9 @@ class OpenAIAgent(CompletionAgent):
         self._fixed = {"temperature": temperature, "top_p": top_p, limit_field: max_tokens}
         self._send_seed, self._extra_body = send_seed, dict(extra_body or {})
         address = usable_address(base_url)
+        require_key(api_key_env, address)
         self._connection = OpenAIConnection(
-            base_url=address, key=required_key(api_key, key_env, address), timeout_s=timeout_s, concurrency=concurrency
+            base_url=address, key_env=api_key_env, timeout_s=timeout_s, concurrency=concurrency
         )
         weakref.finalize(self, self._connection.close)
         super().__init__(context, seed)
@@ -140,13 +138,13 @@ class OpenAIAgent(CompletionAgent):
         self._connection.close()
 
     def __repr__(self) -> str:
-        return redacted(f"openai({self._model or 'the only model'} at {self._connection.place})")
+        return f"openai({self._model or 'the only model'} at {self._connection.place})"
 
     async def _completed(self, observation: Observation, info: Info) -> Completion:
-        with redacted_errors():
-            found = await self._with_retries(observation, info)
+        found = await self._with_retries(observation, info)
         self._usage = self._usage.with_completions([found])
-        return replace(found, text=redacted(found.text), reasoning=redacted(found.reasoning))
+        hidden = self._connection.without_key
+        return replace(found, text=hidden(found.text), reasoning=hidden(found.reasoning))
 
     async def _with_retries(self, observation: Observation, info: Info) -> Completion:
         seed = draw_seed(self._seed, observation, info)
@@ -164,7 +162,7 @@ class OpenAIAgent(CompletionAgent):
             except imported_openai().APIStatusError as error:
                 fault, requested_s = self._fault_of(error), _requested_wait_s(error)
             except (imported_openai().OpenAIError, TimeoutError, json.JSONDecodeError, MalformedResponse) as error:
-                fault = _sentence(error)
+                fault = self._sentence(error)
             if attempt < self._backoff.retries:
                 self._usage = replace(self._usage, retries=self._usage.retries + 1)
                 await asyncio.sleep(self._backoff.wait_s(attempt, draws, requested_s))
@@ -185,15 +183,27 @@ class OpenAIAgent(CompletionAgent):
 
     def _fault_of(self, error: Any) -> str:
         """Return a sentence about a status after which a retry makes sense; raise for any other status."""
-        status, message = int(error.status_code), _sentence(error)
+        status, message = int(error.status_code), self._sentence(error)
         if status in _SETTINGS:
-            raise UserError(f"{self!r} {_SETTINGS[status]}: {message}") from error
+            raise UserError(f"{self!r} {_SETTINGS[status]}: {message}") from None
         if _NO_QUOTA in (error.code, error.type):
-            raise UserError(f"{self!r} has no quota left for this key: {message}") from error
+            raise UserError(f"{self!r} has no quota left for this key: {message}") from None
         if status < 500 and status not in _TRANSIENT:
             refuses = "filters the request" if error.code == _FILTERED else "refuses the request"
-            raise self._unavailable(f"{refuses}: {message}") from error
+            raise self._unavailable(f"{refuses}: {message}") from None
         return message
+
+    def _sentence(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return "no response in time"
+        hidden = self._connection.without_key  # before it is cut, so that no half of a key remains
+        message = " ".join(hidden(str(error)).split())[:300] or type(error).__name__
+        response = getattr(error, "response", None)
+        if response is not None and len(message) > len("Error code: 500"):
+            return message  # it contains the server's own message
+        said = response.text if response is not None else error.__cause__ or ""
+        detail = " ".join(hidden(str(said)).split())[:200]
+        return f"{message} ({detail})" if detail and detail not in message else message
 
     def _unavailable(self, what: str) -> AgentUnavailable:
         self._usage = replace(self._usage, unanswered=self._usage.unanswered + 1)
@@ -215,7 +225,7 @@ def read_completion(response: Any) -> Completion:
     first = choices[0] if isinstance(choices, list) and choices else None
     message = getattr(first, "message", None)
     if message is None:
-        raise MalformedResponse(f"the response is no chat completion: {redacted(str(response))[:80]!r}")
+        raise MalformedResponse(f"the response is no chat completion: {str(response)!r}")
     finish = str(getattr(first, "finish_reason", ""))
     if finish == _FILTERED:
         raise FilteredReply("gave a reply that the server's content filter stopped")
@@ -257,7 +267,7 @@ def _parts_of(message: Any, finish: str) -> tuple[str, str]:
             raise MalformedResponse(f"there is no reply, and the finish reason is {finish!r}")
         return refusal, ""
     if not isinstance(content, list) or not all(isinstance(part, str | dict) for part in content):
-        raise MalformedResponse(f"the reply is no text: {redacted(str(content))[:80]!r}")
+        raise MalformedResponse(f"the reply is no text: {str(content)!r}")
     return "".join(_texts(content, "text", "refusal")), "".join(_texts(content, "thinking", "reasoning"))
 
 
@@ -305,15 +315,3 @@ def _date(text: str) -> datetime | None:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "no response in time"
-    # Cleaned before it is cut, so that no half of a key remains.
-    message = " ".join(redacted(str(error)).split())[:300] or type(error).__name__
-    response = getattr(error, "response", None)
-    if response is not None and len(message) > len("Error code: 500"):
-        return message  # it contains the server's own message
-    detail = " ".join(redacted(str(response.text if response is not None else error.__cause__ or "")).split())[:200]
-    return f"{message} ({detail})" if detail and detail not in message else message

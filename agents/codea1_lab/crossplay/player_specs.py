@@ -24,7 +24,6 @@ from typing import Literal
 from codea1_env.agent import Role
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.plugins import names, resolve
-from codea1_env.secret import read_secrets, without_secrets
 
 _ROLES: tuple[Role, ...] = ("coder", "tester")
 _NAMED = re.compile(r"(?P<name>[\w.+@-]+)=(?P<target>.+)", re.DOTALL)
@@ -40,7 +39,7 @@ class PlayerSpec:
     name: str
     """For tables; unique within its role."""
     argument: str
-    """The text of the command line without `NAME=` and without secrets."""
+    """The text of the command line without `NAME=`."""
     spec: str
     """The argument of `load_agent`."""
     role: Role
@@ -63,7 +62,7 @@ def read_players(texts: Sequence[str], scratch: Path, *, role: Role | None = Non
     for number, text in enumerate(texts):
         named = list(_read_player(text, scratch / str(number), (role,) if role else _ROLES))
         if not named:
-            raise UserError(f"{without_secrets(text)} does not play the {role}")
+            raise UserError(f"{text} does not play the {role}")
         found += named
     return _distinct(found)
 
@@ -83,7 +82,7 @@ def _read_player(text: str, scratch: Path, roles: Sequence[Role]) -> Iterator[Pl
     else:
         found = _by_name(target, roles)
     for player in found:
-        yield replace(player, name=name or player.name, argument=without_secrets(target))
+        yield replace(player, name=name or player.name, argument=target)
 
 
 def _is_run(path: Path) -> bool:
@@ -94,7 +93,7 @@ def _by_name(spec: str, roles: Sequence[Role]) -> Iterator[PlayerSpec]:
     plays = getattr(resolve("agents", spec.split(",")[0]), "plays", None)
     for role in roles:
         if plays in (None, role):
-            yield PlayerSpec(without_secrets(spec), "", read_secrets(spec), role)
+            yield PlayerSpec(spec, "", spec, role)
 
 
 def _of_model(path: Path, roles: Sequence[Role]) -> Iterator[PlayerSpec]:

@@ -14,7 +14,7 @@ from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.records.faults import first_fault
-from codea1_env.secret import without_secrets
+from codea1_env.secret import require_no_secrets
 
 ITSELF = "0"
 """What a headline names that compares a figure with 0."""
@@ -219,7 +219,8 @@ def load_experiment(name: str) -> Experiment:
 
 
 def _check(experiment: Experiment, where: str) -> None:
-    _require_no_secrets(experiment, where)
+    for settings in (experiment.set, *(system.set for system in experiment.systems)):
+        require_no_secrets(repr(settings))
     names = [system.name for system in experiment.systems]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
@@ -256,15 +257,6 @@ def _check_names(experiment: Experiment, where: str) -> None:
     lone = [each for each in experiment.headlines if experiment.other(each) in ("", each.system)]
     if lone:
         raise UserError(f"{where}: {lone[0].figure} of {lone[0].system!r} is compared with no other system")
-
-
-def _require_no_secrets(experiment: Experiment, where: str) -> None:
-    for settings in (experiment.set, *(system.set for system in experiment.systems)):
-        text = repr(settings)
-        if without_secrets(text) != text:
-            raise UserError(
-                f"{where}: an experiment's folder holds no secrets; name a variable that has them, as in key_env=MY_KEY"
-            )
 
 
 def _check_settings(experiment: Experiment, system: System, where: str) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from codea1_env.errors import MissingExtra, SandboxError
-from codea1_env.secret import shown_url
 
 SESSION_LABEL = "codea1-env"
 """On containers: which sandbox they belong to. On images: `image`."""
@@ -52,7 +51,7 @@ def connected() -> Iterator[Any]:
     from requests.exceptions import RequestException  # noqa: PLC0415  -- comes with docker
 
     address = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
-    place = shown_url(address)
+    place = address
     try:
         _check_listening(address)
         client = docker.from_env(timeout=_TIMEOUT_S)

@@ -73,8 +73,7 @@ def test_what_cannot_be_checked_is_one_sentence(codea1: Callable[..., Any], argu
 
 def test_an_agent_that_could_not_be_asked_is_no_failure_and_no_success(codea1: Callable[..., Any]) -> None:
     pytest.importorskip("openai")
-    nobody = "openai,model=m,base_url=http://127.0.0.1:9/v1,retries=0,api_key=sk-0123"
+    nobody = "openai,model=m,base_url=http://127.0.0.1:9/v1,retries=0"
     result = codea1("check", "agent", nobody, "--role", "coder")
     assert result.exit_code == 3
     assert "nothing was tested" in result.stderr
-    assert "sk-0123" not in result.stdout + result.stderr

@@ -101,6 +101,6 @@ def test_a_token_that_no_header_holds_is_one_sentence(
     server: ServiceServer, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
-    with pytest.raises(UserError, match="the token holds characters") as caught:
+    with pytest.raises(UserError, match="must be visible ASCII") as caught:
         RemoteSandbox(server.url).run([Job(RIGHT, "add")])
     assert "supersecret" not in str(caught.value)

@@ -10,7 +10,6 @@ from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
-from codea1_env.secret import Secret
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.client import RemoteReferee
 from tests.support.serving import RIGHT, SUITE, ServiceServer, post, serving
@@ -25,9 +24,9 @@ def ping(server: ServiceServer) -> int:
         connection.close()
 
 
-def test_with_a_token_only_pings_are_free(sandbox: Sandbox, toys: ProblemSet) -> None:
+def test_with_a_token_only_pings_are_free(sandbox: Sandbox, toys: ProblemSet, monkeypatch: pytest.MonkeyPatch) -> None:
     token = "t0ken-of-the-test"
-    with serving(sandbox, toys, host="0.0.0.0", token=Secret.of(token)) as server:
+    with serving(sandbox, toys, host="0.0.0.0", token=token) as server:
         url = server.url.replace("0.0.0.0", "127.0.0.1")
         assert ping(server) == 200
         for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": token}):
@@ -36,8 +35,9 @@ def test_with_a_token_only_pings_are_free(sandbox: Sandbox, toys: ProblemSet) ->
         with pytest.raises(UserError, match="a token is needed") as caught:
             RemoteSandbox(url).run([Job(RIGHT, "add")])
         assert token not in str(caught.value)
-        assert RemoteSandbox(url, token=token).run([Job(RIGHT, "add")])[0].loaded
-        assert RemoteReferee(url, token=token).rewards([toys[0].id], [RIGHT], [SUITE])[0].coder == 1.0
+        monkeypatch.setenv("MY_TOKEN", token)
+        assert RemoteSandbox(url, token_env="MY_TOKEN").run([Job(RIGHT, "add")])[0].loaded
+        assert RemoteReferee(url, token_env="MY_TOKEN").rewards([toys[0].id], [RIGHT], [SUITE])[0].coder == 1.0
 
 
 @pytest.mark.parametrize("host", ["example.org", "example.org:80", "127.0.0.1.example.org", "[::2]:80", "", "0.0.0.0"])

@@ -42,7 +42,7 @@ from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.rewards import names_of_suite_parts
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
-from codea1_env.secret import read_secrets, require_secrets
+from codea1_env.secret import require_no_secrets
 
 _ROLES = ("coder", "tester")
 _SHARED = "shared"
@@ -168,13 +168,14 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         """Set the agents that play roles without a language model in training, e.g. `tester="fuzz"`.
 
         Raises:
-            UserError: no such role.
+            UserError: no such role, or a specification holds a key.
         """
         for role in by_role:
             if role not in _ROLES:
                 raise UserError(f"agents: {role!r} is no role; roles are coder and tester")
-        read = {role: read_secrets(spec) if isinstance(spec, str) else spec for role, spec in by_role.items()}
-        self.scripted = {**self.scripted, **read}
+            if isinstance(by_role[role], str):
+                require_no_secrets(str(by_role[role]))
+        self.scripted = {**self.scripted, **by_role}
         return self
 
     def training(self, **settings: Any) -> Self:
@@ -262,9 +263,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             raise UserError("nothing learns: every model is frozen, or there is none")
         if not self.in_evaluation:
             self._check_placement()
-        for spec in self.scripted.values():
-            if isinstance(spec, str):
-                require_secrets(spec)
         self._check_suites()
         if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
             self.create_local_env_runner = False  # it would start engines that nothing uses

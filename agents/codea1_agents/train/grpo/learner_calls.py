@@ -20,7 +20,6 @@ from torch.distributed import DistError
 
 from codea1_agents.train.grpo.failures import LearnerLost
 from codea1_env.errors import CodeA1Error
-from codea1_env.secret import without_secrets
 
 _GRACE_S = 10.0
 """Seconds in which the others answer after a learner has failed. They see a lost connection in less."""
@@ -150,5 +149,5 @@ def _is_of_another_learner(error: Exception) -> bool:
 
 
 def _sentence(error: Exception) -> str:
-    text = without_secrets(" ".join(str(error).split()))
+    text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:300]

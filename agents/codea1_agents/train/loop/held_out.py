@@ -30,7 +30,6 @@ from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from codea1_env.sandbox import load_sandbox
-from codea1_env.secret import without_secrets
 
 _STREAM = 1 << 32  # separates the seeds from those of training
 _MOST_K = (1, 8)
@@ -178,7 +177,7 @@ class _Bench:
                 self._runner.player("coder") if not self._runner.settings.module_of("coder") else self._player("coder")
             )
         context = AgentContext(self.problems, self._runner.env.referee.sandbox, self._runner.settings.seed)
-        return AgentPlayer(load_agent(name, context, role="coder"), f"coder {without_secrets(name)}")
+        return AgentPlayer(load_agent(name, context, role="coder"), f"coder {name}")
 
     def _envs(self, n_candidates: int, n_suites: int) -> GroupEnvs:
         n_problems = self._runner.settings.rollout.problems_at_once

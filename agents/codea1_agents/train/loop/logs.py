@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import UserError, extra_needed
-from codea1_env.secret import without_secrets
 
 MLFLOW_DATABASE = "mlflow.db"
 """File beside the run folders with MLflow's experiments, unless MLFLOW_TRACKING_URI names another store."""
@@ -70,7 +69,7 @@ def _opened(name: str, opener: Callable[[], Log]) -> Log:
 
 
 def _fault(error: Exception) -> str:
-    return without_secrets(" ".join(str(error).split()))[:_LONGEST_FAULT] or type(error).__name__
+    return " ".join(str(error).split())[:_LONGEST_FAULT] or type(error).__name__
 
 
 class _Lasting:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from codea1_agents.train.grpo.hyperparameters import refuse_truncation
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
-from codea1_env.secret import without_secrets
+from codea1_env.secret import require_no_secrets
 
 _PRESETS = Path(__file__).parents[2] / "presets"
 _EXTENDS = "extends"
@@ -71,8 +71,9 @@ def checked(settings: Mapping[str, Any], where: str) -> TrainingConfig:
         where: origin of the settings, for errors.
 
     Raises:
-        UserError: the first fault, with its key.
+        UserError: the first fault, with its key; or the settings hold a key of a service.
     """
+    require_no_secrets(repr(settings))
     try:
         return TrainingConfig.model_validate(settings)
     except ValidationError as error:
@@ -183,7 +184,7 @@ def _fault(error: ValidationError, where: str) -> UserError:
             refuse_truncation(path[-1:])
         return UnknownName(f"{where}: {_unknown(path)}")
     message = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")
-    return BrokenInput(without_secrets(f"{where}: {name} {message}, not {fault['input']!r}"))
+    return BrokenInput(f"{where}: {name} {message}, not {fault['input']!r}")
 
 
 def _unknown(path: Sequence[str]) -> str:

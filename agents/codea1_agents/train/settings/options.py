@@ -5,22 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import BaseModel, ConfigDict, Field
 
 from codea1_agents.train.grpo.hyperparameters import RolloutSettings, UpdateSettings
 from codea1_agents.train.ranges import Count, CountOrZero, NotNegative, Positive, Share
-from codea1_env.secret import TextWithSecrets, read_secrets
 
 CURRENT = "current"
 """Name of the coder in training, among the opponents of an evaluation."""
 
-
-def _read(value: object, as_text: ValidatorFunctionWrapHandler) -> str:
-    return value if isinstance(value, TextWithSecrets) else read_secrets(as_text(value))
-
-
-_Agent = Annotated[str, WrapValidator(_read)]
-"""The specification of an agent. No dump of the settings holds its secrets."""
 _Type = Literal["float32", "bfloat16", "float16"]
 
 
@@ -77,7 +69,7 @@ class AgentOptions(_Section):
 
     model: str = ""
     """Directory or hub id of a causal language model, which this run trains."""
-    agent: _Agent = ""
+    agent: str = ""
     """An agent that this run does not train, by name and options as in `codea1 play`; instead of `model`."""
     frozen: bool = False
     """Whether the model plays and does not learn."""
@@ -207,7 +199,7 @@ class EvaluationOptions(_Section):
     temperature: NotNegative = 0.7
     """0: the most probable token."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
-    opponents: list[_Agent] = Field(default_factory=lambda: ["mutant,strength=1", CURRENT])
+    opponents: list[str] = Field(default_factory=lambda: ["mutant,strength=1", CURRENT])
     """Coders for whose programs the tester writes suites: agents, or `current`."""
     programs: Count = 1
     """Programs of each opponent, per problem."""

@@ -31,7 +31,7 @@ from codea1_env.problems import ProblemSet
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_whole, write_whole_folder
 from codea1_env.sandbox import Sandbox
-from codea1_env.secret import read_secrets
+from codea1_env.secret import require_no_secrets
 
 SELF = "self"
 """Name of the model itself among the coders."""
@@ -69,7 +69,7 @@ class ExampleSettings:
     """Of programs, tests, the split of the problems and the measurements."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "coder", read_secrets(self.coder))
+        require_no_secrets(self.coder)
         numbers = (self.samples, self.tests, self.max_reply_tokens, 1 if self.shortest is None else self.shortest)
         if not self.roles or min(numbers) < 1 or self.seed < 0:
             raise UserError(
