@@ -17,7 +17,7 @@ from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.options import Options
 from codea1_env.errors import UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
-from codea1_env.sandbox.docker.cleaning import clean as clean_docker
+from codea1_env.sandbox.docker.engine import clean as clean_docker
 from codea1_env.sandbox.local import LocalSandbox
 
 
@@ -38,10 +38,9 @@ class CheckOptions(Options):
 
 
 class CleanOptions(Options):
-    """Remove what killed processes left of the docker sandbox: containers, images and temporary folders.
+    """Remove the images of the docker sandbox that no container uses, and containers that never started.
 
-    Removes only what this program created for processes that no longer run. The sandbox creates them again when it
-    needs them.
+    Removes only what this program created. The sandbox creates it again when it needs it.
 
     \b
     Example:
@@ -50,13 +49,13 @@ class CleanOptions(Options):
 
 
 def clean(options: CleanOptions) -> None:
-    """Remove what killed processes left of the docker sandbox."""
+    """Remove what the docker sandbox keeps, and what it left."""
     page = Page(as_json=options.as_json)
     cleaned = clean_docker()
-    for kind, names in (("container", cleaned.containers), ("image", cleaned.images), ("folder", cleaned.folders)):
+    for kind, names in (("container", cleaned.containers), ("image", cleaned.images)):
         for name in names:
             page.say(f"removed {kind} {name}")
-    if not (cleaned.containers or cleaned.images or cleaned.folders):
+    if not (cleaned.containers or cleaned.images):
         page.say("nothing to remove")
     if cleaned.n_left:
         page.say(f"kept {cleaned.n_left} that are in use")

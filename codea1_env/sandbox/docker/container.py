@@ -1,8 +1,9 @@
-"""One container per zygote: start it, pass the control socket to it, notice its end, end it.
+"""The one container of a pool: starts it, has its process 1 start zygotes in it, notices the ends of these.
 
-A thread per container does what takes long (an engine needs a third of a second for a container). The zygote is process
-1 of the container, so every process in the container ends with it. The zygote ends when its control socket is closed,
-also if this process is killed. The engine then removes the container.
+Theory of operation. The container's process 1 (`inside/docker_entry`) connects to a socket in a mounted folder. Over
+that connection each zygote's control socket is passed in once; from then on jobs do not involve the engine or process
+1, and cost what they cost in the local sandbox. The connection is also the container's life: when it is closed, or this
+process is killed, process 1 ends, every process in the container with it, and the engine removes the container.
 """
 
 from __future__ import annotations
@@ -10,21 +11,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
+import shutil
 import socket
 import struct
-import subprocess
+import tempfile
 import threading
 import weakref
-from secrets import token_hex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import randbelow, token_hex
 from time import monotonic, sleep
 from typing import Any
 
 from codea1_env.errors import CodeA1Error, SandboxError
-from codea1_env.sandbox.docker.container_output import ContainerOutput, output_of
 from codea1_env.sandbox.docker.container_settings import UNSUITABLE_ENGINE, ContainerSettings, environment
-from codea1_env.sandbox.docker.engine import SESSION_LABEL, EngineFailed, EngineGone, connected, remove_container
-from codea1_env.sandbox.docker.folder import startup_folder
+from codea1_env.sandbox.docker.engine import EngineFailed, EngineGone, connected, remove_container
 from codea1_env.sandbox.wire import Op
 
 _CONNECT_TIMEOUT_S = 30.0
@@ -33,86 +35,98 @@ _RESTART_TIMEOUT_S = 20.0
 _MAX_FAILURES = 3
 _PAUSE_S = 0.25
 _END_TIMEOUT_S = 10.0
+_KILL_TIMEOUT_S = 2.0
+_ROOT = Path(__file__).parents[3]
+_NEEDED_INSIDE = ("values", "sandbox", "sandbox/inside")
 
 
-class Container:
-    """The container of a worker's zygote, as a `Launched` process."""
+class PoolContainer:
+    """Launches zygotes in one container, which it starts with the first of them, and again after it has ended.
 
-    def __init__(self, settings: ContainerSettings, options: dict[str, Any], control: socket.socket) -> None:
-        self.returncode: int | None = None
+    Only the scheduler's thread uses it; `close` may come from another one, after the scheduler has ended.
+    """
+
+    def __init__(self, settings: ContainerSettings) -> None:
         self.pid = -1
-        """Of the zygote, in this process's pid namespace."""
-        self._name = ""
+        """Of process 1, in this process's pid namespace; -1 if it is not visible there."""
         self._settings = settings
-        self._options = {**options, "environment": sorted(environment())}
-        self._control = control.dup()
+        self._name = ""
         self._connection: socket.socket | None = None
-        """Set when the zygote has connected; stays open as long as the zygote runs."""
-        self._is_cancelled = False
-        self._starter = threading.Thread(target=self._start, name="codea1-container", daemon=True)
+        self._n_launched = 0
+        self._running: set[int] = set()
+        self._first_user = randbelow(len(settings.users))
         _ALL.add(self)
-        self._starter.start()
 
-    # The interface `Launched`
+    def __call__(self, options: dict[str, Any], control: socket.socket) -> Zygote:
+        """Start a zygote; see `Launch`. If no container starts, the worker is told why, as by a refusing zygote."""
+        self._n_launched += 1
+        number, users = self._n_launched, self._settings.users
+        request = {
+            "number": number,
+            "user": users[(self._first_user + number) % len(users)],
+            "environment": sorted(environment()),
+            "options": options,
+        }
+        try:
+            if not self._is_alive():
+                self._start_with_retries()
+            assert self._connection is not None
+            socket.send_fds(self._connection, [json.dumps(request).encode()], [control.fileno()])
+            self._running.add(number)
+        except (CodeA1Error, OSError) as error:
+            control.send(Op.REFUSED + str(error).encode())
+        return Zygote(self, number)
 
-    def poll(self) -> int | None:
-        """Return 0 if it has ended, None if not."""
-        has_started = self.returncode is None and not self._starter.is_alive()
-        if has_started and (self._connection is None or _can_be_read(self._connection, 0.0)):
-            self._mark_ended()
-        return self.returncode
+    def has_ended(self, number: int) -> bool:
+        """Whether a zygote has ended."""
+        return not (self._is_alive() and number in self._running)
 
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end, which must have been requested before.
+    def kill(self, number: int) -> None:
+        """Have a zygote killed that does not end by itself; give the container up if process 1 does not do it."""
+        if self._connection is not None and number in self._running:
+            with contextlib.suppress(OSError):  # the container has ended, too
+                self._connection.send(json.dumps({"number": number}).encode())
+        deadline = monotonic() + _KILL_TIMEOUT_S
+        while not self.has_ended(number):
+            if monotonic() > deadline:
+                self.forget()
+            sleep(0.01)
 
-        Raises:
-            subprocess.TimeoutExpired: after `timeout` seconds. Without a timeout this returns after ten seconds at
-                most: `clean` removes what remains.
-        """
-        deadline = monotonic() + (_END_TIMEOUT_S if timeout is None else timeout)
-        self._is_cancelled = True
-        self._starter.join(max(0.0, deadline - monotonic()))
-        if self.returncode is None and not self._starter.is_alive() and self._connection is not None:
-            _can_be_read(self._connection, max(0.0, deadline - monotonic()))
-        if self.poll() is None:
-            if timeout is not None:
-                raise subprocess.TimeoutExpired(self._name, timeout)
-            self._mark_ended()
-        return 0
-
-    def kill(self) -> None:
-        """Request its end from the engine, without waiting for it."""
-        self._is_cancelled = True
-        if self.poll() is None:
-            try:
-                threading.Thread(target=self._remove, name="codea1-container-end", daemon=True).start()
-            except RuntimeError:  # this process is ending, and no thread can be started any more
-                self._remove()
+    def close(self) -> None:
+        """End the container, and wait until the engine has removed it."""
+        if not self._name:
+            return
+        self.forget()
+        deadline = monotonic() + _END_TIMEOUT_S
+        with contextlib.suppress(CodeA1Error), connected() as client:
+            while client.containers(all=True, filters={"name": self._name}):
+                if monotonic() > deadline:
+                    remove_container(client, self._name)
+                sleep(0.02)
 
     def forget(self) -> None:
-        """Close the copies of the sockets in a forked process; the container belongs to its parent."""
-        self._control.close()
-        self._mark_ended()
-
-    def _mark_ended(self) -> None:
-        self.returncode = 0
+        """Close the connection: in the process that started it, this ends the container; in a fork, the fork's copy."""
+        self._running.clear()
         if self._connection is not None:
             self._connection.close()
+            self._connection = None
 
-    def _remove(self) -> None:
-        with contextlib.suppress(CodeA1Error), connected() as client:
-            remove_container(client, self._name)
+    def _is_alive(self) -> bool:
+        """Read which zygotes have ended; return whether the container runs."""
+        while self._connection is not None:
+            try:
+                data = self._connection.recv(64, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return True
+            except OSError:
+                data = b""
+            if not data:
+                self.forget()
+            else:
+                self._running.discard(int(data))
+        return False
 
-    # Starting, in a thread of its own
-
-    def _start(self) -> None:
-        try:
-            self._start_with_retries()
-        except (CodeA1Error, OSError) as error:
-            with contextlib.suppress(OSError):  # the worker has closed its end
-                self._control.send(Op.REFUSED + str(error).encode())
-        finally:
-            self._control.close()
+    # Starting
 
     def _start_with_retries(self) -> None:
         """Start it; try again while the engine is being restarted."""
@@ -122,48 +136,51 @@ class Container:
                 self._start_once()
                 return
             except EngineGone:
-                if self._is_cancelled or monotonic() > deadline:
+                if monotonic() > deadline:
                     raise
             except EngineFailed:
                 n_failures += 1
-                if self._is_cancelled or n_failures >= _MAX_FAILURES:
+                if n_failures >= _MAX_FAILURES:
                     raise
             sleep(_PAUSE_S)
 
     def _start_once(self) -> None:
-        self._name = f"codea1-{self._settings.session}-{token_hex(4)}"  # an earlier one may still be taken
+        before, self._name = self._name, f"codea1-{self._settings.session}-{token_hex(4)}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, startup_folder(listener) as shared:
             listener.listen(1)
+            listener.settimeout(0.05)
             with connected() as client:
+                if before:
+                    remove_container(client, before)  # where it hangs; else the engine has done it, or is doing it
                 self._settings.create(client, self._name, shared)
                 try:
-                    with output_of(client, self._name) as output:
-                        client.start(self._name)
-                        self._connection = self._connect(listener, output)
+                    said = _Said(client, self._name)
+                    client.start(self._name)
+                    self._connection = self._connect(listener, said)
                 except BaseException:
                     remove_container(client, self._name)
                     raise
+        self.pid = _pid_of_peer(self._connection)
 
-    def _connect(self, listener: socket.socket, output: ContainerOutput) -> socket.socket:
-        """Send the control socket to the container; return the connection when the zygote has imported everything."""
+    def _connect(self, listener: socket.socket, said: _Said) -> socket.socket:
         deadline = monotonic() + _CONNECT_TIMEOUT_S
-        if not output.wait_for(listener, deadline):
-            raise self._start_error(output)
-        connection, _ = listener.accept()
-        try:
-            self.pid = _pid_of_peer(connection)
-            if self._is_cancelled:
-                raise SandboxError("the start was cancelled")
-            socket.send_fds(connection, [json.dumps(self._options).encode()], [self._control.fileno()])
-            if not output.wait_for(connection, deadline) or not connection.recv(64):
-                raise self._start_error(output)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                if said.is_complete:
+                    raise self._start_error(said.last_line) from None
+                if monotonic() > deadline:
+                    raise SandboxError("a container was started but did not connect in time") from None
+                continue
+            connection.settimeout(max(0.0, deadline - monotonic()))
+            if not connection.recv(64):
+                connection.close()
+                raise self._start_error(said.last_line)
+            connection.settimeout(None)
+            return connection
 
-    def _start_error(self, output: ContainerOutput) -> SandboxError:
-        last = output.last()
+    def _start_error(self, last: str) -> SandboxError:
         if last.startswith("no connection") and "Permission denied" in last:
             return SandboxError(f"a security policy (SELinux?) denies containers access to sockets outside: {last}")
         if last.startswith("no connection"):
@@ -171,45 +188,100 @@ class Container:
         return SandboxError(f"a container of the image {self._settings.image.reference} does not start: {last}")
 
 
-class Launcher:
-    """Starts containers for the workers of one sandbox."""
+class Zygote:
+    """One zygote in a container, as a `Launched` process."""
 
-    def __init__(self, settings: ContainerSettings) -> None:
-        self._settings = settings
+    def __init__(self, container: PoolContainer, number: int) -> None:
+        self.returncode: int | None = None
+        self._container = container
+        self._number = number
 
-    def __call__(self, options: dict[str, Any], control: socket.socket) -> Container:
-        """Start a container; see `Launch`."""
-        return Container(self._settings, options, control)
+    @property
+    def pid(self) -> int:
+        """Of the container's process 1, which started it."""
+        return self._container.pid
 
-    def close(self) -> None:
-        """Wait until the engine has removed all containers. It does so by itself when they have ended."""
-        deadline = monotonic() + _END_TIMEOUT_S
-        ours = {"label": f"{SESSION_LABEL}={self._settings.session}"}
-        with contextlib.suppress(CodeA1Error), connected() as client:
-            while left := client.containers(all=True, filters=ours):
-                is_late = monotonic() > deadline
-                for container in left:
-                    if is_late or container["State"] == "created":  # never started, so it never ends
-                        remove_container(client, container["Id"])
-                if is_late:
-                    return
-                sleep(0.02)
+    def poll(self) -> int | None:
+        """Return 0 if it has ended, None if not."""
+        if self.returncode is None and self._container.has_ended(self._number):
+            self.returncode = 0
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return at once: it ends when its control socket is closed, and nobody needs to know when."""
+        return 0
+
+    def kill(self) -> None:
+        """Kill it, unless it has ended."""
+        if self.poll() is None:
+            self._container.kill(self._number)
 
 
-def _can_be_read(connection: socket.socket, timeout: float) -> bool:
-    """Return whether the other end is closed within `timeout` seconds; it sends nothing after its first message."""
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    return bool(poll.poll(timeout * 1000))
+class _Said:
+    """What a container writes to standard error until its process 1 has connected, or ends."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        self._stream = client.attach_socket(name, {"stderr": 1, "stream": 1})
+        self._parts: list[bytes] = []
+        self._thread = threading.Thread(target=self._read, name="codea1-container", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._thread.is_alive()
+
+    @property
+    def last_line(self) -> str:
+        """The last line; waits a second at most for it."""
+        self._thread.join(1.0)
+        lines = b"".join(self._parts).decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _read(self) -> None:
+        from docker.utils.socket import frames_iter  # noqa: PLC0415  -- heavy, and an extra
+
+        try:
+            for _, part in frames_iter(self._stream, tty=False):
+                self._parts.append(part[-10_000:])
+        except (OSError, ValueError):  # the engine has gone
+            pass
+        finally:
+            self._stream._response.close()  # closes the stream and its connection, which the client no longer manages
+
+
+@contextmanager
+def startup_folder(listener: socket.socket) -> Iterator[Path]:
+    """Yield a folder to mount in a container: our sources, and `socket`, to which `listener` is bound.
+
+    The container's users can read the folder and connect; other users of this machine cannot reach it.
+    """
+    with tempfile.TemporaryDirectory(prefix="codea1-docker-", ignore_cleanup_errors=True) as private:
+        shared = Path(private, "shared")
+        package = _ROOT / "codea1_env"
+        for part in _NEEDED_INSIDE:
+            for file in (*(package / part).glob("*.py"), *(package / part).glob("__pycache__/*.pyc")):
+                target = shared / file.relative_to(_ROOT)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, target)  # keeps the time, by which a compiled file recognises its source
+                target.chmod(0o644)
+        for path in (shared, *shared.rglob("*")):
+            if path.is_dir():
+                path.chmod(0o755)
+        descriptor = os.open(shared, os.O_PATH | os.O_DIRECTORY)
+        try:
+            listener.bind(f"/proc/self/fd/{descriptor}/socket")  # the folder's own path may be too long for a socket
+        finally:
+            os.close(descriptor)
+        (shared / "socket").chmod(0o666)
+        yield shared
 
 
 def _pid_of_peer(connection: socket.socket) -> int:
-    """Return the other end's process id in our pid namespace, -1 if it is not visible there."""
     pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return int(pid) or -1
 
 
-_ALL: weakref.WeakSet[Container] = weakref.WeakSet()
+_ALL: weakref.WeakSet[PoolContainer] = weakref.WeakSet()
 
 
 def _forget_all() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import randbelow
 from typing import Any
 
 from codea1_env.errors import SandboxError
-from codea1_env.sandbox.docker.engine import OWNER_LABEL, SESSION_LABEL
+from codea1_env.sandbox.docker.engine import LABEL
 from codea1_env.sandbox.docker.image import Image
-from codea1_env.sandbox.docker.owner import Owner
 from codea1_env.sandbox.local.worker import clean_environment
 
 UNSUITABLE_ENGINE = (
@@ -19,11 +17,12 @@ UNSUITABLE_ENGINE = (
     " files differs, set TMPDIR to one that both see)"
 )
 
-_INSIDE = "/run/codea1"
+_INSIDE, _SOURCES = "/run/codea1", "/run/codea1-sources"
 _ENTRY = f"{_INSIDE}/codea1_env/sandbox/inside/docker_entry.py"
 _TMP_OPTIONS = "size=4m,mode=1777,noexec,nosuid,nodev"
-_MAX_PROCESSES = 4096  # a child may have 256 threads; this is for all children together
-_MAX_CORES = 2.0  # a worker has two jobs that use a processor at the same time
+_SOURCES_OPTIONS = "size=8m,mode=755,noexec,nosuid,nodev"
+_MIN_PROCESSES, _PROCESSES_PER_WORKER = 4096, 1024  # a job may have 256 threads; a worker has few jobs at a time
+_CORES_PER_WORKER = 2.0  # a worker has two jobs that use a processor at the same time
 _LIMITS = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processors"}
 # Users that own nothing: above the ids that distributions and engines assign, or within a container's 65,536.
 _FREE_USERS, _FREE_USERS_REMAPPED = range(400_000, 500_000), range(20_000, 60_000)
@@ -31,22 +30,24 @@ _FREE_USERS, _FREE_USERS_REMAPPED = range(400_000, 500_000), range(20_000, 60_00
 
 @dataclass(frozen=True, slots=True)
 class ContainerSettings:
-    """The settings that all containers of one sandbox share."""
+    """The settings of a sandbox's container, and of those that replace it."""
 
     image: Image
     session: str
-    """Value of the label `SESSION_LABEL` of the containers, by which they are found."""
+    """Part of the containers' names, by which they are told from those of other sandboxes."""
     memory_mb: int
-    """For all processes of one container together."""
+    """For all processes of the container together."""
     n_cores: float
-    """Most processors that one container may keep busy."""
+    """Most processors that the container may keep busy."""
+    n_processes: int
+    """Most processes and threads in the container."""
     users: range
-    """Each container runs as a random one of these user ids."""
+    """Each zygote gets one of these user ids."""
     unlimited: tuple[str, ...] = ()
     """The resources that this engine cannot limit. The limits of each job do not depend on the engine."""
 
     @classmethod
-    def for_engine(cls, client: Any, image: Image, session: str, memory_mb: int) -> ContainerSettings:
+    def for_engine(cls, client: Any, image: Image, session: str, memory_mb: int, n_workers: int) -> ContainerSettings:
         """Return the settings that suit an engine.
 
         Raises:
@@ -58,7 +59,9 @@ class ContainerSettings:
         is_remapped = any("name=userns" in text or "name=rootless" in text for text in facts["SecurityOptions"] or ())
         users = _FREE_USERS_REMAPPED if is_remapped else _FREE_USERS
         unlimited = tuple(what for key, what in _LIMITS.items() if not facts.get(key))
-        return cls(image, session, memory_mb, min(_MAX_CORES, float(facts["NCPU"])), users, unlimited)
+        n_cores = min(_CORES_PER_WORKER * n_workers, float(facts["NCPU"]))
+        n_processes = max(_MIN_PROCESSES, _PROCESSES_PER_WORKER * n_workers)
+        return cls(image, session, memory_mb * n_workers, n_cores, n_processes, users, unlimited)
 
     def create(self, client: Any, name: str, shared: Path) -> None:
         """Create a container without starting it.
@@ -73,18 +76,17 @@ class ContainerSettings:
         """
         from docker.errors import APIError  # noqa: PLC0415  -- heavy, and an extra
 
-        user = self.users[randbelow(len(self.users))]  # of its own, so that limits per user are not shared
         try:
             client.create_container(
                 self.image.reference,
                 name=name,
-                entrypoint=[self.image.python, "-S", "-s", "-B", _ENTRY, _INSIDE],
-                user=f"{user}:{user}",
+                entrypoint=[self.image.python, "-S", "-s", "-B", _ENTRY, _INSIDE, _SOURCES],
+                user="0:0",  # its rights are to give each zygote a user of its own, and to kill it; a zygote has none
                 working_dir="/",
                 hostname="sandbox",
                 stop_signal="SIGKILL",  # process 1 ignores other signals, and an engine that ends would wait for it
                 environment={**environment(), "PYTHONPATH": "", "PYTHONSAFEPATH": "1"},  # the image may say otherwise
-                labels={SESSION_LABEL: self.session, OWNER_LABEL: str(Owner.here())},
+                labels={LABEL: "container"},
                 host_config=self._limits(client, shared),
             )
         except APIError as error:
@@ -97,15 +99,16 @@ class ContainerSettings:
 
         return client.create_host_config(
             auto_remove=True,
-            init=False,  # the zygote is process 1, whatever the engine's own settings
+            init=False,  # our process is process 1, whatever the engine's own settings
             network_mode="none",
             ipc_mode="none",  # no /dev/shm
             read_only=True,
-            tmpfs={"/tmp": _TMP_OPTIONS},
+            tmpfs={"/tmp": _TMP_OPTIONS, _SOURCES: _SOURCES_OPTIONS},
             mounts=[Mount(_INSIDE, str(shared), type="bind", read_only=True)],
             cap_drop=["ALL"],
+            cap_add=["KILL", "SETGID", "SETUID"],
             security_opt=["no-new-privileges"],  # the engine's own system call filter stays
-            pids_limit=_MAX_PROCESSES,
+            pids_limit=self.n_processes,
             mem_limit=self.memory_mb << 20,
             memswap_limit=self.memory_mb << 20,
             nano_cpus=int(self.n_cores * 1e9),

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import UserError
-from codea1_env.sandbox.docker.engine import OWNER_LABEL, SESSION_LABEL
-from codea1_env.sandbox.docker.owner import Owner
+from codea1_env.sandbox.docker.engine import LABEL
 from codea1_env.sandbox.docker.root import Root
 
 REPOSITORY = "codea1-env-sandbox"
@@ -74,11 +73,10 @@ def _has(client: Any, reference: str) -> bool:
 
 
 def _import(client: Any, root: Root, tag: str) -> None:
-    changes = [f"LABEL {SESSION_LABEL}=image", f"LABEL {OWNER_LABEL}={Owner.here()}"]
     with tempfile.TemporaryFile() as archive:  # without a name: no file remains if this process is killed
         root.write(archive)
         archive.seek(0)
-        client.import_image(archive, repository=REPOSITORY, tag=tag, changes=changes)
+        client.import_image(archive, repository=REPOSITORY, tag=tag, changes=[f"LABEL {LABEL}=image"])
 
 
 @contextlib.contextmanager

@@ -1,9 +1,7 @@
-"""The sandbox whose zygotes run in containers: the local sandbox, with one container around each worker.
+"""The sandbox whose zygotes run in a container: the local sandbox, with one container around its pool.
 
-Each worker has one long-lived container of its own. Limits on memory, processes and processors therefore hold per
-worker; the limit on threads counts only the worker's own user; no container needs the right to change users; and the
-end of a container's process 1 ends exactly one worker. Jobs do not involve the engine: the control socket is passed
-into the container once, so a job costs about as much as in the local sandbox.
+What the container adds to the local tiers is its image, and isolation where the kernel grants this user none. Each
+zygote has a user of its own in it. Jobs do not involve the engine, so a job costs about as much as in the local one.
 """
 
 from __future__ import annotations
@@ -15,8 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from codea1_env.errors import UserError
-from codea1_env.sandbox.docker.cleaning import remove_leftovers
-from codea1_env.sandbox.docker.container import Launcher
+from codea1_env.sandbox.docker.container import PoolContainer
 from codea1_env.sandbox.docker.container_settings import ContainerSettings
 from codea1_env.sandbox.docker.engine import check_sdk, connected
 from codea1_env.sandbox.docker.image import given_image, own_image
@@ -33,7 +30,7 @@ _MEMORY_MB = 4096
 
 
 class DockerSandbox(LocalSandbox):
-    """Runs jobs in processes forked from prepared, sealed interpreters, one container for each interpreter.
+    """Runs jobs in processes forked from prepared, sealed interpreters, all in one container.
 
     Needs the `docker` extra and an engine on this machine, which is found as the docker command finds it. Starts
     lazily. Safe to use from any thread and after forks.
@@ -43,7 +40,7 @@ class DockerSandbox(LocalSandbox):
             default one per usable core.
         image: an image that the engine has, with `python3` 3.11 or newer; programs can import those of `packages` that
             it contains. By default an image is built once from the running interpreter, without a network.
-        memory_mb: most memory of one container; a job may have two processes of at most `Limits.memory_mb` each.
+        memory_mb: memory of the container per worker; a job may have two processes of `Limits.memory_mb` each.
         packages: top-level names of the site packages that programs may import.
 
     Raises:
@@ -89,7 +86,7 @@ class DockerSandbox(LocalSandbox):
 
         Raises:
             SandboxError: there is no engine, the engine is not on this machine, or the sandbox was closed meanwhile.
-            UserError: a job may use more memory than a container has, or the engine does not have the image.
+            UserError: a job may use more memory than there is per worker, or the engine does not have the image.
         """
         self._check(jobs)
         return super().run(jobs)
@@ -101,28 +98,27 @@ class DockerSandbox(LocalSandbox):
     def _check(self, jobs: Sequence[Job]) -> None:
         most = max((job.limits.memory_mb for job in jobs), default=0)
         if most > self._memory_mb:
-            raise UserError(f"a job may use {most} MB, but its container has {self._memory_mb} MB: raise memory_mb")
+            raise UserError(f"a job may use {most} MB, but there are {self._memory_mb} MB per worker: raise memory_mb")
 
     def _new_scheduler(self) -> Scheduler:
-        remove_leftovers()
         with connected() as client:
             packages = self._kinds.plain.packages
             image = given_image(client, self._image) if self._image else own_image(client, packages)
-            settings = ContainerSettings.for_engine(client, image, token_hex(6), self._memory_mb)
+            settings = ContainerSettings.for_engine(client, image, token_hex(6), self._memory_mb, self._n_workers)
         self._unlimited = settings.unlimited
-        return _Scheduler(self._n_workers, Launcher(settings))
+        return _Scheduler(self._n_workers, PoolContainer(settings))
 
 
 class _Scheduler(Scheduler):
-    """Its `close` waits until the engine has removed the containers."""
+    """Its `close` waits until the engine has removed the container."""
 
-    def __init__(self, n_workers: int, launcher: Launcher, upkeep: Upkeep = USUAL_UPKEEP) -> None:
-        super().__init__(n_workers, (TIER,), launcher, upkeep)
-        self._launcher = launcher
+    def __init__(self, n_workers: int, container: PoolContainer, upkeep: Upkeep = USUAL_UPKEEP) -> None:
+        super().__init__(n_workers, (TIER,), container, upkeep)
+        self._container = container
 
     def close(self) -> None:
         super().close()
-        self._launcher.close()
+        self._container.close()
 
 
 @one_per_process

@@ -8,7 +8,7 @@ A zygote tries one tier, which its options name, and refuses to serve if the tie
 ``landlock``    Landlock on files, seccomp, rlimits; root becomes an unused user        best effort
 ``seccomp``     seccomp, rlimits; root becomes an unused user; host files are readable  best effort
 ``rlimits``     rlimits only                                                            trusted only
-``container``   process 1 of a hardened container: Landlock if available, seccomp,      isolated
+``container``   a process of a hardened container: Landlock if available, seccomp,      isolated
                 rlimits (see `codea1_env.sandbox.docker.sandbox`)
 ==============  ======================================================================  ============
 """

@@ -174,6 +174,9 @@ class Scheduler:
     def _start_waiting_jobs(self) -> None:
         has_started = bool(self._queue)
         while has_started:
+            if self.pool.failure:  # before another worker is tried, whose failure would be that of later jobs
+                self._fail_all(self.pool.failure)
+                self.pool.failure = ""
             has_started = False
             for ticket in self._queue.heads():
                 busy = [running.worker for running in self._running if not running.is_asleep]
@@ -184,9 +187,6 @@ class Scheduler:
                 if worker is not None:
                     self._queue.take(ticket)
                     has_started = self._start(ticket, worker)
-            if self.pool.failure:
-                self._fail_all(self.pool.failure)
-                self.pool.failure = ""
 
     def _start(self, ticket: Ticket, worker: Worker) -> bool:
         """Start a job; return False if no more jobs can be started now."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.sandbox.docker.cleaning import Cleaned
+from codea1_env.sandbox.docker.engine import Cleaned
 
 pytest.importorskip("docker")
 
@@ -17,14 +17,13 @@ def cleaning(monkeypatch: pytest.MonkeyPatch, cleaned: Cleaned) -> None:
 
 
 def test_it_says_what_it_removed_and_what_it_left(codea1: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    cleaning(monkeypatch, Cleaned(("codea1-1", "codea1-2"), ("image:tag",), ("/tmp/folder",), 3))
+    cleaning(monkeypatch, Cleaned(("codea1-1", "codea1-2"), ("image:tag",), 3))
     result = codea1("sandbox", "clean")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         "removed container codea1-1",
         "removed container codea1-2",
         "removed image image:tag",
-        "removed folder /tmp/folder",
         "kept 3 that are in use",
     ]
 
@@ -38,7 +37,7 @@ def test_with_json_stdout_holds_one_object(codea1: Any, monkeypatch: pytest.Monk
     cleaning(monkeypatch, Cleaned(("codea1-1",), n_left=1))
     result = codea1("sandbox", "clean", "--json")
     found = json.loads(result.stdout)
-    assert (found["containers"], found["images"], found["folders"], found["n_left"]) == (["codea1-1"], [], [], 1)
+    assert (found["containers"], found["images"], found["n_left"]) == (["codea1-1"], [], 1)
     assert "removed container codea1-1" in result.stderr
 
 

@@ -19,14 +19,11 @@ from typing import Any
 
 import pytest
 
-from codea1_env.sandbox.docker.engine import OWNER_LABEL, EngineGone, connected
-from codea1_env.sandbox.docker.folder import PREFIX, owner_of
+from codea1_env.sandbox.docker.engine import LABEL, EngineGone, connected
 from codea1_env.sandbox.docker.image import REPOSITORY
-from codea1_env.sandbox.docker.owner import Owner
 from codea1_env.sandbox.docker.sandbox import DockerSandbox
 from codea1_env.sandbox.local import LocalSandbox
 from tests.support import ROOT
-from tests.support.containers import name_of
 
 ENGINE = ROOT / ".ci" / "docker-engine"
 
@@ -47,30 +44,19 @@ class Engine:
     def new_folder(self) -> Path:
         return Path(tempfile.mkdtemp(prefix="engine-", dir="/tmp"))  # a local socket's path must be short
 
-    def containers(self, pid: int | None = None) -> list[dict[str, Any]]:
-        """The containers of a process, by default this one."""
+    def containers(self) -> list[dict[str, Any]]:
+        """This project's containers; tests of containers run one after the other."""
         with connected() as client:
-            found = client.containers(all=True, filters={"label": OWNER_LABEL})
-        owned = [(each, Owner.parse(each["Labels"][OWNER_LABEL])) for each in found]
-        return [each for each, owner in owned if owner is not None and owner.pid == (pid or os.getpid())]
+            return list(client.containers(all=True, filters={"label": f"{LABEL}=container"}))
 
     def ids(self) -> set[str]:
-        """The ids of this process's containers."""
+        """Their ids."""
         return {container["Id"] for container in self.containers()}
 
-    def names(self) -> set[str]:
-        """The names of this process's containers."""
-        return {name_of(container) for container in self.containers()}
-
     def main_pid(self, container: str) -> int:
-        """The process, as this machine sees it, of which jobs of a container are forks."""
+        """The process, as this machine sees it, that started the zygotes of a container."""
         with connected() as client:
             return int(client.inspect_container(container)["State"]["Pid"])
-
-    def folders(self, pid: int) -> list[Path]:
-        """The temporary folders of a process."""
-        owned = [(path, owner_of(path)) for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*")]
-        return [path for path, owner in owned if owner is not None and owner.pid == pid]
 
     def images(self, client: Any) -> list[str]:
         """The images that this project has made."""

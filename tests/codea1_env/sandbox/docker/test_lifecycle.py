@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -19,14 +18,11 @@ import pytest
 import codea1_env.sandbox.docker.sandbox
 from codea1_env.errors import SandboxError
 from codea1_env.facts.outcomes import OutcomeKind
-from codea1_env.sandbox.docker.cleaning import clean
-from codea1_env.sandbox.docker.engine import OWNER_LABEL, SESSION_LABEL, connected
-from codea1_env.sandbox.docker.folder import PREFIX
-from codea1_env.sandbox.docker.owner import Owner
+from codea1_env.sandbox.docker.engine import LABEL, clean, connected
 from codea1_env.sandbox.docker.sandbox import DockerSandbox
 from codea1_env.sandbox.interface import Call, Job, Sandbox
 from codea1_env.sandbox.local.worker import Upkeep
-from tests.support.containers import missing_engine, name_of
+from tests.support.containers import missing_engine
 from tests.support.sandboxes import busy_user
 from tests.support.waiting import wait_until
 
@@ -44,17 +40,17 @@ def answers(sandbox: Sandbox) -> bool:
 # Ending
 
 
-def test_close_removes_the_containers_and_a_later_run_starts_afresh(engine: Any) -> None:
-    before, files = len(engine.containers()), len(os.listdir("/proc/self/fd"))
-    sandbox = DockerSandbox(1)
+def test_one_container_holds_all_zygotes_and_close_removes_it(engine: Any) -> None:
+    before, files = engine.ids(), len(os.listdir("/proc/self/fd"))
+    kinds = [DOUBLE, replace(DOUBLE, program=f"import threading\n{DOUBLE.program}")]
+    sandbox = DockerSandbox(2)
     for _ in range(2):
-        assert answers(sandbox)
-        assert len(engine.containers()) == before + 1
+        assert all(report.outcomes[0].value == b"42" for report in sandbox.run(kinds * 20))
+        assert len(engine.ids() - before) == 1
         sandbox.close()
         sandbox.close()
-        assert len(engine.containers()) == before
+        assert engine.ids() == before
     assert wait_until(lambda: len(os.listdir("/proc/self/fd")) == files)
-    assert engine.folders(os.getpid()) == []
 
 
 ENDINGS = {
@@ -69,23 +65,22 @@ def user_program(ending: str) -> str:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_however_a_user_ends_no_container_and_no_folder_is_left(
-    engine: Any, started: Any, descendants: Any, ending: str
-) -> None:
+def test_however_a_user_ends_no_container_is_left(engine: Any, started: Any, descendants: Any, ending: str) -> None:
+    before = engine.ids()
     user = started(user_program(ENDINGS[ending]))
     assert user.stdout.readline() == "ready\n"
-    (container,) = engine.containers(user.pid)
-    first = engine.main_pid(container["Id"])
+    (container,) = engine.ids() - before
+    first = engine.main_pid(container)
     idle = descendants(first)
     user.stdin.write("\n")
     user.stdin.flush()
     wait_until(lambda: descendants(first) - idle)
     user.communicate("\n", timeout=30)
-    assert wait_until(lambda: engine.containers(user.pid) == [])
-    assert engine.folders(user.pid) == []
+    assert wait_until(lambda: container not in engine.ids())
 
 
-def test_a_fork_of_a_user_has_containers_of_its_own(engine: Any, started: Any) -> None:
+def test_a_fork_of_a_user_has_a_container_of_its_own(engine: Any, started: Any) -> None:
+    before = engine.ids()
     user = started(
         """
         import os, sys
@@ -100,75 +95,37 @@ def test_a_fork_of_a_user_has_containers_of_its_own(engine: Any, started: Any) -
             sys.exit(0)
         assert os.waitpid(pid, 0)[1] == 0
         assert sandbox.run([job])[0].outcomes[0].value == b"7"
-        print(pid)
         """
     )
-    out, errors = user.communicate(timeout=60)
+    _, errors = user.communicate(timeout=60)
     assert user.returncode == 0, errors
-    assert wait_until(lambda: engine.containers(user.pid) + engine.containers(int(out)) == [])
+    assert wait_until(lambda: engine.ids() <= before)
 
 
 # Cleaning
 
 
-def test_what_is_left_by_who_was_killed_between_two_requests_is_cleaned_and_nothing_else(
-    docker: DockerSandbox, engine: Any, started: Any
+def test_what_never_started_and_images_that_nobody_uses_are_cleaned_and_nothing_else(
+    docker: DockerSandbox, engine: Any
 ) -> None:
-    killer = """
-from codea1_env.sandbox.docker.container_settings import ContainerSettings
-create = ContainerSettings.create
-def create_and_die(*args):
-    create(*args)
-    os.kill(os.getpid(), signal.SIGKILL)
-ContainerSettings.create = create_and_die
-"""
-    head, line, tail = user_program("").partition("sandbox = DockerSandbox(1)\n")
-    assert answers(docker)  # its containers must stay, and the image, which is in use
-    user = started(head + killer + line + tail)
-    user.communicate(timeout=30)
-    (left,) = engine.containers(user.pid)
-    assert left["State"] == "created"
-    (folder,) = engine.folders(user.pid)
-    living = engine.names()
+    assert answers(docker)  # its container must stay, and its image, which is in use
+    living = engine.ids()
     with connected() as client:
         images = engine.images(client)
         foreign = client.create_container(images[0], command=["nothing"], labels={"someone": "else"})["Id"]
+        image = client.commit(foreign, repository="codea1-test", tag="1", changes=[f"LABEL {LABEL}=image"])["Id"]
+        left = client.create_container(images[0], command=["nothing"], labels={LABEL: "container"}, name="codea1-left")
         cleaned = clean()
         assert client.inspect_container(foreign)["State"]["Status"] == "created"
         client.remove_container(foreign)
         assert engine.images(client) == images
-    assert name_of(left) in cleaned.containers
-    assert str(folder) in cleaned.folders
-    assert living.isdisjoint(cleaned.containers)  # though some may be ending by themselves
-    assert cleaned.n_left >= len(living & engine.names()) >= 1
-    assert engine.containers(user.pid) == []
-    assert not folder.exists()
-    assert answers(docker)
-
-
-def test_an_image_of_the_dead_that_nobody_uses_is_cleaned(docker: DockerSandbox, engine: Any) -> None:
-    assert answers(docker)
-    dead = replace(Owner.here(), started=1)
-    with connected() as client:
-        container = client.create_container(engine.images(client)[0], command=["nothing"])["Id"]
-        changes = [f"LABEL {SESSION_LABEL}=image {OWNER_LABEL}={dead}"]
-        image = client.commit(container, repository="codea1-test", tag="1", changes=changes)["Id"]
-        client.remove_container(container)
-        assert "codea1-test:1" in clean().images
         assert image not in [each["Id"] for each in client.images(all=True)]
-
-
-def test_a_sandbox_cleans_up_after_the_dead_when_it_starts(docker: DockerSandbox, engine: Any) -> None:
+    assert cleaned.containers == ("codea1-left",)
+    assert "codea1-test:1" in cleaned.images
+    assert cleaned.n_left >= 2
+    assert left["Id"] not in engine.ids()
+    assert living <= engine.ids()
     assert answers(docker)
-    dead = replace(Owner.here(), started=1)
-    with connected() as client:
-        labels = {SESSION_LABEL: "x", OWNER_LABEL: str(dead)}
-        left = client.create_container(engine.images(client)[0], command=["nothing"], labels=labels)["Id"]
-        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{dead}-"))
-        with DockerSandbox(1) as sandbox:
-            assert answers(sandbox)
-        assert left not in [each["Id"] for each in client.containers(all=True)]
-    assert not folder.exists()
 
 
 def test_the_command_line_cleans_and_says_what_it_left(docker: DockerSandbox) -> None:
@@ -197,8 +154,11 @@ def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any, desce
         assert [report.outcomes[0].value for report in waiting.result(timeout=30)] == [b"1.5", b"42"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a container's process")
-def test_a_container_that_hangs_is_removed_and_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a zygote")
+@pytest.mark.parametrize("only_zygotes", [True, False])
+def test_what_hangs_is_killed_and_replaced_the_zygote_or_the_container(
+    engine: Any, descendants: Any, monkeypatch: pytest.MonkeyPatch, only_zygotes: bool
+) -> None:
     patient = codea1_env.sandbox.docker.sandbox._Scheduler
     monkeypatch.setattr(
         codea1_env.sandbox.docker.sandbox, "_Scheduler", partial(patient, upkeep=Upkeep(answer_timeout_s=1.0))
@@ -207,9 +167,13 @@ def test_a_container_that_hangs_is_removed_and_replaced(engine: Any, monkeypatch
     with DockerSandbox(1) as sandbox:
         assert answers(sandbox)
         (mine,) = engine.ids() - before
-        os.kill(engine.main_pid(mine), signal.SIGSTOP)
+        first = engine.main_pid(mine)
+        hanging = descendants(first) - ({first} if only_zygotes else set())
+        for process in hanging:
+            os.kill(process, signal.SIGSTOP)
         assert answers(sandbox)
-        assert wait_until(lambda: mine not in engine.ids())
+        assert wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in hanging))
+        assert (engine.ids() - before == {mine}) == only_zygotes
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs an engine of its own to restart")
@@ -222,8 +186,8 @@ def test_an_engine_that_is_restarted_costs_no_verdict(
         with DockerSandbox(1, packages=()) as sandbox, ThreadPoolExecutor(1) as pool:
             assert answers(sandbox)
             pid = int((folder / "pid").read_text())
-            (container,) = engine.containers()
-            first = engine.main_pid(container["Id"])
+            (container,) = engine.ids()
+            first = engine.main_pid(container)
             idle = descendants(first)
             waiting = pool.submit(sandbox.run, [NAP, DOUBLE])
             wait_until(lambda: descendants(first) - idle)

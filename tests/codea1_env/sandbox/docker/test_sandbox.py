@@ -8,6 +8,7 @@ import socket
 import tarfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,13 @@ from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, preset
-from codea1_env.sandbox.docker.engine import OWNER_LABEL, SESSION_LABEL, connected
-from codea1_env.sandbox.docker.folder import startup_folder
+from codea1_env.sandbox.docker.container import startup_folder
+from codea1_env.sandbox.docker.engine import LABEL, connected
 from codea1_env.sandbox.docker.root import Root
 from codea1_env.sandbox.docker.sandbox import DockerSandbox, shared_docker_sandbox
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
-from codea1_env.values import encode, equal
+from codea1_env.values import decode, encode, equal
 from tests.support.containers import missing_engine
 
 if obstacle := missing_engine():
@@ -128,7 +129,7 @@ def test_a_judge_reports_what_it_reports_with_the_local_sandbox(
 
 def test_a_job_that_may_use_more_than_a_container_has_is_refused(docker: DockerSandbox) -> None:
     job = Job(DOUBLE.program, "f", DOUBLE.calls, limits=Limits(memory_mb=9999))
-    with pytest.raises(UserError, match="9999 MB, but its container has 4096 MB"):
+    with pytest.raises(UserError, match="9999 MB, but there are 4096 MB per worker"):
         docker.run([job])
 
 
@@ -187,16 +188,68 @@ def test_containers_are_hardened_in_every_way_that_the_engine_offers(docker: Doc
             assert not host["Privileged"]
             assert (host["NetworkMode"], host["IpcMode"], host["LogConfig"]["Type"]) == ("none", "none", "none")
             assert host["CapDrop"] == ["ALL"]
-            assert not host["CapAdd"]
+            assert sorted(name.removeprefix("CAP_") for name in host["CapAdd"]) == ["KILL", "SETGID", "SETUID"]
             assert host["SecurityOpt"] == ["no-new-privileges"]
-            assert host["Memory"] == host["MemorySwap"] == 4096 << 20
+            assert host["Memory"] == host["MemorySwap"] == 2 * 4096 << 20
             assert 0 < host["PidsLimit"] <= 4096
-            assert 0 < host["NanoCpus"] <= 2e9
+            assert 0 < host["NanoCpus"] <= 4e9
             assert "noexec" in host["Tmpfs"]["/tmp"]
             assert [mount["RW"] for mount in found["Mounts"] if mount["Type"] == "bind"] == [False]
-            user, group = found["Config"]["User"].split(":")
-            assert user == group != "0"
     assert docker.refusals == ()
+
+
+RIGHTS = """
+import os
+def f():
+    status = dict(line.split(":\\t", 1) for line in open("/proc/self/status"))
+    return [os.getuid(), os.getgid(), *(int(status[name], 16) for name in ("CapPrm", "CapEff", "CapAmb"))]
+"""
+
+
+def test_each_zygote_has_a_user_of_its_own_and_no_rights(docker: DockerSandbox) -> None:
+    # The kinds have zygotes of their own. /proc is hidden by Landlock where it is available.
+    kinds = ("", "import threading\n", "import numpy\n")
+    found = []
+    for kind in kinds:
+        job = Job(f"{kind}import os\ndef f(): return [os.getuid(), os.getgid(), *os.getgroups()]\n", "f", direct("f()"))
+        found.append(decode(docker.run([job])[0].outcomes[0].value))
+    users = [user for user, *_ in found]
+    assert len(set(users)) == len(kinds)
+    assert all(user >= 20_000 for user in users)
+    assert found == [[user, user] for user in users]
+    rights = docker.run([Job(RIGHTS, "f", direct("f()"))])[0].outcomes[0]
+    assert rights.kind is OutcomeKind.ERROR or decode(rights.value)[2:] == [0, 0, 0]
+
+
+NEIGHBOUR = """
+import os, time
+{kind}
+def f(seconds):
+    time.sleep(seconds)
+    return os.getpid()
+def g(pid):
+    found = []
+    for name, way in {{"kill": lambda: os.kill(pid, 9), "see": lambda: open(f"/proc/{{pid}}/mem", "rb")}}.items():
+        try:
+            way()
+            found.append(name)
+        except OSError:
+            pass
+    return found
+"""
+
+
+def test_jobs_of_other_zygotes_can_neither_be_killed_nor_looked_into(docker: DockerSandbox) -> None:
+    sleeper = Job(NEIGHBOUR.format(kind=""), "f", direct("f(0.5)"))
+    killer = NEIGHBOUR.format(kind="import threading")
+    calls = direct(*(f"g({pid})" for pid in range(1, 120)))
+    with ThreadPoolExecutor(1) as pool:
+        sleeping = pool.submit(docker.run, [sleeper])
+        outcomes = docker.run([Job(killer, "g", calls)])[0].outcomes
+        assert sleeping.result(timeout=60)[0].outcomes[0].kind is OutcomeKind.VALUE
+    reached = [number + 1 for number, outcome in enumerate(outcomes) if outcome.value not in (b"[]", None)]
+    assert len(reached) <= 1, reached  # itself at most
+    assert answers(docker)
 
 
 def test_a_program_sees_no_more_of_the_environment_than_locally(docker: DockerSandbox, local: LocalSandbox) -> None:
@@ -281,7 +334,7 @@ def given_image(docker: DockerSandbox, engine: Any) -> Iterator[Callable[[str], 
         with connected() as client:
             container = client.create_container(engine.images(client)[0], command=["nothing"])
             client.put_archive(container["Id"], "/", archive_with_link("usr/bin/python3", python3))
-            changes = [f"LABEL {SESSION_LABEL}= {OWNER_LABEL}="]
+            changes = [f"LABEL {LABEL}="]
             made.append(client.commit(container["Id"], changes=changes)["Id"])
             client.remove_container(container["Id"])
         return made[-1]
