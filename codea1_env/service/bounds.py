@@ -12,18 +12,14 @@ from codea1_env.sandbox.interface import Limits
 class ServiceBounds:
     """What a server accepts, and how long it waits. Each must be positive."""
 
-    head_s: float = 10.0
-    """From a request's first byte, or from the connection, to the end of its head."""
+    head_s: float = 20.0
+    """From the connection, or the end of the last response, to the end of a request's head."""
     body_s: float = 30.0
     """From the end of the head to that of the body."""
     response_s: float = 60.0
     """How long a client may read nothing while a response waits for it."""
-    idle_s: float = 75.0
-    """Between two requests of a connection."""
     grace_s: float = 8.0
     """How long running requests may go on after `stop`."""
-    max_connections: int = 512
-    """At the same time. One more ends the oldest that has no request under way; if all have, it gets 503."""
     max_body_bytes: int = 16 << 20
     """Of one request."""
     max_held_bytes: int = 256 << 20

@@ -62,7 +62,8 @@ class Guard:
         async def noting(message: Message) -> None:
             nonlocal has_begun
             has_begun = True
-            await send(message)
+            async with asyncio.timeout(self._bounds.response_s):  # else a client that reads nothing is waited for
+                await send(message)
 
         try:
             headers = dict(scope["headers"])
@@ -82,8 +83,13 @@ class Guard:
 
     async def _has_read(self, body: bytearray, receive: Receive) -> bool:
         """Read a whole body; return whether the client has stayed so long."""
+        end = asyncio.get_running_loop().time() + self._bounds.body_s
         while True:
-            message = await receive()
+            try:
+                async with asyncio.timeout_at(end):
+                    message = await receive()
+            except TimeoutError:
+                raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body of the request did not come in time") from None
             if message["type"] != "http.request":
                 return False
             body += message["body"]

@@ -9,16 +9,18 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from time import monotonic
+from typing import Any
 
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.records.closing import Closing
 from codea1_env.service.admission import Admission
 from codea1_env.service.app import new_app
 from codea1_env.service.guard import Guard, is_loopback
-from codea1_env.service.http_deadlines import protocol_class
 from codea1_env.service.judging import ServedJudge
 
 with extra_needed("the server of `codea1 serve`", "serve"):
+    import h11
     import uvicorn
 
 _BACKLOG = 1024
@@ -47,11 +49,12 @@ class ServiceServer(Closing):
             )
         bounds = judge.bounds
         self.admission = Admission(bounds.n_running, bounds.n_waiting)
-        self._server = uvicorn.Server(
+        self._server = _Server(
+            bounds.head_s,
             uvicorn.Config(
                 Guard(new_app(judge, self.admission), bounds, token),
                 loop="asyncio",
-                http=protocol_class(bounds),
+                http="h11",
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -59,9 +62,9 @@ class ServiceServer(Closing):
                 proxy_headers=False,
                 server_header=False,
                 backlog=_BACKLOG,
-                timeout_keep_alive=bounds.idle_s,
+                timeout_keep_alive=bounds.head_s,
                 timeout_graceful_shutdown=bounds.grace_s,
-            )
+            ),
         )
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._socket = _listening(host, port)
@@ -94,6 +97,25 @@ class ServiceServer(Closing):
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
+
+
+class _Server(uvicorn.Server):  # type: ignore[misc]  # uvicorn is not read
+    """Ends connections whose clients do not send the head of a request: uvicorn waits for it for ever."""
+
+    def __init__(self, head_s: float, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._head_s = head_s
+        self._waiting_since: dict[Any, float] = {}
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look at all connections, several times per second."""
+        now, before = monotonic(), self._waiting_since
+        waiting = [each for each in self.server_state.connections if each.conn.their_state is h11.IDLE]
+        self._waiting_since = {each: before.get(each, now) for each in waiting}
+        for connection, since in self._waiting_since.items():
+            if now - since > self._head_s:
+                connection.transport.abort()
+        return bool(await super().on_tick(counter))
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -1,37 +1,45 @@
-"""Deadlines of heads, bodies and readers, and the bound on connections."""
+"""Clients that do not send what they began, or do not read what they asked for, keep nobody out."""
 
 from __future__ import annotations
 
 import json
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from codea1_env.sandbox import Sandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import Gated, half_sent, post, serving
+from tests.support.serving import half_sent, post, serving
 from tests.support.waiting import wait_until
 
 
-def rest_of(client: socket.socket) -> bytes:
-    found = b""
-    while data := client.recv(65_536):
-        found += data
-    return found
+def ended(client: socket.socket) -> bool:
+    """Whether the server ends a connection, which takes until the client's limit otherwise."""
+    try:
+        return client.recv(65_536) == b""
+    except ConnectionResetError:
+        return True
 
 
-@pytest.mark.parametrize(("sent", "part"), [(b"", "head"), (b"GET / HT", "head"), (half_sent(), "body")])
-def test_a_request_that_does_not_come_is_ended(sandbox: Sandbox, sent: bytes, part: str) -> None:
+@pytest.mark.parametrize("sent", [b"", b"GET / HT"])
+def test_a_head_that_does_not_come_ends_the_connection(sandbox: Sandbox, sent: bytes) -> None:
     with (
-        serving(sandbox, bounds=ServiceBounds(head_s=0.2, body_s=0.2)) as server,
+        serving(sandbox, bounds=ServiceBounds(head_s=0.2)) as server,
         socket.create_connection(server.address, timeout=30) as client,
     ):
         client.sendall(sent)
-        answer = rest_of(client)
-        assert answer.startswith(b"HTTP/1.1 408 ")
-        assert f"the {part} of the request did not come".encode() in answer
+        assert ended(client)
+
+
+def test_a_body_that_does_not_come_is_refused(sandbox: Sandbox) -> None:
+    with (
+        serving(sandbox, bounds=ServiceBounds(body_s=0.2)) as server,
+        socket.create_connection(server.address, timeout=30) as client,
+    ):
+        client.sendall(half_sent())
+        assert client.recv(65_536).startswith(b"HTTP/1.1 408 ")
+        assert b"the body of the request did not come in time" in client.recv(65_536)
 
 
 @pytest.mark.slow
@@ -51,7 +59,7 @@ def test_single_bytes_do_not_prolong_a_deadline(sandbox: Sandbox) -> None:
 
         thread = threading.Thread(target=trickle)
         thread.start()
-        assert client.recv(20).startswith(b"HTTP/1.1 408")
+        assert ended(client)
         stopped.set()
         thread.join()
 
@@ -64,37 +72,17 @@ def test_a_second_request_of_a_connection_has_deadlines_too(sandbox: Sandbox) ->
         client.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert wait_until(lambda: b"pong" in client.recv(65_536))
         client.sendall(b"GET /v1/p")
-        assert rest_of(client).startswith(b"HTTP/1.1 408 ")
+        assert ended(client)
 
 
 def test_half_sent_requests_keep_nobody_out(sandbox: Sandbox) -> None:
-    with serving(sandbox, bounds=ServiceBounds(max_connections=20)) as server:
-        clients = [socket.create_connection(server.address, timeout=30) for _ in range(60)]
+    with serving(sandbox) as server:
+        clients = [socket.create_connection(server.address, timeout=30) for _ in range(300)]
         for n, client in enumerate(clients):
             client.sendall(half_sent() if n % 2 else b"GET / HT")
         assert [post(server)[0] for _ in range(10)] == [200] * 10
         for client in clients:
             client.close()
-
-
-def test_what_is_no_http_is_answered_in_json(sandbox: Sandbox, capfd: pytest.CaptureFixture[str]) -> None:
-    with serving(sandbox) as server, socket.create_connection(server.address, timeout=30) as client:
-        client.sendall(b"\x16\x03\x01 nonsense\r\n\r\n")
-        answer = rest_of(client)
-        assert answer.startswith(b"HTTP/1.1 400 ")
-        assert b'"detail"' in answer
-    assert capfd.readouterr().err == ""
-
-
-def test_a_connection_too_many_is_told_503(sandbox: Sandbox) -> None:
-    gated = Gated(sandbox)
-    with serving(gated, bounds=ServiceBounds(max_connections=1)) as server, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(post, server)
-        gated.entered.acquire()
-        assert post(server) == (503, {"detail": "the server has too many connections: try again"})
-        gated.gate.set()
-        assert running.result()[0] == 200
-        assert post(server)[0] == 200
 
 
 def test_a_client_that_does_not_read_is_given_up(sandbox: Sandbox) -> None:
