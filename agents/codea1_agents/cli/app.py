@@ -50,11 +50,10 @@ ENTRIES = with_extensions(
         ),
         "check": Entry(
             CHECK,
-            "Check problems, agents, the environment, models, this machine.",
+            "Check problems, agents, models, this machine.",
             {
                 "problems": f"{_HERE}.check:run_check_problems",
                 "agent": f"{_HERE}.check:run_check_agent",
-                "env": f"{_HERE}.check:run_check_env",
                 "model": f"{_HERE}.check_model:run_check_model",
                 "machine": f"{_HERE}.check:run_check_machine",
             },

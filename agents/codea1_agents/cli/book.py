@@ -15,8 +15,7 @@ from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, counted, new_table
 from codea1_agents.cli.options import Options, how_many, output, problem_source
 from codea1_env import values
-from codea1_env.book.files import ExportReport, export_official, import_official, merge
-from codea1_env.book.pytest_file import export_pytest
+from codea1_env.book.files import export_official, import_official, merge
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.problems import load_problems
@@ -54,16 +53,14 @@ class ShowOptions(BookOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions(BookOptions):
-    """Export a book as a pytest file, as the release's JSON, or both.
+    """Export a book as the JSON that the Code-A1 release reads.
 
     \b
     Example:
-      codea1 book export runs/20260304-050607 --pytest test_mistakes.py
+      codea1 book export runs/20260304-050607 --out mistake_book.json
     """
 
-    pytest: Annotated[Path | None, Option(help="Write a pytest file that checks programs you trust.")] = None
-    official: Annotated[Path | None, Option(help="Write the JSON that the Code-A1 release reads.")] = None
-    problems: BookProblems = None
+    out: Annotated[Path, output("The JSON file.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,22 +114,19 @@ def show_book(options: ShowOptions) -> None:
 
 
 def export_book(options: ExportOptions) -> None:
-    """Write a book in other formats.
+    """Write a book as the release does.
 
     Raises:
-        UserError: there is nothing to write, there is no book, its problems are unknown, or a file cannot be written.
+        UserError: there is no book, or the file cannot be written.
     """
-    page, pytest, official = Page(as_json=options.as_json), options.pytest, options.official
-    if pytest is None and official is None:
-        raise UserError("nothing to write: name a file with --pytest or --official")
-    done: dict[str, Any] = {}
+    page = Page(as_json=options.as_json)
     with opened_book(options.book) as book:
-        if official is not None:
-            done["official"] = _report_export(page, official, export_official(book, official))
-        if pytest is not None:
-            known = load_problems(problems_of_run(options.book) if options.problems is None else options.problems)
-            done["pytest"] = _report_export(page, pytest, export_pytest(book, pytest, known))
-    page.finish(**done)
+        done = export_official(book, options.out)
+    page.say(f"{options.out}: {counted(done.written, 'case')} written")
+    if done.n_nan:
+        page.note(f"{done.n_nan} of them expect a nan, which no value equals")
+    page.note_skipped(done.skipped)
+    page.finish(out=str(options.out), **asdict(done))
 
 
 def merge_books(options: MergeOptions) -> None:
@@ -225,14 +219,6 @@ def problems_of_run(path: Path) -> str:
     if not path.is_dir():  # a book file
         raise UserError(f"{path} does not say which problems its cases belong to: name them with --problems")
     return stored_config(path).problems
-
-
-def _report_export(page: Page, path: Path, report: ExportReport) -> dict[str, Any]:
-    page.say(f"{path}: {counted(report.written, 'case')} written")
-    if report.n_nan:
-        page.note(f"{report.n_nan} of them expect a nan, which no value equals")
-    page.note_skipped(report.skipped)
-    return {"path": str(path), **asdict(report)}
 
 
 def _cells(stored: StoredEntry) -> tuple[str, ...]:

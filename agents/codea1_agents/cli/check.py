@@ -1,4 +1,4 @@
-"""`codea1 check problems`, `agent`, `env` and `machine`."""
+"""`codea1 check problems`, `agent` and `machine`."""
 
 from __future__ import annotations
 
@@ -46,15 +46,6 @@ class CheckProblemsOptions(Options):
     slow: Annotated[float, Option(min=0, help="Processor seconds per run above which a row is slow.")] = 5.0
     sandbox: SandboxName = "local"
     quiet: NoProgress = False
-
-
-class CheckEnvOptions(Options):
-    """Run the conformance tests of PettingZoo and Gymnasium on this environment; warnings count as errors.
-
-    \b
-    Example:
-      codea1 check env
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,23 +114,6 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
         not_ok=[asdict(each) for each in bad],
     )
     if rows:
-        raise typer.Exit(NOT_OK)
-
-
-def run_check_env(options: CheckEnvOptions) -> None:
-    """Run the environment's conformance tests.
-
-    Raises:
-        SandboxError: the sandbox cannot be used at all.
-        typer.Exit: a test failed (1).
-    """
-    from codea1_agents.checks.env_check import check_environment  # noqa: PLC0415  only here, and heavy
-
-    page = Page(as_json=options.as_json)
-    found = check_environment(load_problems("starter", limit=_TOY_PROBLEMS))
-    page.show(new_table(("test", "result"), [(each.name, each.fault or "passed") for each in found], whole=(0,)))
-    page.finish(tests=[asdict(each) for each in found])
-    if any(each.fault for each in found):
         raise typer.Exit(NOT_OK)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.checks import env_check, sandbox_check
-from codea1_agents.checks.env_check import EnvFinding
+from codea1_agents.checks import sandbox_check
 from codea1_agents.checks.sandbox_check import SandboxFinding
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, dump_jsonl
@@ -73,28 +72,3 @@ def test_a_wrong_outcome_exits_with_1(
 
 def test_an_unknown_sandbox_is_bad_input(codea1: Callable[..., Any]) -> None:
     assert codea1("sandbox", "check", "lokal").exit_code == 2
-
-
-def test_conformance_is_told_test_by_test(
-    codea1: Callable[..., Any], one_object: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(env_check, "performance_benchmark", lambda env: None)  # takes five seconds
-    result = codea1("check", "env", "--json")
-    assert result.exit_code == 0, result.stderr
-    assert [each["fault"] for each in one_object(result.stdout)["tests"]] == [""] * 11
-
-
-def test_a_failed_conformance_test_exits_with_1(codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(env_check, "check_environment", lambda problems: (EnvFinding("api_test", "[red] fault"),))
-    result = codea1("check", "env")
-    assert result.exit_code == 1
-    assert "[red] fault" in result.stdout
-
-
-def test_json_goes_to_stdout_alone_even_where_a_check_fails(
-    codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(env_check, "check_environment", lambda problems: (EnvFinding("api_test", "fault"),))
-    result = codea1("check", "env", "--json")
-    assert json.loads(result.stdout)["tests"] == [{"name": "api_test", "fault": "fault"}]
-    assert result.exit_code == 1
