@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_lab.games.bank_game import BankGame, stacked
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank_v0 import CODER, TESTER, raw_env
+from codea1_lab.games.bank_game import BankGame, stacked
 
 warnings.simplefilter("ignore")  # Ray warns about its own code
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # Ray runs for this process only

@@ -18,12 +18,12 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from codea1_env.bank import load_bank
+from codea1_env.errors import UnknownName
 from codea1_lab.games.alpha_rank import alpha_rank
 from codea1_lab.games.bank_game import BankGame
 from codea1_lab.games.equilibria import solve
 from codea1_lab.games.matrix_game import MatrixGame, Profile, Vector
-from codea1_env.bank import load_bank
-from codea1_env.errors import UnknownName
 
 Policy = TypeVar("Policy")
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_lab.games.bank_game import BankGame, stacked
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.bank_v0 import CODER, TESTER, raw_env
+from codea1_lab.games.bank_game import BankGame, stacked
 
 RATE = 0.05
 """Step size; it is divided by the probability of the choice (at most 1), so that rare choices learn as fast."""

@@ -34,7 +34,6 @@ class ReportOptions(Options):
     out: Annotated[Path, output("The HTML file; an existing file is replaced.")]
     title: Annotated[str | None, Option(help="Title of the page.", show_default="the runs' names")] = None
     pictures: Annotated[Path | None, Option(help="Also write every chart as SVG into this folder.")] = None
-    png: Annotated[bool, Option("--png", help="With --pictures: also write PNG (needs matplotlib).")] = False
     max_mb: Annotated[float, Option(min=1, help="Largest file size in MB; texts are left out to stay below it.")] = 20
 
 
@@ -45,14 +44,12 @@ def run_report(options: ReportOptions) -> None:
         UserError: a folder has no run, a run is named twice, or the file cannot be written.
     """
     page, out, pictures = Page(as_json=options.as_json), options.out, options.pictures
-    if options.png and pictures is None:
-        raise UserError("--png needs a folder: name it with --pictures")
     if out.is_dir():
         raise UserError(f"{out} is a folder; name a file")
     names = _names(options.runs)
     runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]
     written = write_report(runs, out, options.title or ", ".join(names), max_bytes=int(options.max_mb * 1e6))
-    drawn = write_pictures(runs, pictures, png=options.png) if pictures is not None else []
+    drawn = write_pictures(runs, pictures) if pictures is not None else []
     for note in written.notes:
         page.note(note)
     read = f"{counted(len(runs), 'run')}, {counted(written.n_candidates, 'candidate')}"

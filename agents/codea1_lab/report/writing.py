@@ -83,11 +83,10 @@ def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_byt
     return Written(len(page.encode()), archive.n_rows, notes)
 
 
-def write_pictures(runs: Sequence[RunMaterial], folder: Path, *, png: bool = False) -> list[Path]:
-    """Write every chart as SVG and, with `png`, also as PNG; several runs get one sub-folder each.
+def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:
+    """Write every chart as SVG; several runs get one sub-folder each.
 
     Raises:
-        MissingExtra: `png` is True and matplotlib is not installed.
         UserError: a file cannot be written.
     """
     written = []
@@ -95,12 +94,9 @@ def write_pictures(runs: Sequence[RunMaterial], folder: Path, *, png: bool = Fal
         place = folder / slug(run.name) if len(runs) > 1 else folder
         with file_errors(place):
             place.mkdir(parents=True, exist_ok=True)
-        for panel in run.panels:
-            written.append(_picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title))
-            if png:
-                from codea1_lab.report.png import write_png  # noqa: PLC0415  needs matplotlib
-
-                written.append(write_png(panel, place / f"{panel.key}.png"))
+        written += [
+            _picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title) for panel in run.panels
+        ]
         written += [write_heat_map(heat, place / f"{heat.key}.svg") for heat in run.heat_maps]
     return written
 

@@ -71,7 +71,6 @@ def test_a_book_is_minimised_into_a_new_one(codea1: Callable[..., Any], one_obje
         ("report lost -o r.html", "no such run folder"),
         ("report run run -o r.html", "is named twice"),
         ("report run -o .", "a folder; name a file"),
-        ("report run -o r.html --png", "--png needs a folder"),
         ("rescore lost", "lost: no such run folder"),
         ("rescore my_agents.py", "a file, not a run folder"),
         ("rescore run --rules golden", "has not executed"),

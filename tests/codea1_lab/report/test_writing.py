@@ -81,10 +81,6 @@ def test_pictures_stand_alone(small_run: Path, tmp_path: Path) -> None:
         root = ElementTree.fromstring(path.read_text())
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert "var(" not in path.read_text()
-    pytest.importorskip("matplotlib")
-    pngs = [path for path in write_pictures([run], tmp_path, png=True) if path.suffix == ".png"]
-    assert len(pngs) == len(run.panels)
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pngs)
 
 
 def test_bins_of_a_curve_hold_all_rounds_and_intervals_hold_their_means(small_run: Path) -> None:
