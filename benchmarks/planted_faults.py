@@ -51,7 +51,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "codea1_env"
 ROOMS = ("rules", "judging", "values", "sandbox")
 N_FAULTS, LEAST_PER_ROOM, MOST_PER_FUNCTION = 200, 30, 3
-_RUN_S = 600
+_RUN_S = 1800
 """Limit of one run of pytest; the widest takes one minute on an idle machine, and the slowest folder two."""
 _TEST_S = 60
 _OTHERS = "not models and not ray and not browser and not long"
