@@ -84,7 +84,7 @@ def _become_zygote(sources: str, request: Any, control: int) -> None:
 
 
 def _kill(number: int) -> None:
-    for pid, known in _NUMBER_BY_PID.items():
+    for pid, known in list(_NUMBER_BY_PID.items()):  # `_reap` changes it as soon as the process has ended
         if known == number:
             os.kill(pid, signal.SIGKILL)  # its children end with it
 
