@@ -6,15 +6,22 @@ variable, only the variable's name is written down, and the process that needs t
 
 from __future__ import annotations
 
+import os
 import re
 
 from codea1_env.errors import UserError
 
 _NAME = (
-    r"(?:\w*_)?(?:key|apikey|passwd|password|secret|credentials?|authorization)"
+    r"(?:[\w-]*[_-])?(?:key|apikey|passwd|password|secret|credentials?|authorization)"
     r"|(?:\w*(?:api|auth|access|bearer|hf)_?)?token"
 )
-_OPTION = re.compile(rf"(?:^|[\s,;?&.\"'{{]|--)({_NAME})[\"']?\s*[=:]\s*[^\s,;&}}]", re.IGNORECASE)
+_OPTION = re.compile(rf"(?:^|[,;?&.\"'{{]\s*|--)({_NAME})(?:[\"']?\s*=|[\"']\s*:)\s*[^\s,;&}}]", re.IGNORECASE)
+_KEY_FOR_NAME = re.compile(r"[,;]\s*(\w*(?:key|token|password)_env)\s*=(?!\s*[A-Z_][A-Z0-9_]*\s*(?:[,;\"']|$))")
+"""A variable's name is in capitals: without this rule, a token such as `hf_...` is one."""
+_HIDDEN = "***"
+_SHORTEST = 7
+"""Shorter keys are not hidden: local servers accept ordinary words such as `none` or `EMPTY`."""
+_SENDABLE = re.compile("[!-~]*")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^,;\s]*@", re.IGNORECASE)
 
 
@@ -39,3 +46,22 @@ def require_no_secrets(text: str) -> None:
             f"{what}: put it into an environment variable and give its name, as in api_key_env=MY_KEY, since"
             " specifications and settings are recorded with the run"
         )
+    if name := _KEY_FOR_NAME.search(text):
+        raise UserError(f"{name[1]!r} is the name of an environment variable in capitals, as in api_key_env=MY_KEY")
+
+
+def secret_in(variable: str) -> str:
+    """Return the secret in an environment variable; empty if it is not set.
+
+    Raises:
+        UserError: no header of a request can hold it. HTTP libraries repeat such a header in their errors.
+    """
+    secret = os.environ.get(variable, "")
+    if not _SENDABLE.fullmatch(secret):
+        raise UserError(f"{variable} must be visible ASCII, and has a line's end or the like")
+    return secret
+
+
+def without(text: str, secret: str) -> str:
+    """Return what a server says with `***` for the secret that it was sent, which some servers repeat."""
+    return text.replace(secret, _HIDDEN) if len(secret) >= _SHORTEST else text

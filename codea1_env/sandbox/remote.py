@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import re
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -19,11 +17,10 @@ from urllib.parse import urlsplit
 from codea1_env.errors import BrokenInput, SandboxError, UserError
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.job_json import jobs_to_json, reports_from_json
+from codea1_env.secret import secret_in, without
 
 TOKEN_VARIABLE = "CODEA1_SERVE_TOKEN"
 """Environment variable with the token, of server and client."""
-
-_VISIBLE_ASCII = re.compile("[!-~]+")
 
 JOBS_PER_REQUEST = 256
 _TRIES = 2
@@ -86,10 +83,7 @@ class Service:
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout_s)
-        token = os.environ.get(self._token_env, "")
-        if token and not _VISIBLE_ASCII.fullmatch(token):
-            connection.close()
-            raise UserError(f"{self.url}: {self._token_env} must be visible ASCII, and has a line's end or the like")
+        token = secret_in(self._token_env)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             connection.request(
@@ -101,10 +95,11 @@ class Service:
             connection.close()
 
     def _failure(self, status: int, body: bytes) -> Exception:
+        said = without(body.decode("utf-8", "replace"), secret_in(self._token_env))
         try:
-            detail = str(json.loads(body)["detail"])
+            detail = str(json.loads(said)["detail"])
         except (ValueError, LookupError, TypeError):
-            detail = body[:200].decode("utf-8", "replace")
+            detail = said[:200]
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return TooLarge(f"{self.url}: {detail}")
         is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _WAYS_TO_WAIT

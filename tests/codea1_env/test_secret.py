@@ -7,11 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.errors import UserError
-from codea1_env.secret import require_no_secrets
+from codea1_env.secret import require_no_secrets, secret_in, without
 
 VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.", min_size=8, max_size=40).map("Q".__add__)
 NAMES = st.sampled_from(
-    ["key", "api_key", "API_KEY", "apikey", "hf_token", "token", "access_token", "password", "passwd", "client_secret"]
+    [
+        "key",
+        "api_key",
+        "api-key",
+        "x-api-key",
+        "API_KEY",
+        "apikey",
+        "hf_token",
+        "token",
+        "access_token",
+        "password",
+        "passwd",
+        "client_secret",
+    ]
 )
 FORMS = st.sampled_from(
     [
@@ -49,7 +62,30 @@ def test_a_secret_is_refused_in_one_sentence_that_does_not_repeat_it(form: str, 
         "training.tokens_at_once=64",
         "problems/key=value.jsonl",
         "runs/first@base",
+        "{'about': 'Find the key: a study', 'book': {}}",
+        "{'agents': {'coder': {'agent': 'openai,model=m,api_key_env=MY_KEY'}}}",
     ],
 )
 def test_what_holds_no_secret_passes(text: str) -> None:
     require_no_secrets(text)
+
+
+@pytest.mark.parametrize("value", ["sk-canary-123", "hf_canary", ""])
+@pytest.mark.parametrize("form", ["openai,api_key_env={}", "tape,path=t,agent=openai;api_key_env={};model=m"])
+def test_a_key_where_a_name_belongs_is_refused_and_not_repeated(form: str, value: str) -> None:
+    with pytest.raises(UserError, match="'api_key_env' is the name of an environment variable") as caught:
+        require_no_secrets(form.format(value))
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["canary-key\n", "canary key", "canary-\u20ac"])
+def test_a_secret_that_no_header_holds_is_refused_and_not_repeated(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", value)
+    with pytest.raises(UserError, match="MY_KEY must be visible ASCII") as caught:
+        secret_in("MY_KEY")
+    assert "canary" not in str(caught.value)
+
+
+def test_what_a_server_repeats_is_hidden_unless_it_is_a_word() -> None:
+    assert without("Bearer canary-key.", "canary-key") == "Bearer ***."
+    assert without("return none", "none") == "return none"

@@ -34,6 +34,7 @@ class FaultyServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.behaviours = list(behaviours)
         self.asked: list[dict[str, Any]] = []
+        self.models = ["only"]
         self.lock = threading.Lock()
         self.busy = self.busiest = 0
 
@@ -52,7 +53,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Nobody reads it."""
 
     def do_GET(self) -> None:
-        self.send(200, json.dumps({"object": "list", "data": [{"id": "only", "object": "model"}]}))
+        models = [{"id": name, "object": "model"} for name in self.server.models]
+        self.send(200, json.dumps({"object": "list", "data": models}))
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))

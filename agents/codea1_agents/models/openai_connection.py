@@ -10,13 +10,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 from codea1_env.agent.event_loop import LoopThread
 from codea1_env.errors import UserError, extra_needed
-from codea1_env.secret import require_no_secrets
+from codea1_env.secret import require_no_secrets, secret_in, without
 
 CLOUD = "https://api.openai.com/v1"
 
-_HIDDEN = "***"
-_SHORTEST = 7
-"""Shorter keys are not hidden: local servers accept ordinary words such as `none` or `EMPTY`."""
+USUAL_KEY = "OPENAI_API_KEY"
 
 T = TypeVar("T")
 
@@ -34,8 +32,7 @@ class OpenAIConnection:
 
     def without_key(self, text: str) -> str:
         """Return a text of the server with `***` for the key, which some servers repeat in replies and errors."""
-        key = os.environ.get(self._key_env, "")
-        return text.replace(key, _HIDDEN) if len(key) >= _SHORTEST else text
+        return without(text, secret_in(self._key_env))
 
     @property
     def client(self) -> Any:
@@ -43,7 +40,7 @@ class OpenAIConnection:
         if self._client is None:
             address = urlsplit(self.place)
             self._client = imported_openai().AsyncOpenAI(
-                api_key=os.environ.get(self._key_env) or "none",  # the package requires one
+                api_key=secret_in(self._key_env) or "none",  # the package requires one
                 base_url=address._replace(query="", fragment="").geturl(),
                 default_query=dict(parse_qsl(address.query, keep_blank_values=True)),
                 max_retries=0,  # the package's own retries draw their waits from the global random state
@@ -102,8 +99,13 @@ def _is_address(url: str) -> bool:
 
 
 def require_key(variable: str, base_url: str) -> None:
-    """Raise UserError if OpenAI's own endpoint is meant and the variable with its key is not set."""
-    if base_url == CLOUD and not os.environ.get(variable):
+    """Raise UserError if a variable that was named is not set here, or is a key itself, or OpenAI would get no key."""
+    require_no_secrets(f",api_key_env={variable}")
+    if secret_in(variable):
+        return
+    if variable != USUAL_KEY:
+        raise UserError(f"this process has no environment variable {variable}: set it wherever agents run")
+    if base_url == CLOUD:
         raise UserError(f"{CLOUD} needs a key: set {variable}, or set OPENAI_BASE_URL to your own server")
 
 

@@ -21,7 +21,13 @@ from typing import Any
 from codea1_agents.models.backoff import Backoff
 from codea1_agents.models.completion_agent import CompletionAgent, CompletionResult
 from codea1_agents.models.completions import FINISHES, Completion, Sampling, draw_seed
-from codea1_agents.models.openai_connection import OpenAIConnection, imported_openai, require_key, usable_address
+from codea1_agents.models.openai_connection import (
+    USUAL_KEY,
+    OpenAIConnection,
+    imported_openai,
+    require_key,
+    usable_address,
+)
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError
@@ -67,7 +73,7 @@ class OpenAIAgent(CompletionAgent):
         *,
         model: str = "",
         base_url: str = "",
-        api_key_env: str = "OPENAI_API_KEY",
+        api_key_env: str = USUAL_KEY,
         prompts: str | Prompts = "default",
         temperature: float = 1.0,
         top_p: float = 1.0,
@@ -171,7 +177,7 @@ class OpenAIAgent(CompletionAgent):
     async def _sent(self, body: dict[str, Any]) -> Completion:
         client = self._connection.client
         if not self._model:
-            self._model = self._only([each.id async for each in client.models.list()])
+            self._model = self._only([self._connection.without_key(each.id) async for each in client.models.list()])
         found = await client.chat.completions.create(**body, model=self._model, extra_body=self._extra_body)
         return read_completion(found)
 

@@ -290,6 +290,31 @@ def test_what_a_server_says_of_a_key_is_not_told(faulty, said, observation, info
     assert "canary" not in repr(vars(asked)) + repr(vars(asked._connection))
 
 
+def test_a_key_among_the_models_of_a_server_is_not_told(faulty, observation, infos, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "canary-of-the-endpoint")
+    server = faulty((500, ""))
+    server.models = ["canary-of-the-endpoint", "b"]
+    with pytest.raises(UserError, match=r"lists 2 models \(\*\*\*, b\)"):
+        OpenAIAgent(base_url=server.url, api_key_env="MY_KEY", retries=0).act(observation, infos[0])
+
+
+@pytest.mark.parametrize("value", ["canary-with-a-line\n", "canary-\u20ac"])
+def test_a_key_that_no_header_holds_is_refused_and_not_told(value, monkeypatch):
+    monkeypatch.setenv("MY_KEY", value)
+    with pytest.raises(UserError, match="MY_KEY must be visible ASCII") as caught:
+        OpenAIAgent(model="m", base_url="http://127.0.0.1:9/v1", api_key_env="MY_KEY")
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("NOT_SET", "no environment variable NOT_SET"), ("sk-canary", "in capitals")]
+)
+def test_a_variable_that_is_missing_or_a_key_in_its_place_is_one_sentence(name, said):
+    with pytest.raises(UserError, match=said) as caught:
+        OpenAIAgent(model="m", base_url="http://127.0.0.1:9/v1", api_key_env=name)
+    assert "canary" not in str(caught.value)
+
+
 @pytest.mark.parametrize("url", ["http://me:canary-w/ord@h/v1", "h?key=canary-query", "http://me:canary-word@/v1"])
 @pytest.mark.parametrize("by_variable", [False, True])
 def test_an_address_with_secrets_is_refused_without_them(url, by_variable, monkeypatch):

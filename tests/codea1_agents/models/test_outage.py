@@ -68,7 +68,7 @@ def test_a_server_that_is_killed_and_started_again_loses_no_finished_game(
 ) -> None:
     dying = Dying(7)
     server = faulty(dying)
-    tester = f"openai,model=m,base_url={server.url},retries=1,backoff_s=0.01,api_key_env=MY_KEY"
+    tester = f"openai,model=m,base_url={server.url},retries=1,backoff_s=0.01"
     arguments = [*PLAY, "--tester", tester, "--concurrency", concurrency]
     broken = codea1(*arguments, "--out", "run")
     assert broken.exit_code == 3, broken.stderr

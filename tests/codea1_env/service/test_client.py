@@ -17,6 +17,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox, Service
 from codea1_env.service.client import RemoteReferee
+from tests.support.chat_server import chat_servers
 from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer
 
 
@@ -104,3 +105,13 @@ def test_a_token_that_no_header_holds_is_one_sentence(
     with pytest.raises(UserError, match="must be visible ASCII") as caught:
         RemoteSandbox(server.url).run([Job(RIGHT, "add")])
     assert "supersecret" not in str(caught.value)
+
+
+def test_a_token_that_a_server_repeats_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_MINE", "canary-of-the-service")
+
+    def echo(handler: Any, _: Any) -> None:
+        handler.send(401, json.dumps({"detail": handler.headers["authorization"]}))
+
+    with chat_servers() as start, pytest.raises(UserError, match=r"Bearer \*\*\* \(401\)"):
+        RemoteSandbox(start(echo).url, token_env="OF_MINE").run([Job(RIGHT, "add")])

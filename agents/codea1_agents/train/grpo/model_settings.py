@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from codea1_env.errors import UnknownName, UserError
+from codea1_env.secret import require_no_secrets
 
 DTYPES = ("float32", "bfloat16", "float16")
 ENGINES = ("transformers", "vllm")
@@ -85,6 +86,7 @@ class ModelSettings:
     engine; 0: by `sampling_dtype`."""
 
     def __post_init__(self) -> None:
+        require_no_secrets(repr(dict(self.engine_options)))
         if isinstance(self.lora, Mapping):
             object.__setattr__(self, "lora", LoraSettings(**self.lora))
         if self.rollout_engine not in ENGINES:

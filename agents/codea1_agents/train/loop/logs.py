@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -69,7 +70,8 @@ def _opened(name: str, opener: Callable[[], Log]) -> Log:
 
 
 def _fault(error: Exception) -> str:
-    return " ".join(str(error).split())[:_LONGEST_FAULT] or type(error).__name__
+    # MLflow's client repeats MLFLOW_TRACKING_URI, which may hold a user and a password.
+    return re.sub(r"://[^\s/]*@", "://", " ".join(str(error).split()))[:_LONGEST_FAULT] or type(error).__name__
 
 
 class _Lasting:
