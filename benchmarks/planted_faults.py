@@ -17,7 +17,8 @@ second time by itself. A run that takes too long is a catch, too. The stages, al
 1. the test that caught the fault in OLD, with `--first`
 2. the test modules named after the module or a package around it
 3. the tests of the mirrored folder of tests, or of the nearest that exists; without slow ones
-4. all other tests of the environment but the service's, without slow ones
+4. all other tests of the environment, without slow ones, those of the service, which take long, and those of the
+   audit, which watch the whole machine and so see what other processes of `record` do
 5. the slow tests of the mirrored folder
 6. for the sandbox that runs in containers: that folder's tests with an engine (`.ci/docker-engine`)
 
@@ -315,7 +316,7 @@ def stages(checkout: Path, module: str, first: str | None) -> list[Stage]:
     around = [part for part in (inner, *inner.parents) if part.name]
     named = [path for part in around for path in sorted((checkout / tests / part.parent).glob(f"test_{part.name}*.py"))]
     mirrored = tuple(str(tests / part) for part in around if (checkout / tests / part).is_dir())[:1]
-    apart = (*mirrored, str(tests / "service"))
+    apart = (*mirrored, str(tests / "service"), str(tests / "audit"))
     found = [
         Stage("first", (first,) if first else (), f"({FAST}) or ({SLOW}) or ({ENGINE})"),
         Stage("modules", tuple(str(path.relative_to(checkout)) for path in named), FAST),
