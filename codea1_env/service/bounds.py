@@ -12,12 +12,8 @@ from codea1_env.sandbox.interface import Limits
 class ServiceBounds:
     """What a server accepts, and how long it waits. Each must be positive."""
 
-    head_s: float = 20.0
-    """From the connection, or the end of the last response, to the end of a request's head."""
-    body_s: float = 30.0
-    """From the end of the head to that of the body."""
-    response_s: float = 60.0
-    """How long a client may read nothing while a response waits for it."""
+    client_s: float = 30.0
+    """How long a client may take for the head of a request, and for its body, and may read nothing of a response."""
     grace_s: float = 8.0
     """How long running requests may go on after `stop`."""
     max_body_bytes: int = 16 << 20

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import threading
-from time import monotonic
 from typing import Any
 
 from codea1_env.errors import UserError, extra_needed
@@ -20,8 +20,8 @@ from codea1_env.service.guard import Guard, is_loopback
 from codea1_env.service.judging import ServedJudge
 
 with extra_needed("the server of `codea1 serve`", "serve"):
-    import h11
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _BACKLOG = 1024
 
@@ -49,12 +49,11 @@ class ServiceServer(Closing):
             )
         bounds = judge.bounds
         self.admission = Admission(bounds.n_running, bounds.n_waiting)
-        self._server = _Server(
-            bounds.head_s,
+        self._server = uvicorn.Server(
             uvicorn.Config(
                 Guard(new_app(judge, self.admission), bounds, token),
                 loop="asyncio",
-                http="h11",
+                http=_HeadsInTime,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -62,12 +61,12 @@ class ServiceServer(Closing):
                 proxy_headers=False,
                 server_header=False,
                 backlog=_BACKLOG,
-                timeout_keep_alive=bounds.head_s,
+                timeout_keep_alive=bounds.client_s,
                 timeout_graceful_shutdown=bounds.grace_s,
-            ),
+            )
         )
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-        self._socket = _listening(host, port)
+        self._socket = _listening(host, port, bounds.client_s)
         self._address: tuple[str, int] = self._socket.getsockname()[:2]
         self._thread = threading.Thread(target=self._run, name="codea1-serve", daemon=True)
         self._thread.start()
@@ -83,11 +82,6 @@ class ServiceServer(Closing):
         host, port = self.address
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
-    @property
-    def n_connections(self) -> int:
-        """Connections that are open now."""
-        return len(self._server.server_state.connections)
-
     def close(self) -> None:
         """Stop: running requests are answered within `grace_s`, all others are refused. Idempotent."""
         self.admission.stop()
@@ -99,29 +93,29 @@ class ServiceServer(Closing):
         self._server.run(sockets=[self._socket])
 
 
-class _Server(uvicorn.Server):  # type: ignore[misc]  # uvicorn is not read
-    """Ends connections whose clients do not send the head of a request: uvicorn waits for it for ever."""
+class _HeadsInTime(H11Protocol):  # type: ignore[misc]  # uvicorn is not read
+    """Ends a connection on which no whole head comes within uvicorn's time for idle connections.
 
-    def __init__(self, head_s: float, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._head_s = head_s
-        self._waiting_since: dict[Any, float] = {}
+    uvicorn starts that clock after responses only, and the first byte of a request stops it.
+    """
 
-    async def on_tick(self, counter: int) -> bool:
-        """Look at all connections, several times per second."""
-        now, before = monotonic(), self._waiting_since
-        waiting = [each for each in self.server_state.connections if each.conn.their_state is h11.IDLE]
-        self._waiting_since = {each: before.get(each, now) for each in waiting}
-        for connection, since in self._waiting_since.items():
-            if now - since > self._head_s:
-                connection.transport.abort()
-        return bool(await super().on_tick(counter))
+    def connection_made(self, transport: Any) -> None:
+        """Start the clock."""
+        super().connection_made(transport)
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request; the clock stops when its head is whole."""
+        self.conn.receive_data(data)
+        self.handle_events()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listening(host: str, port: int, client_s: float) -> socket.socket:
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":  # its connections inherit it: the kernel ends those whose clients do not read
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(client_s * 1000))
         listener.bind((host, port))
         listener.listen(_BACKLOG)
     except (OSError, OverflowError) as error:

@@ -31,10 +31,10 @@ def serving(
     return ServiceServer(ServedJudge(sandbox, problems, bounds=bounds), **({"port": 0} | settings))
 
 
-def half_sent(path: str = "/run_code") -> bytes:
+def half_sent(path: str = "/run_code", n_bytes: int = 100) -> bytes:
     """Return a request of which most of the body is missing."""
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    return head.encode() + b"Content-Length: 100\r\n\r\n{"
+    return head.encode() + f"Content-Length: {n_bytes}\r\n\r\n{{".encode()
 
 
 class Gated(Wrapper):

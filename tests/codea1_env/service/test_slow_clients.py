@@ -2,78 +2,79 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
-import threading
+import time
+from collections.abc import Iterator
 
 import pytest
 
 from codea1_env.sandbox import Sandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import half_sent, post, serving
+from tests.support.serving import ServiceServer, half_sent, post, serving
 from tests.support.waiting import wait_until
 
 
-def ended(client: socket.socket) -> bool:
-    """Whether the server ends a connection, which takes until the client's limit otherwise."""
+@pytest.fixture(scope="module")
+def impatient(sandbox: Sandbox) -> Iterator[ServiceServer]:
+    with serving(sandbox, bounds=ServiceBounds(client_s=0.5)) as server:
+        yield server
+
+
+def is_ended(client: socket.socket) -> bool:
+    """Send one more byte, and return whether the server has ended the connection."""
     try:
-        return client.recv(65_536) == b""
-    except ConnectionResetError:
+        client.send(b"x", socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
         return True
+    return False
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HT"])
-def test_a_head_that_does_not_come_ends_the_connection(sandbox: Sandbox, sent: bytes) -> None:
-    with (
-        serving(sandbox, bounds=ServiceBounds(head_s=0.2)) as server,
-        socket.create_connection(server.address, timeout=30) as client,
-    ):
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET / HT", half_sent("/run_code", 10**6), b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\nGET"]
+)
+def test_a_request_that_comes_in_single_bytes_is_ended(impatient: ServiceServer, sent: bytes) -> None:
+    with socket.create_connection(impatient.address, timeout=30) as client:
         client.sendall(sent)
-        assert ended(client)
+        assert wait_until(lambda: is_ended(client), 30)
 
 
-def test_a_body_that_does_not_come_is_refused(sandbox: Sandbox) -> None:
-    with (
-        serving(sandbox, bounds=ServiceBounds(body_s=0.2)) as server,
-        socket.create_connection(server.address, timeout=30) as client,
-    ):
+def test_a_body_that_does_not_come_is_refused(impatient: ServiceServer) -> None:
+    with socket.create_connection(impatient.address, timeout=30) as client:
         client.sendall(half_sent())
-        parts = [client.recv(65_536), client.recv(65_536)]  # head and body may come apart
-        assert parts[0].startswith(b"HTTP/1.1 408 ")
-        assert b"the body of the request did not come in time" in b"".join(parts)
+        answer = b"".join(iter(lambda: client.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"the body did not come in time" in answer
 
 
-@pytest.mark.slow
-def test_single_bytes_do_not_prolong_a_deadline(sandbox: Sandbox) -> None:
-    with (
-        serving(sandbox, bounds=ServiceBounds(head_s=0.5)) as server,
-        socket.create_connection(server.address, timeout=30) as client,
-    ):
-        stopped = threading.Event()
-
-        def trickle() -> None:
-            while not stopped.wait(0.05):
-                try:
-                    client.send(b"x")
-                except OSError:
-                    return
-
-        thread = threading.Thread(target=trickle)
-        thread.start()
-        assert ended(client)
-        stopped.set()
-        thread.join()
+def test_a_client_that_does_not_read_is_given_up(impatient: ServiceServer) -> None:
+    body = json.dumps({"code": "print('x' * 10**6)", "language": "python"}).encode()
+    head = f"POST /run_code HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(impatient.address)
+        client.sendall((head.encode() + b"Content-Type: application/json\r\n\r\n" + body) * 30)
+        assert wait_until(lambda: is_ended(client), 30)
 
 
-def test_a_second_request_of_a_connection_has_deadlines_too(sandbox: Sandbox) -> None:
-    with (
-        serving(sandbox, bounds=ServiceBounds(head_s=0.2)) as server,
-        socket.create_connection(server.address, timeout=30) as client,
-    ):
-        client.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert wait_until(lambda: b"pong" in client.recv(65_536))
-        client.sendall(b"GET /v1/p")
-        assert ended(client)
+def test_a_connection_in_use_outlives_the_deadlines(impatient: ServiceServer) -> None:
+    connection, end = http.client.HTTPConnection(*impatient.address, timeout=30), time.monotonic() + 1.5
+    connection.connect()
+    kept = connection.sock
+    while time.monotonic() < end:
+        connection.request("GET", "/v1/ping")
+        assert connection.getresponse().read() == b'"pong"'
+        time.sleep(0.05)
+    assert connection.sock is kept
+    connection.close()
+
+
+def test_a_request_that_runs_long_is_answered(impatient: ServiceServer) -> None:
+    status, answer = post(impatient, body={"code": "import time; time.sleep(1.2); print(1)", "language": "python"})
+    assert (status, answer["run_result"]["stdout"]) == (200, "1\n")
 
 
 def test_half_sent_requests_keep_nobody_out(sandbox: Sandbox) -> None:
@@ -84,13 +85,3 @@ def test_half_sent_requests_keep_nobody_out(sandbox: Sandbox) -> None:
         assert [post(server)[0] for _ in range(10)] == [200] * 10
         for client in clients:
             client.close()
-
-
-def test_a_client_that_does_not_read_is_given_up(sandbox: Sandbox) -> None:
-    body = json.dumps({"code": "print('x' * 10**6)", "language": "python"}).encode()
-    head = f"POST /run_code HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-    with serving(sandbox, bounds=ServiceBounds(response_s=0.2)) as server, socket.socket() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.connect(server.address)
-        client.sendall((head.encode() + b"Content-Type: application/json\r\n\r\n" + body) * 30)
-        assert wait_until(lambda: not server.n_connections and server.admission.n_open == 0, 30)
