@@ -23,9 +23,7 @@ from codea1_env.records.file_errors import mode_of
 from codea1_env.runs.folder import stored_config
 
 NewBook = Annotated[Path, output("File of the new book; it must not exist.")]
-
 BookProblems = Annotated[str | None, problem_source("Problem source of the cases.", show_default="the run's")]
-
 Top = Annotated[int, how_many("--top", "Number of cases to show, the most frequent first.")]
 
 

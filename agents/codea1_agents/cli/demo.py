@@ -44,9 +44,7 @@ class CoevolveOptions(Options):
 
 
 _PRESET = "coevolve"
-
 _STEP, _EVALUATION, _START = 12, 45, 100
-
 """A step of training, an evaluation and the start of Ray take about as long as so many steps of pretraining."""
 
 

@@ -89,7 +89,6 @@ _ORIGINS: dict[str, Callable[[Period], str]] = {
 }
 
 _TONES = ("t2", "coder", "tester", "t3", "t4", "t5", "t6")
-
 _MANY_ROWS = 20
 
 

@@ -89,9 +89,7 @@ class DynamicsOptions(BankOptions):
 
 
 _ENDINGS = (".svg", ".png")
-
 _MAX_PICTURED = 8
-
 _MAX_SHOWN = 20
 
 

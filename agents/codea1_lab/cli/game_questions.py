@@ -44,9 +44,7 @@ class QuestionsOptions(SourceOptions):
 
 
 _N_SEEDS = 3
-
 _ALPHAS = np.linspace(0, 1, 101)
-
 _TESTERS = {"full answers": BankRecipe(solution=False), "half the answers": BankRecipe(solution=False, right=False)}
 
 

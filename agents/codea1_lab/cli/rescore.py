@@ -67,7 +67,6 @@ class RescoreOptions(Options):
 
 
 _MAX_MOVED = 5
-
 _COMPARED = ("before", "after", "difference")
 
 

@@ -49,10 +49,9 @@ def connected() -> Iterator[Any]:
     from docker import errors  # noqa: PLC0415  -- heavy, and an extra
     from requests.exceptions import RequestException  # noqa: PLC0415  -- comes with docker
 
-    address = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
-    place = address
+    place = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     try:
-        _check_listening(address)
+        _check_listening(place)
         client = docker.from_env(timeout=_TIMEOUT_S)
     except (errors.DockerException, RequestException, OSError) as error:
         raise EngineGone(f"no Docker engine answers at {place} (DOCKER_HOST names another): {error}") from error

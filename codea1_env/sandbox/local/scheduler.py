@@ -172,11 +172,11 @@ class Scheduler:
     # Starting jobs
 
     def _start_waiting_jobs(self) -> None:
+        if self.pool.failure:  # of the jobs that wait now, if any: not of those that come later
+            self._fail_all(self.pool.failure)
+            self.pool.failure = ""
         has_started = bool(self._queue)
         while has_started:
-            if self.pool.failure:  # before another worker is tried, whose failure would be that of later jobs
-                self._fail_all(self.pool.failure)
-                self.pool.failure = ""
             has_started = False
             for ticket in self._queue.heads():
                 busy = [running.worker for running in self._running if not running.is_asleep]

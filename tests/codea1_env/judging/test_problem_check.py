@@ -175,7 +175,7 @@ NEXT = {"HumanEval/17", "MBPP/123", "MBPP/630"}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1200 if ALL_TESTS else 240)
 def test_the_official_validation_rows_are_ok_but_for_three(sandbox: Sandbox, shared_data: Path) -> None:
     """Every eighth row and the named ones, or all with `CODEA1_ALL_TESTS=1`."""
     everything = load_file(shared_data / "evalplus_dev.parquet")

@@ -84,7 +84,6 @@ def reaped(pids: set[int]) -> set[int]:
     return pids
 
 
-@pytest.mark.timeout(600)
 def test_thousands_of_mixed_jobs_leave_nothing_and_are_all_answered_right(
     descendants: Any, left_over: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
