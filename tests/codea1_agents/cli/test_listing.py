@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from codea1_agents.cli import listing
 from codea1_agents.prompts.templates import WORDINGS, load_prompts
 from codea1_agents.scripted.testers import FuzzTester
 from codea1_env import plugins
@@ -67,7 +68,7 @@ def test_every_wording_is_listed_and_loads_with_every_extension(codea1: Callable
 
 
 def test_one_plug_in_that_cannot_be_imported_does_not_hide_the_others(
-    codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    codea1: Callable[..., Any], one_object: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = plugins.resolve
 
@@ -76,8 +77,10 @@ def test_one_plug_in_that_cannot_be_imported_does_not_hide_the_others(
             raise MissingExtra.of("mutant", "vllm")
         return whole(group, name)
 
-    monkeypatch.setattr(plugins, "resolve", resolve)
-    result = codea1("list", "agents")
+    monkeypatch.setattr(listing, "resolve", resolve)
+    result = codea1("list", "agents", "--json")  # a table would break its lines where the path of a clone is long
     assert result.exit_code == 0
-    assert "[vllm]" in result.stdout
-    assert "reference" in result.stdout
+    about = {each["name"]: each["what"] for each in one_object(result.stdout)["agents"]}
+    assert about["mutant"].startswith("cannot be used: ")
+    assert "[vllm]" in about["mutant"]
+    assert "reference" in about
