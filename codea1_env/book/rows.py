@@ -127,14 +127,6 @@ class ProblemRows:
         self._youngest = None
         self.size -= 1
 
-    def add_departure(self, departure: Departure) -> None:
-        """Write the departure of an entry that has left another book."""
-        origin = departure.provenance
-        values = [getattr(origin, name) for name in _KEPT_ORIGIN]
-        what = (self._id, departure.digest, departure.expression, departure.how.value)
-        counts = (departure.added_round, departure.left_round, departure.n_failed, departure.n_evaluated)
-        self._connection.execute(_ADD_DEPARTURE, (*what, *counts, *values))
-
     def trim(self, rules: BookRules) -> int:
         """Remove the weakest entries (of equal ones the oldest first) above `max_entries`; return how many."""
         if rules.max_entries is None:

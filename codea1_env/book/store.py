@@ -48,16 +48,6 @@ class StoredEntry:
     entry: BookEntry
 
 
-@dataclass(frozen=True, slots=True)
-class MergeReport:
-    """What a merge added to a book."""
-
-    added: int
-    """Entries that were new."""
-    combined: int
-    """Entries whose case was in the book already; their counts were added up."""
-
-
 class MistakeBook(Closing):
     """The test cases that programs have failed, by problem.
 
@@ -174,24 +164,18 @@ class MistakeBook(Closing):
         self,
         entries: Iterable[StoredEntry],
         rounds: Mapping[str, int],
-        departures: Iterable[Departure] = (),
-        *,
-        judge_version: int = JUDGE_VERSION,
-    ) -> MergeReport:
-        """Add entries of another book, all or none. Counts of equal cases are added up; other entries are appended.
+    ) -> None:
+        """Add entries that this judge made, all or none. Counts of equal cases are added up; others are appended.
 
         Args:
             entries: in order of age within each problem. Each new entry becomes the youngest of its problem.
             rounds: problem id -> round number; a problem's counter becomes the larger of its own and this one.
-            departures: departures of the other book, which are copied.
-            judge_version: version of the judge that made the entries' verdicts; a book without problems adopts it.
 
         Raises:
             UserError: this book contains verdicts of another version of the judge.
         """
-        n_added = n_combined = 0
         with self._database.writing() as connection:
-            _agree_on_judge(connection, judge_version, self.path)
+            _agree_on_judge(connection, JUDGE_VERSION, self.path)
             problems = _TouchedProblems(connection)
             for stored in entries:
                 rows = problems[stored.problem_id]
@@ -199,18 +183,13 @@ class MistakeBook(Closing):
                 known = rows.get(digest)
                 if known is None:
                     rows.insert(replace(stored.entry, sequence=rows.next_sequence()), digest)
-                    n_added += 1
                 else:
                     rows.update(combined(known, stored.entry))
-                    n_combined += 1
             for problem_id, round_number in rounds.items():
                 rows = problems[problem_id]
                 rows.round = max(rows.round, round_number)
-            for departure in departures:
-                problems[departure.problem_id].add_departure(departure)
             for rows in problems.values():
                 rows.save_counts()
-        return MergeReport(n_added, n_combined)
 
     def entries(self, problem_id: str | None = None) -> Iterator[StoredEntry]:
         """Yield the entries of one problem or of all problems, oldest first within a problem.

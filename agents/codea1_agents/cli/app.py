@@ -35,13 +35,8 @@ ENTRIES = with_extensions(
         ),
         "book": Entry(
             LOOK,
-            "Show, study, minimise, export, merge, import Mistake Books.",
-            {
-                "show": f"{_HERE}.book:show_book",
-                "export": f"{_HERE}.book:export_book",
-                "merge": f"{_HERE}.book:merge_books",
-                "import": f"{_HERE}.book:import_book",
-            },
+            "Show, study and minimise Mistake Books.",
+            {"show": f"{_HERE}.book:show_book"},
         ),
         "export": Entry(
             LOOK,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -12,10 +12,11 @@ from typing import Annotated
 from typer import Option
 
 from codea1_agents.cli import completing
-from codea1_agents.cli.book import BookOptions, BookProblems, NewBook, opened_book, problems_of_run, target_book
+from codea1_agents.cli.book import BookOptions, opened_book
 from codea1_agents.cli.console import Page, counted, new_table
-from codea1_agents.cli.options import NoProgress, SandboxName, only_first
+from codea1_agents.cli.options import NoProgress, SandboxName, only_first, output, problem_source
 from codea1_agents.cli.progress import Progress
+from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
 from codea1_env.problems import load_problems
 from codea1_env.rounds.referee import Referee
@@ -37,7 +38,7 @@ class MinimiseOptions(BookOptions):
       codea1 book minimise runs/20260304-050607 --out small.sqlite
     """
 
-    out: NewBook
+    out: Annotated[Path, output("File of the new book; it must not exist.")]
     run: Annotated[
         list[Path] | None,
         Option(
@@ -46,7 +47,7 @@ class MinimiseOptions(BookOptions):
             autocompletion=completing.runs,
         ),
     ] = None
-    problems: BookProblems = None
+    problems: Annotated[str | None, problem_source("Problem source of the cases.", show_default="the run's")] = None
     sandbox: SandboxName = "local"
     limit: Annotated[int | None, only_first("cases", show_default="all")] = None
     quiet: NoProgress = False
@@ -69,7 +70,7 @@ def minimise_book(options: MinimiseOptions) -> None:
     places = options.run or ([path] if path.is_dir() else [])
     if not places:
         raise UserError(f"{path} is a file: name the run folders of its programs with --run")
-    known = load_problems(problems_of_run(places[0]) if options.problems is None else options.problems)
+    known = load_problems(_problems_of_run(places[0]) if options.problems is None else options.problems)
     rules = _rules(places[0])
     with opened_book(path) as book:
         book.require_this_judge()
@@ -82,9 +83,27 @@ def minimise_book(options: MinimiseOptions) -> None:
             found.append(each)
             progress.reach(len(found), len(entries))
     kept = without_duplicates([each.after for each in found], combined)
-    with target_book(into) as target:
+    with _new_book(into) as target:
         target.absorb(kept, rounds)
     _report(page, found, n_kept=len(kept), into=into)
+
+
+@contextmanager
+def _new_book(path: Path) -> Iterator[MistakeBook]:
+    """Yield a book to write to. If the block raises, it is deleted."""
+    try:
+        with MistakeBook(path) as book:
+            yield book
+    except BaseException:
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        raise
+
+
+def _problems_of_run(path: Path) -> str:
+    if not path.is_dir():  # a book file
+        raise UserError(f"{path} does not say which problems its cases belong to: name them with --problems")
+    return stored_config(path).problems
 
 
 def _rules(run: Path) -> Ruleset:

@@ -1,11 +1,10 @@
-"""What has left a book stays on record, across versions, snapshots and merges."""
+"""What has left a book stays on record, across versions and snapshots."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from codea1_env.book.departures import Leaving
-from codea1_env.book.files import merge
 from codea1_env.book.store import MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import (
@@ -13,7 +12,7 @@ from codea1_env.facts.verdicts import (
 )
 from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.ruleset import BookRules, BookUpdate
-from codea1_lab.book_history.periods import Period, difficulties, origins, periods_of, relapses
+from codea1_lab.book_history.periods import difficulties, origins, periods_of, relapses
 from tests.support.books import FAILED, PASSED, candidate, case
 
 RULES = BookRules(update=BookUpdate.REMOVE_ON_PASS)
@@ -71,15 +70,12 @@ def test_a_case_that_a_full_book_pushes_out_is_no_fix_and_its_return_no_relapse(
     assert relapses(periods) == ()
 
 
-def test_the_record_survives_snapshots_and_is_merged(tmp_path: Path) -> None:
-    with MistakeBook() as book, MistakeBook(tmp_path / "other.sqlite") as other, MistakeBook() as both:
+def test_the_record_survives_snapshots(tmp_path: Path) -> None:
+    with MistakeBook() as book, MistakeBook(tmp_path / "other.sqlite") as other:
         play(book, fails=(1,))
         play(book, passes=(1,))
         other.restore(book.snapshot())
         assert list(other.departures()) == list(book.departures())
-        merge(both, book)
-        merge(both, other)
-        assert list(both.departures()) == 2 * list(book.departures())
 
 
 def test_many_departures_come_in_pages() -> None:
@@ -88,8 +84,3 @@ def test_many_departures_come_in_pages() -> None:
         play(book, passes=tuple(range(1500)))
         left = [departure.expression for departure in book.departures()]
     assert left == [f"f({n})" for n in range(1500)]
-
-
-def test_a_stay_never_lasts_less_than_no_round() -> None:
-    period = Period("p", b"", "f(1)", 9, 3, None, 1, 1, Provenance())  # merged books may count rounds differently
-    assert period.duration == 0

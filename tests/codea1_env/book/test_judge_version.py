@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from codea1_env import code_a1_v0
-from codea1_env.book.files import import_official, merge
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -67,27 +65,6 @@ def test_the_environment_refuses_such_a_book_before_anything_is_played(old: Path
     play(env.unwrapped.book)
     assert env.unwrapped.book.judge_version == JUDGE_VERSION
     env.close()
-
-
-def test_books_of_two_judges_are_not_merged_and_a_new_one_takes_over(old: Path) -> None:
-    with MistakeBook() as target, MistakeBook() as recent, MistakeBook(old, read_only=True) as other:
-        play(recent)
-        merge(target, other)
-        assert (target.judge_version, target.size()) == (OLD, 1)
-        with pytest.raises(UserError, match="do not mix"):
-            merge(target, recent)
-        with pytest.raises(UserError, match="do not mix"):
-            merge(recent, other)
-        assert (target.size(), recent.size()) == (1, 1)
-
-
-def test_nothing_is_imported_into_a_book_of_another_judge(old: Path) -> None:
-    source = old.with_name("official.json")
-    source.write_text(json.dumps({"p": {"attack_testcases": [{"testcase": "assert f(1) == 2", "frequency": 1}]}}))
-    with MistakeBook(old) as book:
-        with pytest.raises(UserError, match="do not mix"):
-            import_official(book, source)
-        assert book.size() == 1
 
 
 def test_a_snapshot_keeps_its_judge(old: Path) -> None:
