@@ -39,12 +39,11 @@ class Admission:
         """Whether `stop` was called."""
         self._threads = ThreadPoolExecutor(n_running, thread_name_prefix="codea1-request")
 
-    async def run(self, work: Callable[[], _T], *, is_begun: bool = False) -> _T:
+    async def run(self, work: Callable[[], _T]) -> _T:
         """Return what `work` returns. If the caller is cancelled before `work` has begun, it never begins.
 
         Args:
             work: runs in a thread.
-            is_begun: whether it continues a request, which the bound does not refuse.
 
         Raises:
             Refused: too many wait (429), or the server is being stopped (503).
@@ -52,7 +51,7 @@ class Admission:
         if self.is_stopping:
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
         with self._lock:
-            if self.n_open >= self._most and not is_begun:
+            if self.n_open >= self._most:
                 raise Refused(HTTPStatus.TOO_MANY_REQUESTS, BUSY)
             self.n_open += 1
         is_given_up, loop = threading.Event(), asyncio.get_running_loop()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -14,21 +13,17 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.records.faults import fault_in_words
 from codea1_env.service.admission import Admission, Refused
 from codea1_env.service.bodies import JudgeAnswer, JudgeRequest
-from codea1_env.service.judging import PreparedRequest, ServedJudge
-from codea1_env.service.page import page_of
+from codea1_env.service.judging import ServedJudge
 from codea1_env.service.run_code.schema import BadRequest, RunRequest
 
 with extra_needed("the server of `codea1 serve`", "serve"):
     from fastapi import FastAPI, Request
     from fastapi.exceptions import RequestValidationError
     from starlette.exceptions import HTTPException
-    from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+    from starlette.responses import JSONResponse, Response
 
 _T = TypeVar("_T")
 
-NDJSON = "application/x-ndjson"
-_LINES_AT_ONCE = 16
-"""Programs of a streamed request that are judged together."""
 _WAYS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _JSON = "application/json"
 
@@ -53,11 +48,10 @@ def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
             SandboxError: _sandbox_error,
         },
     )
-    routes = _Routes(app, judge, admission)
+    routes = _Routes(judge, admission)
     app.get("/v1/ping")(routes.ping)
     app.get("/")(routes.about)
     app.get("/problems")(routes.problems)
-    app.get("/docs", include_in_schema=False)(routes.docs)
     app.post("/judge", response_model=JudgeAnswer)(routes.judge)
     app.post("/jobs", openapi_extra=_body_of("array"))(routes.jobs)
     app.post("/run_code", openapi_extra=_body_of("object"))(routes.run_code)
@@ -71,8 +65,8 @@ def _body_of(kind: str) -> dict[str, Any]:
 class _Routes:
     """What each route does; the docstrings are those of the OpenAPI document."""
 
-    def __init__(self, app: FastAPI, judge: ServedJudge, admission: Admission) -> None:
-        self._app, self._judge, self._admission = app, judge, admission
+    def __init__(self, judge: ServedJudge, admission: Admission) -> None:
+        self._judge, self._admission = judge, admission
 
     async def ping(self) -> str:
         """Answer `pong`; needs no token."""
@@ -82,7 +76,7 @@ class _Routes:
         """Return the routes, the sandbox and its promise, the version of the judge."""
         guarantee = await self._admission.run(lambda: self._judge.sandbox.guarantee)
         return {
-            **{name: f"{request.base_url}{name}" for name in ("judge", "jobs", "run_code", "problems", "docs")},
+            **{name: f"{request.base_url}{name}" for name in ("judge", "jobs", "run_code", "problems", "openapi.json")},
             "sandbox": {"name": self._judge.sandbox.name, "guarantee": guarantee},
             "judge_version": JUDGE_VERSION,
             "rules": self._judge.rules.name,
@@ -92,22 +86,9 @@ class _Routes:
         """Return the ids of the server's problems."""
         return [problem.id for problem in self._judge.problems]
 
-    async def docs(self) -> HTMLResponse:
-        """Return this document as a page without scripts."""
-        return HTMLResponse(page_of(self._app.openapi()))
-
     async def judge(self, request: Request, body: JudgeRequest) -> Response:
-        """Judge programs and suites.
-
-        With `Accept: application/x-ndjson` the response is one line per program, in order, each sent when it is
-        judged. A line `{"detail": ...}` says why lines after it are missing.
-        """
-        run = partial(_unless_gone, request, self._admission)
-        prepared = await run(lambda: self._judge.prepare(body))
-        if NDJSON in request.headers.get("accept", ""):
-            first = await run(lambda: _lines(prepared, 0))
-            return StreamingResponse(self._rest(prepared, first), media_type=NDJSON)
-        found = await run(lambda: JudgeAnswer(items=tuple(prepared.judge(0, len(prepared)))).model_dump_json())
+        """Judge programs and suites."""
+        found = await _unless_gone(request, self._admission, lambda: self._judge.judge(body).model_dump_json())
         return Response(found, media_type=_JSON)
 
     async def jobs(self, request: Request) -> Response:
@@ -125,19 +106,6 @@ class _Routes:
             return JSONResponse({"detail": [fault]}, HTTPStatus.UNPROCESSABLE_ENTITY)
         found = await _unless_gone(request, self._admission, lambda: self._judge.run_code(wanted))
         return JSONResponse(found.to_json())
-
-    async def _rest(self, prepared: PreparedRequest, first: str) -> AsyncIterator[str]:
-        yield first
-        try:
-            for start in range(_LINES_AT_ONCE, len(prepared), _LINES_AT_ONCE):
-                yield await self._admission.run(partial(_lines, prepared, start), is_begun=True)
-        except (Refused, SandboxError, UserError) as error:
-            yield JSONResponse({"detail": str(error)}).body.decode() + "\n"
-
-
-def _lines(prepared: PreparedRequest, start: int) -> str:
-    items = prepared.judge(start, min(start + _LINES_AT_ONCE, len(prepared)))
-    return "".join(item.model_dump_json() + "\n" for item in items)
 
 
 async def _unless_gone(request: Request, admission: Admission, work: Callable[[], _T]) -> _T:

@@ -14,7 +14,7 @@ from codea1_env.rounds.referee import Referee
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
 from codea1_env.sandbox.job_json import jobs_from_json, reports_to_json
-from codea1_env.service.bodies import JudgedItem, JudgeRequest
+from codea1_env.service.bodies import JudgeAnswer, JudgedItem, JudgeRequest
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.run_code.responding import response_to
 from codea1_env.service.run_code.schema import RunRequest, RunResponse
@@ -55,11 +55,12 @@ class ServedJudge:
         self.bounds = bounds or ServiceBounds()
         self._referee = lru_cache(_N_RULESETS)(self._new_referee)
 
-    def prepare(self, request: JudgeRequest) -> PreparedRequest:
-        """Check a request and return it, ready to be judged in parts.
+    def judge(self, request: JudgeRequest) -> JudgeAnswer:
+        """Judge the programs and suites of a request; waits.
 
         Raises:
             UserError: a bound is exceeded, a problem is unknown or broken, or the rules cannot judge it.
+            SandboxError: the sandbox cannot be used at all.
         """
         if len(request.problem_ids) > self.bounds.max_items:
             raise UserError(f"a request may have at most {self.bounds.max_items} programs")
@@ -67,11 +68,13 @@ class ServedJudge:
         rules = request.rules or self.rules
         if not request.problems:
             self.problems.by_id(request.problem_ids[0])  # a referee needs a problem
-            return PreparedRequest(request, self._referee(rules, limits, request.golden))
-        problems = self._with_posted(request)
-        return PreparedRequest(
-            request, Referee(problems, rules, sandbox=self.sandbox, limits=limits, golden=request.golden)
-        )
+            referee = self._referee(rules, limits, request.golden)
+        else:
+            problems = self._with_posted(request)
+            referee = Referee(problems, rules, sandbox=self.sandbox, limits=limits, golden=request.golden)
+        programs, suites = request.replies()
+        scored = referee.rewards(request.problem_ids, programs, suites, replayed=request.cases())
+        return JudgeAnswer(items=tuple(map(JudgedItem.of, scored)))
 
     def run_jobs(self, body: bytes) -> bytes:
         """Run the jobs of a request and return the response; both are JSON of `sandbox.job_json`.
@@ -105,24 +108,3 @@ class ServedJudge:
         own = {problem.id for problem in posted}
         others = dict.fromkeys(name for name in request.problem_ids if name not in own)
         return ProblemSet("this request", (*posted, *map(self.problems.by_id, others)))
-
-
-class PreparedRequest:
-    """A request that was checked, and the referee that judges it."""
-
-    def __init__(self, request: JudgeRequest, referee: Referee) -> None:
-        self._ids, self._referee = request.problem_ids, referee
-        self._programs, self._suites = request.replies()
-        self._cases = request.cases()
-        for name in self._ids:
-            referee.problems.by_id(name)
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def judge(self, start: int, end: int) -> list[JudgedItem]:
-        """Judge the items of some positions; waits."""
-        part = slice(start, end)
-        suites = None if self._suites is None else self._suites[part]
-        scored = self._referee.rewards(self._ids[part], self._programs[part], suites, replayed=self._cases)
-        return [JudgedItem.of(each) for each in scored]
