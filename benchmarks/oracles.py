@@ -256,7 +256,7 @@ def _reports() -> Iterator[tuple[str, Any]]:
 
 
 def audit(recorder: Recorder) -> None:
-    found = recorder.codea1("sandbox", "audit", "--no-comparison", "-q", done=(0, 1))
+    found = recorder.codea1("sandbox", "audit", "-q", done=(0, 1))
     attacks = {each["attack"]: [each["kind"], each["result"], *_stable_words(each)] for each in found["attacks"]}
     recorder.keep("verdicts", {"is_sound": found["is_sound"], "counts": found["counts"], "attacks": attacks})
 

@@ -59,16 +59,12 @@ def steps_of(blocks: list[Block], *, minutes: bool) -> list[Step]:
 
 
 def _step(block: Block, minutes: bool) -> Step | None:
-    if not _runs(block):
+    if block.language not in (*SHELLS, "python"):
         return Step(block, "save", block.code) if block.file_name else None
     if not block.needs or (minutes and block.needs == "minutes"):
         return Step(block, "run", block.code)
     dry = dry_runs(block) if block.needs in ("gpu", "cluster") else ""
     return Step(block, "dry-run" if dry else block.needs, dry)
-
-
-def _runs(block: Block) -> bool:
-    return block.language in (*SHELLS, "python")
 
 
 def dry_runs(block: Block) -> str:
@@ -88,14 +84,7 @@ def report_of(page: str, outcomes: list[tuple[Step, bool]]) -> str:
     counts = [f"{action} {done.pop(action, 0)}" for action in ("run", "dry-run", "failed")]
     reasons = ", ".join(f"{needs} {count}" for needs, count in sorted(done.items()))
     skipped = f"skipped {done.total()}" + (f" ({reasons})" if reasons else "")
-    marked = f"{marked_share([step.block for step, _ in outcomes]):.0%} marked"
-    return "  ".join([f"{page:<16}", *counts, skipped, marked])
-
-
-def marked_share(blocks: list[Block]) -> float:
-    """Return which share of the blocks of shell and Python has a mark, in [0, 1]; 0 without blocks."""
-    marks = [bool(block.needs) for block in blocks if _runs(block)]
-    return sum(marks) / max(len(marks), 1)
+    return "  ".join([f"{page:<16}", *counts, skipped])
 
 
 def play(step: Step, folder: Path, environment: dict[str, str]) -> str:
@@ -172,8 +161,7 @@ def new_user(options: argparse.Namespace, folder: Path) -> int:
         failed += sum(has_failed for _, has_failed in outcomes)
         reports.append(report_of(page.stem, outcomes))
     print(*reports, sep="\n")
-    blocks = [block for page in pages for block in blocks_of(page)]
-    print(f"{failed} blocks failed; {marked_share(blocks):.0%} of the blocks have a mark")
+    print(f"{failed} blocks failed")
     return failed
 
 

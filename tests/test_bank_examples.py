@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
-import sys
 
 import numpy as np
 import pytest
@@ -17,19 +16,11 @@ from tests.support import ROOT
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-EXAMPLES = ROOT / "examples"
-
 
 @pytest.fixture
 def example(monkeypatch):
-    def load(name):
-        spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)  # dataclasses look themselves up there
-        spec.loader.exec_module(module)
-        return module
-
-    return load
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    return importlib.import_module
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -20,7 +17,8 @@ from typer.main import get_command
 
 from codea1_agents.cli.app import app
 from tests.support import ROOT
-from tests.support.code_blocks import NEEDS, SHELLS, Block, blocks_of, commands_of, task_pages
+from tests.support.code_blocks import NEEDS, SHELLS, blocks_of, commands_of, task_pages
+from tests.support.command_line import run_python
 
 UsageError = typer.BadParameter.__base__  # of click, or of typer's copy of it
 PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "command-line.md"})]
@@ -35,10 +33,6 @@ WITH_PYTHON = [
 
 def names(page: Path) -> str:
     return str(page.relative_to(ROOT))
-
-
-def shell_blocks(page: Path) -> list[Block]:
-    return [block for block in blocks_of(page) if block.language in SHELLS]
 
 
 def require_parses(words: list[str]) -> None:
@@ -109,7 +103,7 @@ def test_most_blocks_need_nothing() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=names)
 def test_commands_and_their_options_exist(page: Path) -> None:
-    for block in shell_blocks(page):
+    for block in (each for each in blocks_of(page) if each.language in SHELLS):
         for words in commands_of(block):
             program = words[0].rpartition("/")[2]
             try:
@@ -137,13 +131,4 @@ def test_settings_and_rows_can_be_read(page: Path) -> None:
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=names)
 def test_python_runs_as_printed(page: Path, tmp_path: Path) -> None:
     code = "\n".join(block.code for block in blocks_of(page) if block.language == "python" and not block.needs)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_python("-W", "error", "-c", code, folder=tmp_path)

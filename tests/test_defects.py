@@ -1,14 +1,14 @@
 """The defects found in the official release (D1 to D24), each shown gone in `fixed`.
 
-Where a defect is a rule rather than a leak of the implementation, `release` is shown to have it. D21 and D22 are about
-training and are tested there. Everything runs in the real sandbox.
+Where a defect is a rule rather than a leak of the implementation, `release` is shown to have it. Everything runs in the
+real sandbox. What one module decides alone is tested there: D7 and D20 in `rules/test_replies_*`, D14 in
+`rules/test_mistake_book`, and D21 and D22, which are about training, in `train/grpo`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from codea1_env import values
@@ -21,7 +21,7 @@ from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Limits, Sandbox
 from tests.support.toys import fenced
 
@@ -133,11 +133,8 @@ def f(x):
 @pytest.mark.parametrize("name", CHEATS)
 @pytest.mark.parametrize("rules", ["fixed", "release"])
 def test_d1_d2_d3_no_cheat_passes_a_case(sandbox, name, rules):
-    report = one(
-        sandbox, IDENTITY, CHEATS[name], "assert f(1) == 1\nassert f([]) == []\nassert f('a') == 'a'", rules=rules
-    )
-    assert len(report.suites[0].cases) == 3
-    assert passed(report) == [False] * 3
+    suite = "assert f(1) == 1\nassert f([]) == []\nassert f('a') == 'a'"
+    assert passed(one(sandbox, IDENTITY, CHEATS[name], suite, rules=rules)) == [False] * 3
 
 
 def test_d4_nothing_of_the_solution_is_in_reach_of_a_candidate(sandbox):
@@ -148,15 +145,6 @@ def test_d4_nothing_of_the_solution_is_in_reach_of_a_candidate(sandbox):
         assert not one(sandbox, of, program, "assert f(1) == 1").is_valid
     report = one(sandbox, of, "def f(x):\n    return SECRET", "assert f(7) == 7")
     assert passed(report) == [False]
-
-
-def test_d5_tests_of_something_else_earn_validity_in_release_only(sandbox):
-    suite = "\n".join(f"assert len('{'a' * n}') == {n}" for n in range(8))
-    program = "def f(x):\n    return x"
-    assert rewards(one(sandbox, IDENTITY, program, suite, rules="release"), "release").testers[0].value == 0.5
-    strict = one(sandbox, IDENTITY, program, suite)
-    assert {r.reason for r in strict.suites[0].suite.rejections} == {RejectionReason.NO_ENTRY_POINT_CALL}
-    assert rewards(strict).testers[0].value == 0.0
 
 
 def test_d5_a_test_cannot_change_the_process_that_later_tests_run_in(sandbox):
@@ -175,24 +163,8 @@ def test_d6_a_prediction_that_raises_shifts_nothing(sandbox, rules):
     assert after_round(ProblemReport("toy/f", (report,)), rules).size() == 0
 
 
-def test_d7_operators_are_respected_in_strict_reading_only(sandbox):
-    suite = "assert f(1) != 2\nassert f(3) < 4\nassert f(5) in (5, 6)\nassert f(2) is not None"
-    strict = one(sandbox, IDENTITY, "def f(x):\n    return x", suite)
-    assert [case.prediction_right for case in strict.suites[0].suite.cases] == [True] * 4
-    assert passed(strict) == [True] * 4
-    release = one(sandbox, IDENTITY, "def f(x):\n    return x", suite, rules="release")
-    assert [case.prediction_right for case in release.suites[0].suite.cases] == [False] * 4
-
-
 AWKWARD = [
-    "'a\\nb'",
-    "'back\\\\slash'",
-    '"it\'s"',
-    "'say \"it\\'s\"'",
-    "'\\x00'",
-    "'\\ud800'",
-    "'{}'",
-    "'__TO_BE_FILLED__'",
+    repr(each) for each in ("a\nb", "back\\slash", "it's", 'say "it\'s"', "\0", "\ud800", "{}", "__TO_BE_FILLED__")
 ]
 
 
@@ -233,12 +205,9 @@ def test_d10_nan_and_inf_can_be_passed_stored_and_retired(sandbox):
 
 
 def test_d11_set_valued_answers_are_one_entry_however_often_they_return(sandbox):
-    of = problem("def f(x):\n    return set(x)")
-    book = MistakeBook()
+    of, suite, book = problem("def f(x):\n    return set(x)"), "assert f(['pear', 'fig', 'plum']) == 0", MistakeBook()
     for _ in range(3):
-        after_round(
-            judged(sandbox, of, ["def f(x):\n    return x"], "assert f(['pear', 'fig', 'plum']) == set()"), book=book
-        )
+        after_round(judged(sandbox, of, ["def f(x):\n    return x"], suite), book=book)
     assert [entry.frequency for entry in book.retrieve("toy/f", preset("fixed").book)] == [3]
 
 
@@ -258,26 +227,6 @@ def test_d13_the_book_is_bounded_in_fixed_and_not_in_release(sandbox):
             after_round(judged(sandbox, IDENTITY, ["def f(x):\n    return None"], suite, rules=rules), rules, book)
         sizes[rules] = book.size()
     assert sizes == {"fixed": 64, "release": 100}
-
-
-def test_d14_every_entry_is_replayed_again_in_fixed_and_not_in_release(sandbox):
-    def replayed_in(rules: str) -> set[str]:
-        book = MistakeBook()
-        often = "\n".join(f"assert f({i}) == {i}" for i in range(8))
-        rare = "\n".join(f"assert f({i}) == {i}" for i in range(8, 12))
-        for suite in (often, often, rare):
-            after_round(judged(sandbox, IDENTITY, ["def f(x):\n    return None"], suite, rules=rules), rules, book)
-        seen: set[str] = set()
-        for _ in range(12):
-            cases = replays(book, rules)
-            seen |= {case.case.expression for case in cases}
-            after_round(
-                judged(sandbox, IDENTITY, ["def f(x):\n    return None"], "", rules=rules, replayed=cases), rules, book
-            )
-        return seen
-
-    assert len(replayed_in("fixed")) == 12
-    assert len(replayed_in("release")) == 8
 
 
 def test_d15_float_noise_is_forgiven_in_fixed_and_not_in_release(sandbox):
@@ -371,35 +320,11 @@ def test_d19_one_candidates_imports_help_and_hurt_no_other(sandbox):
     assert [candidate.is_valid for candidate in report.candidates] == [True, True, False]
 
 
-@pytest.mark.parametrize("fence", ["```", "```py", "```Python", "~~~python", "````python"])
-def test_d20_any_fence_is_read_in_strict_and_only_one_in_release(sandbox, fence):
-    closing = fence[:4] if fence.startswith("````") else fence[:3]
-    reply = f"Here you are:\n{fence}\ndef f(x):\n    return x\n{closing}\nDone."
-    assert read_candidate(reply, Reading.STRICT, entry_point="f").program.strip() == "def f(x):\n    return x"
-    official = read_candidate(reply, Reading.RELEASE, entry_point="f")
-    check = Judge(sandbox, preset("release"), limits=FAST).check([(IDENTITY, official)])[0]
-    assert (check.verdict is Verdict.PASSED) is (fence == "````python")
-
-
-@pytest.mark.parametrize("reading", list(Reading))
-def test_d20_an_empty_reply_crashes_nothing(reading):
-    assert read_suite("", reading, entry_point="f").cases == ()
-    assert read_suite("", reading, entry_point="f").nonprintable_share == 0.0
-
-
 def test_d23_unicode_costs_nothing_in_fixed_and_something_in_release(sandbox):
     suite = "assert f('żółw 🐢') == 'żółw 🐢'"
-    parts = {
-        rules: {
-            p.name: p.value
-            for p in rewards(one(sandbox, IDENTITY, "def f(x):\n    return x", suite, rules=rules), rules)
-            .testers[0]
-            .parts
-        }
-        for rules in ("fixed", "release")
-    }
-    assert parts["fixed"]["nonprintable"] == 0.0
-    assert parts["release"]["nonprintable"] > 0.0
+    for rules, costs in (("fixed", False), ("release", True)):
+        parts = rewards(one(sandbox, IDENTITY, "def f(x):\n    return x", suite, rules=rules), rules).testers[0].parts
+        assert [part.value > 0.0 for part in parts if part.name == "nonprintable"] == [costs]
 
 
 def test_d24_knowing_no_answer_earns_half_in_release_and_nothing_in_fixed(sandbox):
@@ -422,21 +347,3 @@ def test_d24_one_answer_is_paid_once_however_it_is_written(sandbox):
     report = one(sandbox, IDENTITY, "def f(x):\n    return None", *suites)
     plain, cosmetic = (tester.value for tester in rewards(report).testers)
     assert cosmetic == plain > 0.0
-
-
-@pytest.mark.parametrize("ending", ["</think>\nI am not sure.", ""])
-def test_d20_what_was_only_thought_is_no_answer(ending):
-    thought = f"<think>\n{fenced('assert f(1) == 1')}\n{fenced('def f(x): return x')}\n{ending}"
-    assert read_suite(thought, Reading.STRICT, entry_point="f").cases == ()
-    assert read_candidate(thought, Reading.STRICT, entry_point="f").program == ""
-    assert read_suite(thought, Reading.RELEASE, entry_point="f").cases
-
-
-def test_quality_sampled_replays_depend_on_the_seed_only(sandbox):
-    rules = preset("skillxiv").book
-    suite = "\n".join(f"assert f({i}) == {i}" for i in range(20))
-    book = after_round(judged(sandbox, IDENTITY, ["def f(x):\n    return None"], suite, rules="skillxiv"), "skillxiv")
-    picks = [
-        [e.expression for e in book.retrieve("toy/f", rules, rng=np.random.default_rng(seed))] for seed in (1, 1, 2)
-    ]
-    assert picks[0] == picks[1] != picks[2]

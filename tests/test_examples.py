@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -21,17 +18,9 @@ WITH_TRL = ROOT / "examples" / "coevolve_with_trl.py"  # tests/codea1_agents/ada
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO, WITH_TUNE, WITH_TRL})
 
 
-def printed(*arguments: str, folder: Path) -> str:
-    """Return what Python prints in a folder, with warnings as errors."""
-    command = [sys.executable, "-W", "error", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_from_anywhere(example, tmp_path):
-    assert printed(str(example), folder=tmp_path).strip()
+    assert run_python("-W", "error", example, folder=tmp_path).strip()
 
 
 def test_the_notebook_runs_from_top_to_bottom(tmp_path):
@@ -39,7 +28,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path):
     cells = json.loads((ROOT / "examples" / "first_game.ipynb").read_text())["cells"]
     assert [cell["outputs"] for cell in cells if cell.get("outputs")] == []  # outputs belong to no commit
     code = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    found = printed("-c", code, folder=tmp_path)
+    found = run_python("-W", "error", "-c", code, folder=tmp_path)
     for fact in ("0.5*validity", "replayed: ['passed', 'passed']", "left in the book: 0", "residual regret"):
         assert fact in found
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
-import sys
 from math import nan
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -21,13 +21,9 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("findings_table", ROOT / "docs/findings_table.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        return importlib.import_module("findings_table")
 
 
 def test_the_page_has_what_the_script_prints(script: ModuleType) -> None:
@@ -62,13 +58,7 @@ def test_cells_of_the_tabular_game_name_its_rows(script: ModuleType) -> None:
     ],
 )
 def test_how_a_prediction_is_judged(
-    script: ModuleType,
-    predicted: str | tuple[float, float],
-    mean: float,
-    half_width: float,
-    n: int,
-    p: float,
-    expected: str,
+    script: ModuleType, predicted: Any, mean: float, half_width: float, n: int, p: float, expected: str
 ) -> None:
     difference = Difference(mean / 100, half_width / 100, n, n, 0, p)
     observed = script.Observed("fixed", difference, p, script.Source(command="", file="", page=""))
@@ -89,15 +79,17 @@ def test_results_fill_the_table(script: ModuleType, tmp_path: Path, monkeypatch:
     lead = {"mean": 0.2, "half_width": 0.01, "n": 6, "n_larger": 6}
     row = {"regime": "V 30, rho 0.8", "alpha": 0.1, "leads": {"black-box": lead}}
     (tmp_path / "tabular.json").write_text(json.dumps({"rules": "fixed", "rows": [row]}))
+    figures = {"base": "coder/held-out", "golden": "coder/held-out", "sft": "tester/pass@4"}
     cells = [
-        {"experiment": "paper-cpu", "regime": "plain", "other": "base", "figure": "coder/held-out", "predicted": "+"},
-        {"experiment": "paper-cpu", "regime": "plain", "other": "golden", "figure": "coder/held-out", "predicted": "+"},
-        {"experiment": "paper-cpu", "regime": "plain", "other": "sft", "figure": "tester/pass@4", "predicted": "+"},
-        {"regime": "V 30, rho 0.8", "other": "black-box", "predicted": "+"},
+        *(
+            {"experiment": "paper-cpu", "regime": "plain", "other": other, "figure": of}
+            for other, of in figures.items()
+        ),
+        {"regime": "V 30, rho 0.8", "other": "black-box"},
     ]
     declared = {
         "tabular": {"command": "codea1 game tabular", "file": "tabular.json", "page": "tabular-game.md"},
-        "claims": [{"claim": "x", "cells": [{**cell, "source": "paper, table 1"} for cell in cells]}],
+        "claims": [{"claim": "x", "cells": [{**cell, "predicted": "+", "source": "paper, table 1"} for cell in cells]}],
     }
     text = script.text_of(script.Findings.model_validate(declared))
     script._headlines.cache_clear()

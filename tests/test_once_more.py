@@ -52,17 +52,16 @@ def test_one_that_fails_again_fails_the_run(tmp_path: Path) -> None:
     assert "FAILED test_broken.py::test_broken, alone as well" in said
 
 
-@pytest.mark.slow
-def test_a_module_that_cannot_be_imported_is_not_run_again(tmp_path: Path) -> None:
-    status, said = outcome(tmp_path, flaky="import missing_module")
-    assert (status, said) == (1, "once-more: the run did not come to its end; nothing is run again\n")
+MANY = "import pytest\n@pytest.mark.parametrize('n', range(6))\ndef test_it(n):\n    assert False\n"
 
 
 @pytest.mark.slow
-def test_many_failures_are_not_run_again(tmp_path: Path) -> None:
-    many = "import pytest\n@pytest.mark.parametrize('n', range(6))\ndef test_it(n):\n    assert False\n"
-    status, said = outcome(tmp_path, broken=many)
-    assert (status, said) == (1, "once-more: 6 tests failed, more than 5; nothing is run again\n")
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [("import missing_module", "the run did not come to its end"), (MANY, "6 tests failed, more than 5")],
+)
+def test_a_broken_module_and_many_failures_are_not_run_again(tmp_path: Path, module: str, why: str) -> None:
+    assert outcome(tmp_path, broken=module) == (1, f"once-more: {why}; nothing is run again\n")
 
 
 def test_the_list_of_flaky_tests_names_tests_that_exist() -> None:

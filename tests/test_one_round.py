@@ -1,15 +1,16 @@
 """The same replies through everything that plays rounds: identical reports and rewards, wherever they are kept.
 
-A driver plays all pairs of programs and suites that it can be given and returns what it keeps of each. The first one
-is what the others are held against. Another driver is one more function in `DRIVERS`, or in `BOOK_DRIVERS`.
+A driver plays all pairs of programs and suites that it can be given and returns what it keeps of each, which is held
+against `one_by_one` or `rounds_with_book`. Another driver is one more function in `DRIVERS`, or in `BOOK_DRIVERS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product, starmap
 from math import isnan, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -57,12 +58,16 @@ SUITES = {
 }
 
 
-@dataclass(frozen=True)
-class Game:
+class Game(NamedTuple):
     """One program and one suite for a problem, by name."""
 
     program: str
     suite: str
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether an agent is unavailable."""
+        return "gone" in self
 
 
 @dataclass(frozen=True)
@@ -86,27 +91,21 @@ class Deck:
     sandbox: Sandbox
 
     @property
-    def problems(self) -> ProblemSet:
-        return ProblemSet("deck", (self.problem,))
-
-    @property
     def game(self) -> dict[str, Any]:
         """Arguments of environments."""
-        return {"problems": self.problems, "rules": self.rules, "sandbox": self.sandbox}
+        return {"problems": ProblemSet("deck", (self.problem,)), "rules": self.rules, "sandbox": self.sandbox}
 
     def referee(self) -> Referee:
-        return Referee(self.problems, self.rules, sandbox=self.sandbox)
+        return Referee(**self.game)
 
     def games(self, *, without: Sequence[str] = ()) -> list[Game]:
         """Return all games but those with a program or suite of these names.
 
         Suites that do not come are for programs that load: only some drivers want any for others.
         """
+        all_games = starmap(Game, product(PROGRAMS, SUITES))
         return [
-            Game(program, suite)
-            for program in PROGRAMS
-            for suite in SUITES
-            if program not in without and suite not in without and (suite != "gone" or program in LOADABLE)
+            each for each in all_games if not {*each} & {*without} and (each.suite != "gone" or each[0] in LOADABLE)
         ]
 
 
@@ -154,14 +153,20 @@ def one_by_one(deck: Deck) -> dict[Game, Kept]:
     found, referee = {}, deck.referee()
     for game in deck.games():
         rounds = referee.open([Tree(deck.problem)], RoundOptions(skips_invalid=False), in_background=False)
-        rounds.submit_programs([reply(PROGRAMS[game.program])])
-        rounds.submit_suites([reply(SUITES[game.suite]) for _ in rounds.tester_turns()])
-        found[game] = of_tree(rounds.results()[0], 0)
+        found[game] = of_tree(_submitted(rounds, [game]).results()[0], 0)
     return found
 
 
+def _programs(games: Sequence[Game]) -> list[str]:
+    return [PROGRAMS[game.program] for game in games]
+
+
+def _suites(games: Sequence[Game]) -> list[str]:
+    return [SUITES[game.suite] for game in games]
+
+
 def _submitted(rounds: Rounds, games: Sequence[Game]) -> Rounds:
-    rounds.submit_programs([reply(PROGRAMS[game.program]) for game in games])
+    rounds.submit_programs([reply(text) for text in _programs(games)])
     rounds.submit_suites([reply(SUITES[games[turn.candidate].suite]) for turn in rounds.tester_turns()])
     return rounds
 
@@ -188,17 +193,14 @@ def forks(deck: Deck) -> dict[Game, Kept]:
 
 def rewards_of_pairs(deck: Deck) -> dict[Game, Kept]:
     games = deck.games()
-    found = deck.referee().rewards(
-        [deck.problem.id] * len(games),
-        [reply(PROGRAMS[game.program]) for game in games],
-        [reply(SUITES[game.suite]) for game in games],
-    )
-    kept = {}
-    for game, scored in zip(games, found, strict=True):
-        coder, tester = (nan if each is None else each for each in (scored.coder, scored.tester))
-        is_gone = "gone" in (game.program, game.suite)
-        kept[game] = Kept(coder, tester, None if is_gone else scored.report)
-    return kept
+    programs, suites = ([reply(text) for text in texts] for texts in (_programs(games), _suites(games)))
+    found = deck.referee().rewards([deck.problem.id] * len(games), programs, suites)
+    return {game: _of_scored(scored, game) for game, scored in zip(games, found, strict=True)}
+
+
+def _of_scored(scored: Any, game: Game) -> Kept:
+    coder, tester = (nan if each is None else each for each in (scored.coder, scored.tester))
+    return Kept(coder, tester, None if game.is_gone else scored.report)
 
 
 def _last(env: Any, coder: float, tester: float) -> Kept:
@@ -264,8 +266,8 @@ def group(deck: Deck) -> dict[Game, Kept]:
 def _group_played(env: group_env.GroupEnv, games: Sequence[Game], **options: Any) -> dict[str, float]:
     """Play one episode, a game per candidate, and return what each agent was paid."""
     env.reset(**options)
-    actions = {group_env.coder_name(n): reply(PROGRAMS[game.program]) for n, game in enumerate(games)}
-    actions |= {group_env.tester_name(n, 0): reply(SUITES[game.suite]) for n, game in enumerate(games)}
+    actions = {group_env.coder_name(n): reply(text) for n, text in enumerate(_programs(games))}
+    actions |= {group_env.tester_name(n, 0): reply(text) for n, text in enumerate(_suites(games))}
     paid: dict[str, float] = {}
     while env.agents:
         _, rewards, *_ = env.step(actions)
@@ -296,19 +298,14 @@ def grpo_rollouts(deck: Deck) -> dict[Game, Kept]:
     """All games as one tree of a training."""
     pytest.importorskip("ray.rllib", reason="RLlib is not installed")
     pytest.importorskip("torch", reason="torch is not installed")
-    from codea1_agents.train.grpo.group_envs import GroupEnvs
     from codea1_agents.train.grpo.hyperparameters import Shape
-    from codea1_agents.train.grpo.settings import TrainingSettings
     from codea1_agents.train.grpo.trees import Task, TreeRoller
+    from tests.support.trees import group_envs
 
-    games = deck.games()
-    settings: Any = TrainingSettings(sandbox=deck.sandbox)  # type: ignore[arg-type]  # a name, in trainings
-    shape = Shape(n_candidates=len(games), n_suites=1)
-    envs = GroupEnvs(code_a1_v0.group_env, {}, problems=deck.problems, rules=deck.rules, shape=shape, settings=settings)
-    texts = {"coder": [PROGRAMS[game.program] for game in games], "tester": [SUITES[game.suite] for game in games]}
-    (tree,) = TreeRoller(envs, {role: Scripted(of_role) for role, of_role in texts.items()}).roll(
-        [Task(0, deck.problem.id)]
-    )
+    games, problems = deck.games(), deck.game["problems"]
+    envs = group_envs(deck.sandbox, problems, Shape(n_candidates=len(games), n_suites=1), deck.rules)
+    players = {"coder": Scripted(_programs(games)), "tester": Scripted(_suites(games))}
+    (tree,) = TreeRoller(envs, players).roll([Task(0, deck.problem.id)])
     envs.close()
     assert tree.report is not None
     found = {}
@@ -366,21 +363,21 @@ def cross_play(deck: Deck) -> dict[Game, Kept]:
 
 
 def bank(deck: Deck) -> dict[Game, Kept]:
-    known = [name for name in PROGRAMS if name not in ("gone", "lost")], [name for name in SUITES if name != "gone"]
-    programs = tuple(BankEntry(name, PROGRAMS[name]) for name in known[0])
-    suites = tuple(BankEntry(name, SUITES[name]) for name in known[1])
+    programs, suites = (
+        tuple(BankEntry(name, text) for name, text in texts.items() if name not in ("gone", "lost"))
+        for texts in (PROGRAMS, SUITES)
+    )
     whole = Bank("deck", (ProblemBank(deck.problem, programs, suites),))
     judged = judge_bank(whole, deck.rules, deck.sandbox)
     payoffs, (found,) = judged.payoffs(), judged.problems
     return {
-        Game(program, suite): Kept(payoffs.coder[0, m, n], payoffs.tester[0, m, n], found.duel(m, n))
-        for m, program in enumerate(known[0])
-        for n, suite in enumerate(known[1])
+        Game(program.label, suite.label): Kept(payoffs.coder[0, m, n], payoffs.tester[0, m, n], found.duel(m, n))
+        for m, program in enumerate(programs)
+        for n, suite in enumerate(suites)
     }
 
 
 DRIVERS: list[Callable[[Deck], dict[Game, Kept]]] = [
-    one_by_one,
     batch,
     forks,
     rewards_of_pairs,
@@ -413,14 +410,15 @@ def comparable(report: CandidateReport, *, has_suite: bool) -> CandidateReport:
     return replace(report, rechecks=Rechecks(), suites=report.suites if report.is_valid or has_suite else ())
 
 
-def assert_same(kept: Kept, wanted: Kept) -> None:
+def assert_same(game: Game, kept: Kept, wanted: Kept) -> None:
     if kept.coder is not None:
-        assert same(kept.coder, wanted.coder)
-    if kept.tester is not None and wanted.tester is not None:
-        assert same(kept.tester, wanted.tester)
+        assert same(kept.coder, wanted.coder), game
+    has_suite = kept.tester is not None and wanted.tester is not None
+    if has_suite:
+        assert same(kept.tester, wanted.tester), game
     if kept.report is not None and wanted.report is not None:
-        has_suite = kept.tester is not None and wanted.tester is not None
-        assert comparable(kept.report, has_suite=has_suite) == comparable(wanted.report, has_suite=has_suite)
+        of_both = [comparable(each, has_suite=has_suite) for each in (kept.report, wanted.report)]
+        assert of_both[0] == of_both[1], game
 
 
 @pytest.fixture(scope="module", params=["fixed", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHER_RULES)])
@@ -430,12 +428,12 @@ def deck(request: pytest.FixtureRequest, toys: ProblemSet, sandbox: Sandbox) -> 
 
 @pytest.fixture(scope="module")
 def wanted(deck: Deck) -> dict[Game, Kept]:
-    return DRIVERS[0](deck)
+    return one_by_one(deck)
 
 
 def test_the_games_are_of_all_kinds(deck: Deck, wanted: Mapping[Game, Kept]) -> None:
     masked = {game for game, kept in wanted.items() if kept.coder is not None and isnan(kept.coder)}
-    assert masked == {game for game in wanted if "gone" in (game.program, game.suite) or game.program == "lost"}
+    assert masked == {game for game in wanted if game.is_gone or game.program == "lost"}
     verdicts = {kept.report.verdict for kept in wanted.values() if kept.report is not None}
     assert {Verdict.PASSED, Verdict.SYNTAX_ERROR, Verdict.INTERNAL_ERROR} <= verdicts
     assert len({kept.coder for kept in wanted.values()} - {nan}) >= 3
@@ -443,18 +441,14 @@ def test_the_games_are_of_all_kinds(deck: Deck, wanted: Mapping[Game, Kept]) -> 
 
 @pytest.mark.parametrize(
     "driver",
-    [pytest.param(each, marks=[pytest.mark.models] * (each is grpo_rollouts)) for each in DRIVERS[1:]],
+    [pytest.param(each, marks=[pytest.mark.models] * (each is grpo_rollouts)) for each in DRIVERS],
     ids=lambda driver: driver.__name__,
 )
 def test_same_replies_same_reports_and_rewards(driver: Any, deck: Deck, wanted: Mapping[Game, Kept]) -> None:
     found = driver(deck)
     assert set(deck.games(without=["gone", "lost"])) <= found.keys() <= wanted.keys()
     for game, kept in found.items():
-        try:
-            assert_same(kept, wanted[game])
-        except AssertionError as error:
-            error.add_note(f"{driver.__name__}: {game}")
-            raise
+        assert_same(game, kept, wanted[game])
 
 
 # -- rounds that share a Mistake Book --------------------------------------------------------------
@@ -509,9 +503,8 @@ def rewards_with_book(deck: Deck) -> Story:
 
     def play(game: Game, replayed: Sequence[BookEntry]) -> Kept:
         cases = {name: [entry.to_valid_case() for entry in replayed]}
-        (scored,) = referee.rewards([name], [PROGRAMS[game.program]], [SUITES[game.suite]], replayed=cases)
-        coder, tester = (nan if each is None else each for each in (scored.coder, scored.tester))
-        return Kept(coder, tester, scored.report)
+        (scored,) = referee.rewards([name], _programs([game]), _suites([game]), replayed=cases)
+        return _of_scored(scored, game)
 
     return _with_own_book(deck, play)
 
@@ -550,24 +543,14 @@ def gymnasium_with_book(deck: Deck) -> Story:
         return found, entries_of(book)
 
 
-BOOK_DRIVERS: list[Callable[[Deck], Story]] = [
-    rounds_with_book,
-    rewards_with_book,
-    aec_with_book,
-    group_with_book,
-    gymnasium_with_book,
-]
+BOOK_DRIVERS = [rewards_with_book, aec_with_book, group_with_book, gymnasium_with_book]
 
 
-@pytest.mark.parametrize("driver", BOOK_DRIVERS[1:], ids=lambda driver: driver.__name__)
+@pytest.mark.parametrize("driver", BOOK_DRIVERS, ids=lambda driver: driver.__name__)
 def test_same_games_in_turn_leave_the_same_book(driver: Any, deck: Deck) -> None:
-    (wanted, book), (found, written) = BOOK_DRIVERS[0](deck), driver(deck)
+    (wanted, book), (found, written) = rounds_with_book(deck), driver(deck)
     for game, kept, expected in zip(PLAYED, found, wanted, strict=True):
-        try:
-            assert_same(kept, expected)
-        except AssertionError as error:
-            error.add_note(f"{driver.__name__}: {game}")
-            raise
+        assert_same(game, kept, expected)
     assert written == book
     assert bool(book) == (deck.rules.book.update is not BookUpdate.OFF)
     replayed = [kept.report is not None and bool(kept.report.replayed) for kept in wanted]

@@ -21,17 +21,9 @@ def oracles() -> dict[str, Any]:
 
 
 def test_a_line_per_value_in_one_order_without_clocks(oracles: dict[str, Any]) -> None:
-    found = {
-        "rounds": [{"reward": 0.1 + 0.2, "judge_s": 1.5}, {}],
-        "time": {"x": 1},
-        "detail": "a\nb",
-        "tier": "landlock",
-    }
-    assert list(oracles["lines_of"](found)) == [
-        r'detail = "a\nb"',
-        "rounds[0].reward = 0.3",
-        "rounds[1] = {}",
-    ]
+    rounds = [{"reward": 0.1 + 0.2, "judge_s": 1.5}, {}]
+    found = {"rounds": rounds, "time": {"x": 1}, "detail": "a\nb", "tier": "landlock"}
+    assert list(oracles["lines_of"](found)) == [r'detail = "a\nb"', "rounds[0].reward = 0.3", "rounds[1] = {}"]
     assert list(oracles["lines_of"]([-1e-9, None], digits=4)) == ["[0] = 0.0", "[1] = null"]
 
 
@@ -48,27 +40,18 @@ def test_the_reward_table_holds_the_release_s_row_by_row(oracles: dict[str, Any]
 
 
 def compared(old: Path, new: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), "compare", str(old), str(new)], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, str(SCRIPT), "compare", str(old), str(new)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.fixture
-def records(tmp_path: Path) -> tuple[Path, Path]:
-    for folder in (tmp_path / "old" / "play", tmp_path / "new" / "play"):
-        folder.mkdir(parents=True)
-        (folder / "a.txt").write_text("coder = 1.0\ntester = 0.5\n")
-        (folder / "b.txt").write_text("n = 3\n")
-    return tmp_path / "old", tmp_path / "new"
-
-
-def test_equal_records_agree(records: tuple[Path, Path]) -> None:
-    done = compared(*records)
+def test_what_differs_is_named_with_its_first_lines(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder in (old, new):
+        (folder / "play").mkdir(parents=True)
+        (folder / "play" / "a.txt").write_text("coder = 1.0\ntester = 0.5\n")
+        (folder / "play" / "b.txt").write_text("n = 3\n")
+    done = compared(old, new)
     assert (done.returncode, done.stdout) == (0, "no difference\n")
-
-
-def test_what_differs_is_named_with_its_first_lines(records: tuple[Path, Path]) -> None:
-    old, new = records
     (new / "play" / "a.txt").write_text("coder = 1.0\ntester = 0.25\n")
     (new / "play" / "b.txt").unlink()
     done = compared(old, new)

@@ -89,10 +89,10 @@ def test_a_fault_moves_with_its_statement(script: dict[str, Any], tmp_path: Path
 
 
 def test_the_tests_of_a_module_run_from_the_nearest_to_the_widest(script: dict[str, Any]) -> None:
-    module = "codea1_env/sandbox/docker/root.py"
+    module = "codea1_env/sandbox/docker/sandbox.py"
     found = script["stages"](ROOT, module, "tests/a.py::test_a")
     assert [stage.name for stage in found] == ["first", "modules", "folder", "all", "slow", "engine"]
-    assert found[1].tests == ("tests/codea1_env/sandbox/docker/test_root.py",)
+    assert found[1].tests == ("tests/codea1_env/sandbox/docker/test_sandbox.py",)
     assert {stage.tests[0] for stage in found[2:]} == {"tests/codea1_env/sandbox/docker", "tests/codea1_env"}
 
 

@@ -16,7 +16,7 @@ from codea1_env.rendering import harmless
 
 _HELP = (
     "Type {what}. A line with only . (or the end of input) sends it.  :u take the last line back  :c start again  "
-    ":p show it  :e open it in an editor  :o show the task again  :q leave the game  (:: for a line that begins with :)"
+    ":p show it  :e open it in an editor  :o show the task again  :q leave the game"
 )
 _WHAT = {"coder": "the program", "tester": "one assert per line, as many as you like"}
 
@@ -24,7 +24,7 @@ _WHAT = {"coder": "the program", "tester": "one assert per line, as many as you 
 class HumanAgent:
     """Prompts a person at the terminal: prints the task and prompts to stderr, and reads the reply from stdin.
 
-    A line of two dots means a line of one dot, and `::` at the beginning of a line means one colon.
+    No line of Python begins with a colon or is a dot, so these are commands.
     """
 
     interactive = True
@@ -119,12 +119,12 @@ class _Turn:
                 raise UserError("human: the input ended before anything was typed")
             return False
         line = line.removesuffix("\n").removesuffix("\r")
-        if line.startswith(":") and not line.startswith("::"):
+        if line.startswith(":"):
             self._command(line[1:].strip())
             return True
         if line == ".":
             return False
-        self._lines.append(line[1:] if line == ".." or line.startswith("::") else line)
+        self._lines.append(line)
         return True
 
     def _command(self, name: str) -> None:

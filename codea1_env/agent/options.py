@@ -6,19 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from codea1_env.errors import UnknownName, UserError
 
-_KINDS = {
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    str: "text",
-    Path: "a path",
-    NoneType: "none",
-}
+_PLAIN = (int, float, bool, str, Path, NoneType)
 
 
 def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -67,7 +60,7 @@ def _typed(name: str, text: str, kind: Any) -> Any:
     except PydanticUserError:
         return _parsed(text)
     is_none = text.lower() == "none" and NoneType in get_args(kind) and str not in get_args(kind)
-    for value in (None,) if is_none else (text,) if kind in _KINDS else (_parsed(text), text):
+    for value in (None,) if is_none else (text,) if kind in _PLAIN else (_parsed(text), text):
         try:
             return adapter.validate_python(value)
         except ValidationError:
@@ -76,14 +69,8 @@ def _typed(name: str, text: str, kind: Any) -> Any:
 
 
 def _expected(kind: Any) -> str:
-    if kind in _KINDS:
-        return _KINDS[kind]
-    if get_origin(kind) is Literal:
-        return " or ".join(map(str, get_args(kind)))
-    if get_origin(kind) in (Union, UnionType):
-        return " or ".join(_expected(each) for each in get_args(kind))
-    if inspect.isclass(kind) and issubclass(kind, Enum):
-        return " or ".join(str(each.value) for each in kind)
+    if get_origin(kind) is Literal or (inspect.isclass(kind) and issubclass(kind, Enum)):
+        return " or ".join(str(getattr(each, "value", each)) for each in get_args(kind) or kind)
     return inspect.formatannotation(kind)
 
 

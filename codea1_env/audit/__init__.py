@@ -1,8 +1,7 @@
 """Audits a sandbox with attacks: hostile programs, test suites and candidates, which are stored as data.
 
 Each file of `programs/*.toml`, `suites/*.toml` and `candidates/*.toml` contains one attack; `run_audit` runs them all.
-`codea1 sandbox audit` shows the results, and beside them those of a plain grader, which runs program and tests in one
-process and reads its exit status.
+`codea1 sandbox audit` shows the results.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import logging
 import os
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
@@ -140,15 +139,6 @@ class BankCache:
     def keep_built(self, digest: str, bank: ProblemBank) -> None:
         """Store a bank that is not judged yet: writing its suites takes longer than judging them."""
         self._write(digest, bank_to_line(bank))
-
-    def clear(self) -> int:
-        """Remove all files; return how many there were."""
-        n = 0
-        for path in self.folder.glob("*/*.json.gz"):
-            with suppress(OSError):
-                path.unlink()
-                n += 1
-        return n
 
     def _read(self, digest: str) -> bytes | None:
         try:

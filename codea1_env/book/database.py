@@ -7,13 +7,12 @@ SQLite keeps its file locks in process memory: a child that inherits an open con
 as its own (sqlite.org/howtocorrupt.html, 2.6). Parent and child reopen the file at their next use.
 
 Even a reader of such a file writes: it registers in a file of shared memory. If the file or its folder is not writable,
-the database is opened as immutable; if its write-ahead log contains data, it is read from a copy of both files.
+the database is opened as immutable, unless its write-ahead log contains data.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import stat
 import tempfile
@@ -99,7 +98,6 @@ class BookDatabase:
         self.path = path
         self._create = create
         self._read_only = read_only
-        self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._synchronous = "FULL" if survives_power_loss else "NORMAL"
         self._busy_timeout_s = busy_timeout_s
         self._connection: sqlite3.Connection | None = None
@@ -170,8 +168,6 @@ class BookDatabase:
         with _process_lock:
             self._closed = True
             self._disconnect()
-            if self._copy is not None:
-                self._copy.cleanup()
 
     def close_until_next_use(self) -> None:
         """Close the file until the next use; a database in memory stays as it is."""
@@ -229,16 +225,7 @@ class BookDatabase:
         log = self.path.with_name(self.path.name + "-wal")
         if not (log.exists() and log.stat().st_size):
             return f"{self.path.as_uri()}?mode=ro&immutable=1"
-        if self._copy is None:
-            copy = tempfile.TemporaryDirectory(prefix="codea1-book-")
-            try:
-                for file in (self.path, log):
-                    shutil.copyfile(file, Path(copy.name, file.name))
-            except OSError as error:
-                copy.cleanup()
-                raise BrokenInput(f"{self.place}: cannot be read ({error.strerror or error})") from error
-            self._copy = copy
-        return Path(self._copy.name, self.path.name).as_uri()
+        raise BrokenInput(f"{self.place}: {log.name} holds rounds, and only a writer can read it: copy both files")
 
     def _check_not_empty(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may be untrusted

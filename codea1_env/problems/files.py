@@ -19,14 +19,6 @@ from codea1_env.records.whole_files import write_whole
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _BOM = b"\xef\xbb\xbf"
-_UTF_16 = b"\xff\xfe", b"\xfe\xff"
-_UNREAD = {
-    b"\x28\xb5\x2f\xfd": "Zstandard",
-    b"BZh": "bzip2",
-    b"\xfd7zX": "xz",
-    b"PK\x03\x04": "a zip archive",
-}
-"""First bytes of formats that are not read, and their names."""
 _BATCH_ROWS = 64
 
 
@@ -102,13 +94,8 @@ def _content(path: Path, *, compressed: bool) -> bytes:
         raise BrokenInput(f"{path}: the gzip data is damaged or cut off ({error})") from error
     except OSError as error:
         raise BrokenInput(f"{path}: it cannot be read ({error})") from error
-    for start, name in _UNREAD.items():
-        if content.startswith(start):
-            raise BrokenInput(f"{path}: it is {name}, which is not read: unpack it, or use gzip")
-    if content.startswith(_UTF_16):
-        raise BrokenInput(f"{path}: it is UTF-16 text: convert it to UTF-8")
     if b"\0" in content[:4096]:
-        raise BrokenInput(f"{path}: it is neither Parquet, gzip nor UTF-8 text")
+        raise BrokenInput(f"{path}: it is neither Parquet, gzip nor UTF-8 text: unpack or convert it")
     return content.removeprefix(_BOM)
 
 

@@ -48,7 +48,7 @@ def test_an_empty_reply_is_legal_but_must_be_sent():
         pytest.param("one\ntwo\nthree\n:u\n:u\nzwei\n.\n", "one\nzwei", "took back: three", id="lines are taken back"),
         pytest.param(":u\n:u\none\n.\n", "one", "", id="more lines than there are are taken back"),
         pytest.param("one\n:p\n:c\ntwo\n.\n", "two", "1  one", id="the reply is shown and begun again"),
-        pytest.param("..\n::u\n: no\n.\n", ".\n:u", "", id="dots and colons are text"),
+        pytest.param("..\n: no\n.\n", "..", "no such command", id="an unknown command is said"),
     ],
 )
 def test_a_reply_can_be_edited(text, reply, shown):

@@ -15,14 +15,7 @@ def completion(text: str | None, **message: Any) -> dict[str, Any]:
     finish = message.pop("finish_reason", "stop")
     choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish}
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-    return {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "m",
-        "choices": [choice],
-        "usage": usage,
-    }
+    return {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
 
 
 class FaultyServer(ThreadingHTTPServer):

@@ -1,4 +1,4 @@
-"""Whether containers can be had on this machine, and what they are called."""
+"""Whether containers can be had on this machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shutil
 import sys
-from typing import Any
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.docker.engine import connected
@@ -25,8 +24,3 @@ def missing_engine() -> str:
             return ""
     except SandboxError:
         return "no container engine answers here, and only root can start one, where there is a dockerd"
-
-
-def name_of(container: dict[str, Any]) -> str:
-    """Return the name of a container as an engine lists it."""
-    return str(container["Names"][0]).lstrip("/")

@@ -13,6 +13,9 @@ JSON_VALUES = st.recursive(
     max_leaves=6,
 )
 
+OWN = {"id": "mine/1", "statement": "Double it.", "entry_point": "f", "solution": "def f(x):\n    return 2 * x\n"}
+"""In the layout of this project."""
+
 _DOUBLE = "def double(x):\n    return 2 * x\n"
 
 KODCODE: dict[str, Any] = {
@@ -62,17 +65,11 @@ TACO: dict[str, Any] = {
     "starter_code": "def tail(items):\n\t",
     "input_output": json.dumps({"fn_name": "tail", "inputs": [[[1, 2, 3]], [[4, 5]]], "outputs": [[[2, 3]], [[5]]]}),
     "difficulty": "EASY",
-    "raw_tags": "[]",
-    "name": None,
     "source": "codewars",
-    "tags": "[]",
-    "skill_types": "[]",
     "url": "",
-    "Expected Auxiliary Space": None,
-    "time_limit": None,
-    "date": None,
     "picture_num": "0",
-    "memory_limit": None,
+    **dict.fromkeys(("raw_tags", "tags", "skill_types"), "[]"),
+    **dict.fromkeys(("name", "date", "time_limit", "memory_limit", "Expected Auxiliary Space"), None),
     "Expected Time Complexity": None,
 }
 CODE_CONTESTS: dict[str, Any] = {
@@ -114,13 +111,20 @@ LEETCODE: dict[str, Any] = {
     "question_id": 3001,
     "difficulty": "Easy",
     "tags": ["Array"],
-    "problem_description": "Return the double of the sum.\n\nExample 1:\n\nInput: nums = [1,2]\nOutput: 6\n",
-    "starter_code": "class Solution:\n    def doubleSum(self, nums: List[int]) -> int:\n        ",
+    "problem_description": (
+        "Return the double of the sum of the numbers, each moved by a step.\n\nExample 1:\n\n"
+        "Input: nums = [1,2], step = 3\nOutput: 18\n\nExample 2:\n\nInput: nums = []\nOutput: 0\n"
+        "Explanation: There is none.\nExample 3:\nInput: the list of all primes\nOutput: infinity\n"
+    ),
+    "starter_code": "class Solution:\n    def doubleSum(self, nums: List[int], step: int = 0) -> int:\n        ",
     "estimated_date": "2024-01-01",
-    "prompt": "from typing import *\n",
-    "completion": "class Solution:\n    def doubleSum(self, nums: List[int]) -> int:\n        return 2 * sum(nums)\n",
+    "prompt": "from typing import *\n\ndef moved(number, step):\n    return number + step\n",
+    "completion": (
+        "class Solution:\n    def doubleSum(self, nums: List[int], step: int = 0) -> int:\n"
+        "        return 2 * sum(moved(number, step) for number in nums)\n"
+    ),
     "entry_point": "Solution().doubleSum",
-    "test": "def check(candidate):\n    assert candidate(nums = [1, 2]) == 6\n    assert candidate(nums = []) == 0\n",
+    "test": "def check(candidate):\n    assert candidate(nums=[1,2], step = 3) == 18\n    assert candidate([]) == 0\n",
     "input_output": [{"input": "nums = [1, 2]", "output": "6"}],
     "query": "...",
     "response": "...",
@@ -164,18 +168,50 @@ EVALPLUS: dict[str, Any] = {name: value for name, value in HUMANEVAL.items() if 
     "atol": 0,
     "contract": "",
 }
+_COUNTED = '''import math
+from collections import Counter
+
+# Constants
+FLOOR = 1
+
+def task_func(words, power=2):
+    """
+    Count the words, keep those that occur more than FLOOR times, and raise their counts to a power.
+
+    Example:
+    >>> task_func(["a", "b", "a"])
+    {'a': 4}
+    """
+'''
 BIGCODEBENCH: dict[str, Any] = {
     "task_id": "BigCodeBench/9000",
-    "complete_prompt": HUMANEVAL["prompt"],
-    "instruct_prompt": "Double it.",
-    "canonical_solution": "    return 2 * x\n",
-    "code_prompt": "def double(x):\n",
-    "test": (
-        "import unittest\n\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(double(2), 4)\n"
-    ),
-    "entry_point": "double",
+    "complete_prompt": _COUNTED,
+    "instruct_prompt": "Count the words ...",
+    "canonical_solution": "    return {w: int(math.pow(n, power)) for w, n in Counter(words).items() if n > FLOOR}\n",
+    "code_prompt": _COUNTED.split('    """')[0],
+    "test": """import unittest
+
+class TestCases(unittest.TestCase):
+    def setUp(self):
+        self.words = ["a", "b", "a"]
+
+    def test_counts(self):
+        self.assertEqual(task_func(self.words), {"a": 4})
+
+    def test_power(self):
+        self.words.append("b")
+        self.assertDictEqual(task_func(self.words, power=3), {"a": 8, "b": 8})
+
+    def test_floor_is_a_constant_of_the_statement(self):
+        self.assertEqual(task_func(["x"] * FLOOR), {})
+
+    def test_not_words(self):
+        with self.assertRaises(TypeError):
+            task_func(7)
+""",
+    "entry_point": "task_func",
     "doc_struct": "{}",
-    "libs": "[]",
+    "libs": "['math', 'collections']",
 }
 ULT: dict[str, Any] = {
     "task_id": 12,

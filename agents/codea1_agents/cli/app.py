@@ -33,11 +33,7 @@ ENTRIES = with_extensions(
                 "compare": f"{_HERE}.eval_compare:run_compare",
             },
         ),
-        "book": Entry(
-            LOOK,
-            "Show, study and minimise Mistake Books.",
-            {"show": f"{_HERE}.book:show_book"},
-        ),
+        "book": Entry(LOOK, "Show, study and minimise Mistake Books.", {"show": f"{_HERE}.book:show_book"}),
         "export": Entry(
             LOOK,
             "Write a tester's tests as training rows, or a trained model.",
@@ -55,12 +51,8 @@ ENTRIES = with_extensions(
         ),
         "sandbox": Entry(
             CHECK,
-            "Attack a sandbox, check it, clean up.",
-            {
-                "audit": f"{_HERE}.sandbox_audit:run_audit_command",
-                "check": f"{_HERE}.sandbox:run_check_sandbox",
-                "clean": f"{_HERE}.sandbox:clean",
-            },
+            "Attack a sandbox, check it.",
+            {"audit": f"{_HERE}.sandbox_audit:run_audit_command", "check": f"{_HERE}.sandbox:run_check_sandbox"},
         ),
         "serve": Entry(CHECK, "Serve the judge and the sandbox over HTTP.", f"{_HERE}.serve:run_serve"),
         "list": Entry(

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, counted, new_table
 from codea1_agents.cli.options import Options, how_many
 from codea1_env import values
@@ -25,9 +24,7 @@ Top = Annotated[int, how_many("--top", "Number of cases to show, the most freque
 class BookOptions(Options):
     """The argument of the commands that read one book."""
 
-    book: Annotated[
-        Path, Argument(help="A book file (.sqlite), or the folder of a run.", autocompletion=completing.runs)
-    ]
+    book: Annotated[Path, Argument(help="A book file (.sqlite), or the folder of a run.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

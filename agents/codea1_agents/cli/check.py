@@ -12,7 +12,6 @@ import typer
 from typer import Argument, Option
 
 from codea1_agents.checks.machine import examine
-from codea1_agents.cli import completing
 from codea1_agents.cli.boundary import NOT_OK, show_traceback, wants_traceback
 from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.documents import problems_document
@@ -38,11 +37,8 @@ class CheckProblemsOptions(Options):
       codea1 check problems humaneval
     """
 
-    source: Annotated[str, Argument(help="Problem source: a name or a path.", autocompletion=completing.sources)]
+    source: Annotated[str, Argument(help="Problem source: a name or a path.")]
     limit: Limit = None
-    runs: Annotated[
-        int, Option(min=1, max=1000, help="Runs of each solution; every second run has its tests in reverse order.")
-    ] = 2
     slow: Annotated[float, Option(min=0, help="Processor seconds per run above which a row is slow.")] = 5.0
     sandbox: SandboxName = "local"
     quiet: NoProgress = False
@@ -60,14 +56,7 @@ class CheckAgentOptions(Options):
       codea1 check agent my_module:my_function --role tester
     """
 
-    spec: Annotated[
-        str,
-        Argument(
-            metavar="AGENT",
-            help="An agent's name with its options, or module:attribute.",
-            autocompletion=completing.agents,
-        ),
-    ]
+    spec: Annotated[str, Argument(metavar="AGENT", help="An agent's name with its options, or module:attribute.")]
     role: Annotated[
         str, Option(help="coder or tester.", show_default="the role that the agent declares, else both")
     ] = ""
@@ -99,7 +88,7 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     page = Page(as_json=options.as_json, quiet=options.quiet)
     problems = load_problems(options.source, limit=options.limit)
     with closing(load_sandbox(options.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
-        found = check_problems(problems, backend, runs=options.runs, slow_s=options.slow, progress=progress.reach)
+        found = check_problems(problems, backend, slow_s=options.slow, progress=progress.reach)
     bad = [each for each in found if each.status is not CheckStatus.OK]
     rows = [(row.place, "skipped", row.reason) for row in problems.skipped]
     rows += [(each.problem_id, each.status.value, each.detail) for each in bad]

@@ -11,20 +11,8 @@ from typer import Option
 
 from codea1_agents.cli.console import counted, tally
 from codea1_agents.cli.eval_select import selection_json, show_selection
-from codea1_agents.cli.eval_session import (
-    EvalSession,
-    EvaluationOptions,
-    RecordKeeper,
-    eval_session,
-    from_options,
-    with_option,
-)
-from codea1_agents.cli.options import (
-    agent_spec,
-    how_many,
-    n_tests,
-    seed_of,
-)
+from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session, from_options
+from codea1_agents.cli.options import agent_spec, how_many, n_tests, seed_of
 from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
 from codea1_agents.measure.records import CoderSample, TesterRecord
 from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
@@ -35,10 +23,6 @@ from codea1_env.rendering import harmless
 
 _Agent = Annotated[
     str, agent_spec("--agent", "An agent's name (see codea1 list agents) with its options, or module:attribute.")
-]
-
-_Temperature = Annotated[
-    float | None, Option(min=0, help="Sampling temperature of the agent.", show_default="the agent's own")
 ]
 
 
@@ -53,7 +37,6 @@ class CoderOptions(EvaluationOptions):
 
     agent: _Agent
     samples: Annotated[int, how_many("--samples", "Replies per problem.")] = 1
-    temperature: _Temperature = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +63,6 @@ class TesterOptions(EvaluationOptions):
         ),
     ] = None
     candidates: Annotated[int, how_many("--candidates", "N, programs of --coder per problem; at least 2.")] = 8
-    temperature: _Temperature = None
     seed: Annotated[int, seed_of("the agents, the sampling of mutants and the intervals")] = 0
 
 
@@ -92,7 +74,7 @@ def run_coder(options: CoderOptions) -> None:
         SandboxError: the sandbox cannot be used at all.
     """
     with eval_session(options, without=options.without) as session:
-        spec = with_option(options.agent, "temperature", options.temperature)
+        spec = options.agent
         coder = session.agent(spec, "coder")
         problems = session.tested("a program")
         if len(problems) < len(session.problems):
@@ -150,7 +132,7 @@ def run_tester(options: TesterOptions) -> None:
         TesterTask, options, mode=Mode(options.mode), max_mutants=options.mutants, candidates=candidates
     )
     with eval_session(options, without=options.without) as session:
-        spec = with_option(options.agent, "temperature", options.temperature)
+        spec = options.agent
         tester = session.agent(spec, "tester")
         opponent = session.agent(options.coder, "coder") if options.coder else None
         settings = session.settings("tester", agent=spec, coder=options.coder, task=asdict(task))

@@ -11,13 +11,8 @@ from typing import Annotated, Any
 
 from typer import Argument
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, new_table, number
-from codea1_agents.cli.options import (
-    Options,
-    output,
-    seed_of,
-)
+from codea1_agents.cli.options import Options, output, seed_of
 from codea1_agents.measure.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
 from codea1_agents.measure.comparison import PairedFigure, compare_figure
 from codea1_agents.measure.folder import read_records, stored_settings
@@ -38,8 +33,8 @@ class CompareOptions(Options):
       codea1 eval compare runs/base runs/trained
     """
 
-    before: Annotated[Path, Argument(help="Folder that codea1 eval wrote with --out.", autocompletion=completing.runs)]
-    after: Annotated[Path, Argument(help="Another such folder, of the same kind.", autocompletion=completing.runs)]
+    before: Annotated[Path, Argument(help="Folder that codea1 eval wrote with --out.")]
+    after: Annotated[Path, Argument(help="Another such folder, of the same kind.")]
     seed: Annotated[int, seed_of("the intervals")] = 0
     out: Annotated[Path | None, output("File for the comparison, as JSON.", show_default="none")] = None
 

@@ -37,8 +37,7 @@ class EvaluationOptions(SessionOptions):
     problems: Problems = DEFAULT_SOURCE
     without: Annotated[str, Option(help="Ids of problems to leave out, separated by commas.")] = ""
     out: Annotated[
-        Path | None,
-        output("Folder for records and figures; the same command continues in it.", show_default="none"),
+        Path | None, output("Folder for records and figures; the same command continues in it.", show_default="none")
     ] = None
 
 
@@ -208,16 +207,3 @@ def from_options(kind: type[_T], options: Options, **others: Any) -> _T:
     """Return a `kind`, a dataclass: each field is in `others` or is the option of the same name."""
     names = {each.name for each in fields(cast(Any, kind))} & {each.name for each in fields(options)} - others.keys()
     return kind(**{name: getattr(options, name) for name in names}, **others)
-
-
-def with_option(spec: str, name: str, value: float | None) -> str:
-    """Return an agent's specification with one more option; unchanged if the value is None.
-
-    Raises:
-        UserError: the specification has the option already.
-    """
-    if value is None:
-        return spec
-    if f",{name}=" in spec:
-        raise UserError(f"agent {spec!r} and --{name} both set {name}")
-    return spec + f",{name}={value:g}"

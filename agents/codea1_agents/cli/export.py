@@ -8,14 +8,12 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, counted, tally
 from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.eval_session import eval_session, from_options
 from codea1_agents.cli.options import Options, Problems, SessionOptions, agent_spec, n_suites, n_tests, output, seed_of
 from codea1_agents.cli.train import require_training
-from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
-from codea1_env.errors import UnknownName
+from codea1_agents.measure.export import ExportTask, export_tests, write_rows
 from codea1_env.problems import DEFAULT_SOURCE
 
 
@@ -23,7 +21,7 @@ from codea1_env.problems import DEFAULT_SOURCE
 class ExportTestsOptions(SessionOptions):
     """Run a tester over problems and write its confirmed tests as golden tests (paper, table 4).
 
-    The file is itself a problem source: with --layout own, the same problems with the new golden tests.
+    The file is itself a problem source: the same problems with the new golden tests.
 
     \b
     Example:
@@ -31,7 +29,7 @@ class ExportTestsOptions(SessionOptions):
     """
 
     agent: Annotated[str, agent_spec("--agent", "The tester (see codea1 list agents).")]
-    out: Annotated[Path, output("File to write: Parquet if its name ends in .parquet, else JSON lines.")]
+    out: Annotated[Path, output("File of JSON lines to write.")]
     problems: Problems = DEFAULT_SOURCE
     suites: Annotated[int, n_suites("Suites per problem; a test in several suites is written once.")] = 1
     tests: Annotated[int, n_tests()] = 8
@@ -41,15 +39,6 @@ class ExportTestsOptions(SessionOptions):
             "--coder", "Coder that writes the program that the tester sees.", show_default="none: the tester is blind"
         ),
     ] = None
-    fill: Annotated[
-        bool, Option("--fill", help="Keep a test with a wrong prediction, with the solution's value in its place.")
-    ] = False
-    data_source: Annotated[
-        str, Option(help="Value of the column data_source; the release scores golden tests only for kodcode_light.")
-    ] = "codea1-env"
-    layout: Annotated[
-        str, Option(help="release: the release's training rows; own: whole problems with the new golden tests.")
-    ] = "release"
     seed: Annotated[int, seed_of("the agents")] = 0
 
 
@@ -62,9 +51,7 @@ class ExportModelOptions(Options):
       codea1 export model runs/first --role coder -o models/coder
     """
 
-    source: Annotated[
-        Path, Argument(help="Run folder of codea1 train, or one of its checkpoints.", autocompletion=completing.runs)
-    ]
+    source: Annotated[Path, Argument(help="Run folder of codea1 train, or one of its checkpoints.")]
     role: Annotated[str, Option(help="coder or tester.")]
     out: Annotated[Path, output("Directory to write, new or empty.")]
 
@@ -77,9 +64,7 @@ def run_export_tests(options: ExportTestsOptions) -> None:
             an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    if options.layout not in list(Layout):
-        raise UnknownName.of("layout", options.layout, [each.value for each in Layout])
-    task = from_options(ExportTask, options, layout=Layout(options.layout))
+    task = from_options(ExportTask, options)
     with eval_session(options) as session:
         opponent = session.agent(options.coder, "coder") if options.coder else None
         found = export_tests(
@@ -89,7 +74,7 @@ def run_export_tests(options: ExportTestsOptions) -> None:
         page = session.page
         page.say(f"{options.out}: {counted(found.n_tests, 'test')} of {counted(len(found.rows), 'problem')}")
         if found.rejections:
-            page.say(f"left out or corrected: {tally(found.rejections.most_common())}")
+            page.say(f"left out: {tally(found.rejections.most_common())}")
         if found.without_tests:
             page.warn(f"{len(found.without_tests)} problems have no confirmed test, hence no row")
         if found.unavailable:

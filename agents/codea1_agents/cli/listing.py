@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, get_args
 from typer import Argument
 
 from codea1_agents.checks.machine import missing_extra
-from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.options import Options
 from codea1_agents.prompts.templates import EXTENSIONS, WORDINGS, about
@@ -31,12 +30,7 @@ class AgentsOptions(Options):
       codea1 list agents mutant
     """
 
-    name: Annotated[
-        str,
-        Argument(
-            help="An agent to show: a name or module:attribute.", show_default=False, autocompletion=completing.agents
-        ),
-    ] = ""
+    name: Annotated[str, Argument(help="An agent to show: a name or module:attribute.", show_default=False)] = ""
 
 
 class ProblemsOptions(Options):

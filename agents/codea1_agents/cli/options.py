@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from codea1_agents.cli import completing
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import PRESETS, Ruleset
 
@@ -17,7 +16,7 @@ _RULES = f"Rules preset: {', '.join(PRESETS)}; or the name of a reward (codea1 l
 
 def agent_spec(name: str, about: str, **settings: Any) -> Any:
     """Return the declaration of an option that takes an agent."""
-    return Option(name, help=about, autocompletion=completing.agents, **settings)
+    return Option(name, help=about, **settings)
 
 
 def how_many(name: str, about: str, **settings: Any) -> Any:
@@ -32,17 +31,17 @@ def output(about: str, **settings: Any) -> Any:
 
 def problem_source(about: str = "Problem source: a name or a path.", **settings: Any) -> Any:
     """Return the declaration of the option that names the problems."""
-    return Option("--problems", "-p", help=about, autocompletion=completing.sources, **settings)
+    return Option("--problems", "-p", help=about, **settings)
 
 
 def rules_preset(about: str = _RULES, **settings: Any) -> Any:
     """Return the declaration of the option that names the rules."""
-    return Option("--rules", help=about, autocompletion=completing.rules, **settings)
+    return Option("--rules", help=about, **settings)
 
 
 def sandbox_name(about: str = "Sandbox that runs the programs.", **settings: Any) -> Any:
     """Return the declaration of the option that names the sandbox."""
-    return Option("--sandbox", help=about, autocompletion=completing.sandboxes, **settings)
+    return Option("--sandbox", help=about, **settings)
 
 
 def seed_of(what: str, **settings: Any) -> Any:
@@ -72,9 +71,7 @@ Alpha = Annotated[
 Limit = Annotated[int | None, only_first(show_default="all")]
 NoProgress = Annotated[bool, Option("--quiet", "-q", help="Do not show progress.")]
 Problems = Annotated[str, problem_source()]
-Prompts = Annotated[
-    str, Option("--prompts", help="Wording of the prompts: a name or a file.", autocompletion=completing.prompts)
-]
+Prompts = Annotated[str, Option("--prompts", help="Wording of the prompts: a name or a file.")]
 ReplyTimeout = Annotated[
     float,
     Option("--reply-timeout", min=0, help="Seconds after which a reply is given up and its game is masked; 0: never."),

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from typer import Option
 
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
-from codea1_agents.cli import completing
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted
 from codea1_agents.cli.documents import problems_document
@@ -85,8 +84,7 @@ class PlayOptions(Options):
     ] = None
     tester: Annotated[str | None, agent_spec("--tester", "Tester, in the same form.", show_default="fuzz")] = None
     episodes: Annotated[
-        int | None,
-        how_many("--episodes", "Number of episodes; episode k plays problem k.", show_default="10"),
+        int | None, how_many("--episodes", "Number of episodes; episode k plays problem k.", show_default="10")
     ] = None
     rounds: Annotated[
         int | None,
@@ -118,11 +116,7 @@ class PlayOptions(Options):
     ] = None
     out: Annotated[Path | None, output("Run folder, new or empty.", show_default="a new one under runs/")] = None
     resume: Annotated[
-        Path | None,
-        Option(
-            help="Continue the run in this folder; other options must agree with its configuration.",
-            autocompletion=completing.runs,
-        ),
+        Path | None, Option(help="Continue the run in this folder; other options must agree with its configuration.")
     ] = None
     quiet: SummaryOnly = False
 

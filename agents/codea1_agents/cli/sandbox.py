@@ -1,4 +1,4 @@
-"""`codea1 sandbox check` and `codea1 sandbox clean`."""
+"""`codea1 sandbox check`: every kind of outcome, twice."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from typer import Argument, Option
 
 from codea1_agents.checks import sandbox_check
 from codea1_agents.checks.sandbox_check import promise_of
-from codea1_agents.cli import completing
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.options import Options
 from codea1_env.errors import UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
-from codea1_env.sandbox.docker.engine import clean as clean_docker
 from codea1_env.sandbox.local import LocalSandbox
 
 
@@ -31,35 +29,10 @@ class CheckOptions(Options):
       codea1 sandbox check --require namespaces
     """
 
-    name: Annotated[str, Argument(help="Sandbox to check.", autocompletion=completing.sandboxes)] = "local"
+    name: Annotated[str, Argument(help="Sandbox to check.")] = "local"
     require: Annotated[
         str, Option(metavar="TIER", help="Weakest tier to accept: namespaces, bwrap, landlock, seccomp, rlimits.")
     ] = ""
-
-
-class CleanOptions(Options):
-    """Remove the images of the docker sandbox that no container uses, and containers that never started.
-
-    Removes only what this program created. The sandbox creates it again when it needs it.
-
-    \b
-    Example:
-      codea1 sandbox clean
-    """
-
-
-def clean(options: CleanOptions) -> None:
-    """Remove what the docker sandbox keeps, and what it left."""
-    page = Page(as_json=options.as_json)
-    cleaned = clean_docker()
-    for kind, names in (("container", cleaned.containers), ("image", cleaned.images)):
-        for name in names:
-            page.say(f"removed {kind} {name}")
-    if not (cleaned.containers or cleaned.images):
-        page.say("nothing to remove")
-    if cleaned.n_left:
-        page.say(f"kept {cleaned.n_left} that are in use")
-    page.finish(**asdict(cleaned))
 
 
 def run_check_sandbox(options: CheckOptions) -> None:

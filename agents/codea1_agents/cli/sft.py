@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 from typer import Argument, Option
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
 from codea1_agents.cli.eval_session import eval_session, from_options
@@ -44,12 +43,7 @@ class SftOptions(SessionOptions):
     problems: Problems
     role: Annotated[str, Option(help="coder, tester, or both: one model for both roles.")] = "both"
     held_out: Annotated[
-        str,
-        Option(
-            help="Problem source to measure on.",
-            show_default="an eighth of the problems, not trained on",
-            autocompletion=completing.sources,
-        ),
+        str, Option(help="Problem source to measure on.", show_default="an eighth of the problems, not trained on")
     ] = ""
     measured: Annotated[
         int, Option(min=0, help="Held-out problems on which the model plays, before and after; 0: only their loss.")

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted
 from codea1_agents.cli.next_steps import show_next
@@ -41,12 +40,7 @@ class TrainOptions(Options):
     """
 
     config: Annotated[
-        str | None,
-        Argument(
-            help="A TOML file, or a preset (see codea1 list presets).",
-            show_default=False,
-            autocompletion=completing.presets,
-        ),
+        str | None, Argument(help="A TOML file, or a preset (see codea1 list presets).", show_default=False)
     ] = None
     changes: Annotated[
         list[str] | None,
@@ -57,20 +51,10 @@ class TrainOptions(Options):
         str, Option(help="Model that the tester starts with: agents.tester.model.", show_default=False)
     ] = ""
     problems: Annotated[str, problem_source("Problems to train on: game.problems.", show_default=False)] = ""
-    held_out: Annotated[
-        str,
-        Option(
-            help="Problems to evaluate on: evaluation.problems.",
-            show_default=False,
-            autocompletion=completing.sources,
-        ),
-    ] = ""
+    held_out: Annotated[str, Option(help="Problems to evaluate on: evaluation.problems.", show_default=False)] = ""
     steps: Annotated[int | None, Option(min=1, help="Iterations: run.steps.", show_default=False)] = None
     out: Annotated[Path | None, output("Run folder, new or empty.", show_default="a new one under runs/")] = None
-    resume: Annotated[
-        Path | None,
-        Option(help="Continue the run in this folder from its last checkpoint.", autocompletion=completing.runs),
-    ] = None
+    resume: Annotated[Path | None, Option(help="Continue the run in this folder from its last checkpoint.")] = None
     dry_run: Annotated[
         bool, Option("--dry-run", help="Print memory, placement and minutes of a step by arithmetic; run nothing.")
     ] = False

@@ -13,8 +13,6 @@ import os
 import weakref
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from random import Random
 from typing import Any
 
@@ -32,12 +30,7 @@ from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError
 
-_SETTINGS = {
-    401: "refuses the key",
-    402: "requires payment",
-    403: "refuses access",
-    404: "has no such model or path",
-}
+_SETTINGS = {401: "refuses the key", 402: "requires payment", 403: "refuses access", 404: "has no such model or path"}
 """Statuses that depend on the settings, not on the observation: they stop the run."""
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _NO_QUOTA = "insufficient_quota"
@@ -300,24 +293,8 @@ def _count_of(usage: Any, name: str) -> int:
 
 
 def _requested_wait_s(error: Any) -> float | None:
-    """Return the wait that the server requests; None if it requests none."""
-    headers = error.response.headers
-    retry_after = headers.get("retry-after", "")
+    """Return the wait that the server requests in seconds; None if it requests none, or names a date."""
     try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        until = _date(retry_after)
-    # By the server's own clock if it sends one.
-    return None if until is None else max(0.0, (until - (_date(headers.get("date", "")) or _now())).total_seconds())
-
-
-def _date(text: str) -> datetime | None:
-    try:
-        found = parsedate_to_datetime(text)
+        return max(0.0, float(error.response.headers.get("retry-after", "")))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

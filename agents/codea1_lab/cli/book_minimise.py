@@ -11,7 +11,6 @@ from typing import Annotated
 
 from typer import Option
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.book import BookOptions, opened_book
 from codea1_agents.cli.console import Page, counted, new_table
 from codea1_agents.cli.options import NoProgress, SandboxName, only_first, output, problem_source
@@ -40,12 +39,7 @@ class MinimiseOptions(BookOptions):
 
     out: Annotated[Path, output("File of the new book; it must not exist.")]
     run: Annotated[
-        list[Path] | None,
-        Option(
-            help="Run folders with the recorded programs.",
-            show_default="the book's run",
-            autocompletion=completing.runs,
-        ),
+        list[Path] | None, Option(help="Run folders with the recorded programs.", show_default="the book's run")
     ] = None
     problems: Annotated[str | None, problem_source("Problem source of the cases.", show_default="the run's")] = None
     sandbox: SandboxName = "local"

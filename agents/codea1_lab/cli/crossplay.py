@@ -11,7 +11,6 @@ from typing import Annotated, Any, cast, get_args
 
 from typer import Argument, Option
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.eval_session import EvalSession, eval_session
@@ -58,12 +57,10 @@ class CrossplayOptions(SessionOptions):
             help="RUN (of codea1 train), RUN@STEP, RUN@base, RUN/models/ROLE, or an agent; each plays every role that"
             " it can. NAME=... gives it a name.",
             show_default=False,
-            autocompletion=completing.players,
         ),
     ] = None
     coders: Annotated[
-        list[str] | None,
-        agent_spec("--coders", "A player that is only a coder; may be repeated.", show_default="none"),
+        list[str] | None, agent_spec("--coders", "A player that is only a coder; may be repeated.", show_default="none")
     ] = None
     testers: Annotated[
         list[str] | None,
@@ -81,8 +78,7 @@ class CrossplayOptions(SessionOptions):
     rules: Rules = "fixed"
     alpha: Alpha = None
     out: Annotated[
-        Path | None,
-        output("Folder for results; RUN/crossplay appears in the report of RUN.", show_default="none"),
+        Path | None, output("Folder for results; RUN/crossplay appears in the report of RUN.", show_default="none")
     ] = None
 
 
@@ -118,7 +114,7 @@ def run_crossplay(options: CrossplayOptions) -> None:
         findings, submissions = _played(options, entries, session, rules)
         document = findings.document(_settings(options, entries, session, rules))
         if options.out is not None:
-            _write(options.out, findings, document, submissions)
+            _write(options.out, document, submissions)
         _show(findings, session.page)
         if options.out is not None:
             session.page.say(f"folder: {options.out}")
@@ -200,21 +196,12 @@ def _show(findings: Findings, page: Page) -> None:
         page.say(sentence)
 
 
-def _write(out: Path, findings: Findings, document: dict[str, Any], submissions: Submissions) -> None:
+def _write(out: Path, document: dict[str, Any], submissions: Submissions) -> None:
     write_text(out / RESULT, json.dumps(document, allow_nan=False) + "\n")
-    write_text(out / "crossplay.md", findings.markdown(_heading(document["settings"])))
     write_text(out / "programs.jsonl", _lines(submissions.programs))
     write_text(out / "suites.jsonl", _lines(submissions.suites))
     for heat in heat_maps_of(document):
         write_heat_map(heat, out / f"{heat.key}.svg")
-
-
-def _heading(settings: dict[str, Any]) -> str:
-    return (
-        f"{settings['problems']['n']} problems of {settings['problems']['source']}, {settings['samples']} programs per"
-        f" coder and problem, {settings['tests']} tests per suite, rules {settings['rules']} (alpha"
-        f" {settings['alpha']:g}), seed {settings['seed']}. Means with 95 % bootstrap intervals over problems."
-    )
 
 
 def _lines(entries: Iterable[StoredProgram | StoredSuite]) -> str:

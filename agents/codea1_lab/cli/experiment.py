@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -22,7 +22,7 @@ from codea1_env.problems import load_problems
 from codea1_lab.experiments.declaration import Experiment, load_experiment
 from codea1_lab.experiments.folder import ExperimentFolder, require_experiment
 from codea1_lab.experiments.grid import Cell, cells_of, chosen_cells, with_needed
-from codea1_lab.experiments.pool import CellProgress, LocalProcesses, Processes, run_cells
+from codea1_lab.experiments.pool import CellProgress, LocalProcesses, run_cells
 from codea1_lab.experiments.report import write_report
 from codea1_lab.experiments.results import RESULTS, read_results, results_of
 from codea1_lab.experiments.tables import Results
@@ -41,17 +41,13 @@ class ExperimentOptions(Options):
 
     name: Annotated[str, Argument(help="A declared experiment, e.g. paper-cpu, or a .toml file.")]
     out: Annotated[
-        Path | None,
-        output("Folder; the same command continues in it.", show_default="experiments/NAME"),
+        Path | None, output("Folder; the same command continues in it.", show_default="experiments/NAME")
     ] = None
     workers: Annotated[int | None, Option(min=1, help="Cells run at once.", show_default="one per processor")] = None
     seeds: Annotated[int | None, Option(min=1, help="Number of seeds per system.", show_default="as declared")] = None
     only: Annotated[
         str,
         Option(help="Run only these systems or cells (SYSTEM/base-B/seed-S, with commas), and those that they need."),
-    ] = ""
-    cluster: Annotated[
-        str, Option(help="Run cells on this Ray cluster (auto or an address); the folder must be shared.")
     ] = ""
     report_only: Annotated[bool, Option("--report-only", help="Run nothing; write the report again.")] = False
     results: Annotated[
@@ -117,12 +113,7 @@ def _run(
         def report_progress(cells_done: CellProgress) -> None:
             progress.reach(cells_done.n_done, cells_done.n_cells)
 
-        processes: Processes[Any] = LocalProcesses(path)
-        if options.cluster:
-            from codea1_lab.experiments.cluster import ClusterProcesses  # noqa: PLC0415  needs Ray
-
-            processes = ClusterProcesses(path, options.cluster)
-        run_cells(experiment, cells, path, processes, workers=workers, report=report_progress)
+        run_cells(experiment, cells, path, LocalProcesses(path), workers=workers, report=report_progress)
 
 
 def _known(options: ExperimentOptions, experiment: Experiment) -> Results:

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 from typer import Argument, Option
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
 from codea1_agents.cli.options import Alpha, Limit, NoProgress, Options, Rules, SandboxName, adjusted_rules, output
 from codea1_agents.cli.progress import Progress
@@ -34,15 +33,11 @@ class SourceOptions(Options):
     """The source of the game, and the folder for pictures."""
 
     source: Annotated[
-        str,
-        Argument(
-            help="Problems by name or path, a run folder, or a bank (a file ending in .bank.jsonl).",
-            autocompletion=completing.sources,
-        ),
+        str, Argument(help="Problems by name or path, a run folder, or a bank (a file ending in .bank.jsonl).")
     ] = "starter"
     limit: Limit = None
     sandbox: SandboxName = "local"
-    out: Annotated[Path | None, output("Folder for pictures (SVG and PNG).", show_default="none")] = None
+    out: Annotated[Path | None, output("Folder for pictures (SVG).", show_default="none")] = None
     quiet: NoProgress = False
 
 
@@ -88,7 +83,6 @@ class DynamicsOptions(BankOptions):
     steps: Annotated[int, Option(min=1, help="Steps in each problem's game.")] = 10_000
 
 
-_ENDINGS = (".svg", ".png")
 _MAX_PICTURED = 8
 _MAX_SHOWN = 20
 
@@ -207,17 +201,16 @@ def _payoff_pictures(
         return []
     folder, drawn = picture_folder(out), []
     for each, table, found in list(zip(bank.problems, game.games, equilibria, strict=True))[:_MAX_PICTURED]:
-        for ending in _ENDINGS:
-            path = folder / f"payoffs-{each.bank.problem.id.replace('/', '-')}{ending}"
-            draw_payoffs(
-                table,
-                found,
-                path,
-                programs=[entry.label for entry in each.bank.programs],
-                suites=[entry.label for entry in each.bank.suites],
-                title=each.bank.problem.id,
-            )
-            drawn.append(str(path))
+        path = folder / f"payoffs-{each.bank.problem.id.replace('/', '-')}.svg"
+        draw_payoffs(
+            table,
+            found,
+            path,
+            programs=[entry.label for entry in each.bank.programs],
+            suites=[entry.label for entry in each.bank.suites],
+            title=each.bank.problem.id,
+        )
+        drawn.append(str(path))
     return drawn
 
 
@@ -230,15 +223,14 @@ def _dynamics_pictures(bank: JudgedBank, ways: list[Trajectory], method: str, ou
         "strategies": (at, np.mean([way.exploitability[1:] for way in ways], axis=0).tolist()),
         "averages": (at, np.mean([way.average_exploitability[1:] for way in ways], axis=0).tolist()),
     }
-    for ending in _ENDINGS:
-        path = folder / f"exploitability-{method}{ending}"
-        draw_curves(curves, path, x="step", y="NashConv")
+    path = folder / f"exploitability-{method}.svg"
+    draw_curves(curves, path, x="step", y="NashConv")
+    drawn.append(str(path))
+    for each, way in list(zip(bank.problems, ways, strict=True))[:_MAX_PICTURED]:
+        path = folder / f"{method}-{each.bank.problem.id.replace('/', '-')}.svg"
+        programs = [entry.label for entry in each.bank.programs]
+        draw_trajectory(way, path, programs=programs, suites=[entry.label for entry in each.bank.suites])
         drawn.append(str(path))
-        for each, way in list(zip(bank.problems, ways, strict=True))[:_MAX_PICTURED]:
-            path = folder / f"{method}-{each.bank.problem.id.replace('/', '-')}{ending}"
-            programs = [entry.label for entry in each.bank.programs]
-            draw_trajectory(way, path, programs=programs, suites=[entry.label for entry in each.bank.suites])
-            drawn.append(str(path))
     return drawn
 
 

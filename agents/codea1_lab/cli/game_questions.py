@@ -194,12 +194,11 @@ def _draw(thresholds: list[_Threshold], books: dict[str, list[tuple[BookStep, ..
         )
         for name, runs in books.items()
     }
-    for ending in (".svg", ".png"):
-        for name, curves, x, y in (
-            ("alpha", shares, "alpha", "share of problems: validity only is best"),
-            ("book", played, "round", "share of new cases that fail"),
-        ):
-            path = folder / f"questions-{name}{ending}"
-            draw_curves(curves, path, x=x, y=y, log=False)
-            drawn.append(str(path))
+    for name, curves, x, y in (
+        ("alpha", shares, "alpha", "share of problems: validity only is best"),
+        ("book", played, "round", "share of new cases that fail"),
+    ):
+        path = folder / f"questions-{name}.svg"
+        draw_curves(curves, path, x=x, y=y, log=False)
+        drawn.append(str(path))
     return drawn

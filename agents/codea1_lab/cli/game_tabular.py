@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from itertools import chain, count, product
+from dataclasses import asdict, dataclass
+from itertools import chain, count
 from math import isinf
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from typer import Option
 
 from codea1_agents.cli.console import Page, new_table
-from codea1_agents.cli.options import Alpha, NoProgress, Options, Rules, output
+from codea1_agents.cli.options import NoProgress, Options, Rules, output
 from codea1_agents.cli.progress import Progress
 from codea1_agents.statistics import json_number
 from codea1_env.errors import UnknownName, UserError
@@ -30,18 +30,7 @@ from codea1_lab.tabular.learning import Schedule
 from codea1_lab.tabular.payments import AIMING, ALPHAS, PAYMENTS, WORLDS, Line, compare
 from codea1_lab.tabular.payments import FIRST as FIXED
 from codea1_lab.tabular.payments import NAMES as FIGURES
-from codea1_lab.tabular.table import (
-    FIRST,
-    MAP_READING,
-    MAP_TRIGGERS,
-    STUDIES,
-    Regime,
-    Row,
-    Study,
-    crossover,
-    table,
-)
-from codea1_lab.tabular.world import World
+from codea1_lab.tabular.table import FIRST, MAP_READING, MAP_TRIGGERS, STUDIES, Row, Study, crossover, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,28 +39,19 @@ class TabularOptions(Options):
 
     A program has a bug or none at each of four places. Half of the kinds of bugs are found by any input, the others by
     one trigger of V, drawn anew with each program. A tester that sees the program reads a bug with probability rho. The
-    rewards, groups, advantages and the Mistake Book are those of training. Without --triggers and --reading: the
-    regimes of the study, by default those of docs/tabular-game.md.
+    rewards, groups, advantages and the Mistake Book are those of training; the regimes are those of a study, by default
+    of docs/tabular-game.md.
 
     \b
     Example:
       codea1 game tabular --seeds 6
       codea1 game tabular --study map --seeds 3 -o pictures
-      codea1 game tabular --triggers 10 --reading 0.5 --alpha 0.1
     """
 
     study: Annotated[str, Option(help="Systems and regimes: tabular-game, causes, map, deep-rare or long.")] = (
         "tabular-game"
     )
-    triggers: Annotated[list[int] | None, Option(min=1, help="Values of which one is the trigger (V).")] = None
-    reading: Annotated[
-        list[float] | None, Option(min=0, max=1, help="Probability that a tester reads a bug (rho).")
-    ] = None
     rules: Rules = "fixed"
-    alpha: Alpha = None
-    right_naive: Annotated[float, Option(min=0, max=1, help="Share of right answers to naive tests (v).")] = 0.8
-    right_aimed: Annotated[float, Option(min=0, max=1, help="The same of aimed tests (va).")] = 0.6
-    steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
     seeds: Annotated[int, Option(min=1, help="Trainings per system.")] = 6
     out: Annotated[Path | None, output("Folder for the results, and the map's picture.", show_default="none")] = None
     quiet: NoProgress = False
@@ -113,10 +93,6 @@ class AimOptions(Options):
     ] = None
     alpha: Annotated[float, Option(min=0, max=1, help="Weight of validity.")] = 0.5
     book: Annotated[bool, Option(help="Whether programs run replays of a Mistake Book.")] = False
-    formula: Annotated[str, Option(help="Reward: fixed or paper.")] = "fixed"
-
-
-_WITHOUT_REGIME = TabularOptions(study="", seeds=0, out=None, rules="", quiet=False, as_json=False)
 
 
 def train_tables(options: TabularOptions) -> None:
@@ -215,19 +191,9 @@ def _study(options: TabularOptions) -> Study:
     if options.study not in STUDIES:
         raise UnknownName.of("study", options.study, STUDIES)
     study = STUDIES[options.study]
-    if options.study == "map" or not (options.triggers or options.reading):
-        if replace(options, study="", seeds=0, out=None, rules="", quiet=False, as_json=False) != _WITHOUT_REGIME:
-            raise UserError("the declared regimes have their own alpha, steps and skill: name --triggers or --reading")
-        if options.rules != "fixed" and any(regime.scheme for regime in study.regimes):
-            raise UserError(f"the regimes of {options.study} have their own scheme: leave out --rules")
-        return study
-    schedule = Schedule(steps=options.steps)
-    world = World(right_naive=options.right_naive, right_aimed=options.right_aimed)
-    regimes = (
-        Regime(replace(world, n_triggers=triggers, reading=reading), schedule, options.alpha)
-        for triggers, reading in product(options.triggers or [world.n_triggers], options.reading or [world.reading])
-    )
-    return Study(tuple(regimes), study.systems)
+    if options.rules != "fixed" and any(regime.scheme for regime in study.regimes):
+        raise UserError(f"the regimes of {options.study} have their own scheme: leave out --rules")
+    return study
 
 
 def _points(share: float) -> str:
@@ -300,12 +266,12 @@ def say_whether_to_aim(options: AimOptions) -> None:
     """Print h* and what follows from it.
 
     Raises:
-        UserError: a number out of its range, or an unknown formula.
+        UserError: a number out of its range.
     """
     page = Page(as_json=options.as_json)
     alpha = alpha_with_book(options.alpha) if options.book else options.alpha
     skill = Skill(options.right_naive, options.right_aimed)
-    least = least_kill_rate(skill, options.kills_naive, alpha, options.formula)
+    least = least_kill_rate(skill, options.kills_naive, alpha)
     page.say(f"Aiming pays if an aimed test fails the program in at least {least:.3f} of cases (alpha {alpha:.3f}).")
     kills = options.kills_aimed
     pays = least <= 1 if kills is None else kills >= least

@@ -10,7 +10,6 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, counted
 from codea1_agents.cli.options import Options, output
 from codea1_env.errors import UserError
@@ -28,11 +27,8 @@ class ReportOptions(Options):
       codea1 report runs/20260304-050607 -o report.html
     """
 
-    runs: Annotated[
-        list[Path], Argument(help="Run folders, of codea1 play or codea1 train.", autocompletion=completing.runs)
-    ]
+    runs: Annotated[list[Path], Argument(help="Run folders, of codea1 play or codea1 train.")]
     out: Annotated[Path, output("The HTML file; an existing file is replaced.")]
-    title: Annotated[str | None, Option(help="Title of the page.", show_default="the runs' names")] = None
     pictures: Annotated[Path | None, Option(help="Also write every chart as SVG into this folder.")] = None
     max_mb: Annotated[float, Option(min=1, help="Largest file size in MB; texts are left out to stay below it.")] = 20
 
@@ -48,7 +44,7 @@ def run_report(options: ReportOptions) -> None:
         raise UserError(f"{out} is a folder; name a file")
     names = _names(options.runs)
     runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]
-    written = write_report(runs, out, options.title or ", ".join(names), max_bytes=int(options.max_mb * 1e6))
+    written = write_report(runs, out, ", ".join(names), max_bytes=int(options.max_mb * 1e6))
     drawn = write_pictures(runs, pictures) if pictures is not None else []
     for note in written.notes:
         page.note(note)

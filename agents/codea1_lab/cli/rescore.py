@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from rich.text import Text
 from typer import Argument, Option
 
-from codea1_agents.cli import completing
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.documents import run_problems_document
 from codea1_agents.cli.options import Options, adjusted_rules, n_tests, output, rules_preset
@@ -38,18 +37,14 @@ class RescoreOptions(Options):
       codea1 rescore runs/20260304-050607 --sweep alpha=0,.25,.5,.75,1
     """
 
-    run: Annotated[
-        Path,
-        Argument(help="Run folder of codea1 play; with --sweep also of codea1 train.", autocompletion=completing.runs),
-    ]
+    run: Annotated[Path, Argument(help="Run folder of codea1 play; with --sweep also of codea1 train.")]
     alpha: Annotated[
         float | None,
         Option("--alpha", min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's"),
     ] = None
-    rules: Annotated[
-        str | None,
-        rules_preset("Rules preset with the reward formulas.", show_default="the run's"),
-    ] = None
+    rules: Annotated[str | None, rules_preset("Rules preset with the reward formulas.", show_default="the run's")] = (
+        None
+    )
     tests: Annotated[int | None, n_tests("Denominator K of the tester's reward.", show_default="the run's")] = None
     out: Annotated[Path | None, output("Also write the run with its new rewards into this new folder.")] = None
     sweep: Annotated[

@@ -1,4 +1,4 @@
-"""The results of cross-play, as one JSON document and as Markdown. Pure."""
+"""The results of cross-play, as one JSON document and as sentences. Pure."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ SHOWN = {
 """The figures shown as tables, by mode. Transfer has no table of validity: stored suites keep theirs."""
 AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "in equilibrium", "draws that play it")
 """Of `Findings.agent_rows`."""
-_MODES = {
-    "on_policy": "On policy: the tester's suite answers this program",
-    "transfer": "Transfer: stored programs run stored suites that were not written for them",
-}
+_MODES = ("on_policy", "transfer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +94,6 @@ class Findings:
             **{mode: self._mode(mode) if mode in self.grids else None for mode in _MODES},
         }
 
-    def markdown(self, heading: str) -> str:
-        """Return all results as Markdown tables, with 95 % intervals over problems."""
-        sentences = [*(f"- {sentence}" for sentence in self.sentences()), ""]
-        return "\n".join(["# Cross-play", "", heading, "", *self._agents(), *sentences, *self._matrices()]) + "\n"
-
     def sentences(self) -> Iterator[str]:
         """Yield the results that are not in a table."""
         for mode, game in self.games.items():
@@ -135,17 +127,6 @@ class Findings:
                 chosen: Choice | None = choices[n] if choices else None
                 chance = cell_text(chosen.chance) if chosen else ""
                 yield role, name, right, cell_text(ratings[n], 0), chance, f"{chosen.played:.2f}" if chosen else ""
-
-    def _agents(self) -> list[str]:
-        return [*_table(AGENT_COLUMNS, list(self.agent_rows())), ""]
-
-    def _matrices(self) -> Iterator[str]:
-        for mode in self.grids:
-            yield from (f"## {_MODES[mode]}", "")
-            for figure in SHOWN[mode]:
-                yield from (f"**{TITLES[figure]}**", "")
-                yield from _table(("coder \\ tester", *self.play.testers), list(self.rows(mode, figure)))
-                yield ""
 
     def rows(self, mode: str, figure: str) -> Iterator[tuple[str, ...]]:
         """Yield one row per coder: its name and the texts of its cells."""
@@ -224,11 +205,6 @@ def _named(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:
     if len(support) == 1:
         return names[support[0]]
     return " + ".join(f"{strategy[n]:.2f} {names[n]}" for n in support)
-
-
-def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    for row in (heading, ("--",) * len(heading), *rows):
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
 
 
 def _plain(values: Any) -> Any:

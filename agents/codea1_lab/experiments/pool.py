@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from codea1_env.errors import UserError
 from codea1_lab.experiments.declaration import Experiment
@@ -33,22 +32,6 @@ class CellProgress:
     n_done: int
     n_cells: int
     running: tuple[Cell, ...]
-
-
-_H = TypeVar("_H")
-
-
-class Processes(Protocol[_H]):
-    """Starts and stops the processes of cells."""
-
-    def begin(self, cell: Cell) -> _H:
-        """Start a cell's process."""
-
-    def has_ended(self, handle: _H) -> bool:
-        """Return whether the process has ended."""
-
-    def stop(self, handles: Sequence[_H]) -> None:
-        """End running processes."""
 
 
 def cell_command(folder: Path, cell: Cell) -> list[str]:
@@ -110,7 +93,7 @@ def run_cells(
     experiment: Experiment,
     cells: Sequence[Cell],
     folder: Path,
-    processes: Processes[_H],
+    processes: LocalProcesses,
     *,
     workers: int,
     report: Callable[[CellProgress], None] = lambda _: None,
@@ -131,7 +114,7 @@ def run_cells(
     """
     done = {cell for cell in cells if _has_result(folder, cell)}
     failed: list[Cell] = []
-    running: dict[Cell, _H] = {}
+    running: dict[Cell, subprocess.Popen[bytes]] = {}
     try:
         while True:
             waiting = [cell for cell in ready(experiment, cells, done) if cell not in running and cell not in failed]

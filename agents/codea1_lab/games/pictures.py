@@ -58,14 +58,13 @@ def draw_payoffs(
 
 
 def draw_trajectory(trajectory: Trajectory, path: Path, *, programs: Sequence[str], suites: Sequence[str]) -> None:
-    """Draw the mean probability of each choice over time; with three programs also the coder's path in the simplex.
+    """Draw the mean probability of each choice over time.
 
     Raises:
         MissingExtra: matplotlib is not installed.
         UserError: the file cannot be written.
     """
-    has_simplex = trajectory.row.shape[1] == 3
-    with canvas(path, size=(10.5 if has_simplex else 8, 3.2), n_columns=2 + has_simplex) as (_, axes):
+    with canvas(path, size=(8, 3.2), n_columns=2) as (_, axes):
         for axis, strategies, names, role in (
             (axes[0], trajectory.average_row, programs, "coder"),
             (axes[1], trajectory.average_column, suites, "tester"),
@@ -77,8 +76,6 @@ def draw_trajectory(trajectory: Trajectory, path: Path, *, programs: Sequence[st
                 axis.plot(trajectory.steps, strategies[:, choice], label=label, color=colour, linewidth=1.2)
             axis.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="step", title=f"{role}: share so far")
             axis.legend(frameon=False, fontsize=6)
-        if has_simplex:
-            _draw_simplex(axes[2], trajectory, programs)
 
 
 def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log: bool = True) -> None:
@@ -142,20 +139,6 @@ def draw_maps(
                 axis.text(j, i, f"{value:+.1f}", ha="center", va="center", color="white" if dark else "black", size=7)
         for axis in axes[len(maps) :]:
             axis.axis("off")
-
-
-def _draw_simplex(axis: Any, trajectory: Trajectory, names: Sequence[str]) -> None:
-    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
-    axis.fill(*corners.T, facecolor="none", edgecolor="0.5")
-    for strategies, label in ((trajectory.row, "strategy"), (trajectory.average_row, "average")):
-        path = strategies @ corners
-        axis.plot(path[:, 0], path[:, 1], linewidth=1, label=label)
-        axis.plot(*path[-1], "o", markersize=4, color=axis.lines[-1].get_color())
-    for corner, name, below in zip(corners, names, (True, True, False), strict=True):
-        axis.annotate(name, corner, ha="center", va="top" if below else "bottom", fontsize=7)
-    axis.set(title="coder's way", aspect="equal")
-    axis.axis("off")
-    axis.legend(frameon=False, fontsize=6, loc="upper right")
 
 
 def _with_probabilities(names: Sequence[str], strategy: NDArray[np.float64]) -> list[str]:

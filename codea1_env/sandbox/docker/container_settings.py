@@ -104,7 +104,11 @@ class ContainerSettings:
             ipc_mode="none",  # no /dev/shm
             read_only=True,
             tmpfs={"/tmp": _TMP_OPTIONS, _SOURCES: _SOURCES_OPTIONS},
-            mounts=[Mount(_INSIDE, str(shared), type="bind", read_only=True)],
+            mounts=[
+                Mount(_INSIDE, str(shared), type="bind", read_only=True),
+                *(Mount(path, path, type="bind", read_only=True) for path in self.image.shown),
+                *(Mount(path, None, type="tmpfs", tmpfs_size=1 << 20, tmpfs_mode=0o755) for path in self.image.hidden),
+            ],
             cap_drop=["ALL"],
             cap_add=["KILL", "SETGID", "SETUID"],
             security_opt=["no-new-privileges"],  # the engine's own system call filter stays

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.errors import MissingExtra, SandboxError
@@ -84,42 +83,3 @@ def remove_container(client: Any, name: str) -> bool:
             raise
         return False
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """What was removed, and how many things were kept because they are in use."""
-
-    containers: tuple[str, ...] = ()
-    """Names."""
-    images: tuple[str, ...] = ()
-    """Names with tags, or ids."""
-    n_left: int = 0
-
-
-def clean() -> Cleaned:
-    """Remove this project's images that no container uses, and containers that were created and never started.
-
-    A container that runs ends with the process that made it, so it is never left behind; a container that another
-    process is just starting may be lost to that process, which then makes another one.
-
-    Raises:
-        MissingExtra: the SDK is not installed.
-        EngineGone: no engine answers.
-    """
-    with connected() as client:
-        from docker.errors import APIError  # noqa: PLC0415  -- heavy, and an extra
-
-        containers, images, n_left = [], [], 0
-        for container in client.containers(all=True, filters={"label": f"{LABEL}=container"}):
-            if container["State"] != "running" and remove_container(client, container["Id"]):
-                containers.append(container["Names"][0].lstrip("/"))
-            else:
-                n_left += 1
-        for image in client.images(filters={"label": f"{LABEL}=image"}):
-            try:
-                client.remove_image(image["Id"])
-                images.append(next(iter(image["RepoTags"] or ()), image["Id"]))
-            except APIError:  # a container uses it
-                n_left += 1
-    return Cleaned(tuple(containers), tuple(images), n_left)

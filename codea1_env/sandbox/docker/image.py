@@ -1,22 +1,34 @@
-"""The image of the containers that run zygotes: one that the user names, or one built from this interpreter."""
+"""What containers are started from: an image that the user names, or the files of this interpreter.
+
+These files are those that a sealed interpreter of the local sandbox sees (`inside.layout`), mounted read-only at the
+paths that they have here. So nothing is built or stored: the image below them has only the links by which the loader
+finds libraries.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import functools
-import tempfile
-from collections.abc import Iterator, Mapping
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from hashlib import sha256
 from typing import Any
 
-from codea1_env.errors import UserError
+from codea1_env.errors import SandboxError, UserError
 from codea1_env.sandbox.docker.engine import LABEL
-from codea1_env.sandbox.docker.root import Root
+from codea1_env.sandbox.inside import layout
+from codea1_env.sandbox.local.worker import clean_environment
 
 REPOSITORY = "codea1-env-sandbox"
 """Name of the images that are made here; the tag is a hash of the content."""
+
+_LINKS = ("lib", "lib64", "usr/lib64")
+_LAYOUT = "import json, runpy, sys; print(json.dumps(runpy.run_path(sys.argv[1])['layout'](json.loads(sys.argv[2]))))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,10 @@ class Image:
     """Name with tag, or id."""
     python: str
     """Its interpreter: a path, or a name that is looked up in the container."""
+    shown: tuple[str, ...] = ()
+    """Paths of this machine that are mounted, also those below hidden folders."""
+    hidden: tuple[str, ...] = ()
+    """Folders below these, over which an empty file system is mounted."""
 
 
 def given_image(client: Any, reference: str) -> Image:
@@ -41,25 +57,22 @@ def given_image(client: Any, reference: str) -> Image:
 
 
 def own_image(client: Any, packages: Mapping[str, str]) -> Image:
-    """Return the image of this interpreter and some site packages; build it if the engine does not have it.
+    """Return the image of this interpreter and some site packages.
 
     Args:
         client: see `codea1_env.sandbox.docker.engine.connected`.
-        packages: name to the folder that contains the package; it has the same path in the image.
+        packages: name to the folder that contains the package; it has the same path in a container.
+
+    Raises:
+        SandboxError: the interpreter cannot be started.
     """
-    root, tag = _root_of(tuple(sorted(packages.items())))
-    reference = f"{REPOSITORY}:{tag}"
-    with _one_at_a_time():
-        if not _has(client, reference):
-            _import(client, root, tag)
-    return Image(reference, root.python)
-
-
-@functools.lru_cache(maxsize=4)
-def _root_of(packages: tuple[tuple[str, str], ...]) -> tuple[Root, str]:
-    """Return a root and its digest. Cached, since a process keeps using the files that it has imported."""
-    root = Root(dict(packages))
-    return root, root.digest()
+    content = _links()
+    tag = sha256(content).hexdigest()[:16]
+    if not _has(client, f"{REPOSITORY}:{tag}"):  # two processes may import it: the engine keeps one
+        client.import_image(io.BytesIO(content), repository=REPOSITORY, tag=tag, changes=[f"LABEL {LABEL}=image"])
+    python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    visible = _layout_of(python, tuple(sorted(packages.items())))
+    return Image(f"{REPOSITORY}:{tag}", python, (*visible.shown, *visible.packages, python), visible.hidden)
 
 
 def _has(client: Any, reference: str) -> bool:
@@ -72,17 +85,24 @@ def _has(client: Any, reference: str) -> bool:
     return True
 
 
-def _import(client: Any, root: Root, tag: str) -> None:
-    with tempfile.TemporaryFile() as archive:  # without a name: no file remains if this process is killed
-        root.write(archive)
-        archive.seek(0)
-        client.import_image(archive, repository=REPOSITORY, tag=tag, changes=[f"LABEL {LABEL}=image"])
+def _links() -> bytes:
+    """Return a tar archive with links such as /lib -> usr/lib, as they are on this machine."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name in ("tmp", *_LINKS):
+            member = tarfile.TarInfo(name)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            if os.path.islink(f"/{name}"):
+                member.type, member.linkname = tarfile.SYMTYPE, os.readlink(f"/{name}")
+            archive.addfile(member)
+    return file.getvalue()
 
 
-@contextlib.contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Let only one process of this installation build images: the engine would keep both."""
-    with Path(__file__).open("rb") as file:  # any file that exists in every installation
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+@functools.lru_cache(maxsize=4)
+def _layout_of(python: str, packages: tuple[tuple[str, str], ...]) -> layout.Layout:
+    """Return the layout as a new interpreter finds it: this process may have loaded more libraries."""
+    command = [python, "-S", "-s", "-P", "-B", "-c", _LAYOUT, layout.__file__, json.dumps(dict(packages))]
+    done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(), check=False)
+    if done.returncode != 0:
+        raise SandboxError(f"cannot find out which files {python} needs: {done.stderr.strip()[-300:]}")
+    return layout.Layout(*map(tuple, json.loads(done.stdout)))

@@ -19,7 +19,6 @@ import sys
 from typing import Any
 
 _OLDEST = (3, 11)
-_TMP_PREFIX = "/outside"  # as in `docker.root`: of packages that are below /tmp outside
 _NUMBER_BY_PID: dict[int, int] = {}
 
 
@@ -109,7 +108,7 @@ def _found(packages: Any) -> Any:
     own = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), "/usr/lib/python3/dist-packages"]
     found = {}
     for name, outside in packages.items():
-        for folder in (outside, _TMP_PREFIX + outside, *own):
+        for folder in (outside, *own):
             path = os.path.join(folder, name)
             if name not in found and (os.path.isdir(path) or os.path.exists(path + ".py")):
                 found[name] = folder

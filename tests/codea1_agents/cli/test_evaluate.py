@@ -126,7 +126,7 @@ def test_problems_can_be_left_out_by_id(
 
 
 def test_an_option_that_the_agent_does_not_have_is_bad_input(codea1: Callable[..., Any], source: Path) -> None:
-    result = codea1("eval", "coder", "--agent", "reference", "--problems", source, "--temperature", 0.5)
+    result = codea1("eval", "coder", "--agent", "reference,temperature=0.5", "--problems", source)
     assert result.exit_code == 2
     assert "temperature" in result.stderr
 

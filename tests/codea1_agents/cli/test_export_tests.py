@@ -8,16 +8,25 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tests.jsonl", "tests.parquet"])
 def test_the_exported_file_can_be_played_under_golden_rules(
-    name: str, codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]
+    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]
 ) -> None:
-    if name.endswith(".parquet"):
-        pytest.importorskip("pyarrow")
-    options = ("--agent", "boundary", "--problems", "starter", "--limit", 3, "--tests", 4, "--out", name, "--json")
+    options = (
+        "--agent",
+        "boundary",
+        "--problems",
+        "starter",
+        "--limit",
+        3,
+        "--tests",
+        4,
+        "--out",
+        "tests.jsonl",
+        "--json",
+    )
     found = one_object(codea1("export", "tests", *options).stdout)
     assert (found["n_problems"], found["n_tests"]) == (3, 12)
-    played = codea1("play", "--problems", name, "--coder", "reference", "--rules", "golden", "-n", 3, "--json")
+    played = codea1("play", "--problems", "tests.jsonl", "--coder", "reference", "--rules", "golden", "-n", 3, "--json")
     assert played.exit_code == 0, played.stderr
     assert one_object(played.stdout)["figures"]["coder_reward"]["mean"] == 1.0
 

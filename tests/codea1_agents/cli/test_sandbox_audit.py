@@ -50,17 +50,15 @@ def weak(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.slow
 def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., Any], one_object: Any) -> None:
-    result = codea1("sandbox", "audit", "--only", "always_equal", "--no-comparison", "--json")
+    result = codea1("sandbox", "audit", "--only", "always_equal", "--json")
     assert result.exit_code == 0, result.stderr
     data = one_object(result.stdout)
     assert {name: n for name, n in data["counts"].items() if n} == {"held": 1}
-    assert data["attacks"][0]["plain_grader"] is None
     assert data["attacks"][0]["tries"] in result.stderr
-    assert "plain grader" not in result.stderr
 
 
 def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], one_object: Any, weak: str) -> None:
-    result = codea1("sandbox", "audit", "--sandbox", weak, "--only", "always_equal", "--no-comparison", "--json")
+    result = codea1("sandbox", "audit", "--sandbox", weak, "--only", "always_equal", "--json")
     assert result.exit_code == 1, result.stderr
     data = one_object(result.stdout)
     assert (data["sandbox"], data["guarantee"], data["tier"]) == ("weak", "trusted only", "")
@@ -69,37 +67,12 @@ def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], o
     assert "FORGED" in result.stderr
 
 
-def test_the_table_shows_what_a_plain_grader_makes_of_it(codea1: Callable[..., Any], one_object: Any) -> None:
-    result = codea1("sandbox", "audit", "--only", "os_exit", "--json")
-    data = one_object(result.stdout)
-    assert result.exit_code == 0
-    assert (data["sandbox"], data["is_sound"], data["counts"]["held"]) == ("local", True, 1)
-    (attack,) = data["attacks"]
-    assert (attack["attack"], attack["kind"], attack["result"]) == ("os_exit", "program", "held")
-    assert attack["plain_grader"]["result"] in ("fooled", "not run")
-    assert attack["plain_grader"]["result"] in result.stderr
-
-
-def test_a_suite_can_be_played_alone(codea1: Callable[..., Any], one_object: Any) -> None:
-    data = one_object(codea1("sandbox", "audit", "--only", "walrus", "--no-comparison", "--json").stdout)
-    assert [(each["kind"], each["result"], each["plain_grader"]) for each in data["attacks"]] == [
-        ("suite", "held", None)
-    ]
-
-
-def test_a_candidate_can_be_judged_alone(codea1: Callable[..., Any], one_object: Any) -> None:
-    data = one_object(codea1("sandbox", "audit", "--only", "bytes_for_numbers", "--json").stdout)
-    (attack,) = data["attacks"]
-    assert (attack["kind"], attack["result"]) == ("candidate", "held")
-    assert attack["plain_grader"]["result"] in ("held", "not run")
-
-
-def test_the_documented_table_can_be_written(codea1: Callable[..., Any]) -> None:
-    result = codea1("sandbox", "audit", "--only", "os_exit", "--no-comparison", "--markdown")
-    assert result.stdout == (
-        "### 1 hostile programs\n\n| attack | tries to | local |\n| --- | --- | --- |\n"
-        "| os_exit | end with status 0 before the answer is compared | held |\n\n"
-    )
+@pytest.mark.parametrize(("attack", "kind"), [("walrus", "suite"), ("bytes_for_numbers", "candidate")])
+def test_a_suite_or_a_candidate_can_be_judged_alone(
+    codea1: Callable[..., Any], one_object: Any, attack: str, kind: str
+) -> None:
+    data = one_object(codea1("sandbox", "audit", "--only", attack, "--json").stdout)
+    assert [(each["kind"], each["result"]) for each in data["attacks"]] == [(kind, "held")]
 
 
 def test_the_documents_list_every_attack_and_no_other() -> None:
@@ -109,9 +82,7 @@ def test_the_documents_list_every_attack_and_no_other() -> None:
     assert listed == {attack.name: attack.tries for attack in load_attacks()}
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--only", "nothing"], ["--sandbox", "lokal"], ["--json", "--markdown"], ["--sandbox", "weak:lost"]]
-)
+@pytest.mark.parametrize("arguments", [["--only", "nothing"], ["--sandbox", "lokal"], ["--sandbox", "weak:lost"]])
 def test_bad_usage_is_bad_input(codea1: Callable[..., Any], weak: str, arguments: list[str]) -> None:
     result = codea1("sandbox", "audit", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
+from codea1_agents.measure.export import ExportTask, export_tests, write_rows
 from codea1_env.errors import UserError
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, load_problems
@@ -30,47 +30,28 @@ def tester(scripted: Callable[..., Any], written: Callable[..., str]) -> tuple[A
     return made
 
 
-@pytest.mark.parametrize("name", ["tests.parquet", "tests.jsonl", "new folder/tests.jsonl"])
-def test_the_file_is_a_source_of_the_same_problems(
-    name: str, problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any], tmp_path: Path
-) -> None:
-    if name.endswith(".parquet"):
-        pytest.importorskip("pyarrow")
-    found = export_tests(problems, tester[1], sandbox, ExportTask())
-    assert found.n_tests == 3
-    write_rows(tmp_path / name, found.rows)
-    back = load_problems(tmp_path / name, strict=True)
-    assert [(each.id, each.statement, each.entry_point, each.solution) for each in back] == [
-        (each.id, each.statement, each.entry_point, each.solution) for each in problems
-    ]
-    assert [len(each.golden) for each in back] == [2, 1]
-    assert [check.status for check in check_problems(back, sandbox)] == [CheckStatus.OK] * 2
-
-
-def test_in_our_own_layout_nothing_but_the_golden_tests_differs(
+def test_the_file_has_the_same_problems_with_other_golden_tests(
     problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any], tmp_path: Path
 ) -> None:
     richer = ProblemSet("richer", tuple(replace(each, examples=("assert f(0) == 0",)) for each in problems))
-    found = export_tests(richer, tester[1], sandbox, ExportTask(layout=Layout.OWN))
-    write_rows(tmp_path / "own.jsonl", found.rows)
-    back = load_problems(tmp_path / "own.jsonl", strict=True)
+    path = tmp_path / "new folder" / "tests.jsonl"
+    found = export_tests(richer, tester[1], sandbox, ExportTask())
+    assert found.n_tests == 3
+    write_rows(path, found.rows)
+    back = load_problems(path, strict=True)
     assert [replace(each, golden=()) for each in back] == [replace(each, golden=()) for each in richer]
+    assert [len(each.golden) for each in back] == [2, 1]
     assert back[1].golden == (GoldenCase("sign(7)", "1"),)
+    checked = check_problems([replace(each, examples=()) for each in back], sandbox)
+    assert [check.status for check in checked] == [CheckStatus.OK] * 2
 
 
 def test_only_confirmed_tests_are_written_and_the_rest_is_counted(
     problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any]
 ) -> None:
     found = export_tests(problems, tester[1], sandbox, ExportTask())
-    assert found.rows[1]["GT_test"] == ["assert sign(7) == 1"]
+    assert found.rows[1]["golden"] == ["assert sign(7) == 1"]
     assert dict(found.rejections) == {"wrong_prediction": 1, "duplicate": 1, "solution_error": 1}
-
-
-def test_wrong_predictions_can_be_corrected_instead(
-    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any]
-) -> None:
-    found = export_tests(problems, tester[1], sandbox, ExportTask(fill=True))
-    assert "assert larger(4, 3) == 4" in found.rows[0]["GT_test"]
 
 
 def test_a_tester_is_blind_unless_it_is_given_a_coder(

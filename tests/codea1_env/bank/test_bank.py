@@ -89,35 +89,30 @@ class Unused:
         raise AssertionError("something was executed")
 
 
-def test_nothing_is_judged_twice(bank, sandbox, tmp_path):
+def test_nothing_is_judged_twice(bank, judged, sandbox, tmp_path):
     cache = BankCache(tmp_path)
-    first = judge_bank(bank, preset("fixed"), sandbox, cache=cache)
+    judge_bank(bank, preset("fixed"), sandbox, cache=cache)
     again = judge_bank(bank, preset("fixed"), Unused(), cache=cache)
-    np.testing.assert_array_equal(first.payoffs().tester, again.payoffs().tester)
-    assert [problem.report for problem in first.problems] == [problem.report for problem in again.problems]
+    np.testing.assert_array_equal(judged.payoffs().tester, again.payoffs().tester)
+    assert [problem.report for problem in judged.problems] == [problem.report for problem in again.problems]
     other = Bank("other", (bank.problems[1],))
     assert judge_bank(other, preset("fixed"), Unused(), cache=cache).problems  # labels and company do not count
     with pytest.raises(AssertionError, match="executed"):
         judge_bank(bank, preset("release"), Unused(), cache=cache)
-    assert cache.clear() == 2
 
 
-def test_a_damaged_file_is_judged_again(bank, sandbox, tmp_path):
+def of_another_judge(file):
+    content = json.loads(gzip.decompress(file))
+    assert content.pop("judge_version") == JUDGE_VERSION
+    return gzip.compress(json.dumps(content).encode())
+
+
+@pytest.mark.parametrize("change", [lambda file: file[:40], of_another_judge], ids=["damaged", "of another judge"])
+def test_what_the_cache_cannot_vouch_for_is_judged_again(bank, sandbox, tmp_path, change):
     cache = BankCache(tmp_path)
     judge_bank(bank, preset("fixed"), sandbox, cache=cache)
     for path in tmp_path.glob("*/*"):
-        path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(AssertionError, match="executed"):
-        judge_bank(bank, preset("fixed"), Unused(), cache=cache)
-
-
-def test_verdicts_of_another_judge_are_not_taken_from_the_cache(bank, sandbox, tmp_path):
-    cache = BankCache(tmp_path)
-    judge_bank(bank, preset("fixed"), sandbox, cache=cache)
-    for path in tmp_path.glob("*/*"):
-        content = json.loads(gzip.decompress(path.read_bytes()))
-        assert content.pop("judge_version") == JUDGE_VERSION
-        path.write_bytes(gzip.compress(json.dumps(content).encode()))
+        path.write_bytes(change(path.read_bytes()))
     with pytest.raises(AssertionError, match="executed"):
         judge_bank(bank, preset("fixed"), Unused(), cache=cache)
 
@@ -143,12 +138,8 @@ def test_a_bank_is_built_from_problems_and_agents(sandbox, tmp_path):
     bank = load_bank("starter", recipe=RECIPE, limit=1, sandbox=sandbox, cache=tmp_path).bank
     (problem,) = bank
     assert [entry.label for entry in problem.programs] == ["solution", "wrong 1", "wrong 2"]
-    assert [entry.label for entry in problem.suites] == [
-        "examples",
-        "invalid",
-        "boundary vs wrong 1",
-        "half right vs wrong 1",
-    ]
+    labels = [entry.label for entry in problem.suites]
+    assert labels == ["examples", "invalid", "boundary vs wrong 1", "half right vs wrong 1"]
     assert load_bank("starter", recipe=RECIPE, limit=1, sandbox=sandbox, cache=tmp_path).bank == bank
 
 

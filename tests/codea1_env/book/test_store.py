@@ -16,10 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import UserError
-from codea1_env.facts.verdicts import (
-    ProblemReport,
-    Verdict,
-)
+from codea1_env.facts.verdicts import ProblemReport, Verdict
 from codea1_env.rules.mistake_book import (
     BookDelta,
     BookEntry,

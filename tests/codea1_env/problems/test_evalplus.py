@@ -50,47 +50,40 @@ def test_the_solution_is_prompt_and_body_and_passes() -> None:
     assert problem.examples == ("assert mean([1.0, 2.0]) == 1.5",)
     assert problem.licence == "MIT AND Apache-2.0"
     assert check(problem, problem.solution)
+    assert problem_from_row(FACTORIAL).solution == FACTORIAL["canonical_solution"]
 
 
-def test_floats_are_compared_within_a_tolerance_and_no_further() -> None:
-    problem = problem_from_row(row())
-    assert check(problem, "def mean(xs):\n    return sum(x / len(xs) for x in xs)")
-    assert not check(problem, "def mean(xs):\n    return sum(xs) / len(xs) + 1e-4")
-    assert check(problem_from_row(row(atol=0.001)), "def mean(xs):\n    return sum(xs) / len(xs) + 1e-4")
+def bare(name: str, solution: str, *inputs: Any, **changes: Any) -> dict[str, Any]:
+    """A row whose whole solution stands in its column."""
+    of = {"prompt": "-", "entry_point": name, "canonical_solution": solution, "base_input": [*inputs], "plus_input": {}}
+    return row(**of | changes)
 
 
-def test_a_recursive_solution_calls_itself_and_not_the_candidate() -> None:
-    solution = "def f(n):\n    return 1 if n == 0 else n * f(n - 1)\n"
-    problem = problem_from_row(
-        row(prompt="Factorial.", entry_point="f", canonical_solution=solution, base_input=[[3]], plus_input=[[5]])
-    )
-    assert problem.solution == solution
-    assert not check(problem, "def f(n):\n    return 1")
+FACTORIAL = bare("f", "def f(n):\n    return 1 if n == 0 else n * f(n - 1)\n", [3], [5])
+APPENDS = bare("f", "def f(xs):\n    xs.append(0)\n    return len(xs)\n", [[1]])
+COMMON = "def similar_elements(a, b):\n    return tuple(set(a) & set(b))\n"
+SIMILAR = bare("similar_elements", COMMON, [[3, 4, 5], [5, 4]], task_id="Mbpp/2")
+ZERO = bare("find_zero", "def find_zero(xs):\n    return 1.0\n", [[1, 0, -1]])
 
 
-def test_inputs_are_fresh_for_the_candidate() -> None:
-    solution = "def f(xs):\n    xs.append(0)\n    return len(xs)\n"
-    problem = problem_from_row(row(prompt="-", entry_point="f", canonical_solution=solution, base_input=[[[1]]]))
-    assert check(problem, "def f(xs):\n    return len(xs) + 1")
-
-
-def test_a_problem_with_several_right_answers_accepts_them_all() -> None:
-    both = {"task_id": "Mbpp/2", "entry_point": "similar_elements", "prompt": "-", "plus_input": {}}
-    solution = "def similar_elements(a, b):\n    return tuple(set(a) & set(b))\n"
-    problem = problem_from_row(row(**both, canonical_solution=solution, base_input=[[[3, 4, 5], [5, 4]]]))
-    assert check(problem, "def similar_elements(a, b):\n    return (5, 4)")
-    assert check(problem, "def similar_elements(a, b):\n    return (4, 5, 4)")
-    assert not check(problem, "def similar_elements(a, b):\n    return (5,)")
-    assert not check(problem, "def similar_elements(a, b):\n    return (4, 5) if isinstance(a, list) else ()")
-
-
-def test_any_zero_of_the_polynomial_is_right() -> None:
-    solution = "def find_zero(xs):\n    return 1.0\n"
-    problem = problem_from_row(
-        row(prompt="-", entry_point="find_zero", canonical_solution=solution, base_input=[[[1, 0, -1]]], plus_input=[])
-    )
-    assert check(problem, "def find_zero(xs):\n    return -1.0")
-    assert not check(problem, "def find_zero(xs):\n    return 0.5")
+@pytest.mark.parametrize(
+    ("row", "answer", "is_right"),
+    [
+        (row(), "mean(xs): return sum(x / len(xs) for x in xs)", True),  # within a tolerance, and no further
+        (row(), "mean(xs): return sum(xs) / len(xs) + 1e-4", False),
+        (row(atol=0.001), "mean(xs): return sum(xs) / len(xs) + 1e-4", True),
+        (FACTORIAL, "f(n): return 1", False),  # the solution calls itself and not the candidate
+        (APPENDS, "f(xs): return len(xs) + 1", True),  # inputs are fresh for the candidate
+        (SIMILAR, "similar_elements(a, b): return (5, 4)", True),  # all right answers are accepted
+        (SIMILAR, "similar_elements(a, b): return (4, 5, 4)", True),
+        (SIMILAR, "similar_elements(a, b): return (5,)", False),
+        (SIMILAR, "similar_elements(a, b): return (4, 5) if isinstance(a, list) else ()", False),
+        (ZERO, "find_zero(xs): return -1.0", True),  # and any zero of the polynomial
+        (ZERO, "find_zero(xs): return 0.5", False),
+    ],
+)
+def test_the_harness_tells_right_from_wrong(row: dict[str, Any], answer: str, is_right: bool) -> None:
+    assert check(problem_from_row(row), f"def {answer}") is is_right
 
 
 def test_a_solution_that_fails_on_every_input_proves_nothing() -> None:

@@ -7,14 +7,7 @@ import pytest
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems import load_dataset_problems, load_problems
-
-ROW = {
-    "id": "1",
-    "statement": "Double it.",
-    "entry_point": "f",
-    "solution": "def f(x): return 2 * x",
-    "golden": ["assert f(1) == 2"],
-}
+from tests.support.data_set_rows import OWN
 
 
 @pytest.fixture
@@ -24,14 +17,14 @@ def datasets(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_saved_dataset_is_read_by_folder_or_name(tmp_path: Path, datasets: Any) -> None:
-    datasets.Dataset.from_list([ROW, {**ROW, "id": "2", "solution": "def"}]).save_to_disk(tmp_path / "saved")
+    datasets.Dataset.from_list([OWN, {**OWN, "id": "2", "solution": "def"}]).save_to_disk(tmp_path / "saved")
     for found in (load_problems(tmp_path / "saved"), load_problems(f"hf:{tmp_path / 'saved'}")):
-        assert [problem.id for problem in found] == ["1"]
+        assert [problem.id for problem in found] == ["mine/1"]
         assert found.skipped[0].place.endswith("row 2")
 
 
 def test_a_split_is_asked_for_where_there_are_several(tmp_path: Path, datasets: Any) -> None:
-    splits = {name: datasets.Dataset.from_list([{**ROW, "id": name}]) for name in ("train", "test")}
+    splits = {name: datasets.Dataset.from_list([{**OWN, "id": name}]) for name in ("train", "test")}
     folder = tmp_path / "saved"
     datasets.DatasetDict(splits).save_to_disk(folder)
     assert load_problems(f"hf:{folder}:test")[0].id == "test"

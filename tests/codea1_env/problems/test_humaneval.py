@@ -7,6 +7,7 @@ import pytest
 from codea1_env.errors import UserError
 from codea1_env.problems import GoldenHarness
 from codea1_env.problems.humaneval import load, problem_from_row
+from tests.support.data_set_rows import HUMANEVAL
 
 
 def run(source: str, **names: Any) -> dict[str, Any]:
@@ -18,13 +19,10 @@ def run(source: str, **names: Any) -> dict[str, Any]:
 def test_it_holds_the_164_problems_with_their_licence() -> None:
     problems = load()
     assert len(problems) == 164
+    assert load() is problems, "it is read once"
     assert {problem.licence for problem in problems} == {"MIT"}
     assert problems[0].id == "HumanEval/0"
     assert problems.by_id("HumanEval/0").imports == "from typing import List"
-
-
-def test_loading_twice_reads_once() -> None:
-    assert load() is load()
 
 
 def test_every_example_of_every_statement_holds_for_the_solution() -> None:
@@ -59,21 +57,12 @@ def test_a_harness_brings_the_statements_helpers_but_not_the_solution() -> None:
     assert "def decode_cyclic" not in golden.source
 
 
-ROW = {
-    "task_id": "Mine/1",
-    "prompt": "def f(x):\n",
-    "entry_point": "f",
-    "canonical_solution": "    return x\n",
-    "test": "def check(candidate):\n    assert candidate(1) == 1\n",
-}
-
-
 def test_rows_of_other_origin_get_no_licence() -> None:
-    problem = problem_from_row(ROW)
+    problem = problem_from_row(HUMANEVAL | {"task_id": "Mine/1"})
     assert (problem.source, problem.licence) == ("", "")
-    assert problem.solution == "def f(x):\n    return x\n"
+    assert problem.solution == HUMANEVAL["prompt"] + HUMANEVAL["canonical_solution"]
 
 
 def test_a_solution_that_defines_something_else_is_refused() -> None:
     with pytest.raises(UserError, match="does not define g"):
-        problem_from_row(ROW | {"entry_point": "g"})
+        problem_from_row(HUMANEVAL | {"entry_point": "g"})

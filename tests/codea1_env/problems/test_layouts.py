@@ -52,11 +52,7 @@ def test_rows_are_the_same_from_jsonl_and_parquet(name: str, row: dict[str, Any]
         (APPS | {"solutions": ""}, "column 'solutions' is empty; without a solution", Refusal.NO_SOLUTION),
         (MBPP | {"code": None}, "column 'code' is empty; without a solution", Refusal.NO_SOLUTION),
         (KODCODE | {"solution": ""}, "column 'solution' is empty", Refusal.NO_SOLUTION),
-        (
-            LIVE_CODE_BENCH | {"solution": None},
-            "publishes no solutions: add the column 'solution'",
-            Refusal.NO_SOLUTION,
-        ),
+        (LIVE_CODE_BENCH | {"solution": None}, "no solutions: add the column 'solution'", Refusal.NO_SOLUTION),
         (APPS | {"input_output": ""}, "column 'input_output' is empty", Refusal.BROKEN),
     ],
 )

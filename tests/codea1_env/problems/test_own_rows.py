@@ -20,6 +20,15 @@ METHOD: dict[str, Any] = {
     "solution": "class Solution:\n    def add(self, a): ...",
 }
 FUNCTION: dict[str, Any] = {"id": "f", "statement": "Add.", "entry_point": "add", "solution": "def add(a): ..."}
+RUN = {"golden": [{"input": "1", "output": "1"}]}
+
+
+def called(*tests: Any) -> dict[str, Any]:
+    """The function with golden tests: text, or a pair of expression and expected value."""
+    pairs = ("expression", "expected")
+    return FUNCTION | {
+        "golden": [each if isinstance(each, str) else dict(zip(pairs, each, strict=True)) for each in tests]
+    }
 
 
 def test_a_program_on_standard_input_needs_no_entry_point() -> None:
@@ -55,23 +64,12 @@ def test_the_row_of_a_function_has_no_new_fields() -> None:
         (SCRIPT | {"entry_point": "main"}, "entry point 'main' is not run, as in run.'3 4'. == '7'"),
         (SCRIPT | {"golden": [{"input": 1, "output": "1"}]}, "'input' of golden test 1 holds int"),
         (SCRIPT | {"golden": [{"input": "1"}]}, "golden test 1 is neither"),
-        (
-            FUNCTION | {"golden": ["assert add(1) == 1", {"expression": "add(1", "expected": "1"}]},
-            r"'expression' of golden test 2 is not Python: .* \(line 1\)",
-        ),
-        (
-            FUNCTION | {"golden": [{"expression": "add(1)", "expected": "1; 2"}]},
-            "'expected' of golden test 1 is not one",
-        ),
-        (FUNCTION | {"golden": [{"input": "1", "output": "1"}]}, 'needs a program on standard input: "kind": "stdin"'),
-        (
-            SCRIPT | {"entry_point": "main", "golden": [{"input": "1", "output": "1"}]},
-            "entry point 'main' is not run, as in run.'3 4'. == '7'",
-        ),
-        (
-            FUNCTION | {"entry_point": "run", "solution": "def run(x): ...", "golden": [{"input": "1", "output": "1"}]},
-            'needs a program on standard input: "kind": "stdin"',
-        ),
+        (called("assert add(1) == 1", ("add(1", "1")), r"'expression' of golden test 2 is not Python: .* \(line 1\)"),
+        (called(("add(1)", "1; 2")), "'expected' of golden test 1 is not one"),
+        (called(("add(1)", ["a"])), r"holds list, not text; as text .*\['a'\]"),
+        (FUNCTION | RUN, 'needs a program on standard input: "kind": "stdin"'),
+        (SCRIPT | RUN | {"entry_point": "main"}, "entry point 'main' is not run, as in run.'3 4'. == '7'"),
+        (FUNCTION | RUN | {"entry_point": "run", "solution": "def run(x): ..."}, "needs a program on standard input"),
         (FUNCTION | {"answers": {"checker": "def chek(): ..."}}, "the checker does not define check"),
         (FUNCTION | {"solutoin": "x"}, "unknown field 'solutoin': did you mean 'solution'"),
         (FUNCTION | {"kind": "method"}, "entry point 'add' is not a method such as Solution"),
@@ -80,10 +78,6 @@ def test_the_row_of_a_function_has_no_new_fields() -> None:
         (METHOD | {"solution": "class Solution: ..."}, "the solution does not define add"),
         (FUNCTION | {"entry_point": ""}, "'entry_point' is empty"),
         ({name: FUNCTION[name] for name in FUNCTION if name != "entry_point"}, 'needs "kind": "stdin"'),
-        (
-            FUNCTION | {"golden": [{"expression": "add(1)", "expected": ["a"]}]},
-            r"holds list, not text; as text .*\['a'\]",
-        ),
     ],
 )
 def test_a_broken_row_says_what_would_make_it_right(row: dict[str, Any], reason: str) -> None:

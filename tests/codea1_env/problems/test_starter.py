@@ -1,17 +1,17 @@
 """The shipped problems are what they claim to be. All programs here are our own, so plain `exec` will do."""
 
 import ast
-import signal
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
 import pytest
 
+from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems.problem import GoldenCase, Problem, ProblemSet
 from codea1_env.problems.starter import DIFFICULTIES, load
+from codea1_env.sandbox import Sandbox
 
 FOLDER = files("codea1_env.problems").joinpath("starter_data")
 FILES = {path.name[:-5]: path.read_text("utf-8") for path in FOLDER.iterdir() if path.name.endswith(".toml")}
@@ -19,18 +19,6 @@ PROBLEMS = [pytest.param(problem, id=problem.entry_point) for problem in load()]
 
 Answer = tuple[str, Any]
 """What an evaluation gave: "value" and the value, or "error" and the exception's name."""
-
-
-@contextmanager
-def cpu_guard(seconds: float) -> Iterator[None]:
-    """Fail the test, even within a loop that does not end, when the block uses more processor time."""
-    before = signal.signal(signal.SIGVTALRM, lambda *_: pytest.fail(f"more than {seconds} s"))
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def loader_of(problem: Problem, program: str) -> Callable[[], dict[str, Any]]:
@@ -72,14 +60,6 @@ def failures(problem: Problem, program: str, cases: list[GoldenCase]) -> list[st
     return [case.expression for case in cases if answer(case.expression, fresh()) != expected(case)]
 
 
-def is_plain(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(is_plain(part) for pair in value.items() for part in pair)
-    if isinstance(value, list | tuple | set | frozenset):
-        return all(is_plain(part) for part in value)
-    return type(value) in (str, int, float, bool, type(None))
-
-
 def test_the_set_is_big_ordered_and_unique() -> None:
     problems = load()
     assert isinstance(problems, ProblemSet)
@@ -90,9 +70,6 @@ def test_the_set_is_big_ordered_and_unique() -> None:
     assert ranks == sorted(ranks)
     assert set(ranks) == {0, 1, 2}
     assert load() is problems
-
-
-def test_the_set_covers_the_promised_topics() -> None:
     topics = {topic for text in FILES.values() for topic in tomllib.loads(text)["topics"]}
     assert topics >= {"strings", "numbers", "lists", "dicts", "recursion", "floats", "state"}
 
@@ -107,7 +84,9 @@ def test_a_file_is_named_by_its_entry_point_and_labelled(name: str) -> None:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_statement_is_a_whole_typed_function_without_a_body(problem: Problem) -> None:
+def test_the_statement_is_a_whole_typed_function_without_a_body_and_tests_are_many(problem: Problem) -> None:
+    expressions = [case.expression for case in golden_cases(problem)]
+    assert len(set(expressions)) == len(expressions) >= 10
     compile(problem.imports + "\n" + problem.statement, problem.id, "exec")
     function = ast.parse(problem.statement).body[-1]
     assert isinstance(function, ast.FunctionDef)
@@ -116,25 +95,17 @@ def test_the_statement_is_a_whole_typed_function_without_a_body(problem: Problem
     assert len(function.body) == 1
     assert function.returns is not None
     assert all(argument.annotation is not None for argument in function.args.args)
-    assert problem.examples
+    assert len(problem.examples) >= 2
+
+
+def test_solutions_pass_everything_quickly_in_any_order_with_plain_data(sandbox: Sandbox) -> None:
+    found = check_problems(load(), sandbox, slow_s=1.0)
+    assert [(each.problem_id, each.detail) for each in found if each.status is not CheckStatus.OK] == []
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_solution_passes_everything_quickly_and_returns_plain_data(problem: Problem) -> None:
-    cases = golden_cases(problem) + example_cases(problem)
-    with cpu_guard(1.0):
-        assert failures(problem, problem.solution, cases) == []
-    namespace = loader_of(problem, problem.solution)()
-    assert all(is_plain(answer(case.expression, namespace)[1]) for case in cases)
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_solution_does_not_depend_on_the_order_of_calls(problem: Problem) -> None:
-    cases = golden_cases(problem)
-    namespace = loader_of(problem, problem.solution)()
-    wanted = [repr(answer(case.expression, namespace)) for case in cases]
-    assert [repr(answer(case.expression, namespace)) for case in cases] == wanted
-    assert [repr(answer(case.expression, namespace)) for case in reversed(cases)] == wanted[::-1]
+def test_the_solution_passes_without_a_tolerance(problem: Problem) -> None:
+    assert failures(problem, problem.solution, golden_cases(problem) + example_cases(problem)) == []
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -152,14 +123,6 @@ def test_the_solution_leaves_its_arguments_alone(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_golden_tests_are_many_and_distinct(problem: Problem) -> None:
-    expressions = [case.expression for case in golden_cases(problem)]
-    assert len(expressions) >= 10
-    assert len(set(expressions)) == len(expressions)
-    assert len(problem.examples) >= 2
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
 def test_wrong_programs_range_from_obvious_to_subtle(problem: Problem) -> None:
     wrong = problem.wrong_programs
     assert len(wrong) >= 4
@@ -174,10 +137,9 @@ def test_wrong_programs_range_from_obvious_to_subtle(problem: Problem) -> None:
 def test_golden_tests_catch_every_wrong_program_and_the_obvious_ones_more_often(problem: Problem) -> None:
     cases = golden_cases(problem)
     count: dict[int, list[int]] = {}
-    with cpu_guard(5.0):
-        for wrong in problem.wrong_programs:
-            assert callable(loader_of(problem, wrong.program)().get(problem.entry_point)), wrong.note
-            failed = failures(problem, wrong.program, cases)
-            assert failed, f"not caught: {wrong.note}"
-            count.setdefault(wrong.subtlety, []).append(len(failed))
+    for wrong in problem.wrong_programs:
+        assert callable(loader_of(problem, wrong.program)().get(problem.entry_point)), wrong.note
+        failed = failures(problem, wrong.program, cases)
+        assert failed, f"not caught: {wrong.note}"
+        count.setdefault(wrong.subtlety, []).append(len(failed))
     assert max(count[min(count)]) >= max(count[max(count)])

@@ -14,10 +14,7 @@ from codea1_env.runs.config import problems_digest, read_config, to_toml
 from tests.support.runs import run_config
 
 CONFIG = run_config(
-    n_problems=48,
-    coder="mutant,strength=0.3",
-    episodes=10,
-    versions={"python": "3.11.7", "codea1-env": "0.1.0"},
+    n_problems=48, coder="mutant,strength=0.3", episodes=10, versions={"python": "3.11.7", "codea1-env": "0.1.0"}
 )
 
 

@@ -11,54 +11,35 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env import values
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
+from codea1_env.facts.verdicts import ProblemReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.folder import RunFolder, iter_episodes
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
+from tests.support.books import FAILED, PASSED, candidate, identity
 from tests.support.runs import run_config
 
 RULES = preset("fixed")
-PROBLEM = Problem("P/1", "def f(x): ...", "f", "def f(x): return x", ())
+PROBLEM = identity("P/1", "f")
 CONFIG = run_config(rules=RULES)
 
 
 def play(number: int, book: MistakeBook) -> EpisodeRecord:
     """One episode whose candidate fails a case of its own and passes all that is replayed but the first."""
-    replayed = tuple(
-        CaseReport(entry.to_valid_case(), Verdict.PASSED if i else Verdict.RUNTIME_ERROR)
-        for i, entry in enumerate(book.retrieve(PROBLEM.id, RULES.book))
+    replayed = [entry.to_valid_case() for entry in book.retrieve(PROBLEM.id, RULES.book)]
+    beaten = candidate(
+        {each: PASSED if i else Verdict.RUNTIME_ERROR for i, each in enumerate(replayed)}, {number: FAILED}
     )
-    case = ValidCase(TestCase(f"f({number})", str(number)), values.encode(number), True)
-    suite = SuiteReport(ValidSuite((case,), (), 0, 0.0), (CaseReport(case, Verdict.WRONG_ANSWER, "-1"),))
-    candidate = CandidateReport(Candidate("def f(x): return -1"), Verdict.PASSED, replayed=replayed, suites=(suite,))
-    report = ProblemReport(PROBLEM.id, (candidate,))
-    delta = book.record(report, RULES.book, Provenance(CONFIG.run_id, f"{number:x}", 0, "mutant", "fuzz"))
-    judged = JudgedRound(PROBLEM, f"{number:x}", 0, "c", "t", report, score(candidate, RULES), delta)
-    return EpisodeRecord(
-        judge_version=JUDGE_VERSION,
-        episode=number,
-        episode_id=f"{number:x}",
-        problem_id=PROBLEM.id,
-        seed=number,
-        rounds=(RoundRecord.of(judged),),
-    )
+    report, name = ProblemReport(PROBLEM.id, (beaten,)), f"{number:x}"
+    delta = book.record(report, RULES.book, Provenance(CONFIG.run_id, name, 0, "mutant", "fuzz"))
+    played = RoundRecord.of(JudgedRound(PROBLEM, name, 0, "c", "t", report, score(beaten, RULES), delta))
+    about = {"judge_version": JUDGE_VERSION, "episode": number, "episode_id": name, "problem_id": PROBLEM.id}
+    return EpisodeRecord(**about, seed=number, rounds=(played,))
 
 
 @pytest.fixture
@@ -145,22 +126,19 @@ def test_a_file_that_is_one_long_half_written_line_is_cut_to_nothing(run: Path) 
     assert (run / "episodes.jsonl").read_bytes() == b""
 
 
-def test_a_corrupted_line_in_the_middle_is_named_and_nothing_is_changed(run: Path) -> None:
+@pytest.mark.parametrize(
+    ("cut", "said"),
+    [(-40, "episodes.jsonl line 2: not a JSON object"), (0, "episodes.jsonl line 2: holds episode 2, expected 1")],
+    ids=["damaged", "lost"],
+)
+def test_a_line_in_the_middle_is_named_and_nothing_is_changed(run: Path, cut: int, said: str) -> None:
     lines = run / "episodes.jsonl"
     first, second, third = lines.read_bytes().splitlines(keepends=True)
-    broken = first + second[:-40] + b"\n" + third + b"half"
+    broken = first + (second[:cut] + b"\n" if cut else b"") + third + b"half"
     lines.write_bytes(broken)
-    with pytest.raises(BrokenInput, match=r"episodes.jsonl line 2: not a JSON object"):
+    with pytest.raises(BrokenInput, match=said):
         RunFolder.open(run)
     assert lines.read_bytes() == broken
-
-
-def test_a_lost_line_is_noticed(run: Path) -> None:
-    lines = run / "episodes.jsonl"
-    first, _, third = lines.read_bytes().splitlines(keepends=True)
-    lines.write_bytes(first + third)
-    with pytest.raises(BrokenInput, match="line 2: holds episode 2, expected 1"):
-        RunFolder.open(run)
 
 
 def test_an_episode_out_of_turn_is_not_written(run: Path) -> None:
@@ -168,18 +146,13 @@ def test_an_episode_out_of_turn_is_not_written(run: Path) -> None:
         folder.append(play(5, book))
 
 
-def test_a_book_that_is_ahead_of_the_lines_is_built_again(run: Path) -> None:
-    as_recorded = entries(run)
-    with RunFolder.open(run) as folder:
-        with folder.open_book() as book:
-            play(3, book)  # its line was never written
-        assert entries(run) != as_recorded
-        folder.rebuild_book()
-    assert entries(run) == as_recorded
+def play_ahead(path: Path) -> None:
+    with RunFolder.open(path.parent) as folder, folder.open_book() as book:
+        play(3, book)  # its line is never written
 
 
-@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"no database")])
-def test_a_lost_or_damaged_book_is_built_again(run: Path, damage: object) -> None:
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"no database"), play_ahead])
+def test_a_book_that_is_lost_damaged_or_ahead_of_the_lines_is_built_again(run: Path, damage: object) -> None:
     as_recorded = entries(run)
     damage(run / "book.sqlite")  # type: ignore[operator]
     with RunFolder.open(run) as folder:
@@ -203,20 +176,15 @@ def test_nothing_in_the_folder_names_the_host_or_a_place(run: Path) -> None:
         assert os.uname().nodename.encode() not in content
 
 
-def test_a_moved_run_goes_on(run: Path, tmp_path: Path) -> None:
+def test_a_moved_run_goes_on_with_more_episodes(run: Path, tmp_path: Path) -> None:
     moved = run.rename(tmp_path / "elsewhere")
     with RunFolder.open(moved) as folder:
         folder.rebuild_book()
+        folder.extend(9)
         with folder.open_book() as book:
             folder.append(play(3, book))
-    assert len(list(iter_episodes(moved))) == 4
-
-
-def test_more_episodes_are_written_into_the_config(run: Path) -> None:
-    with RunFolder.open(run) as folder:
-        folder.extend(9)
-    with RunFolder.open(run) as folder:
-        assert folder.config.episodes == 9
+    with RunFolder.open(moved) as folder:
+        assert (folder.n_episodes, folder.config.episodes) == (4, 9)
 
 
 def test_metrics_are_replaced_as_a_whole_and_never_hold_nan(run: Path) -> None:

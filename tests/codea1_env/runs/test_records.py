@@ -23,14 +23,14 @@ from codea1_env.facts.verdicts import (
     Verdict,
 )
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.runs import records
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord, episode_schema, from_line, to_line
+from tests.support.books import candidate, identity
 
-PROBLEM = Problem("P/1", "def f(x): ...", "f", "def f(x): return x", ())
+PROBLEM = identity("P/1", "f")
 
 words = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 encoded = st.one_of(st.integers(), st.floats(), words, st.binary(max_size=4), st.lists(st.booleans())).map(
@@ -75,10 +75,9 @@ def episode(*rounds: JudgedRound) -> EpisodeRecord:
     return EpisodeRecord(episode=0, episode_id="0a", problem_id=PROBLEM.id, seed=7, rounds=played)
 
 
-def simple_report(verdict: Verdict = Verdict.WRONG_ANSWER) -> CandidateReport:
-    case = ValidCase(TestCase("f(1)", "1"), values.encode(1), True)
-    suite = SuiteReport(ValidSuite((case,), (), 0, 0.0), (CaseReport(case, verdict, "2"),))
-    return CandidateReport(Candidate("def f(x): return 2"), Verdict.PASSED, suites=(suite,))
+def simple_episode(verdict: Verdict = Verdict.WRONG_ANSWER, reply: str = "r") -> EpisodeRecord:
+    """One round of a candidate under one case."""
+    return episode(judged(candidate({}, {1: verdict}), preset("fixed"), reply=reply))
 
 
 @settings(deadline=None)
@@ -119,37 +118,33 @@ def test_the_published_schema_is_the_one_of_the_models() -> None:
 
 
 def test_the_published_schema_refuses_a_line_without_a_verdict() -> None:
-    data = json.loads(to_line(episode(judged(simple_report(), preset("fixed")))))
+    data = json.loads(to_line(simple_episode()))
     jsonschema.validate(data, episode_schema())
     del data["rounds"][0]["suites"][0]["cases"][0]["verdict"]
     with pytest.raises(jsonschema.ValidationError, match="verdict"):
         jsonschema.validate(data, episode_schema())
 
 
-def test_the_schema_version_comes_first_in_the_line() -> None:
-    assert to_line(episode()).startswith(b'{"schema_version":1,')
-
-
 @pytest.mark.parametrize("reply", ["\x00", "a\r\nb\u2028c\x85d", "😀", "\ud800lone", "x" * 100_000])
 def test_any_reply_becomes_one_line_of_ascii(reply: str) -> None:
-    line = to_line(episode(judged(simple_report(), preset("fixed"), reply=reply)))
+    line = to_line(simple_episode(reply=reply))
     assert line.isascii()
+    assert line.startswith(b'{"schema_version":1,')  # which tells how to read the rest
     assert len(line.decode().splitlines()) == 1
     assert from_line(line, "here").rounds[0].coder_reply == reply.encode("utf-8", "backslashreplace").decode()
 
 
 def test_a_masked_reward_is_null() -> None:
-    record = episode(judged(simple_report(Verdict.INTERNAL_ERROR), preset("fixed")))
+    record = simple_episode(Verdict.INTERNAL_ERROR)
     line = to_line(record)
     assert json.loads(line)["rounds"][0]["rewards"]["coder"] == {"value": None, "parts": []}
     assert from_line(line, "here").rounds[0].rewards.testers[0].value is None
     assert record.masked
-    assert not episode(judged(simple_report(), preset("fixed"))).masked
+    assert not simple_episode().masked
 
 
 def edited(**changes: object) -> bytes:
-    data = json.loads(to_line(episode(judged(simple_report(), preset("fixed")))))
-    return json.dumps({**data, **changes}).encode()
+    return json.dumps({**json.loads(to_line(simple_episode())), **changes}).encode()
 
 
 @pytest.mark.parametrize(
@@ -174,15 +169,13 @@ def test_a_broken_line_is_refused_with_its_place_and_its_first_fault(line: bytes
 
 def test_nan_cannot_hide_in_a_number() -> None:
     part = records.RewardPartRecord(name="a", value=nan, weight=1.0)
-    reward = records.RewardRecord(value=1.0, parts=(part,))
-    rewards = records.RewardsRecord(coder=reward, testers=())
-    broken = episode(judged(simple_report(), preset("fixed"))).rounds[0].model_copy(update={"rewards": rewards})
+    rewards = RewardsRecord(coder=records.RewardRecord(value=1.0, parts=(part,)), testers=())
+    broken = simple_episode().rounds[0].model_copy(update={"rewards": rewards})
     with pytest.raises(ValueError, match="JSON"):
         to_line(episode().model_copy(update={"rounds": (broken,)}))
 
 
 def test_a_record_that_states_no_judge_is_of_version_1() -> None:
-    record = episode(judged(simple_report(), preset("fixed"))).model_copy(update={"judge_version": 7})
-    line = to_line(record)
+    line = to_line(simple_episode().model_copy(update={"judge_version": 7}))
     assert from_line(line, "here").judge_version == 7
     assert from_line(line.replace(b'"judge_version":7,', b""), "here").judge_version == 1

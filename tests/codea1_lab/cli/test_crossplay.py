@@ -31,7 +31,7 @@ def test_it_writes_matrices_ratings_and_pictures_that_a_report_shows(
     assert found["on_policy"]["game"]["support"][0][0] == 0
     assert found["settings"]["coders"] == {"right": "reference", "mutant": "mutant"}
     written = {path.name for path in (folder / "run/crossplay").iterdir()}
-    assert {"crossplay.json", "crossplay.md", "programs.jsonl", "suites.jsonl"} < written
+    assert {"crossplay.json", "programs.jsonl", "suites.jsonl"} < written
     assert sum(name.endswith(".svg") for name in written) == 8
     assert one_object(codea1(*asked, "--json").stdout) == found | {"out": None}
     assert codea1("report", "run", "-o", "run.html").exit_code == 0

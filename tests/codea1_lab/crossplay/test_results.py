@@ -10,7 +10,7 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 
 from codea1_agents.statistics import Estimate
 from codea1_lab.crossplay.cells import FIGURES, Cells, CrossPlay, GameFigures
-from codea1_lab.crossplay.results import SHOWN, Findings, cell_text
+from codea1_lab.crossplay.results import Findings, cell_text
 from codea1_lab.report.crossplay import heat_maps_of
 
 
@@ -52,10 +52,8 @@ def test_the_same_findings_give_the_same_document(findings: Findings) -> None:
     assert Findings.of(findings.play, n_draws=20, seed=2).document({}) == findings.document({})
 
 
-def test_markdown_has_a_table_per_figure_whose_cells_cannot_break_it(findings: Findings) -> None:
-    text = findings.markdown("About.")
-    assert text.count("coder \\ tester") == len(SHOWN["on_policy"]) + len(SHOWN["transfer"])
-    assert "| a\\|b | 1.00 (1.00 to 1.00) | 0.10 (" in text
+def test_sentences_name_cycles_and_reversals(findings: Findings) -> None:
+    text = "\n".join(findings.sentences())
     assert "Best responses cycle" in text
     assert "a|b is ahead of mutant against x, and behind it against fuzz." in text
 

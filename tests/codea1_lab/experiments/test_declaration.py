@@ -34,14 +34,8 @@ systems = ["static"]
 panels = { x = "coder/held-out" }
 over = "game.rules"
 """
-STEP = (
-    WHOLE.replace('"code-a1"', '"code-a1"\nset = { "run.steps" = 30, "checkpoints.every" = 10 }')
-    + """
-[[systems]]
-name = "later"
-coder_from = "a1"
-coder_step = 20
-"""
+STEP = WHOLE.replace('"code-a1"', '"code-a1"\nset = { "run.steps" = 30, "checkpoints.every" = 10 }') + (
+    '[[systems]]\nname = "later"\ncoder_from = "a1"\ncoder_step = 20\n'
 )
 
 
@@ -53,11 +47,8 @@ def written(folder: Path, text: str) -> str:
 
 def test_a_file_is_read(tmp_path: Path) -> None:
     found = load_experiment(written(tmp_path, WHOLE))
-    assert (found.name, found.bases, [system.name for system in found.systems]) == (
-        "small",
-        (0, 1),
-        ["base", "a1", "static"],
-    )
+    names = [system.name for system in found.systems]
+    assert (found.name, found.bases, names) == ("small", (0, 1), ["base", "a1", "static"])
 
 
 @pytest.mark.parametrize(
@@ -73,19 +64,13 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         (WHOLE.replace("seeds = 2", 'compared_to = "nobody"'), "nobody"),
         (WHOLE.replace('preset = "golden"', 'preset = "goldn"'), "system 'static': unknown preset 'goldn'"),
         (WHOLE + 'set = {"run.stepz" = 3}', "system 'static': .*unknown setting 'run.stepz'"),
-        (
-            WHOLE.replace('preset = "golden"', 'preset = "golden"\ncoder_step = 5'),
-            "'static': coder_step is the step of",
-        ),
+        (WHOLE + "coder_step = 5", "'static': coder_step is the step of"),
         (WHOLE + 'set = {"game.rules" = "fixd"}', "system 'static': .*'fixd'"),
         (WHOLE + 'set = {"game.limits" = {"cpu" = 1}}', "system 'static': .*game.limits.cpu"),
         (STEP.replace("20", "25"), "'later': coder_step is 25, and 'a1' keeps the checkpoints of 20, 30$"),
         (STEP.replace("20", "10"), "'later': coder_step is 10, and 'a1' keeps the checkpoints of 20, 30$"),
         (STEP.replace('from = "a1"', 'from = "base"'), "'later': coder_step: 'base' trains no coder"),
-        (
-            STEP.replace('coder_from = "a1"\ncoder_step', 'tester_from = "static"\ntester_step'),
-            "tester_step: 'static' trains no tester",
-        ),
+        (STEP.replace("coder_", "tester_").replace('_from = "a1"', '_from = "static"'), "'static' trains no tester"),
         (WHOLE + "together = true", "system 'static': together needs problems: set evaluation.together"),
         (WHOLE.replace('preset = "golden"', ""), "system 'static': supervision needs a training"),
         (WHOLE + 'set = {"run.seed" = 3}', "system 'static': run.seed is set by the experiment"),

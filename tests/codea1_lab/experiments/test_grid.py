@@ -30,14 +30,10 @@ SMALL = Experiment(
 )
 
 
-def test_every_cell_once() -> None:
+def test_every_cell_once_and_all_systems_before_the_next_seed() -> None:
     cells = cells_of(SMALL)
     assert len(set(cells)) == len(cells) == 2 + 4 + 4 + 3 + 2 + 4
-
-
-def test_all_systems_before_the_next_seed() -> None:
-    seeds = [cell.seed for cell in cells_of(SMALL)]
-    assert seeds == sorted(seeds)
+    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
 
 
 def test_only_some_systems_with_what_they_need() -> None:
@@ -58,9 +54,6 @@ def test_a_cell_waits_for_its_needs() -> None:
         done.append(waiting[0])
     assert needs(SMALL, Cell("static", 7, 1)) == {"a1": Cell("a1", 7, 1)}
     assert needs(SMALL, Cell("from-base", 0, 2)) == {"base": Cell("base", 0, 0)}
-
-
-def test_cells_come_with_what_they_need() -> None:
     assert with_needed(SMALL, [Cell("static", 7, 1)]) == (Cell("a1", 7, 1), Cell("static", 7, 1))
 
 
@@ -72,9 +65,8 @@ def test_a_system_has_no_more_bases_than_those_whose_models_it_takes() -> None:
 
 def test_a_system_of_fixed_ones_is_fixed() -> None:
     pair = System(name="pair", coder_from="base", tester_from="base")
-    assert SMALL.is_fixed(SMALL.system("base"))
-    assert SMALL.is_fixed(pair)
-    assert not SMALL.is_fixed(SMALL.system("measured"))
+    systems = (SMALL.system("base"), pair, SMALL.system("measured"))
+    assert [SMALL.is_fixed(each) for each in systems] == [True, True, False]
 
 
 def test_a_fingerprint_has_the_settings_of_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:

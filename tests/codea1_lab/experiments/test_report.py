@@ -69,21 +69,20 @@ def result(system: str, seed: int, value: float) -> CellResult:
     )
 
 
-RESULTS = {
-    each.cell: each
-    for each in (
-        result("base", 0, 0.25),
-        result("a1", 0, 0.5),
-        result("a1", 1, 0.75),
-        result("a1-high", 0, 0.625),
-        result("a1-high", 1, 0.875),
-    )
-}
+def results_with(**values: tuple[float, ...]) -> dict[Cell, CellResult]:
+    """Results of a1 and a1-high, a value per seed, and those of the base."""
+    found = [result("base", 0, 0.25)]
+    found += [result(name.replace("_", "-"), seed, each) for name, of in values.items() for seed, each in enumerate(of)]
+    return {each.cell: each for each in found}
+
+
+RESULTS = results_with(a1=(0.5, 0.75), a1_high=(0.625, 0.875))
 
 
 def test_the_text_holds_means_and_differences() -> None:
     text = text_of(SMALL, cells_of(SMALL), RESULTS)
     assert "5 of 5 cells" in text
+    assert "Verdicts: version 1 of the judge." in text
     assert "| base | untrained | 1 | 25.0 |" in text
     assert "| a1 | fixed, alpha 0.5, strict reading | 2 | 62.5 [50.0 to 75.0] |" in text
     assert "| a1-high | +12.5 (2 pairs) |" in text
@@ -92,14 +91,7 @@ def test_the_text_holds_means_and_differences() -> None:
 
 
 def test_headlines_have_raw_and_corrected_p_values_from_three_pairs_on() -> None:
-    values = {"a1": (0.5, 0.75, 0.625, 0.5), "a1-high": (0.625, 0.875, 0.75, 0.5)}
-    more = {
-        each.cell: each
-        for each in (
-            result("base", 0, 0.25),
-            *(result(system, seed, value) for system, found in values.items() for seed, value in enumerate(found)),
-        )
-    }
+    more = results_with(a1=(0.5, 0.75, 0.625, 0.5), a1_high=(0.625, 0.875, 0.75, 0.5))
     small = SMALL.model_copy(update={"seeds": 4})
     text = text_of(small, cells_of(small), more)
     assert "corrected for all 3 comparisons" in text
@@ -109,18 +101,15 @@ def test_headlines_have_raw_and_corrected_p_values_from_three_pairs_on() -> None
     assert f"| a1-high minus a1 | `coder/held-out` | +9.4 ± 9.9 (3/4 ahead) | {high.difference.p:.2g} |" in text
     assert "| a1 | `coder/held-out` | **+59.4 ± " in text
     assert compared(SMALL, RESULTS)[0].p_corrected != compared(SMALL, RESULTS)[0].p_corrected
-    assert "| a1-high minus a1 | `coder/held-out` | +12.5 (2 pairs) | - | - | - |" in text_of(
-        SMALL, cells_of(SMALL), RESULTS
-    )
+    few = text_of(SMALL, cells_of(SMALL), RESULTS)
+    assert "| a1-high minus a1 | `coder/held-out` | +12.5 (2 pairs) | - | - | - |" in few
 
 
-def test_a_training_is_paired_with_the_same_seed_only() -> None:
-    alone = {cell: each for cell, each in RESULTS.items() if cell != Cell("a1-high", 0, 1)}
-    assert "| a1-high | +12.5 (1 pair) |" in text_of(SMALL, cells_of(SMALL), alone)
-
-
-def test_what_is_missing_is_said() -> None:
-    assert "1 of 5 cells" in text_of(SMALL, cells_of(SMALL), {Cell("base", 0, 0): RESULTS[Cell("base", 0, 0)]})
+def test_a_training_is_paired_with_the_same_seed_only_and_what_is_missing_is_said() -> None:
+    text = text_of(SMALL, cells_of(SMALL), results_with(a1=(0.5, 0.75), a1_high=(0.625,)))
+    assert "| a1-high | +12.5 (1 pair) |" in text
+    assert "4 of 5 cells" in text
+    assert "of the judge" not in text_of(SMALL, cells_of(SMALL), {})
 
 
 def test_equal_compute_takes_the_last_evaluation_in_time() -> None:
@@ -165,11 +154,16 @@ def test_the_report_is_written_the_same_twice(tmp_path: Path) -> None:
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
 
+def written(folder: Path, result: CellResult, **changes: object) -> None:
+    """Write the result of a cell, changed."""
+    place = folder / "cells" / result.cell.name
+    place.mkdir(parents=True)
+    write_result(place, result.model_copy(update=changes))
+
+
 def test_results_come_back_from_their_files(tmp_path: Path) -> None:
     for each in RESULTS.values():
-        folder = tmp_path / "cells" / each.cell.name
-        folder.mkdir(parents=True)
-        write_result(folder, each)
+        written(tmp_path, each)
     assert results_of(tmp_path, SMALL, cells_of(SMALL)) == RESULTS
     assert read_result(tmp_path) is None
     (tmp_path / "result.json").write_text('{"system": "a1"}')
@@ -180,9 +174,7 @@ def test_results_come_back_from_their_files(tmp_path: Path) -> None:
 def test_results_of_two_versions_of_the_judge_are_not_put_together(tmp_path: Path) -> None:
     first, second = result("a1", 0, 0.5), result("a1", 1, 0.5)
     for each, version in ((first, 1), (second, JUDGE_VERSION)):
-        place = tmp_path / "cells" / each.cell.name
-        place.mkdir(parents=True)
-        write_result(place, each.model_copy(update={"judge_version": version}))
+        written(tmp_path, each, judge_version=version)
     assert results_of(tmp_path, SMALL, [first.cell])[first.cell].judge_version == 1
     with pytest.raises(UserError, match=f"versions 1 and {JUDGE_VERSION} of the judge"):
         results_of(tmp_path, SMALL, [first.cell, second.cell])
@@ -193,9 +185,7 @@ def test_a_file_of_results_makes_the_same_text_and_has_no_curves_of_training(tmp
     write_results(path, RESULTS.values())
     found = read_results(path, SMALL)
     assert text_of(SMALL, cells_of(SMALL), found) == text_of(SMALL, cells_of(SMALL), RESULTS)
-    assert [cell for cell, each in found.items() if each.is_thinned] == [
-        cell for cell in found if cell.system != "base"
-    ]
+    assert all(each.is_thinned == (cell.system != "base") for cell, each in found.items())
     assert not any(each.is_thinned for each in RESULTS.values())
     write_results(tmp_path / "again.jsonl", found.values())
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
@@ -203,8 +193,7 @@ def test_a_file_of_results_makes_the_same_text_and_has_no_curves_of_training(tmp
 
 def test_results_of_other_cells_are_kept_and_not_shown(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    more = [result("a1", 9, 0.9), result("dropped", 0, 0.9)]
-    others = {each.cell: each for each in more}
+    others = {each.cell: each for each in (result("a1", 9, 0.9), result("dropped", 0, 0.9))}
     report = write_report(SMALL, cells_of(SMALL), RESULTS, tmp_path, others=others)
     text = report.read_text()
     assert read_results(tmp_path / "results.jsonl", SMALL).keys() == RESULTS.keys() | others.keys()
@@ -217,17 +206,13 @@ def test_cells_that_were_declared_otherwise_are_refused(tmp_path: Path) -> None:
     write_results(path, [RESULTS[Cell("base", 0, 0)].model_copy(update={"declared": "other"})])
     with pytest.raises(UserError, match=r"results.jsonl, line 1: base was declared otherwise"):
         read_results(path, SMALL)
-    place = tmp_path / "cells" / "base/base-0/seed-0"
-    place.mkdir(parents=True)
-    write_result(place, RESULTS[Cell("base", 0, 0)].model_copy(update={"declared": "other"}))
+    written(tmp_path, RESULTS[Cell("base", 0, 0)], declared="other")
     with pytest.raises(UserError, match=r"seed-0: base was declared otherwise when it ran: choose another folder"):
         results_of(tmp_path, SMALL, cells_of(SMALL))
-    path.write_bytes(b"\xff\n")
-    with pytest.raises(BrokenInput, match="line 1"):
-        read_results(path, SMALL)
-    path.write_text('{"system": "a1"}\n')
-    with pytest.raises(BrokenInput, match="line 1"):
-        read_results(path, SMALL)
+    for broken in (b"\xff\n", b'{"system": "a1"}\n'):
+        path.write_bytes(broken)
+        with pytest.raises(BrokenInput, match="line 1"):
+            read_results(path, SMALL)
 
 
 @pytest.mark.parametrize("folder", sorted(path.parent for path in (ROOT / "docs/experiments").glob("*/results.jsonl")))
@@ -236,8 +221,3 @@ def test_the_committed_reports_are_made_of_the_committed_results(folder: Path) -
     results = read_results(folder / "results.jsonl", experiment)
     text = text_of(experiment, cells_of(experiment), results, pictures_in(folder, experiment))
     assert (folder / "report.md").read_text("utf-8") == text
-
-
-def test_a_report_says_which_judge() -> None:
-    assert "Verdicts: version 1 of the judge." in text_of(SMALL, cells_of(SMALL), RESULTS)
-    assert "of the judge" not in text_of(SMALL, cells_of(SMALL), {})

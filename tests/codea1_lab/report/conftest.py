@@ -11,25 +11,27 @@ from typing import Any
 import pytest
 
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.facts.verdicts import Verdict
-from codea1_env.problems import load_problems
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
+from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.problems import Problem, load_problems
+from codea1_env.rules.mistake_book import BookDelta
+from codea1_env.rules.reward_parts import CandidateRewards, Reward, RewardPart
 from codea1_env.runs.config import problems_digest
 from codea1_env.runs.folder import RunFolder
-from codea1_env.runs.records import (
-    BookChangeRecord,
-    CandidateRecord,
-    CaseRecord,
-    EpisodeRecord,
-    RewardPartRecord,
-    RewardRecord,
-    RewardsRecord,
-    RoundRecord,
-    SuiteRecord,
-    to_line,
-)
+from codea1_env.runs.records import EpisodeRecord, RoundRecord, SuiteRecord, to_line
 from codea1_lab.report.writing import read_run, write_report
 from tests.support import ROOT
 from tests.support.runs import run_config
+from tests.support.toys import fenced
 from tests.support.waiting import wait_until
 
 HOSTILE = (
@@ -39,73 +41,41 @@ HOSTILE = (
 )
 
 
-def case_of(number: int, verdict: Verdict, expression: str = "f({})", actual: str = "") -> CaseRecord:
-    return CaseRecord(
-        expression=expression.replace("{}", str(number)),
-        prediction=str(number),
-        imports=(),
-        direct=True,
-        line=number,
-        expected=str(number),
-        prediction_right=True,
-        verdict=verdict,
-        actual=actual,
-        is_example=number == 1,
-    )
+def case_of(number: int, verdict: Verdict, expression: str = "f({})", actual: str = "") -> CaseReport:
+    tested = TestCase(expression.replace("{}", str(number)), str(number), direct=True, line=number)
+    return CaseReport(ValidCase(tested, b"%d" % number, True, is_example=number == 1), verdict, actual)
 
 
-def reward_of(name: str, value: float) -> RewardRecord:
-    return RewardRecord(value=value, parts=(RewardPartRecord(name=name, value=value, weight=1.0),))
+def suite_of(*cases: CaseReport) -> SuiteReport:
+    return SuiteReport(ValidSuite(tuple(each.case for each in cases), (), 0, 0.0), cases)
 
 
-def episode_of(
-    number: int, problem_id: str, *, n_rounds: int = 1, program: str = "def f(x):\n    return x\n"
-) -> EpisodeRecord:
+def reward_of(name: str, value: float) -> Reward:
+    return Reward.of(RewardPart(name, value, 1.0))
+
+
+def episode_of(number: int, problem: Problem, n_rounds: int, program: str) -> EpisodeRecord:
     """Every third program is beaten, every tenth is invalid."""
-    rounds = []
-    for n in range(n_rounds):
-        is_valid, is_beaten = number % 10 != 9, number % 3 == 0
-        verdicts = [Verdict.WRONG_ANSWER if is_beaten and i == 0 else Verdict.PASSED for i in range(4)]
-        cases = tuple(
-            case_of(i, v, actual="<b>7</b>" if v is not Verdict.PASSED else "") for i, v in enumerate(verdicts)
-        )
-        rounds.append(
-            RoundRecord(
-                round=n,
-                coder_reply=f"```python\n{program}\n```",
-                tester_reply="assert f(0) == 0" if is_valid else None,
-                candidate=CandidateRecord(
-                    program=program,
-                    rejection=None,
-                    verdict=Verdict.PASSED if is_valid else Verdict.SYNTAX_ERROR,
-                    detail="" if is_valid else "no <i>Python</i>",
-                    golden_pass_rate=None,
-                ),
-                replayed=(case_of(9, Verdict.PASSED),) if is_valid else (),
-                suites=(
-                    SuiteRecord(
-                        cases=cases if is_valid else (),
-                        rejections=(),
-                        n_invalid=0,
-                        nonprintable_share=0.0,
-                        internal_error=False,
-                    ),
-                ),
-                rewards=RewardsRecord(
-                    coder=reward_of("pass_new", 0.75 if is_beaten else float(is_valid)),
-                    testers=(reward_of("validity", 0.25 * is_beaten),),
-                ),
-                book=BookChangeRecord(added=1, removed=0, evicted=0, incremented=0, decremented=0, size=number + 1),
-            )
-        )
-    return EpisodeRecord(
-        judge_version=JUDGE_VERSION,
-        episode=number,
-        episode_id=f"{number:016x}",
-        problem_id=problem_id,
-        seed=number,
-        rounds=tuple(rounds),
+    is_valid, is_beaten, name = number % 10 != 9, number % 3 == 0, f"{number:016x}"
+    verdicts = [Verdict.WRONG_ANSWER if is_beaten and i == 0 else Verdict.PASSED for i in range(4)]
+    cases = [case_of(i, each, actual="" if each is Verdict.PASSED else "<b>7</b>") for i, each in enumerate(verdicts)]
+    candidate = CandidateReport(
+        Candidate(program),
+        Verdict.PASSED if is_valid else Verdict.SYNTAX_ERROR,
+        "" if is_valid else "no <i>Python</i>",
+        (case_of(9, Verdict.PASSED),) if is_valid else (),
+        (suite_of(*cases if is_valid else ()),),
     )
+    report, replies = (
+        ProblemReport(problem.id, (candidate,)),
+        (fenced(program), "assert f(0) == 0" if is_valid else None),
+    )
+    coder = reward_of("pass_new", 0.75 if is_beaten else float(is_valid))
+    rewards = CandidateRewards(coder, (reward_of("validity", 0.25 * is_beaten),))
+    delta = BookDelta(added=1, size=number + 1)
+    played = [JudgedRound(problem, name, n, *replies, report, rewards, delta) for n in range(n_rounds)]
+    about = {"judge_version": JUDGE_VERSION, "episode": number, "episode_id": name, "problem_id": problem.id}
+    return EpisodeRecord(**about, seed=number, rounds=tuple(map(RoundRecord.of, played)))
 
 
 def written_run(path: Path, n_episodes: int, program: Callable[[int], str]) -> Path:
@@ -125,7 +95,7 @@ def written_run(path: Path, n_episodes: int, program: Callable[[int], str]) -> P
     with (path / "episodes.jsonl").open("wb") as lines:  # without a sync per line
         for number in range(n_episodes):
             problem = problems[number % len(problems)]
-            lines.write(to_line(episode_of(number, problem.id, n_rounds=1 + number % 2, program=program(number))))
+            lines.write(to_line(episode_of(number, problem, 1 + number % 2, program(number))))
     return path
 
 
@@ -145,12 +115,12 @@ def changed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     old, new = record.rounds
     program = f"{HOSTILE}\n    # {'y' * 1_000_000}"
     candidate = new.candidate.model_copy(update={"program": program})
-    suites = [
-        new.suites[0].model_copy(update={"cases": tuple(case_of(n, Verdict.RUNTIME_ERROR, HOSTILE) for n in range(6))}),
-        new.suites[0].model_copy(update={"cases": (case_of(0, Verdict.PASSED, "f('" + "z" * 1_000_000 + "')"),)}),
-    ]
-    rewards = RewardsRecord(coder=new.rewards.coder, testers=new.rewards.testers * 2)
-    changed = new.model_copy(update={"candidate": candidate, "suites": tuple(suites), "rewards": rewards})
+    suites = (
+        SuiteRecord.of(suite_of(*(case_of(n, Verdict.RUNTIME_ERROR, HOSTILE) for n in range(6)))),
+        SuiteRecord.of(suite_of(case_of(0, Verdict.PASSED, "f('" + "z" * 1_000_000 + "')"))),
+    )
+    rewards = new.rewards.model_copy(update={"testers": new.rewards.testers * 2})
+    changed = new.model_copy(update={"candidate": candidate, "suites": suites, "rewards": rewards})
     rounds = (old.model_copy(update={"suites": old.suites * 2, "rewards": rewards}), changed)
     written = to_line(record.model_copy(update={"rounds": rounds})).decode()
     path.joinpath("episodes.jsonl").write_text(f"{first}\n{written}")

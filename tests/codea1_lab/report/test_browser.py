@@ -15,7 +15,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.runs.folder import iter_episodes
 from codea1_lab.report.writing import read_run, write_report
 
-pytest.importorskip("selenium", reason="needs the extra dev-browser")
+Keys: Any = pytest.importorskip("selenium.webdriver.common.keys", reason="needs the extra dev-browser").Keys
 if shutil.which("chromium") is None or shutil.which("chromedriver") is None:
     pytest.skip("needs chromium and chromedriver", allow_module_level=True)
 
@@ -78,8 +78,6 @@ def test_hostile_text_stays_text_and_hidden_characters_are_seen(browser: Any, sm
 
 
 def test_one_can_read_everything_with_the_keyboard(browser: Any, small_report: Path) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     browser.open(small_report)
     browser.press(Keys.TAB)
     assert browser.ask("document.activeElement.className") == "skip"
@@ -178,8 +176,6 @@ def test_a_browser_that_cannot_inflate_shows_the_same(browser: Any, small_report
 
 
 def test_the_focus_is_never_lost_on_the_way_through_the_list(browser: Any, small_report: Path) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     browser.open(small_report)
     browser.ask("document.querySelector('#list button').focus()")
     browser.press(Keys.ENTER)
@@ -218,8 +214,6 @@ def test_the_focus_is_never_lost_on_the_way_through_the_list(browser: Any, small
 def test_a_search_finds_programs_tests_verdicts_and_problems_within_the_filters(
     browser: Any, small_report: Path, small_run: Path
 ) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     browser.open(small_report)
     records = list(iter_episodes(small_run))
     for query in ("return x + 7", "PWNED", "wrong answer", records[2].problem_id):
@@ -308,11 +302,7 @@ def test_the_change_since_the_round_before_is_shown_as_text(browser: Any, severa
     lines = browser.ask(
         "[...document.querySelectorAll('.change .row')].map(r => [r.tagName, r.textContent.slice(0, 30)])"
     )
-    assert lines[:3] == [
-        ["SPAN", "  def f(x):"],
-        ["DEL", "-     return x"],
-        ["DEL", "- "],
-    ]
+    assert lines[:3] == [["SPAN", "  def f(x):"], ["DEL", "-     return x"], ["DEL", "- "]]
     assert {tag for tag, _ in lines[3:]} == {"INS"}
     assert "\\u202eevil" in browser.ask("document.querySelector('.change').textContent")
     assert browser.ask("document.querySelectorAll('#detail img, #detail script').length") == 0
@@ -337,8 +327,6 @@ def test_a_difference_keeps_equal_lines(browser: Any, small_report: Path) -> Non
 
 
 def test_several_runs_are_in_one_set_of_charts_whose_legend_toggles_them(browser: Any, several_report: Path) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     browser.open(several_report)
     names = browser.ask("[...document.querySelectorAll('[data-toggles]')].map(b => b.textContent)")
     assert names == ["small", "</script><b onclick=alert(1)>changed\\u202e"]
@@ -377,8 +365,6 @@ def test_squares_of_a_suite_are_aligned_and_lines_of_a_million_characters_are_cu
 
 
 def test_the_menu_of_a_phone_opens_and_closes(browser: Any, small_report: Path) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     is_shown = "document.getElementById('sections').checkVisibility()"

@@ -18,30 +18,20 @@ def training(small_run: Path, tmp_path: Path) -> Path:
     sample.mkdir(parents=True)
     shutil.copy(small_run / "config.toml", sample)
     lines = [json.loads(line) for line in (small_run / "episodes.jsonl").read_text().splitlines()[:3]]
-    for number, (line, name) in enumerate(zip(lines, ("00000007-0-0", "00000007-0-1", "00000007-1-0"), strict=True)):
-        line |= {
-            "episode": number,
-            "episode_id": name,
-            "problem_id": lines[0]["problem_id"],
-            "rounds": line["rounds"][:1],
-        }
+    for number, (line, name) in enumerate(zip(lines, ("0-0", "0-1", "1-0"), strict=True)):
+        line |= {"episode": number, "episode_id": f"00000007-{name}", "problem_id": lines[0]["problem_id"]}
+        line["rounds"] = line["rounds"][:1]
     (sample / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (path / "config.toml").write_text('about = "a toy"\n[run]\nsteps = 30\n')
     (path / "run.json").write_text(json.dumps({"judge_version": JUDGE_VERSION}))
-    steps = []
+    written = [{"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}}]
     for step in range(1, 31):
-        figures = {
-            "coder_reward": step / 30,
-            "tester_reward": 0.5,
-            "book_size": float(step),
-            "book_added": 1.0,
-            "coder_kl": 0.1,
-        }
+        figures = {"coder_reward": step / 30, "book_size": float(step)}
+        figures |= {"tester_reward": 0.5, "book_added": 1.0, "coder_kl": 0.1}
         times = {"generate_s": 1.0, "judge_s": 2.0, "learn_s": 3.0, "sync_s": 0.0}
         alarms = {"no_spread_coder": f"said in step {step}"} if step > 28 else {}
-        steps.append({"step": step, "figures": figures, "times": times, "alarms": alarms})
-    evaluation = {"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}}
-    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [evaluation, *steps]))
+        written.append({"step": step, "figures": figures, "times": times, "alarms": alarms})
+    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in written))
     return path
 
 

@@ -12,16 +12,7 @@ from codea1_env.facts.verdicts import Verdict
 from codea1_env.rules.ruleset import preset
 from codea1_lab.tabular.learning import SYSTEMS, Schedule, System, _Training, train
 from codea1_lab.tabular.table import FIRST, STUDIES, Regime, crossover, table
-from codea1_lab.tabular.world import (
-    Aim,
-    DrawnTest,
-    Program,
-    World,
-    aim_of,
-    drawn_program,
-    drawn_test,
-    suite_report,
-)
+from codea1_lab.tabular.world import Aim, DrawnTest, Program, World, aim_of, drawn_program, drawn_test, suite_report
 
 SHORT = Schedule(steps=12, n_problems=16)
 PROGRAM = Program((0, 1, 2, 3), (True, False, False, False), (5, 0, 0, 0))
@@ -37,28 +28,22 @@ def test_programs_are_wrong_as_often_as_said() -> None:
 
 def test_a_rare_bug_is_found_by_its_trigger_only_and_a_common_one_by_any_input() -> None:
     world = World(n_kinds=4, n_rare=2)
-    rare = Program((0, 1, 2, 3), (True, False, False, False), (5, 0, 0, 0))
-    assert [rare.passes(aim, world) for aim in (None, Aim(0, 4), Aim(1, 5), Aim(0, 5))] == [True, True, True, False]
-    common = replace(rare, has_bug=(False, False, True, False))
+    assert [PROGRAM.passes(aim, world) for aim in (None, Aim(0, 4), Aim(1, 5), Aim(0, 5))] == [True, True, True, False]
+    common = replace(PROGRAM, has_bug=(False, False, True, False))
     assert not any(common.passes(aim, world) for aim in (None, Aim(0, 4), Aim(2, 0)))
-    assert replace(rare, has_bug=(False,) * 4).is_right()
+    assert replace(PROGRAM, has_bug=(False,) * 4).is_right()
 
 
 def test_a_report_says_what_the_judge_would() -> None:
     world = World(n_kinds=4, n_rare=4)
-    program = Program((0, 1, 2, 3), (True, False, False, False), (5, 0, 0, 0))
-    tests = [
-        DrawnTest(Aim(0, 5), True),
-        DrawnTest(Aim(0, 5), True),
-        DrawnTest(Aim(1, 1), False),
-        DrawnTest(None, True, 7),
-    ]
-    kept = suite_report(tests, program, world, drops_wrong=False)
+    killing, wrong, blind = DrawnTest(Aim(0, 5), True), DrawnTest(Aim(1, 1), False), DrawnTest(None, True, 7)
+    tests = [killing, killing, wrong, blind]
+    kept = suite_report(tests, PROGRAM, world, drops_wrong=False)
     assert [case.verdict for case in kept.cases] == [Verdict.WRONG_ANSWER, Verdict.PASSED, Verdict.PASSED]
     assert [case.case.prediction_right for case in kept.cases] == [True, False, True]
     assert kept.suite.n_invalid == 2  # a duplicate and a wrong prediction
     assert [aim_of(case.case) for case in kept.cases] == [Aim(0, 5), Aim(1, 1), None]
-    assert len(suite_report(tests, program, world, drops_wrong=True).cases) == 2
+    assert len(suite_report(tests, PROGRAM, world, drops_wrong=True).cases) == 2
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

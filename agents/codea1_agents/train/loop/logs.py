@@ -1,11 +1,8 @@
-"""Logs of figures, apart from `metrics.jsonl`: TensorBoard; Weights & Biases and MLflow if the settings name them."""
+"""Logs of figures, apart from `metrics.jsonl`: TensorBoard; Weights & Biases if the settings name a project."""
 
 from __future__ import annotations
 
-import logging
-import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,9 +11,6 @@ from typing import Any, Protocol
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import UserError, extra_needed
 
-MLFLOW_DATABASE = "mlflow.db"
-"""File beside the run folders with MLflow's experiments, unless MLFLOW_TRACKING_URI names another store."""
-_RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _LONGEST_FAULT = 300
 
 
@@ -50,8 +44,6 @@ def opened_logs(config: TrainingConfig, folder: Path, done: int, note: Callable[
         openers["tensorboard"] = lambda: _TensorBoard(folder / "tensorboard", done)
     if options.wandb:
         openers["wandb"] = lambda: _Wandb(options.wandb, config, folder)
-    if options.mlflow:
-        openers["mlflow"] = lambda: _MLflow(options.mlflow, config, folder)
     with ExitStack() as stack:
         logs: list[Log] = []
         for name, opener in openers.items():
@@ -70,7 +62,7 @@ def _opened(name: str, opener: Callable[[], Log]) -> Log:
 
 
 def _fault(error: Exception) -> str:
-    # MLflow's client repeats MLFLOW_TRACKING_URI, which may hold a user and a password.
+    # A client may repeat the address of its server, which may hold a user and a password.
     return re.sub(r"://[^\s/]*@", "://", " ".join(str(error).split()))[:_LONGEST_FAULT] or type(error).__name__
 
 
@@ -145,51 +137,3 @@ class _Wandb:
 
     def close(self) -> None:
         self._run.finish()
-
-
-class _MLflow:
-    """Uses a client of its own, so that runs in one process do not share a store."""
-
-    def __init__(self, experiment: str, config: TrainingConfig, folder: Path) -> None:
-        with extra_needed("logging.mlflow", "mlflow"):
-            from mlflow import MlflowClient, entities  # noqa: PLC0415  an extra
-        for name in ("mlflow", "alembic"):
-            logging.getLogger(name).setLevel(logging.WARNING)  # they log how they make a database
-        place = folder.resolve().parent
-        store = os.environ.get("MLFLOW_TRACKING_URI", "")
-        if store.startswith("file:"):
-            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # MLflow refuses folders otherwise
-        self._metric = entities.Metric
-        self._client = MlflowClient(store or f"sqlite:///{place / MLFLOW_DATABASE}")
-        with _few_retries():
-            known = self._client.get_experiment_by_name(experiment)
-        files = None if store else (place / "mlartifacts").as_uri()
-        number = known.experiment_id if known else self._client.create_experiment(experiment, files)
-        self._run_id = self._client.create_run(number, run_name=config.run.name or folder.name).info.run_id
-        self._client.log_dict(self._run_id, config.model_dump(mode="json"), "config.json")
-
-    def write(self, step: int, figures: Mapping[str, float]) -> None:
-        now = int(time.time() * 1000)
-        self._client.log_batch(
-            self._run_id, [self._metric(_mlflow_name(name), value, now, step) for name, value in figures.items()]
-        )
-
-    def close(self) -> None:
-        self._client.set_terminated(self._run_id)
-
-
-@contextmanager
-def _few_retries() -> Iterator[None]:
-    """Let MLflow give up a server that does not answer after seconds, instead of its usual four minutes."""
-    given = os.environ.get(_RETRIES)
-    os.environ[_RETRIES] = given or "2"
-    try:
-        yield
-    finally:
-        if given is None:
-            del os.environ[_RETRIES]
-
-
-def _mlflow_name(figure: str) -> str:
-    """Return a name without colon and comma, which an opponent's options may have."""
-    return "".join(c if c.isalnum() or c in "_-./ " else "_" for c in figure)

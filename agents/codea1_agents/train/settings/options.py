@@ -24,7 +24,7 @@ class RunOptions(_Section):
     """The run as a whole."""
 
     name: str = ""
-    """Name for people, W&B and MLflow; empty: the name of the folder."""
+    """Name for people and W&B; empty: the name of the folder."""
     seed: CountOrZero = 0
     """Decides all random numbers of the run."""
     steps: Count = 111
@@ -213,9 +213,6 @@ class LoggingOptions(_Section):
     tensorboard: bool = True
     wandb: str = ""
     """Project of Weights & Biases; empty: not used."""
-    mlflow: str = ""
-    """Experiment of MLflow, in the store that MLFLOW_TRACKING_URI names, else in `mlflow.db` beside the run's folder;
-    empty: not used."""
     samples_every: CountOrZero = 10
     """Steps between samples of rollouts that are kept; 0: none."""
     samples: Count = 2

@@ -30,54 +30,10 @@ def test_tensorboard_gets_events(tmp_path: Path) -> None:
     assert b"figures/coder_reward" in events.read_bytes()
 
 
-@pytest.mark.skipif(find_spec("mlflow") is not None, reason="MLflow is installed")
+@pytest.mark.skipif(find_spec("wandb") is not None, reason="Weights & Biases is installed")
 def test_a_package_that_is_missing_is_named_with_its_extra(tmp_path: Path) -> None:
-    with pytest.raises(MissingExtra, match=r"\[mlflow\]"):
-        write_all(tmp_path / "run", "logging.mlflow=mine", "logging.tensorboard=false")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.fixture
-def mlflow(monkeypatch: pytest.MonkeyPatch) -> Any:
-    module = pytest.importorskip("mlflow", reason="MLflow is not installed")
-    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_ALLOW_FILE_STORE", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"):
-        monkeypatch.delenv(name, raising=False)
-    return module
-
-
-MLFLOW = ("logging.mlflow=mine", "logging.tensorboard=false")
-
-
-@pytest.mark.filterwarnings("default")
-def test_mlflow_has_one_store_beside_the_runs(mlflow: Any, tmp_path: Path) -> None:
-    """Slow: MLflow makes a database."""
-    for name in ("a", "b"):
-        write_all(tmp_path / name, *MLFLOW)
-    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("mine")
-    runs = client.search_runs([experiment.experiment_id])
-    assert {each.info.run_name for each in runs} == {"a", "b"}
-    assert {each.info.status for each in runs} == {"FINISHED"}
-    assert runs[0].data.metrics["figures/coder_reward"] == 0.5
-    assert {path.name for path in tmp_path.iterdir()} == {"mlflow.db", "mlartifacts"}
-
-
-@pytest.mark.filterwarnings("default")
-def test_mlflow_uses_the_store_that_the_environment_names(
-    mlflow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
-    write_all(tmp_path / "run", *MLFLOW)
-    assert [path.name for path in tmp_path.iterdir()] == ["store"]
-
-
-@pytest.mark.parametrize("store", ["what://is-this", "http://127.0.0.1:9"])
-def test_a_store_that_cannot_be_used_is_one_sentence(
-    mlflow: Any, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
-    with pytest.raises(UserError, match=r"^logging\.mlflow: [^\n]+$"):
-        write_all(tmp_path / "run", *MLFLOW)
+    with pytest.raises(MissingExtra, match=r"\[wandb\]"):
+        write_all(tmp_path / "run", "logging.wandb=mine", "logging.tensorboard=false")
     assert not list(tmp_path.iterdir())
 
 

@@ -15,8 +15,6 @@ from tests.support.forks import Fork
 from tests.support.grpo import ON_RAY
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_agents.train.loop import load_training, resume, train  # noqa: E402
@@ -53,20 +51,16 @@ def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def uploaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What stand-ins for W&B and MLflow, which are not installed here, are sent."""
+    """What a stand-in for W&B, which is not installed here, is sent."""
     found: list[Any] = []
 
     def take(*told: Any, **named: Any) -> Any:
         found.append((told, named))
-        return SimpleNamespace(log=take, finish=take, info=SimpleNamespace(run_id=""), experiment_id="")
+        return SimpleNamespace(log=take, finish=take)
 
-    wandb, mlflow = ModuleType("wandb"), ModuleType("mlflow")
+    wandb = ModuleType("wandb")
     vars(wandb).update(init=take)
-    calls = ("get_experiment_by_name", "create_run", "log_dict", "log_batch", "set_terminated")
-    client = SimpleNamespace(**dict.fromkeys(calls, take))
-    vars(mlflow).update(MlflowClient=lambda _: client, entities=SimpleNamespace(Metric=take))
-    for module in (wandb, mlflow):
-        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
     return found
 
 
@@ -77,7 +71,7 @@ def with_key(settings: dict[str, Any], agent: str) -> dict[str, Any]:
         "run": {"steps": 2},
         "agents": {"coder": {"agent": spec}, "tester": settings["agents"]["tester"]},
         "evaluation": {"every": 2, "problems": settings["game"]["problems"], "opponents": [spec]},
-        "logging": {"wandb": "mine", "mlflow": "mine", "samples_every": 1, "samples": 1},
+        "logging": {"wandb": "mine", "samples_every": 1, "samples": 1},
     }
 
 
@@ -126,7 +120,7 @@ def test_the_command_and_its_workers_have_a_key_that_nobody_sees(
 ) -> None:
     """In a process of its own, whose Ray starts with the variable."""
     (tmp_path / "mine.toml").write_text(to_toml(load_training(with_key(settings, agents))))
-    changes = ["evaluation.every=1", "run.steps=1", "cluster.env_runners=1", "logging.wandb=", "logging.mlflow="]
+    changes = ["evaluation.every=1", "run.steps=1", "cluster.env_runners=1", "logging.wandb="]
     code = "from codea1_agents.cli import main\nmain()"
 
     def codea1(*arguments: str) -> tuple[int, str]:

@@ -1,12 +1,10 @@
-"""Containers start, end, die and are cleaned away: nothing hangs, nothing is left, nothing is lost."""
+"""Containers start, end, die and are removed: nothing hangs, nothing is left, nothing is lost."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -18,7 +16,7 @@ import pytest
 import codea1_env.sandbox.docker.sandbox
 from codea1_env.errors import SandboxError
 from codea1_env.facts.outcomes import OutcomeKind
-from codea1_env.sandbox.docker.engine import LABEL, clean, connected
+from codea1_env.sandbox.docker.engine import connected
 from codea1_env.sandbox.docker.sandbox import DockerSandbox
 from codea1_env.sandbox.interface import Call, Job, Sandbox
 from codea1_env.sandbox.local.worker import Upkeep
@@ -100,41 +98,6 @@ def test_a_fork_of_a_user_has_a_container_of_its_own(engine: Any, started: Any) 
     _, errors = user.communicate(timeout=60)
     assert user.returncode == 0, errors
     assert wait_until(lambda: engine.ids() <= before)
-
-
-# Cleaning
-
-
-def test_what_never_started_and_images_that_nobody_uses_are_cleaned_and_nothing_else(
-    docker: DockerSandbox, engine: Any
-) -> None:
-    assert answers(docker)  # its container must stay, and its image, which is in use
-    living = engine.ids()
-    with connected() as client:
-        images = engine.images(client)
-        foreign = client.create_container(images[0], command=["nothing"], labels={"someone": "else"})["Id"]
-        image = client.commit(foreign, repository="codea1-test", tag="1", changes=[f"LABEL {LABEL}=image"])["Id"]
-        left = client.create_container(images[0], command=["nothing"], labels={LABEL: "container"}, name="codea1-left")
-        cleaned = clean()
-        assert client.inspect_container(foreign)["State"]["Status"] == "created"
-        client.remove_container(foreign)
-        assert engine.images(client) == images
-        assert image not in [each["Id"] for each in client.images(all=True)]
-    assert cleaned.containers == ("codea1-left",)
-    assert "codea1-test:1" in cleaned.images
-    assert cleaned.n_left >= 2
-    assert left["Id"] not in engine.ids()
-    assert living <= engine.ids()
-    assert answers(docker)
-
-
-def test_the_command_line_cleans_and_says_what_it_left(docker: DockerSandbox) -> None:
-    assert answers(docker)
-    code = "from codea1_agents.cli import main; main()"
-    command = [sys.executable, "-c", code, "sandbox", "clean"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "in use" in done.stdout
 
 
 # Dying

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 import socket
+import sys
 import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,8 +30,8 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox.docker.container import startup_folder
-from codea1_env.sandbox.docker.engine import LABEL, connected
-from codea1_env.sandbox.docker.root import Root
+from codea1_env.sandbox.docker.engine import connected
+from codea1_env.sandbox.docker.image import own_image
 from codea1_env.sandbox.docker.sandbox import DockerSandbox, shared_docker_sandbox
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
@@ -194,7 +195,7 @@ def test_containers_are_hardened_in_every_way_that_the_engine_offers(docker: Doc
             assert 0 < host["PidsLimit"] <= 4096
             assert 0 < host["NanoCpus"] <= 4e9
             assert "noexec" in host["Tmpfs"]["/tmp"]
-            assert [mount["RW"] for mount in found["Mounts"] if mount["Type"] == "bind"] == [False]
+            assert not any(mount["RW"] for mount in found["Mounts"] if mount["Type"] == "bind")
     assert docker.refusals == ()
 
 
@@ -326,39 +327,39 @@ def test_the_container_holds_even_without_a_layer_of_ours(
 
 
 @pytest.fixture
-def given_image(docker: DockerSandbox, engine: Any) -> Iterator[Callable[[str], str]]:
-    """Makes an image, without labels of ours, in which `python3` is a link to the given path."""
+def given_image(engine: Any) -> Iterator[Callable[[str], str]]:
+    """Makes an image without labels of ours: this Python, and `python3` as a link to the given path."""
     made: list[str] = []
 
     def make(python3: str) -> str:
-        with connected() as client:
-            container = client.create_container(engine.images(client)[0], command=["nothing"])
-            client.put_archive(container["Id"], "/", archive_with_link("usr/bin/python3", python3))
-            changes = [f"LABEL {LABEL}="]
-            made.append(client.commit(container["Id"], changes=changes)["Id"])
-            client.remove_container(container["Id"])
-        return made[-1]
+        with connected() as client, tempfile.TemporaryFile() as file:
+            own = own_image(client, {})
+            with tarfile.open(fileobj=file, mode="w") as archive:
+                for path in (*own.shown, *filter(os.path.islink, ("/lib", "/lib64", "/usr/lib64"))):
+                    archive.add(path, filter=without_packages)
+                link = tarfile.TarInfo("usr/bin/python3")
+                link.type, link.linkname = tarfile.SYMTYPE, python3
+                archive.addfile(link)
+            file.seek(0)
+            client.import_image(file, repository="codea1-test", tag=str(len(made)))
+            made.append(f"codea1-test:{len(made)}")
+            return client.inspect_image(made[-1])["Id"]
 
-    assert answers(docker)  # our own image is there
     yield make
     with connected() as client:
         for image in made:
             client.remove_image(image, force=True)
 
 
-def archive_with_link(name: str, target: str) -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        member = tarfile.TarInfo(name)
-        member.type, member.linkname, member.mode = tarfile.SYMTYPE, target, 0o777
-        archive.addfile(member)
-    return file.getvalue()
+def without_packages(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    left_out = ("site-packages", "dist-packages", "test", "__pycache__")
+    return None if os.path.basename(member.name) in left_out else member
 
 
 def test_an_image_that_the_user_names_is_used_as_it_is(
     given_image: Callable[[str], str], engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    image = given_image(Root({}).python)
+    image = given_image(os.path.realpath(sys._base_executable))
     monkeypatch.setenv("CODEA1_DOCKER_IMAGE", image)
     with shared_docker_sandbox.__wrapped__() as sandbox:  # type: ignore[attr-defined]
         assert answers(sandbox)

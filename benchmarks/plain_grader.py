@@ -1,31 +1,40 @@
 """A grader as most are, for comparison: it runs program and asserts in one process, and exit status 0 is a pass.
 
+`python benchmarks/plain_grader.py` prints the tables of docs/sandbox-attacks.md: the result of each attack on this
+grader and on a sandbox.
+
 It runs only harmless attacks (`is_safe`), each in its own process group and folder, with limits on time and resources;
 if started by root, as a user that owns nothing. If this is not possible, it runs none.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
+from codea1_env.audit import load_attacks, run_audit
 from codea1_env.audit.attacks import HostileCandidate, HostileProgram, HostileSuite, Truth
-from codea1_env.audit.findings import Finding
+from codea1_env.audit.findings import AuditResult, Finding
+from codea1_env.audit.surroundings import Surroundings
 from codea1_env.rules.reading.release import find_program
+from codea1_env.sandbox import load_sandbox
 
 # No core files, 2 processor seconds, 1 GiB of address space, files of 256 MiB, 256 descriptors.
 _LIMITED = 'ulimit -c 0; ulimit -t 2; ulimit -v 1048576; ulimit -f 524288; ulimit -n 256; exec "$@"'
 _UNUSED_USER = 370_000  # above the ids that distributions, container engines and sandboxes assign
 _MAX_STDERR_BYTES = 4096
+_AT_A_TIME = 4  # scripts, most of which wait for their time limit
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
 
@@ -197,3 +206,32 @@ def _python_for_all() -> str:
 def _is_open_to_all(path: Path) -> bool:
     reached = path.resolve()
     return all(part.stat().st_mode & 0o001 for part in (reached, *reached.parents, *path.absolute().parents))
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sandbox", default="local")
+    parser.add_argument("--only", metavar="ATTACK")
+    options = parser.parse_args()
+    attacks = load_attacks() if options.only is None else load_attacks().only(options.only)
+    grader = PlainGrader()
+    with Surroundings(), ThreadPoolExecutor(_AT_A_TIME) as pool:  # the files and processes that attacks look for
+        plain = {found.attack: found.result for found in pool.map(grader.try_attack, attacks)}
+    with closing(load_sandbox(options.sandbox)) as sandbox:
+        found = {finding.attack: finding.result for finding in run_audit(sandbox, attacks=attacks).findings}
+    kinds = {"programs": attacks.programs, "test suites": attacks.suites, "candidates": attacks.candidates}
+    for title, kind in kinds.items():
+        if not kind:
+            continue
+        print(f"### {len(kind)} hostile {title}\n")
+        print(f"| attack | tries to | plain grader | {options.sandbox} |\n| --- | --- | --- | --- |")
+        for attack in kind:
+            result = found[attack.name]
+            shown = result.value if result is AuditResult.HELD else result.value.replace("_", " ").upper()
+            print(f"| {attack.name} | {attack.tries} | {plain[attack.name].value} | {shown} |".replace("||", "\\|\\|"))
+        print()
+
+
+if __name__ == "__main__":
+    main()

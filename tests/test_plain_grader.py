@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.plain_grader import PlainGrader, PlainResult
 from codea1_env.audit import HostileProgram, load_attacks
-from codea1_env.audit.plain_grader import PlainGrader, PlainResult
 from codea1_env.audit.surroundings import Surroundings
 from tests.support.waiting import wait_until
 
