@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from pydantic import ValidationError
 
 
 def first_fault(error: ValidationError) -> str:
     """Return the first fault of a failed validation in one line: its place, its message, the number of other faults."""
-    return fault_in_words(error.errors(include_url=False, include_context=False, include_input=False))
-
-
-def fault_in_words(faults: Sequence[Any]) -> str:
-    """Return the first of some faults, as `ValidationError.errors` returns them, in one line."""
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
     where = ".".join(map(str, faults[0]["loc"])) or "the whole"
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return f"{where}: {faults[0]['msg']}{more}"

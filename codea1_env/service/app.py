@@ -10,15 +10,13 @@ from typing import Any, TypeVar
 
 from codea1_env.errors import DISTRIBUTION, SandboxError, UserError, extra_needed
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.records.faults import fault_in_words
 from codea1_env.service.admission import Admission, Refused
 from codea1_env.service.bodies import JudgeAnswer, JudgeRequest
 from codea1_env.service.judging import ServedJudge
-from codea1_env.service.run_code.schema import BadRequest, RunRequest
+from codea1_env.service.run_code.schema import BadRequest
 
 with extra_needed("the server of `codea1 serve`", "serve"):
     from fastapi import FastAPI, Request
-    from fastapi.exceptions import RequestValidationError
     from starlette.exceptions import HTTPException
     from starlette.responses import JSONResponse, Response
 
@@ -26,6 +24,7 @@ _T = TypeVar("_T")
 
 _WAYS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _JSON = "application/json"
+_REF = "#/components/schemas/{model}"
 
 
 def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
@@ -35,13 +34,12 @@ def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
         judge: does the work.
         admission: says when.
     """
-    app = FastAPI(
+    app = _App(
         title=DISTRIBUTION,
         version=version(DISTRIBUTION),
         docs_url=None,  # these pages would load scripts from another host, with the rights of this one
         redoc_url=None,
         exception_handlers={
-            RequestValidationError: _invalid,
             HTTPException: _http_error,
             Refused: _refused,
             UserError: _user_error,
@@ -52,14 +50,27 @@ def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
     app.get("/v1/ping")(routes.ping)
     app.get("/")(routes.about)
     app.get("/problems")(routes.problems)
-    app.post("/judge", response_model=JudgeAnswer)(routes.judge)
-    app.post("/jobs", openapi_extra=_body_of("array"))(routes.jobs)
-    app.post("/run_code", openapi_extra=_body_of("object"))(routes.run_code)
+    app.post("/judge", response_model=JudgeAnswer, openapi_extra=_body_of({"$ref": _REF.format(model="JudgeRequest")}))(
+        routes.judge
+    )
+    app.post("/jobs", openapi_extra=_body_of({"type": "array"}))(routes.jobs)
+    app.post("/run_code", openapi_extra=_body_of({"type": "object"}))(routes.run_code)
     return app
 
 
-def _body_of(kind: str) -> dict[str, Any]:
-    return {"requestBody": {"content": {_JSON: {"schema": {"type": kind}}}}}
+def _body_of(schema: dict[str, str]) -> dict[str, Any]:
+    return {"requestBody": {"content": {_JSON: {"schema": schema}}}}
+
+
+class _App(FastAPI):  # type: ignore[misc]  # fastapi is not read
+    """States the schema of requests, which are read in the threads of `Admission`: reading must not block clients."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the document."""
+        document: dict[str, Any] = super().openapi()
+        request = JudgeRequest.model_json_schema(ref_template=_REF)
+        document["components"]["schemas"] |= request.pop("$defs") | {"JudgeRequest": request}
+        return document
 
 
 class _Routes:
@@ -86,8 +97,9 @@ class _Routes:
         """Return the ids of the server's problems."""
         return [problem.id for problem in self._judge.problems]
 
-    async def judge(self, request: Request, body: JudgeRequest) -> Response:
+    async def judge(self, request: Request) -> Response:
         """Judge programs and suites."""
+        body = await request.body()
         found = await _unless_gone(request, self._admission, lambda: self._judge.judge(body).model_dump_json())
         return Response(found, media_type=_JSON)
 
@@ -99,12 +111,12 @@ class _Routes:
 
     async def run_code(self, request: Request) -> JSONResponse:
         """Run a script, as SandboxFusion does."""
+        body = await request.body()
         try:
-            wanted = RunRequest.from_json(await request.body())
+            found = await _unless_gone(request, self._admission, lambda: self._judge.run_code(body))
         except BadRequest as error:
             fault = {"type": "value_error", "loc": ["body", *filter(None, [error.field])], "msg": str(error)}
             return JSONResponse({"detail": [fault]}, HTTPStatus.UNPROCESSABLE_ENTITY)
-        found = await _unless_gone(request, self._admission, lambda: self._judge.run_code(wanted))
         return JSONResponse(found.to_json())
 
 
@@ -133,13 +145,6 @@ def _sentence(status: int, detail: object) -> JSONResponse:
 
 
 Handler = Callable[[Request, Any], Awaitable[JSONResponse]]
-
-
-async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-    faults = error.errors()
-    if faults[0]["type"] == "json_invalid":
-        return _sentence(HTTPStatus.UNPROCESSABLE_ENTITY, "the body is not JSON")
-    return _sentence(HTTPStatus.UNPROCESSABLE_ENTITY, fault_in_words(faults).removeprefix("body."))
 
 
 async def _http_error(request: Request, error: HTTPException) -> JSONResponse:

@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
-from itertools import chain
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SkipValidation,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from codea1_env import plugins, values
-from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.errors import AgentUnavailable, UnknownName, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import CandidateReport, ValidCase
+from codea1_env.records.faults import first_fault
 from codea1_env.rounds.referee import Reply, Scored, reply_text
 from codea1_env.rules.ruleset import PRESETS, RewardScheme, Ruleset, preset
 from codea1_env.runs.records import CandidateRecord, CaseRecord, SuiteRecord, Text
 from codea1_env.sandbox.interface import Limits
 
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+["\\]?', re.DOTALL)
+
+
+def require_few_values(body: bytes, most: int) -> None:
+    """Refuse a body of too many values before anything is made of it; each takes up to a hundred bytes, `0,` two.
+
+    Raises:
+        UserError: it has more than `most` objects, arrays, keys and items.
+    """
+    if sum(map(body.count, (b"{", b"[", b",", b":"))) > most:
+        outside = _TEXTS.sub(b"", body)
+        if sum(map(outside.count, (b"{", b"[", b",", b":"))) > most:
+            raise UserError(f"the body may have at most {most} objects, arrays, keys and items")
+
 
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        """End at the first unknown name, where pydantic would state each."""
+        unknown = next((name for name in given if name not in cls.model_fields), None) if type(given) is dict else None
+        if unknown is not None:
+            raise ValueError(f"unknown field {unknown!r:.60}: known are {', '.join(cls.model_fields)}")
+        return given
 
 
 class UnavailableReply(_Body):
@@ -34,12 +68,26 @@ _LIMITS = TypeAdapter(list[Limits], config=ConfigDict(extra="forbid"))
 
 
 def _ruleset(given: Any) -> Ruleset:
-    """Return the rules of a preset's name or of an object; `module:attribute` is no reward for a client to name."""
-    rules = preset(given) if isinstance(given, str) else _RULESET.validate_python([_completed(given)])[0]
-    known = [*map(str, RewardScheme), *plugins.names("rewards")]
-    if rules.reward.scheme not in known:
-        raise ValueError(f"unknown reward scheme {rules.reward.scheme!r:.60}: known are {', '.join(known)}")
-    return rules
+    """Return the rules of a preset's name or of an object; what a client writes is never imported."""
+    rewards = plugins.names("rewards")
+    if isinstance(given, str):
+        if given not in (*PRESETS, *rewards):
+            raise UnknownName.of("preset", given, [*PRESETS, *rewards])
+        return preset(given)
+    parts = [given, *(part for part in given.values() if isinstance(part, dict))] if isinstance(given, dict) else []
+    if sum(map(len, parts)) > _MOST_RULES:
+        raise ValueError(f"expected at most {_MOST_RULES} fields, found {sum(map(len, parts))}")
+    scheme = given["reward"].get("scheme") if parts and isinstance(given.get("reward"), dict) else None
+    known = [*map(str, RewardScheme), *rewards]
+    if scheme is not None and scheme not in known:
+        raise ValueError(f"unknown reward scheme {scheme!r:.60}: known are {', '.join(known)}")
+    return _RULESET.validate_python([_completed(given)])[0]
+
+
+def _limits(given: Any) -> Limits:
+    if isinstance(given, dict) and (unknown := [name for name in given if name not in Limits.__slots__][:1]):
+        raise ValueError(f"unknown limit {unknown[0]!r:.60}: known are {', '.join(Limits.__slots__)}")
+    return _LIMITS.validate_python([given])[0]
 
 
 def _completed(given: Any) -> Any:
@@ -52,31 +100,47 @@ def _completed(given: Any) -> Any:
 
 
 Rules = Annotated[str | Ruleset, BeforeValidator(_ruleset)]
-GivenLimits = Annotated[Limits, BeforeValidator(lambda given: _LIMITS.validate_python([given])[0])]
-_MOST = Field(max_length=4096)
-"""A fault is stated for each broken item, a hundred times as large as the item; so lists end early."""
-GivenReply = str | UnavailableReply | Annotated[list[dict[str, Any]], _MOST]
+GivenLimits = Annotated[Limits, BeforeValidator(_limits)]
+_MOST = 4096
+_MOST_RULES = 200
+_FEW = Field(max_length=_MOST, fail_fast=True)
+"""A fault is a hundred times as large as a broken item, so validation ends at the first one."""
+GivenReply = str | UnavailableReply | Annotated[list[dict[str, Any]], _FEW]
 
 
 class JudgeRequest(_Body):
     """Programs to judge, each with at most one suite."""
 
-    problem_ids: Annotated[list[str], _MOST] = Field(min_length=1)
+    problem_ids: Annotated[list[str], _FEW] = Field(min_length=1)
     """(B,) of the server's problems, or of `problems`."""
-    programs: Annotated[list[GivenReply], _MOST]
+    programs: Annotated[list[GivenReply], _FEW]
     """(B,) a coder's reply each: text, chat messages, or why there is none."""
-    suites: Annotated[list[GivenReply | None], _MOST] | None = None
+    suites: Annotated[list[GivenReply | None], _FEW] | None = None
     """(B,) a tester's reply each; null where there is none."""
-    problems: Annotated[list[dict[str, Any]], _MOST] = []
+    problems: Annotated[list[dict[str, Any]], _FEW] = []
     """Problems given whole, with the fields of this project's own rows."""
     rules: Rules | None = None
     """A preset's name or a ruleset; null: those of the server."""
-    replayed: Annotated[dict[str, Annotated[list[CaseRecord], _MOST]], _MOST] = {}
+    replayed: dict[str, SkipValidation[list[CaseRecord]]] = {}
     """By problem, cases that every program runs; their verdicts do not matter."""
     golden: bool | None = None
     """Whether reports state golden pass rates; null: iff the rules pay for golden tests."""
     limits: GivenLimits | None = None
     """Bounds per call of a program; null: the defaults."""
+
+    @classmethod
+    def of(cls, body: bytes) -> Self:
+        """Read the body of a request.
+
+        Raises:
+            UserError: it is no JSON, or no such request; the message names the first fault.
+        """
+        try:
+            return cls.model_validate(json.loads(body))
+        except ValidationError as error:
+            raise UserError(first_fault(error)) from error
+        except (ValueError, RecursionError) as error:
+            raise UserError("the body is not JSON") from error
 
     def replies(self) -> tuple[list[Reply], list[Reply | None] | None]:
         """Return programs and suites as a referee takes them.
@@ -95,15 +159,24 @@ class JudgeRequest(_Body):
         """Return the replayed cases by problem.
 
         Raises:
-            UserError: an expected value is not encoded.
+            UserError: there are too many, one is no case, or an expected value is not encoded.
         """
-        found = {name: [case.to_report().case for case in cases] for name, cases in self.replayed.items()}
-        try:
-            for case in chain.from_iterable(found.values()):
-                values.validate(case.expected)
-        except values.Malformed as error:
-            raise UserError(f"replayed: an expected value is not encoded: {error}") from error
-        return found
+        if any(not isinstance(cases, list) for cases in self.replayed.values()):  # not validated yet
+            raise UserError("replayed: expected a list of cases for each problem")
+        if sum(map(len, self.replayed.values())) > _MOST:
+            raise UserError(f"replayed: a request may have at most {_MOST} cases")
+        return {name: [_case(name, case) for case in cases] for name, cases in self.replayed.items()}
+
+
+def _case(problem_id: str, given: Any) -> ValidCase:
+    try:
+        case = CaseRecord.model_validate(given).to_report().case
+        values.validate(case.expected)
+    except ValidationError as error:
+        raise UserError(f"replayed.{problem_id}: {first_fault(error)}") from error
+    except values.Malformed as error:
+        raise UserError(f"replayed: an expected value is not encoded: {error}") from error
+    return case
 
 
 def _reply(given: GivenReply) -> str | AgentUnavailable:

@@ -18,6 +18,8 @@ class ServiceBounds:
     """How long running requests may go on after `stop`."""
     max_body_bytes: int = 16 << 20
     """Of one request."""
+    max_values: int = 1 << 20
+    """Objects, arrays, keys and items of one request."""
     max_held_bytes: int = 256 << 20
     """Of the bodies of all requests that are read, wait or run."""
     max_problem_bytes: int = 1 << 20

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import ipaddress
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any
@@ -18,6 +19,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?")
+_READ = (b"host", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
 _OPEN_PATHS = frozenset({"/v1/ping"})
 _WAYS_TO_WAIT = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
@@ -66,6 +69,8 @@ class Guard:
 
         try:
             headers = dict(scope["headers"])
+            if any(sum(name == each for each, _ in scope["headers"]) > 1 for name in _READ):
+                raise Refused(HTTPStatus.BAD_REQUEST, f"each of {b', '.join(_READ).decode()} may be there once")
             self._check_sender(scope["path"], headers)
             if scope["method"] == "POST":
                 self._check_body(headers)
@@ -99,9 +104,8 @@ class Guard:
 
     def _check_sender(self, path: str, headers: Mapping[bytes, bytes]) -> None:
         if self._token is None:
-            host = headers.get(b"host", b"").decode("latin-1")
-            name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-            if not is_loopback(name.lower()):
+            host = _HOST.fullmatch(headers.get(b"host", b"").decode("latin-1").lower())
+            if host is None or not is_loopback(host[1] or host[2]):
                 raise Refused(HTTPStatus.FORBIDDEN, "without a token, the Host must be localhost or a loopback address")
             return
         given = headers.get(b"authorization", b"")

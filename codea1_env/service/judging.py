@@ -14,7 +14,7 @@ from codea1_env.rounds.referee import Referee
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
 from codea1_env.sandbox.job_json import jobs_from_json, reports_to_json
-from codea1_env.service.bodies import JudgeAnswer, JudgedItem, JudgeRequest
+from codea1_env.service.bodies import JudgeAnswer, JudgedItem, JudgeRequest, require_few_values
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.run_code.responding import response_to
 from codea1_env.service.run_code.schema import RunRequest, RunResponse
@@ -55,13 +55,15 @@ class ServedJudge:
         self.bounds = bounds or ServiceBounds()
         self._referee = lru_cache(_N_RULESETS)(self._new_referee)
 
-    def judge(self, request: JudgeRequest) -> JudgeAnswer:
+    def judge(self, body: bytes) -> JudgeAnswer:
         """Judge the programs and suites of a request; waits.
 
         Raises:
-            UserError: a bound is exceeded, a problem is unknown or broken, or the rules cannot judge it.
+            UserError: it is no request, a bound is exceeded, a problem is unknown or broken, or the rules do not fit.
             SandboxError: the sandbox cannot be used at all.
         """
+        require_few_values(body, self.bounds.max_values)
+        request = JudgeRequest.of(body)
         if len(request.problem_ids) > self.bounds.max_items:
             raise UserError(f"a request may have at most {self.bounds.max_items} programs")
         limits = None if request.limits is None else self.bounds.require_allowed(request.limits)
@@ -83,6 +85,7 @@ class ServedJudge:
             UserError: the body is none of jobs, or a bound is exceeded.
             SandboxError: the sandbox cannot be used at all.
         """
+        require_few_values(body, self.bounds.max_values)
         jobs = jobs_from_json(body)
         if len(jobs) > self.bounds.max_items:
             raise UserError(f"a request may have at most {self.bounds.max_items} jobs")
@@ -90,9 +93,14 @@ class ServedJudge:
             self.bounds.require_allowed(job.limits)
         return reports_to_json(self._run(jobs))
 
-    def run_code(self, request: RunRequest) -> RunResponse:
-        """Run a script for SandboxFusion's protocol."""
-        return response_to(request, self.sandbox, self.bounds)
+    def run_code(self, body: bytes) -> RunResponse:
+        """Run a script for SandboxFusion's protocol.
+
+        Raises:
+            BadRequest: a field is missing or has a value that cannot be served.
+        """
+        require_few_values(body, self.bounds.max_values)
+        return response_to(RunRequest.from_json(body), self.sandbox, self.bounds)
 
     def _run(self, jobs: Sequence[Job]) -> list[JobReport]:
         return self.sandbox.run(jobs) if jobs else []

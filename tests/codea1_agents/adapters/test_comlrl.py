@@ -58,6 +58,9 @@ def test_two_steps_of_magrpo_with_two_turns_move_both_models():
     agents = [phrase_model(seed, REPLIES, max_position_embeddings=4096) for seed in range(2)]
     before = [[weight.detach().clone() for weight in agent.parameters()] for agent in agents]
     rows = game.dataset()
+    turns = {"num_train_epochs": 1, "num_turns": 2, "num_generations": 4, "early_termination_threshold": None}
+    sampling = {"max_new_tokens": 2, "temperature": 1.0, "top_p": 1.0, "top_k": None}  # the loss drops the last token
+    updates = {"rollout_buffer_size": 1, "eval_interval": 0}
     trainer = MAGRPOTrainer(
         agents=agents,
         tokenizer=[phrase_tokenizer(REPLIES) for _ in agents],
@@ -65,20 +68,7 @@ def test_two_steps_of_magrpo_with_two_turns_move_both_models():
         formatters=game.formatters,
         external_transition=game.transition,
         train_dataset=rows.select([0, 0]),
-        args=MAGRPOConfig(
-            num_train_epochs=1,
-            num_turns=2,
-            num_generations=4,
-            max_new_tokens=2,  # its loss leaves the last token out
-            temperature=1.0,
-            top_p=1.0,
-            top_k=None,
-            agent_learning_rate=1e-2,
-            rollout_buffer_size=1,
-            eval_interval=0,
-            agent_devices="cpu",
-            early_termination_threshold=None,
-        ),
+        args=MAGRPOConfig(agent_learning_rate=1e-2, agent_devices="cpu", **turns, **sampling, **updates),
     )
     trainer.train()
     assert len(set(judged)) > 1

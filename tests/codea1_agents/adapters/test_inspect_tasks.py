@@ -24,13 +24,7 @@ from inspect_ai import score as score_again
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ChatMessage, Model, ModelAPI, ModelOutput, ModelUsage, get_model, modelapi
 
-from codea1_agents.adapters.inspect_tasks import (
-    codea1_coder,
-    codea1_duel,
-    codea1_reward,
-    codea1_rewards,
-    codea1_tester,
-)
+from codea1_agents.adapters.inspect_tasks import codea1_coder, codea1_duel, codea1_reward, codea1_rewards, codea1_tester
 
 PROBLEMS = ProblemSet("toys", (replace(ADD, wrong_programs=(WrongProgram(WRONG, "subtracts", 1),)),))
 BOTH = ProblemSet("toys", (ADD, LAST))

@@ -134,26 +134,15 @@ def train_two_steps(role: Any, folder: Path, problems: str, reward: Any, rows: A
     tokenizer.chat_template = "{{ messages[-1]['content'] }}"
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    batch = {"per_device_train_batch_size": 16, "num_generations": 16, "max_completion_length": 1, "max_steps": 2}
+    quiet = {"save_strategy": "no", "report_to": [], "disable_tqdm": True, "logging_steps": 1}
+    on_cpu = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False}
     trainer = trl.GRPOTrainer(
         model=phrase_model(0, REPLIES[role], max_position_embeddings=4096),
         reward_funcs=reward,
         train_dataset=rows,
         processing_class=tokenizer,
-        args=trl.GRPOConfig(
-            output_dir=str(folder),
-            per_device_train_batch_size=16,
-            num_generations=16,
-            max_completion_length=1,
-            max_steps=2,
-            learning_rate=1e-2,
-            use_cpu=True,
-            bf16=False,
-            gradient_checkpointing=False,
-            save_strategy="no",
-            report_to=[],
-            disable_tqdm=True,
-            logging_steps=1,
-        ),
+        args=trl.GRPOConfig(output_dir=str(folder), learning_rate=1e-2, **batch, **quiet, **on_cpu),
     )
     before = [weight.detach().clone() for weight in trainer.model.parameters()]
     trainer.train()

@@ -16,12 +16,16 @@ from codea1_env.observations import observation_space
 from tests.support.players import asserting, good
 
 
+def names_of(result: Conformance, report: AgentReport) -> set[str]:
+    return {each.name for each in report.findings if each.result is result}
+
+
 def failed(report: AgentReport) -> set[str]:
-    return {each.name for each in report.findings if each.result is Conformance.FAILED}
+    return names_of(Conformance.FAILED, report)
 
 
 def noted(report: AgentReport) -> set[str]:
-    return {each.name for each in report.findings if each.result is Conformance.NOTED}
+    return names_of(Conformance.NOTED, report)
 
 
 def skipped(report: AgentReport) -> dict[str, str]:
@@ -67,27 +71,43 @@ def test_an_agent_that_says_what_it_plays_is_asked_only_that(sandbox):
         checked("fuzz", sandbox, role="coder")
 
 
-def test_replies_that_change_without_a_reason_are_found(sandbox):
-    count = itertools.count()
-    report = checked(lambda observation: str(next(count)), sandbox, role="coder")
-    assert report.ok
-    assert noted(report) == {"same seed, same reply"}
-    assert "no reset(seed)" in str(report.findings)
+def writes(observation):
+    observation["problem"] = "mine"
+    return "x"
 
 
-def test_a_reply_that_is_no_text_is_found(sandbox):
-    report = checked(lambda observation: None, sandbox, role="coder")
-    assert "answers an ordinary observation with text" in failed(report)
-    assert "NoneType" in str(report.findings)
+def leaves(observation):
+    raise SystemExit(3)
+
+
+ORDINARY, SHORT = "answers an ordinary observation with text", "answers a problem of one character with text"
+COUNT = itertools.count()
 
 
 @pytest.mark.parametrize(
-    ("word", "test"),
+    ("agent", "failing", "noticed", "said"),
     [
-        ("zurück", "answers a Unicode observation with text"),
-        ("again", "answers an ordinary observation with text"),
+        (lambda observation: str(next(COUNT)), set(), {"same seed, same reply"}, "no reset(seed)"),
+        (writes, set(), {"leaves the observation alone"}, ""),
+        (lambda observation: observation["problem"].splitlines()[1], {SHORT}, set(), "IndexError"),
     ],
+    ids=["changes its reply", "writes into what it sees", "needs a long problem"],
 )
+def test_what_is_wrong_with_an_agent_is_found(agent, failing, noticed, said, sandbox):
+    report = checked(agent, sandbox, role="coder")
+    assert (failed(report), noted(report)) == (failing, noticed)
+    assert report.ok is (not failing)
+    assert said in str(report.findings)
+
+
+@pytest.mark.parametrize(("agent", "said"), [(lambda observation: None, "NoneType"), (leaves, "SystemExit: 3")])
+def test_an_agent_that_replies_no_text_at_all_is_found(agent, said, sandbox):
+    report = checked(agent, sandbox, role="coder")
+    assert ORDINARY in failed(report)
+    assert said in str(report.findings)
+
+
+@pytest.mark.parametrize(("word", "test"), [("zurück", "answers a Unicode observation with text"), ("again", ORDINARY)])
 def test_an_agent_that_raises_is_found_where_it_does(word, test, sandbox):
     def fails(observation):
         if word == "zurück":
@@ -98,20 +118,7 @@ def test_an_agent_that_raises_is_found_where_it_does(word, test, sandbox):
 
     report = checked(fails, sandbox, role="coder")
     assert test in failed(report)
-    assert "answers a problem of one character with text" not in failed(report)
-
-
-def test_an_agent_that_needs_a_long_problem_is_found(sandbox):
-    report = checked(lambda observation: observation["problem"].splitlines()[1], sandbox, role="coder")
-    assert failed(report) == {"answers a problem of one character with text"}
-    assert "IndexError" in str(report.findings)
-
-
-def test_sys_exit_ends_only_the_test(sandbox):
-    def leaves(observation):
-        raise SystemExit(3)
-
-    assert not checked(leaves, sandbox, role="coder").ok
+    assert SHORT not in failed(report)
 
 
 class Batched:
@@ -125,48 +132,25 @@ class Batched:
         return self.batch([self.act(*each) for each in zip(observations, infos, strict=True)])
 
 
-def test_a_batch_that_equals_single_replies_conforms(sandbox):
-    report = checked(Batched(lambda replies: replies), sandbox, role="coder")
-    assert report.ok
-    assert skipped(report) == {}
+SAME, ANY_ORDER = "batch equals single", "a batch's order does not matter"
 
 
 @pytest.mark.parametrize(
-    ("batch", "tests"),
+    ("batch", "failing", "noticed"),
     [
-        (lambda replies: replies[:1], {"batch equals single", "a batch's order does not matter"}),
-        (iter, {"batch equals single", "a batch's order does not matter"}),
+        (lambda replies: replies, set(), set()),
+        (lambda replies: tuple(replies) if replies else 1 / 0, set(), set()),
+        (lambda replies: replies[:1], {SAME, ANY_ORDER}, set()),
+        (iter, {SAME, ANY_ORDER}, set()),
+        (lambda replies: replies[::-1], set(), {SAME}),
+        (lambda replies: [f"{at} {reply}" for at, reply in enumerate(replies)], set(), {SAME, ANY_ORDER}),
     ],
-    ids=["too few", "no list"],
+    ids=["equal", "a tuple and not empty", "too few", "no list", "turned round", "numbered"],
 )
-def test_a_batch_that_no_game_can_use_fails(batch, tests, sandbox):
-    assert failed(checked(Batched(batch), sandbox, role="tester")) == tests
-
-
-def test_a_batch_that_differs_from_single_replies_is_noted(sandbox):
-    report = checked(Batched(lambda replies: replies[::-1]), sandbox, role="tester")
-    assert report.ok
-    assert "batch equals single" in noted(report)
-
-
-def test_a_batch_may_be_a_tuple_and_need_not_be_empty(sandbox):
-    report = checked(Batched(lambda replies: tuple(replies) if replies else 1 / 0), sandbox, role="tester")
-    assert (failed(report), noted(report)) == (set(), set())
-
-
-def test_a_batch_whose_replies_depend_on_their_place_is_found(sandbox):
-    numbered = Batched(lambda replies: [f"{at} {reply}" for at, reply in enumerate(replies)])
-    assert {"batch equals single", "a batch's order does not matter"} <= noted(checked(numbered, sandbox, role="coder"))
-
-
-def test_an_agent_that_writes_into_its_observation_is_found(sandbox):
-    def writes(observation):
-        observation["problem"] = "mine"
-        return "x"
-
-    report = checked(writes, sandbox, role="coder")
-    assert report.ok
-    assert noted(report) == {"leaves the observation alone"}
+def test_batches_are_compared_with_single_replies(batch, failing, noticed, sandbox):
+    report = checked(Batched(batch), sandbox, role="tester")
+    assert (failed(report), noted(report), skipped(report)) == (failing, noticed, {})
+    assert report.ok is (not failing)
 
 
 def test_an_agent_that_cannot_be_asked_is_not_blamed(sandbox):
@@ -219,7 +203,7 @@ def test_an_agent_that_never_returns_fails_once(sandbox, hang):
         hang()
 
     report = checked(hangs, sandbox, role="coder", reply_timeout_s=0.1)
-    assert failed(report) == {"answers an ordinary observation with text"}
+    assert failed(report) == {ORDINARY}
     assert "did not return within 0.1 s" in str(report.findings)
     assert set(skipped(report).values()) == {"an earlier call did not return"}
 

@@ -86,12 +86,7 @@ FACTS = ModelFacts("X", 10**9, "bfloat16", 4096, True, "<end>", ("<end>",))
 
 
 def report(
-    *,
-    passed: float = 0.3,
-    facts: ModelFacts = FACTS,
-    n_cut: int = 0,
-    n_unreadable: int = 0,
-    n_unavailable: int = 0,
+    *, passed: float = 0.3, facts: ModelFacts = FACTS, n_cut: int = 0, n_unreadable: int = 0, n_unavailable: int = 0
 ) -> ModelReport:
     roles = tuple(
         RoleReport(role, 8, n_cut, n_unavailable, n_unreadable, {})

@@ -35,19 +35,10 @@ def test_totals_count_what_the_token_limit_cut():
     assert Usage(retries=1).with_completions(replies) == Usage(2, 1, 3, 3, retries=1)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("temperature", -1),
-        ("temperature", "hot"),
-        ("temperature", float("nan")),
-        ("top_p", 0),
-        ("top_p", 1.1),
-        ("max_tokens", 0),
-        ("max_tokens", 2.5),
-        ("max_tokens", True),
-    ],
-)
+OUT_OF_RANGE = {"temperature": (-1, "hot", float("nan")), "top_p": (0, 1.1), "max_tokens": (0, 2.5, True)}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, each) for name, some in OUT_OF_RANGE.items() for each in some])
 def test_settings_out_of_range_are_refused_by_name(name, value):
     with pytest.raises(UserError, match=name):
         Sampling(**{name: value})

@@ -12,6 +12,7 @@ import pytest
 
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.sandbox.local import LocalSandbox
+from tests.support.chat_server import completion
 from tests.support.command_line import codea1
 
 pytestmark = pytest.mark.slow
@@ -30,10 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def told(body: dict[str, Any]) -> tuple[int, str]:
     """Reply with something that only this seed brings forth."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": f"draw {body['seed']}"}, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-    answer = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
-    return 200, json.dumps(answer)
+    return 200, json.dumps(completion(f"draw {body['seed']}"))
 
 
 def healthy(handler: Any, body: dict[str, Any]) -> None:

@@ -16,14 +16,8 @@ from codea1_agents.train.grpo.model_settings import LoraSettings  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # of peft and transformers about each other
 
-SMALL = {
-    "vocab_size": 1000,
-    "hidden_size": 48,
-    "intermediate_size": 112,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-}
+SMALL = {"vocab_size": 1000, "hidden_size": 48, "intermediate_size": 112, "num_hidden_layers": 3}
+SMALL |= {"num_attention_heads": 4, "num_key_value_heads": 2}
 
 
 def on_meta(config: Any) -> Any:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from pathlib import Path
@@ -92,31 +93,30 @@ def test_a_prompt_that_does_not_fit_costs_only_its_own_game(drawing, observation
     assert "do not fit its context of 2048" in str(replies[1])
     with pytest.raises(AgentUnavailable):
         drawing.act(huge, infos[0])
+    assert drawing.act_batch([], []) == []
 
 
-def test_too_little_memory_halves_the_batch(tiny_model, drawing, observation, infos, monkeypatch):
-    some = agent(tiny_model, top_p=0.95)
+def starve(some, room, monkeypatch):
+    """Let batches of more rows than there is room for fail; return the sizes of all that are tried."""
     generate, sizes = some._model.generate, []
 
     def poor(**arguments):
         sizes.append(len(arguments["input_ids"]))
-        if sizes[-1] > 1:
+        if sizes[-1] > room:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return generate(**arguments)
 
     monkeypatch.setattr(some._model, "generate", poor)
+    return sizes
+
+
+def test_too_little_memory_halves_the_batch(tiny_model, drawing, observation, infos, monkeypatch):
+    some = agent(tiny_model, top_p=0.95)
+    sizes = starve(some, 1, monkeypatch)
     drawing.reset(0)
     assert some.act_batch([observation] * 4, infos) == drawing.act_batch([observation] * 4, infos)
     assert sizes == [4, 2, 1, 1, 2, 1, 1]
-
-
-def test_no_memory_at_all_is_an_unavailable_agent(tiny_model, observation, infos, monkeypatch):
-    some = agent(tiny_model)
-
-    def poor(**_):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(some._model, "generate", poor)
+    starve(some, 0, monkeypatch)
     with pytest.raises(AgentUnavailable, match="not enough memory"):
         some.act(observation, infos[0])
 
@@ -124,10 +124,6 @@ def test_no_memory_at_all_is_an_unavailable_agent(tiny_model, observation, infos
 def test_a_model_without_a_chat_template_plays(tiny_base_model, observation, infos):
     some = agent(tiny_base_model)
     assert len(set(some.act_batch([observation] * 4, infos))) == 4
-
-
-def test_an_empty_batch_is_empty(drawing):
-    assert drawing.act_batch([], []) == []
 
 
 def test_a_name_with_options_makes_one_whose_seed_is_the_contexts(tiny_model, toys, sandbox, observation, infos):
@@ -138,8 +134,6 @@ def test_a_name_with_options_makes_one_whose_seed_is_the_contexts(tiny_model, to
 
 
 def test_a_models_own_defaults_do_not_interfere(tiny_model, tmp_path, observation, infos):
-    import json
-
     folder = shutil.copytree(tiny_model, tmp_path / "model")
     own = json.loads((folder / "generation_config.json").read_text())
     own |= {"temperature": 0.01, "top_k": 1, "repetition_penalty": 5.0, "do_sample": True, "max_length": 3}
@@ -147,29 +141,22 @@ def test_a_models_own_defaults_do_not_interfere(tiny_model, tmp_path, observatio
     assert agent(folder).act(observation, infos[0]) == agent(tiny_model).act(observation, infos[0])
 
 
-def without(tiny_model: Path, folder: Path, *patterns: str) -> Path:
-    return Path(shutil.copytree(tiny_model, folder / "model", ignore=shutil.ignore_patterns(*patterns)))
-
-
 @pytest.mark.parametrize(
-    ("missing", "told"),
+    ("missing", "broken", "told"),
     [
-        (("*",), "no config.json"),
-        (("*.safetensors",), "no weights"),
-        (("tokenizer*",), "no tokenizer"),
+        ("*", "", "no config.json"),
+        ("*.safetensors", "", "no weights"),
+        ("tokenizer*", "", "no tokenizer"),
+        ("", "config.json", "cannot be loaded"),
+        ("", "model.safetensors", "cannot be loaded"),
+        ("", "tokenizer.json", "cannot be loaded"),
     ],
 )
-def test_a_folder_that_is_no_model_is_told_in_one_sentence(tiny_model, tmp_path, missing, told):
+def test_a_folder_that_is_no_model_is_told_in_one_sentence(tiny_model, tmp_path, missing, broken, told):
+    folder = shutil.copytree(tiny_model, tmp_path / "model", ignore=shutil.ignore_patterns(missing))
+    if broken:
+        (folder / broken).write_bytes(b"{not this")
     with pytest.raises(BrokenInput, match=told) as caught:
-        agent(without(tiny_model, tmp_path, *missing))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("file", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_a_broken_file_of_a_model_is_told_in_one_sentence(tiny_model, tmp_path, file):
-    folder = without(tiny_model, tmp_path)
-    (folder / file).write_bytes(b"{not this")
-    with pytest.raises(BrokenInput, match="cannot be loaded") as caught:
         agent(folder)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500

@@ -20,37 +20,13 @@ from codea1_agents.play.players import load_players
 from codea1_agents.play.runner import iter_games, play
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.book.store import MistakeBook
-from codea1_env.errors import AgentUnavailable, SandboxError, UserError
+from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import preset
-from codea1_env.runs.records import to_line
 from codea1_env.sandbox import Sandbox
-from tests.support.players import BAD, GOOD, asserting, good
+from tests.codea1_agents.play.conftest import Dice, lines
+from tests.support.players import asserting, bad, good
 from tests.support.waiting import wait_until
-
-
-def program(observation: Observation, seed: int) -> str:
-    return (GOOD if seed % 2 else BAD)[observation["entry_point"]]
-
-
-class Dice:
-    """A coder that is right or wrong by the seed of its episode."""
-
-    made: list[Dice] = []  # noqa: RUF012
-
-    def __init__(self) -> None:
-        self.seed = 0
-        self.closed = 0
-        Dice.made.append(self)
-
-    def reset(self, seed: int) -> None:
-        self.seed = seed
-
-    def act(self, observation: Observation, info: Info) -> str:
-        return program(observation, self.seed)
-
-    def close(self) -> None:
-        self.closed += 1
 
 
 class Engine:
@@ -66,7 +42,7 @@ class Engine:
         self.seeds.append(seed)
 
     def act(self, observation: Observation, info: Info) -> str:
-        return program(observation, self.seeds[-1] + int(info["episode_id"], 16))
+        return (good if (self.seeds[-1] + int(info["episode_id"], 16)) % 2 else bad)(observation)
 
     def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Any]:
         self.batches.append(len(infos))
@@ -80,14 +56,19 @@ def many(toys: ProblemSet) -> ProblemSet:
     return ProblemSet("many", tuple(replace(toys[n % 2], id=f"toy/{n}") for n in range(6)))
 
 
-def played(problems: ProblemSet, coder: Any, tester: Any, sandbox: Sandbox, **options: Any) -> list[PlayedEpisode]:
-    games: list[PlayedEpisode] = []
-    play(problems, coder, tester, sandbox=sandbox, on_episode=games.append, **options)
-    return games
+Run = Callable[..., list[PlayedEpisode]]
 
 
-def lines(games: Sequence[PlayedEpisode]) -> list[bytes]:
-    return [to_line(game.record) for game in games]
+@pytest.fixture
+def run(many: ProblemSet, sandbox: Sandbox) -> Run:
+    """Play an episode of each of the six problems, unless the options say otherwise, and return the games."""
+
+    def run(coder: Any, tester: Any = asserting, problems: ProblemSet = many, **options: Any) -> list[PlayedEpisode]:
+        games: list[PlayedEpisode] = []
+        play(problems, coder, tester, sandbox=sandbox, **{"episodes": 6, "on_episode": games.append, **options})
+        return games
+
+    return run
 
 
 # -- the same games, however many at once --
@@ -96,11 +77,11 @@ def lines(games: Sequence[PlayedEpisode]) -> list[bytes]:
 @pytest.mark.parametrize(
     "coder", [Dice, Engine, "mutant,strength=0.6", good], ids=["class", "engine", "name", "function"]
 )
-def test_a_run_is_the_same_with_any_concurrency(many: ProblemSet, sandbox: Sandbox, coder: Any) -> None:
+def test_a_run_is_the_same_with_any_concurrency(many: ProblemSet, run: Run, coder: Any) -> None:
     options: dict[str, Any] = {"episodes": 12, "rounds": 2, "seed": 3}
     with MistakeBook() as book, MistakeBook() as other:
-        one = played(many, coder, asserting, sandbox, book=book, **options)
-        several = played(many, coder, asserting, sandbox, book=other, concurrency=5, **options)
+        one = run(coder, book=book, **options)
+        several = run(coder, book=other, concurrency=5, **options)
         for problem in many:
             assert list(other.entries(problem.id)) == list(book.entries(problem.id))
             assert other.round_of(problem.id) == book.round_of(problem.id)
@@ -109,7 +90,7 @@ def test_a_run_is_the_same_with_any_concurrency(many: ProblemSet, sandbox: Sandb
         assert any(each.report.candidates[0].replayed for game in several for each in game.rounds)
 
 
-def test_games_of_one_problem_never_overlap_and_come_in_order(toys: ProblemSet, sandbox: Sandbox) -> None:
+def test_games_of_one_problem_never_overlap_and_come_in_order(toys: ProblemSet, run: Run) -> None:
     playing: list[str] = []
 
     async def coder(observation: Observation, info: Info) -> str:
@@ -119,7 +100,7 @@ def test_games_of_one_problem_never_overlap_and_come_in_order(toys: ProblemSet, 
         playing.remove(info["problem_id"])
         return good(observation)
 
-    games = played(toys, coder, asserting, sandbox, episodes=8, concurrency=8)
+    games = run(coder, problems=toys, episodes=8, concurrency=8)
     assert [game.record.episode for game in games] == list(range(8))
 
 
@@ -136,20 +117,20 @@ def test_the_schedule_takes_the_first_episode_whose_problem_is_free() -> None:
 
 
 @pytest.mark.slow
-def test_all_open_observations_go_to_one_batch(many: ProblemSet, sandbox: Sandbox) -> None:
+def test_all_open_observations_go_to_one_batch(run: Run) -> None:
     class Slow(Engine):
         def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Any]:
             time.sleep(1.0)  # the others wait by then
             return super().act_batch(observations, infos)
 
     engine = Slow()
-    played(many, engine, asserting, sandbox, episodes=6, concurrency=6)
+    run(engine, concurrency=6)
     assert sum(engine.batches) == 6
     assert len(engine.batches) <= 2
     assert len(engine.seeds) == 1
 
 
-def test_one_slow_request_delays_only_its_own_game(many: ProblemSet, sandbox: Sandbox) -> None:
+def test_one_slow_request_delays_only_its_own_game(run: Run) -> None:
     ends: list[str] = []
     others = asyncio.Event()
 
@@ -162,17 +143,14 @@ def test_one_slow_request_delays_only_its_own_game(many: ProblemSet, sandbox: Sa
         return good(observation)
 
     early: list[int] = []
-    options: dict[str, Any] = {"on_early": lambda game: early.append(game.record.episode)}
-    games = played(many, coder, asserting, sandbox, episodes=6, concurrency=6, **options)
+    games = run(coder, concurrency=6, on_early=lambda game: early.append(game.record.episode))
     assert ends[-1] == "toy/0"
     assert [game.record.episode for game in games] == list(range(6))
     assert set(early) <= {1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_an_agent_with_act_only_is_asked_in_threads_only_if_it_says_that_it_bears_it(
-    many: ProblemSet, sandbox: Sandbox, declared: bool
-) -> None:
+def test_an_agent_with_act_only_is_asked_in_threads_only_if_it_says_that_it_bears_it(run: Run, declared: bool) -> None:
     busy, most, lock = 0, 0, threading.Lock()
 
     def coder(observation: Observation) -> str:
@@ -186,29 +164,25 @@ def test_an_agent_with_act_only_is_asked_in_threads_only_if_it_says_that_it_bear
         return good(observation)
 
     setattr(coder, "thread_safe", declared)  # noqa: B010  mypy knows functions
-    played(many, coder, asserting, sandbox, episodes=6, concurrency=6)
+    run(coder, concurrency=6)
     assert (most > 1) is declared
 
 
-def test_a_class_has_one_agent_per_game_in_progress_and_all_are_closed(many: ProblemSet, sandbox: Sandbox) -> None:
+def test_a_class_has_one_agent_per_game_in_progress_and_all_are_closed(run: Run) -> None:
     Dice.made.clear()
-    played(many, Dice, asserting, sandbox, episodes=20, concurrency=4)
+    run(Dice, episodes=20, concurrency=4)
     assert 1 < len(Dice.made) <= 4
     assert {each.closed for each in Dice.made} == {1}
 
 
-def test_an_object_that_is_reset_before_each_game_cannot_play_several(toys: ProblemSet, sandbox: Sandbox) -> None:
-    with pytest.raises(UserError, match="pass its class"):
-        play(toys, Dice(), asserting, sandbox=sandbox, concurrency=2)
-    assert Dice.made[-1].closed == 1
+@pytest.mark.parametrize(("coder", "said"), [(Dice(), "pass its class"), ("human", "leave concurrency at 1")])
+def test_who_cannot_play_several_games_at_once_is_refused_and_closed(run: Run, coder: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        run(coder, concurrency=2)
+    assert coder == "human" or coder.closed == 1
 
 
-def test_somebody_at_the_keyboard_plays_one_game_at_a_time(toys: ProblemSet, sandbox: Sandbox) -> None:
-    with pytest.raises(UserError, match="leave concurrency at 1"):
-        play(toys, "human", asserting, sandbox=sandbox, concurrency=2)
-
-
-def test_an_async_agent_is_reset_and_closed_in_the_loop_that_asks_it(many: ProblemSet, sandbox: Sandbox) -> None:
+def test_an_async_agent_is_reset_and_closed_in_the_loop_that_asks_it(run: Run) -> None:
     loops = set()
 
     class Async:
@@ -222,17 +196,11 @@ def test_an_async_agent_is_reset_and_closed_in_the_loop_that_asks_it(many: Probl
         async def close(self) -> None:
             loops.add(asyncio.get_running_loop())
 
-    played(many, Async(), asserting, sandbox, episodes=6, concurrency=3)
+    run(Async(), concurrency=3)
     assert len(loops) == 1
 
 
 # -- what goes wrong --
-
-
-@pytest.mark.parametrize("concurrency", [0, -1, 5000, 1.5])
-def test_a_concurrency_out_of_range_is_refused(toys: ProblemSet, sandbox: Sandbox, concurrency: Any) -> None:
-    with pytest.raises(UserError, match="concurrency must be a whole number from 1 to 4096"):
-        play(toys, good, asserting, sandbox=sandbox, concurrency=concurrency)
 
 
 def failing(observation: Observation, info: Info) -> str:
@@ -249,40 +217,31 @@ class NoText(Engine):
         return [None for _ in infos]
 
 
+async def exiting(observation: Observation, info: Info) -> str:
+    raise SystemExit(3)
+
+
+async def cancelling(observation: Observation, info: Info) -> str:
+    raise asyncio.CancelledError
+
+
+AT_ITS_LINE = rf"\({re.escape(__file__)}:{cancelling.__code__.co_firstlineno + 1}\)$"
+
+
 @pytest.mark.parametrize(
-    ("coder", "said"),
+    ("coder", "concurrency", "said"),
     [
-        (failing, r"coder failing failed in episode \d \(problem toy/\d\): KeyError: 'memory lost'"),
-        (WrongCount, r"returned \d replies to \d observations in .*episode \d"),
-        (NoText, r"returned NoneType .*missing.* in episode \d \(problem toy/\d\), expected text"),
+        (failing, 4, r"coder failing failed in episode \d \(problem toy/\d\): KeyError: 'memory lost'"),
+        (WrongCount, 4, r"returned \d replies to \d observations in .*episode \d"),
+        (NoText, 4, r"returned NoneType .*missing.* in episode \d \(problem toy/\d\), expected text"),
+        (exiting, 4, r"coder exiting called sys\.exit\(3\) in episode \d"),
+        (cancelling, 1, rf"failed in episode \d \(problem toy/\d\): CancelledError {AT_ITS_LINE}"),
+        (cancelling, 4, rf"failed in episode \d \(problem toy/\d\): CancelledError {AT_ITS_LINE}"),
     ],
 )
-def test_an_agent_that_fails_stops_the_run_with_one_sentence(
-    many: ProblemSet, sandbox: Sandbox, coder: Any, said: str
-) -> None:
+def test_an_agent_that_fails_stops_the_run_with_one_sentence(run: Run, coder: Any, concurrency: int, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=4)
-
-
-def test_an_async_agent_that_calls_exit_stops_the_run_with_one_sentence(many: ProblemSet, sandbox: Sandbox) -> None:
-    async def coder(observation: Observation, info: Info) -> str:
-        raise SystemExit(3)
-
-    with pytest.raises(UserError, match=r"coder coder called sys\.exit\(3\) in episode \d"):
-        play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=4)
-
-
-@pytest.mark.parametrize("concurrency", [1, 4])
-def test_the_error_of_an_async_agent_that_raises_cancelled_error_names_its_own_line(
-    many: ProblemSet, sandbox: Sandbox, concurrency: int
-) -> None:
-    async def coder(observation: Observation, info: Info) -> str:
-        raise asyncio.CancelledError
-
-    line = coder.__code__.co_firstlineno + 1
-    said = rf"coder coder failed in episode \d \(problem toy/\d\): CancelledError \({re.escape(__file__)}:{line}\)$"
-    with pytest.raises(UserError, match=said):
-        play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=concurrency)
+        run(coder, concurrency=concurrency)
 
 
 Act = Callable[[Observation, Info], str]
@@ -351,11 +310,9 @@ blocking_the_loop, HangingEngine = in_the_loop(hanging), engine_of(hanging)
     [hanging, in_a_thread(hanging), hanging_in_the_loop, blocking_the_loop, HangingInReset, HangingEngine],
     ids=["hanging", "in a thread", "awaiting", "blocking the loop", "in reset", "engine"],
 )
-def test_a_game_whose_agent_never_returns_is_masked_and_the_others_go_on(
-    many: ProblemSet, sandbox: Sandbox, coder: Any, concurrency: int
-) -> None:
+def test_a_game_whose_agent_never_returns_is_masked_and_others_go_on(run: Run, coder: Any, concurrency: int) -> None:
     HangingInReset.n_resets = 0
-    games = played(many, coder, asserting, sandbox, episodes=6, concurrency=concurrency, reply_timeout_s=0.3)
+    games = run(coder, concurrency=concurrency, reply_timeout_s=0.3)
     masked = [game for game in games if game.record.masked]
     if concurrency == 1 or coder not in (HangingEngine, blocking_the_loop):  # which hold several games up
         assert len(masked) == 1
@@ -365,15 +322,7 @@ def test_a_game_whose_agent_never_returns_is_masked_and_the_others_go_on(
         assert game.record.rounds[0].candidate.detail == "the coder was unavailable"
 
 
-@pytest.mark.parametrize("limit", [0, -1.0, float("nan")])
-def test_a_limit_of_no_time_is_refused(toys: ProblemSet, sandbox: Sandbox, limit: float) -> None:
-    with pytest.raises(UserError, match="reply_timeout_s must be above 0"):
-        play(toys, good, asserting, sandbox=sandbox, reply_timeout_s=limit)
-
-
-def test_an_agent_is_called_and_closed_in_one_thread_with_a_limit_and_in_the_callers_without(
-    toys: ProblemSet, sandbox: Sandbox
-) -> None:
+def test_an_agent_is_called_and_closed_in_one_thread_with_a_limit_and_in_the_callers_without(run: Run) -> None:
     threads: list[threading.Thread] = []
 
     class Bound:
@@ -387,13 +336,13 @@ def test_an_agent_is_called_and_closed_in_one_thread_with_a_limit_and_in_the_cal
         def close(self) -> None:
             threads.append(threading.current_thread())
 
-    play(toys, Bound, asserting, sandbox=sandbox, episodes=2)
+    run(Bound, episodes=2)
     assert len(threads) == 5
     assert len(set(threads)) == 1
     threads[0].join(5.0)
     assert not threads[0].is_alive()
     threads.clear()
-    play(toys, Bound, asserting, sandbox=sandbox, episodes=2, reply_timeout_s=None)
+    run(Bound, episodes=2, reply_timeout_s=None)
     assert set(threads) == {threading.current_thread()}
 
 
@@ -414,11 +363,11 @@ class Sulking:
 
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_a_call_that_was_given_up_does_not_keep_the_run_from_closing_its_agent(
-    many: ProblemSet, sandbox: Sandbox, concurrency: int, monkeypatch: pytest.MonkeyPatch
+    run: Run, concurrency: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_thread, "CLOSE_TIMEOUT_S", 0.2)
-    options = {"episodes": 2, "concurrency": concurrency, "reply_timeout_s": 0.3}
-    assert [game.record.masked for game in played(many, Sulking, asserting, sandbox, **options)] == [False, True]
+    games = run(Sulking, episodes=2, concurrency=concurrency, reply_timeout_s=0.3)
+    assert [game.record.masked for game in games] == [False, True]
 
 
 def stuck(observation: Observation, info: Info) -> str:
@@ -428,18 +377,6 @@ def stuck(observation: Observation, info: Info) -> str:
     return good(observation)
 
 
-@pytest.mark.parametrize("coder", [stuck, in_a_thread(stuck), in_the_loop(stuck), engine_of(stuck)])
-def test_an_interrupt_ends_a_run_whose_agent_never_returns(
-    many: ProblemSet, sandbox: Sandbox, coder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (concurrent_games, game_agents):
-        monkeypatch.setattr(module, "CLOSE_TIMEOUT_S", 0.2)
-    start = time.perf_counter()
-    with pytest.raises(KeyboardInterrupt):
-        play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=4)
-    assert time.perf_counter() - start < 10
-
-
 async def deaf(observation: Observation, info: Info) -> str:
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     while True:
@@ -447,15 +384,21 @@ async def deaf(observation: Observation, info: Info) -> str:
             await asyncio.sleep(60)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("coder", [in_the_loop(stuck), deaf])
-def test_one_interrupt_ends_a_game_by_itself_too(
-    many: ProblemSet, sandbox: Sandbox, coder: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("coder", "concurrency"),
+    [
+        *((each, 4) for each in (stuck, in_a_thread(stuck), in_the_loop(stuck), engine_of(stuck))),
+        *(pytest.param(each, 1, marks=pytest.mark.slow) for each in (in_the_loop(stuck), deaf)),
+    ],
+)
+def test_an_interrupt_ends_a_run_whose_agent_never_returns(
+    run: Run, coder: Any, concurrency: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(game_agents, "CLOSE_TIMEOUT_S", 0.2)
+    for module in (concurrent_games, game_agents):
+        monkeypatch.setattr(module, "CLOSE_TIMEOUT_S", 0.2)
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
-        play(many, coder, asserting, sandbox=sandbox, episodes=6)
+        run(coder, concurrency=concurrency)
     assert time.perf_counter() - start < 10
 
 
@@ -475,33 +418,17 @@ class Clinging:
 @pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_two_agents_that_do_not_end_are_waited_for_at_the_same_time(
-    many: ProblemSet, sandbox: Sandbox, concurrency: int, monkeypatch: pytest.MonkeyPatch
+    run: Run, concurrency: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends: list[float] = []
-    options: dict[str, Any] = {"on_episode": lambda game: ends.append(time.perf_counter())}
     for module in (concurrent_games, game_agents):
         monkeypatch.setattr(module, "CLOSE_TIMEOUT_S", 2.0)
-    play(many, Clinging(good), Clinging(asserting), sandbox=sandbox, episodes=2, concurrency=concurrency, **options)
+    options = {"episodes": 2, "concurrency": concurrency}
+    run(Clinging(good), Clinging(asserting), on_episode=lambda game: ends.append(time.perf_counter()), **options)
     assert 1.9 < time.perf_counter() - ends[-1] < 3.5
 
 
-def test_a_sandbox_that_cannot_be_used_ends_a_concurrent_run(many: ProblemSet) -> None:
-    class Gone:
-        name = "gone"
-
-        def run(self, jobs: Sequence[Any]) -> list[Any]:
-            raise SandboxError("no worker")
-
-        def close(self) -> None:
-            """Nothing to end."""
-
-    with pytest.raises(SandboxError, match="no worker"):
-        play(many, good, asserting, sandbox=Gone(), concurrency=4)  # type: ignore[arg-type]
-
-
-def test_games_that_are_no_longer_wanted_end_soon_and_let_go_of_their_agents(
-    many: ProblemSet, sandbox: Sandbox
-) -> None:
+def test_games_that_nobody_wants_end_soon_and_let_go_of_their_agents(many: ProblemSet, sandbox: Sandbox) -> None:
     cancelled: list[str] = []
 
     async def coder(observation: Observation, info: Info) -> str:
@@ -521,7 +448,7 @@ def test_games_that_are_no_longer_wanted_end_soon_and_let_go_of_their_agents(
     assert threading.active_count() <= before + 1
 
 
-def test_a_game_finished_at_the_same_time_as_another_one_failed_is_not_lost(many: ProblemSet, sandbox: Sandbox) -> None:
+def test_a_game_finished_at_the_same_time_as_another_one_failed_is_not_lost(run: Run) -> None:
     games: list[PlayedEpisode] = []
     barrier = threading.Event()
 
@@ -531,23 +458,19 @@ def test_a_game_finished_at_the_same_time_as_another_one_failed_is_not_lost(many
             raise KeyError("memory lost")
         return good(observation)
 
-    options: dict[str, Any] = {"on_episode": lambda game: (games.append(game), barrier.set())}
     with pytest.raises(UserError, match="memory lost"):
-        play(many, coder, asserting, sandbox=sandbox, episodes=2, concurrency=2, **options)
+        run(coder, episodes=2, concurrency=2, on_episode=lambda game: (games.append(game), barrier.set()))
     assert [game.record.episode for game in games] == [0]
 
 
-def test_a_tape_of_concurrent_games_plays_them_again_with_any_concurrency(
-    many: ProblemSet, sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_tape_of_concurrent_games_plays_them_again_with_any_concurrency(run: Run, tmp_path: Path) -> None:
     tape = tmp_path / "coder.jsonl"
     recording = f"tape,path={tape},agent=mutant;strength=0.7"
     options: dict[str, Any] = {"episodes": 8, "rounds": 2, "seed": 4}
-    whole = lines(played(many, recording, asserting, sandbox, concurrency=4, **options))
+    whole = lines(run(recording, concurrency=4, **options))
     assert len(tape.read_text().splitlines()) == 16
     for concurrency in (1, 3):
-        again = played(many, f"tape,path={tape}", asserting, sandbox, concurrency=concurrency, **options)
-        assert lines(again) == whole
+        assert lines(run(f"tape,path={tape}", concurrency=concurrency, **options)) == whole
 
 
 # -- agents that are not there --
@@ -564,9 +487,7 @@ def unavailable_for(*problems: str) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("role", ["coder", "tester"])
-def test_a_game_without_a_reply_is_masked_and_the_others_go_on(
-    many: ProblemSet, sandbox: Sandbox, role: str, concurrency: int
-) -> None:
+def test_a_game_without_a_reply_is_masked_and_the_others_go_on(run: Run, role: str, concurrency: int) -> None:
     absent = unavailable_for("toy/1")
 
     def tester(observation: Observation, info: Info) -> str:
@@ -574,7 +495,7 @@ def test_a_game_without_a_reply_is_masked_and_the_others_go_on(
         return asserting(observation)
 
     players = (absent, asserting) if role == "coder" else (good, tester)
-    games = played(many, *players, sandbox, episodes=6, rounds=2, concurrency=concurrency)
+    games = run(*players, rounds=2, concurrency=concurrency)
     assert [game.record.masked for game in games] == [False, True, False, False, False, False]
     masked = games[1]
     assert str(masked.unavailable) == "the endpoint is down"
@@ -586,23 +507,18 @@ def test_a_game_without_a_reply_is_masked_and_the_others_go_on(
     assert bool(judged.candidate.program) is (role == "tester")
 
 
-def test_in_a_batch_only_the_game_without_a_reply_is_masked(many: ProblemSet, sandbox: Sandbox) -> None:
+def test_in_a_batch_only_the_game_without_a_reply_is_masked(run: Run) -> None:
     class Partly(Engine):
         def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Any]:
-            replies = super().act_batch(observations, infos)
-            return [
-                AgentUnavailable("full") if i["problem_id"] == "toy/2" else r
-                for i, r in zip(infos, replies, strict=True)
-            ]
+            found = zip(infos, super().act_batch(observations, infos), strict=True)
+            return [AgentUnavailable("full") if info["problem_id"] == "toy/2" else reply for info, reply in found]
 
-    games = played(many, Partly(), asserting, sandbox, episodes=6, concurrency=6)
+    games = run(Partly(), concurrency=6)
     assert [game.record.episode for game in games if game.record.masked] == [2]
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_an_outage_stops_the_run_and_its_games_are_asked_again(
-    many: ProblemSet, sandbox: Sandbox, concurrency: int
-) -> None:
+def test_an_outage_stops_the_run_and_its_games_are_asked_again(run: Run, concurrency: int) -> None:
     n_asked = 0
 
     def coder(observation: Observation) -> str:
@@ -614,34 +530,34 @@ def test_an_outage_stops_the_run_and_its_games_are_asked_again(
         return good(observation)
 
     found: dict[int, Any] = {}
-    options: dict[str, Any] = {"on_early": lambda game: found.update({game.record.episode: game.record})}
-    with MistakeBook() as book, pytest.raises(AgentUnavailable, match=r"8 games in a row.*the endpoint is down"):
-        play(
-            many, coder, asserting, sandbox=sandbox, episodes=30, concurrency=concurrency, book=book, **options,
-            on_episode=lambda game: found.update({game.record.episode: game.record}),
-        )  # fmt: skip
+
+    def note(game: PlayedEpisode) -> None:
+        found[game.record.episode] = game.record
+
+    with pytest.raises(AgentUnavailable, match=r"8 games in a row.*the endpoint is down"):
+        run(coder, episodes=30, concurrency=concurrency, on_early=note, on_episode=note)
     assert set(found) <= {0, 1, 2, 3}
     assert len(found) == 4 or concurrency > 1
     assert n_asked < 25
     assert not any(record.masked for record in found.values())
 
 
-def test_a_run_in_which_nobody_ever_replied_is_an_error_too(many: ProblemSet, sandbox: Sandbox) -> None:
+def test_a_run_in_which_nobody_ever_replied_is_an_error_too(run: Run) -> None:
     with pytest.raises(AgentUnavailable, match="2 games of the run"):
-        play(many, unavailable_for("toy/0", "toy/1"), asserting, sandbox=sandbox, episodes=2)
+        run(unavailable_for("toy/0", "toy/1"), episodes=2)
 
 
-def test_episodes_that_were_played_before_are_handed_on_at_their_place(many: ProblemSet, sandbox: Sandbox) -> None:
+def test_episodes_that_were_played_before_are_handed_on_at_their_place(run: Run) -> None:
     asked: list[str] = []
 
     def coder(observation: Observation, info: Info) -> str:
         asked.append(info["problem_id"])
         return good(observation)
 
-    whole = played(many, good, asserting, sandbox, episodes=6)
+    whole = run(good)
     early = {number: whole[number].record for number in (2, 4)}
     for concurrency in (1, 3):
         asked.clear()
-        games = played(many, coder, asserting, sandbox, episodes=6, start_at=1, early=early, concurrency=concurrency)
+        games = run(coder, start_at=1, early=early, concurrency=concurrency)
         assert lines(games) == lines(whole[1:])
         assert sorted(asked) == ["toy/1", "toy/3", "toy/5"]

@@ -35,43 +35,35 @@ LIBRARY = "def fails(*_):\n    raise KeyError('inside')\n"
 AGENT = "def act(observation):\n    return help_me(observation)\n\ndef help_me(observation):\n    return fails()\n"
 
 
-def test_the_line_is_the_agents_own_and_not_that_of_a_package_that_it_calls(
-    tmp_path: Path, toys: ProblemSet, sandbox: Sandbox
-) -> None:
-    package = module_at(tmp_path / "site-packages" / "library" / "deep.py", LIBRARY)
-    mine = module_at(tmp_path / "mine.py", AGENT)
-    mine.fails = package.fails  # type: ignore[attr-defined]
-    agent = load_agent(mine.act, AgentContext(toys, sandbox))
-    assert failure(agent) == f"mine failed in problem p: KeyError: 'inside' ({tmp_path / 'mine.py'}:5)"
+@pytest.fixture
+def context(toys: ProblemSet, sandbox: Sandbox) -> AgentContext:
+    return AgentContext(toys, sandbox)
 
 
-def test_the_line_is_the_agents_own_if_it_calls_the_standard_library_or_this_project(
-    toys: ProblemSet, sandbox: Sandbox
+@pytest.mark.parametrize("place", ["mine.py", "site-packages/mine/agent.py"])
+def test_the_line_is_that_of_the_agent_and_not_of_a_package_that_it_calls(
+    place: str, tmp_path: Path, context: AgentContext
 ) -> None:
+    mine = module_at(tmp_path / place, AGENT)
+    mine.fails = module_at(tmp_path / "site-packages" / "library" / "deep.py", LIBRARY).fails  # type: ignore[attr-defined]
+    said = failure(load_agent(mine.act, context))
+    assert said == f"mine failed in problem p: KeyError: 'inside' ({tmp_path / place}:5)"
+
+
+def test_the_line_is_that_of_the_agent_if_it_exits_or_calls_the_standard_library_or_this_project(
+    context: AgentContext,
+) -> None:
+    problems: Any = context.problems
+
     def parses(observation: Any) -> str:
         return str(json.loads("{"))
 
     def looks_up(observation: Any) -> str:
-        return toys.by_id(7).id  # type: ignore[arg-type]
+        return str(problems[None])  # raises in codea1_env
 
-    for agent in (parses, looks_up):
-        if agent is looks_up:
-            toys = None  # type: ignore[assignment]
-        place = f"({__file__}:{agent.__code__.co_firstlineno + 1})"
-        assert place in failure(load_agent(agent, AgentContext(toys, sandbox)))
-
-
-def test_the_line_of_an_installed_agent_is_in_its_package(tmp_path: Path, toys: ProblemSet, sandbox: Sandbox) -> None:
-    installed = tmp_path / "site-packages"
-    library = module_at(installed / "library" / "deep.py", LIBRARY)
-    mine = module_at(installed / "mine" / "agent.py", AGENT)
-    mine.fails = library.fails  # type: ignore[attr-defined]
-    assert f"({installed / 'mine' / 'agent.py'}:5)" in failure(load_agent(mine.act, AgentContext(toys, sandbox)))
-
-
-def test_an_exit_has_a_line_too(toys: ProblemSet, sandbox: Sandbox) -> None:
     def leaves(observation: Any) -> str:
         sys.exit(3)
 
-    line = leaves.__code__.co_firstlineno + 1
-    assert failure(load_agent(leaves, AgentContext(toys, sandbox))).endswith(f"in problem p ({__file__}:{line})")
+    for agent in (parses, looks_up, leaves):
+        place = f"({__file__}:{agent.__code__.co_firstlineno + 1})"
+        assert place in failure(load_agent(agent, context))

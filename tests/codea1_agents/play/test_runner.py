@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import pytest
@@ -14,51 +14,20 @@ from codea1_agents.play.summary import summarise
 from codea1_env.agent import AgentContext
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import SandboxError, UserError
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.records import RewardsRecord, to_line
-from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
+from codea1_env.sandbox import Job, JobReport, Sandbox
+from tests.codea1_agents.play.conftest import Dice, lines
+from tests.conftest import Broken
 from tests.support.players import asserting, bad, good
 
 
-class Dice:
-    """A coder that is right or wrong at random, from its own seed."""
-
-    def __init__(self) -> None:
-        self.seeds: list[int] = []
-        self.closed = 0
-
-    def reset(self, seed: int) -> None:
-        self.seeds.append(seed)
-
-    def act(self, observation: Any, info: Any) -> str:
-        return (good if self.seeds[-1] % 2 else bad)(observation)
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-class FakeSandbox:
-    """Answers every question in the same way."""
-
-    name = "fake"
-    guarantee = Guarantee.TRUSTED_ONLY
-
-    def __init__(self, answer: Outcome | SandboxError) -> None:
-        self.answer = answer
+class Gone(Broken):
+    """A sandbox that cannot be used at all."""
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        if isinstance(self.answer, SandboxError):
-            raise self.answer
-        return [JobReport(self.answer, (self.answer,) * len(job.calls)) for job in jobs]
-
-    def close(self) -> None:
-        pass
-
-
-def lines(games: Sequence[PlayedEpisode]) -> list[bytes]:
-    return [to_line(game.record) for game in games]
+        raise SandboxError("no worker")
 
 
 def played(toys: ProblemSet, coder: Any, sandbox: Sandbox, **options: Any) -> list[PlayedEpisode]:
@@ -119,17 +88,6 @@ def test_agents_are_reset_with_their_own_seed_before_each_episode_and_closed_onc
     assert dice.closed == 1
 
 
-def test_an_agent_may_ask_for_the_info(toys: ProblemSet, sandbox: Sandbox) -> None:
-    asked: list[str] = []
-
-    def coder(observation: Any, info: Any) -> str:
-        asked.append(f"{info['role']} {info['problem_id']}")
-        return good(observation)
-
-    played(toys, coder, sandbox, episodes=1)
-    assert asked == ["coder toy/add"]
-
-
 def test_an_agent_that_raises_is_named_with_episode_and_place_and_finished_episodes_stand(
     toys: ProblemSet, sandbox: Sandbox
 ) -> None:
@@ -183,19 +141,19 @@ def test_without_a_valid_program_the_tester_is_not_asked(toys: ProblemSet, sandb
     assert summary.candidate_validity.mean == 0.0
 
 
-def test_our_own_failure_is_counted_as_masked_never_as_a_reward_of_0(toys: ProblemSet) -> None:
-    broken = FakeSandbox(Outcome(OutcomeKind.INTERNAL_ERROR))
+def test_our_own_failure_is_counted_as_masked_never_as_a_reward_of_0(toys: ProblemSet, broken_sandbox: Sandbox) -> None:
     games: list[PlayedEpisode] = []
-    summary = play(toys, good, asserting, sandbox=broken, episodes=2, on_episode=games.append)
+    summary = play(toys, good, asserting, sandbox=broken_sandbox, episodes=2, on_episode=games.append)
     assert (summary.n_rounds, summary.n_masked_rounds) == (2, 2)
     assert isnan(summary.coder_reward.mean)
     assert summary.coder_reward.n == summary.candidate_validity.n == 0
     assert all(game.record.masked for game in games)
 
 
-def test_a_sandbox_that_cannot_be_used_is_not_blamed_on_an_agent(toys: ProblemSet) -> None:
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_sandbox_that_cannot_be_used_is_not_blamed_on_an_agent(toys: ProblemSet, concurrency: int) -> None:
     with pytest.raises(SandboxError, match="no worker"):
-        play(toys, good, asserting, sandbox=FakeSandbox(SandboxError("no worker")), episodes=1)
+        play(toys, good, asserting, sandbox=Gone(), episodes=2, concurrency=concurrency)
 
 
 def test_time_is_split_into_agents_judging_and_the_rest_and_is_not_recorded(toys: ProblemSet, sandbox: Sandbox) -> None:
@@ -221,6 +179,8 @@ def test_time_is_split_into_agents_judging_and_the_rest_and_is_not_recorded(toys
         ({"rounds": 0}, "max_cycles must be a whole number from 1"),
         ({"tester_view": "grey"}, "tester_view must be one of"),
         ({"rules": "papr"}, "did you mean 'paper'"),
+        *(({"concurrency": each}, "concurrency must be a whole number from 1 to 4096") for each in (0, 4097, 1.5)),
+        *(({"reply_timeout_s": each}, "reply_timeout_s must be above 0") for each in (0, -1.0, nan)),
     ],
 )
 def test_options_out_of_range_are_refused_in_one_sentence(

@@ -38,32 +38,35 @@ def test_every_prompt_holds_the_problem_and_ends_with_the_user(name, info):
     assert [each.role for each in messages] == ["system", "user"]
 
 
-@pytest.mark.parametrize("name", ["default", "paper"])
-def test_a_tester_that_sees_the_program_is_shown_it_and_others_are_not(name):
-    observation = seen(program="def f(x): return 'shown'")
-    prompts = load_prompts(name)
-    assert "'shown'" in told(prompts, observation, TESTER)
-    assert "'shown'" in told(prompts, observation, TESTER | {"tester_view": "white_box"})
-    assert "'shown'" not in told(prompts, observation, TESTER | {"tester_view": "black_box"})
-    assert "'shown'" not in told(prompts, observation, TESTER | {"tester_view": "blind"})
+SHOWN = {"program": "def f(x): return 'shown'"}
+VIEWS = [{}, {"tester_view": "white_box"}, {"tester_view": "black_box"}, {"tester_view": "blind"}]
 
 
-@pytest.mark.parametrize("name", ["default", "paper"])
-def test_testers_are_asked_for_as_many_tests_as_the_rules_count(name):
-    assert "Write 5" in told(load_prompts(name), seen(program="x = 1"), TESTER)
-    assert "Write 8" in told(load_prompts(name), seen(program="x = 1"), {"role": "tester"})
+@pytest.mark.parametrize(
+    ("name", "changes", "info", "held", "absent"),
+    [
+        *((name, SHOWN, TESTER | view, "'shown'", "") for name in ("default", "paper") for view in VIEWS[:2]),
+        *((name, SHOWN, TESTER | view, "", "'shown'") for name in ("default", "paper") for view in VIEWS[2:]),
+        *((name, SHOWN, TESTER, "Write 5", "") for name in ("default", "paper")),
+        *((name, SHOWN, {"role": "tester"}, "Write 8", "") for name in ("default", "paper")),
+        ("paper", SHOWN, TESTER, "Buggy Code", ""),
+        ("default", SHOWN, TESTER, "", "uggy"),
+        ("default", SHOWN | {"feedback": "DUPLICATE: assert"}, TESTER, "DUPLICATE: assert", ""),
+        ("default", {"program": "a = '\ud800'"}, TESTER, "a = '?'", ""),
+        ("default", {"program": "x"}, TESTER, "", "known already"),
+        ("default", {"program": "x", "examples": "f(1)"}, TESTER, "known already:\n```python\nf(1)\n```", ""),
+    ],
+)
+def test_a_testers_prompt_holds_what_it_may_see(name, changes, info, held, absent):
+    text = told(load_prompts(name), seen(**changes), info)
+    assert held in text
+    assert not absent or absent not in text
 
 
 def test_the_three_views_of_a_tester_are_told_differently():
     texts = {told(load_prompts(), seen(), TESTER | {"tester_view": view}) for view in ("black_box", "blind")}
     texts.add(told(load_prompts(), seen(program="x = 1"), TESTER))
     assert len(texts) == 3
-
-
-def test_the_paper_calls_every_program_buggy_and_the_default_does_not():
-    observation = seen(program="def f(x): return x")
-    assert "Buggy Code" in told(load_prompts("paper"), observation, TESTER)
-    assert "uggy" not in told(load_prompts("default"), observation, TESTER)
 
 
 def test_a_repair_round_shows_the_coder_its_program_as_its_own_words_and_what_failed():
@@ -81,22 +84,11 @@ def test_a_repair_round_without_a_program_still_alternates():
     assert "The program is invalid." in messages[-1].content
 
 
-def test_a_tester_learns_what_became_of_its_last_suite():
-    assert "DUPLICATE" in told(load_prompts(), seen(program="x = 1", feedback="DUPLICATE: assert"), TESTER)
-
-
 def test_what_is_put_in_is_never_read_as_a_template_or_ends_its_block():
     program = "def f(x):\n    return '$problem ${tests} $$ {x} ```'"
     text = told(load_prompts(), seen(program=program), TESTER)
     assert program in text
     assert f"````python\n{program}\n````" in text
-
-
-def test_paragraphs_about_nothing_are_left_out():
-    assert "known already" not in told(load_prompts(), seen(program="x"), TESTER)
-    assert "known already:\n```python\nassert f(1) == 1\n```" in told(
-        load_prompts(), seen(program="x", examples="assert f(1) == 1"), TESTER
-    )
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(("problem", "entry_point", "examples", "program", "feedback"), st.text())))
@@ -107,10 +99,6 @@ def test_any_text_at_all_becomes_messages_that_alternate_and_can_be_encoded(text
         assert roles[-1] == "user"
         assert all(one != other for one, other in pairwise(roles))
         "".join(each.content for each in messages).encode()
-
-
-def test_lone_surrogates_become_question_marks():
-    assert "a = '?'" in told(load_prompts(), seen(program="a = '\ud800'"), TESTER)
 
 
 def test_a_file_replaces_what_it_names_and_the_rest_stays(tmp_path):
@@ -143,15 +131,18 @@ def test_a_wording_that_is_not_there_says_which_are():
         load_prompts("papr")
 
 
-@pytest.mark.parametrize("info", [{}, {"role": "judge"}])
-def test_a_role_is_needed(info):
-    with pytest.raises(UserError, match="role"):
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ({}, "role"),
+        ({"role": "judge"}, "role"),
+        (TESTER | {"tester_view": "blnd"}, "blnd"),
+        (CODER | {"kind": "stdn"}, "did you mean 'stdin'"),
+    ],
+)
+def test_a_role_is_needed_and_the_view_and_the_kind_must_exist(info, said):
+    with pytest.raises(UserError, match=said):
         load_prompts().messages(seen(), info)
-
-
-def test_an_unknown_view_is_an_error():
-    with pytest.raises(UnknownName, match="blnd"):
-        load_prompts().messages(seen(), TESTER | {"tester_view": "blnd"})
 
 
 def test_the_system_can_be_folded_into_the_user():
@@ -211,11 +202,6 @@ def test_a_prompt_says_what_to_write_for_each_kind_of_problem(name, kind, entry_
     if (name, kind) not in {("simple", "function"), ("paper", "function")}:
         assert test in texts[1]
     assert "$" not in "".join(texts)
-
-
-def test_an_unknown_kind_is_an_error():
-    with pytest.raises(UnknownName, match="did you mean 'stdin'"):
-        load_prompts().messages(seen(), CODER | {"kind": "stdn"})
 
 
 def test_a_wording_may_change_the_form_of_tests(tmp_path):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from codea1_agents.scripted.signatures import Interface, read_interface
 from codea1_env import values
 from codea1_env.agent import AgentContext
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
@@ -102,23 +103,22 @@ def context(shapes: ProblemSet, direct: Direct) -> AgentContext:
     return AgentContext(shapes, direct, seed=1)
 
 
-Turn = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
-
-
-@pytest.fixture
-def turn() -> Turn:
+def turn(problem: Problem, *, program: str = "", feedback: str = "", round_: int = 0, k: int = 8) -> Any:
     """Return the observation and info of an agent's turn."""
+    observation = {
+        "problem": problem.statement,
+        "entry_point": problem.entry_point,
+        "examples": "\n".join(problem.examples),
+        "program": program,
+        "feedback": feedback,
+        "round": round_,
+    }
+    info = {"problem_id": problem.id, "episode_id": "e", "role": "", "round": round_, "tests_per_suite": k}
+    return observation, info
 
-    def make(problem: Problem, *, program: str = "", feedback: str = "", round_: int = 0, k: int = 8) -> Any:
-        observation = {
-            "problem": problem.statement,
-            "entry_point": problem.entry_point,
-            "examples": "\n".join(problem.examples),
-            "program": program,
-            "feedback": feedback,
-            "round": round_,
-        }
-        info = {"problem_id": problem.id, "episode_id": "e", "role": "", "round": round_, "tests_per_suite": k}
-        return observation, info
 
-    return make
+def interface_of(statement: str, examples: str = "", program: str = "") -> Interface:
+    """Return what is known of the arguments of `f`."""
+    found = read_interface("f", statement, examples, program)
+    assert found is not None
+    return found

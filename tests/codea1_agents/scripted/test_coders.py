@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,8 +14,7 @@ from codea1_env.problems import humaneval
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import Reading
-
-Turn = Callable[..., Any]
+from tests.codea1_agents.scripted.conftest import CLIP, COUNT, turn
 
 FAILED = "1 of 3 tests failed.\nclip([1], 2, 3) should be [2]; it gave [1]"
 
@@ -27,18 +25,13 @@ def program(reply: str, entry_point: str) -> str:
     return candidate.program.strip()
 
 
-def programs(coder: Any, problem: Problem, turn: Turn, n: int, **seen: Any) -> list[str]:
+def programs(coder: Any, problem: Problem, n: int, **seen: Any) -> list[str]:
     return [program(coder.act(*turn(problem, **seen)), problem.entry_point) for _ in range(n)]
 
 
-def test_the_reference_coder_replies_the_solution(context: AgentContext, turn: Turn) -> None:
+def test_the_reference_coder_replies_the_solution(context: AgentContext) -> None:
     for problem in context.problems:
-        assert programs(ReferenceCoder(context), problem, turn, 1) == [problem.solution.strip()]
-
-
-@pytest.mark.parametrize("name", ["reference", "mutant,strength=0.3", "random"])
-def test_coders_are_registered_by_name(name: str, context: AgentContext, turn: Turn) -> None:
-    assert "def count(" in load_agent(name, context).act(*turn(context.problems[0]))
+        assert programs(ReferenceCoder(context), problem, 1) == [problem.solution.strip()]
 
 
 @pytest.mark.parametrize("strength", ["-0.1", "1.5", "nan", "strong"])
@@ -47,64 +40,58 @@ def test_a_strength_outside_of_zero_to_one_is_the_callers_fault(strength: str, c
         load_agent(f"mutant,strength={strength}", context)
 
 
-def test_strength_zero_is_always_right_and_strength_one_never(context: AgentContext, turn: Turn) -> None:
-    clip = context.problems.by_id("clip")
-    right = without_docstrings(clip.solution)
-    assert set(programs(MutantCoder(context, strength=0), clip, turn, 30)) == {right}
-    assert right not in programs(MutantCoder(context, strength=1), clip, turn, 30)
+def test_strength_zero_is_always_right_and_strength_one_never(context: AgentContext) -> None:
+    right = without_docstrings(CLIP.solution)
+    assert set(programs(MutantCoder(context, strength=0), CLIP, 30)) == {right}
+    assert right not in programs(MutantCoder(context, strength=1), CLIP, 30)
 
 
-def test_strength_is_the_share_of_variants(context: AgentContext, turn: Turn) -> None:
-    clip = context.problems.by_id("clip")
-    made = programs(MutantCoder(context, strength=0.3), clip, turn, 400)
-    share = sum(text != without_docstrings(clip.solution) for text in made) / 400
+def test_strength_is_the_share_of_variants(context: AgentContext) -> None:
+    made = programs(MutantCoder(context, strength=0.3), CLIP, 400)
+    share = sum(text != without_docstrings(CLIP.solution) for text in made) / 400
     assert 0.22 < share < 0.38
 
 
-def test_variants_are_known_wrong_programs_and_mutants(context: AgentContext, turn: Turn) -> None:
-    clip = context.problems.by_id("clip")
-    made = set(programs(MutantCoder(context, strength=1), clip, turn, 60))
-    known = {without_docstrings(wrong.program) for wrong in clip.wrong_programs}
-    faults = {without_docstrings(mutant.program) for mutant in mutants(clip.solution, entry_point="clip")}
+def test_variants_are_known_wrong_programs_and_mutants(context: AgentContext) -> None:
+    made = set(programs(MutantCoder(context, strength=1), CLIP, 60))
+    known = {without_docstrings(wrong.program) for wrong in CLIP.wrong_programs}
+    faults = {without_docstrings(mutant.program) for mutant in mutants(CLIP.solution, entry_point="clip")}
     assert made & known
     assert made & faults
     assert made <= known | faults
 
 
-def test_a_stronger_coder_makes_coarser_faults(context: AgentContext, turn: Turn) -> None:
-    clip = context.problems.by_id("clip")
-    coarse, subtle = (without_docstrings(wrong.program) for wrong in clip.wrong_programs)
-    strong = Counter(programs(MutantCoder(context, strength=1), clip, turn, 200))
-    weak = Counter(programs(MutantCoder(context, strength=0.1), clip, turn, 800))
+def test_a_stronger_coder_makes_coarser_faults(context: AgentContext) -> None:
+    coarse, subtle = (without_docstrings(wrong.program) for wrong in CLIP.wrong_programs)
+    strong = Counter(programs(MutantCoder(context, strength=1), CLIP, 200))
+    weak = Counter(programs(MutantCoder(context, strength=0.1), CLIP, 800))
     assert strong[coarse] > 5 * strong[subtle]
     assert weak[subtle] > 2 * weak[coarse]
 
 
-def test_right_and_wrong_programs_are_written_alike(turn: Turn, direct: Any) -> None:
+def test_right_and_wrong_programs_are_written_alike(direct: Any) -> None:
     problem = Problem("p", "def f(a): ...", "f", 'def f(a):\n    """Add one."""\n    return (a + 1)  # one more\n', ())
     coder = MutantCoder(AgentContext(ProblemSet("p", (problem,)), direct), strength=0.5)
-    made = set(programs(coder, problem, turn, 40))
+    made = set(programs(coder, problem, 40))
     assert "def f(a):\n    return a + 1" in made
     assert len(made) > 2
     assert all(text == without_docstrings(text) for text in made)
 
 
-def test_failures_halve_the_strength_round_by_round(context: AgentContext, turn: Turn) -> None:
-    clip = context.problems.by_id("clip")
+def test_failures_halve_the_strength_round_by_round(context: AgentContext) -> None:
     seen = {"program": "def clip(values, low, high):\n    return values", "feedback": FAILED}
     shares = []
     for round_ in (0, 1, 3):
-        made = programs(MutantCoder(context, strength=1), clip, turn, 200, round_=round_, **seen)
-        shares.append(sum(text != without_docstrings(clip.solution) for text in made) / 200)
+        made = programs(MutantCoder(context, strength=1), CLIP, 200, round_=round_, **seen)
+        shares.append(sum(text != without_docstrings(CLIP.solution) for text in made) / 200)
     assert shares[0] == 1
     assert 0.4 < shares[1] < 0.6
     assert 0.06 < shares[2] < 0.2
 
 
-def test_a_program_that_did_not_fail_is_repeated(context: AgentContext, turn: Turn) -> None:
-    clip = context.problems.by_id("clip")
+def test_a_program_that_did_not_fail_is_repeated(context: AgentContext) -> None:
     seen = {"program": "def clip(values, low, high):\n    return 0", "feedback": "0 of 3 tests failed."}
-    made = programs(MutantCoder(context, strength=1), clip, turn, 5, round_=1, **seen)
+    made = programs(MutantCoder(context, strength=1), CLIP, 5, round_=1, **seen)
     assert set(made) == {seen["program"]}
 
 
@@ -125,36 +112,35 @@ def test_feedback_tells_of_failures(feedback: str, failed: bool) -> None:
 
 
 @pytest.mark.parametrize("coder_class", [MutantCoder, RandomCoder])
-def test_the_seed_decides_the_replies(coder_class: Any, context: AgentContext, turn: Turn) -> None:
+def test_the_seed_decides_the_replies(coder_class: Any, context: AgentContext) -> None:
     coder, other = coder_class(context), coder_class(context)
-    clip = context.problems.by_id("clip")
-    first = programs(coder, clip, turn, 12)
-    assert programs(other, clip, turn, 12) == first  # both start from the context's seed
+    first = programs(coder, CLIP, 12)
+    assert programs(other, CLIP, 12) == first  # both start from the context's seed
     coder.reset(5)
-    fifth = programs(coder, clip, turn, 12)
+    fifth = programs(coder, CLIP, 12)
     coder.reset(context.seed)
-    assert programs(coder, clip, turn, 12) == first
+    assert programs(coder, CLIP, 12) == first
     assert fifth != first
 
 
-def test_random_programs_have_the_signature_and_load(context: AgentContext, turn: Turn) -> None:
+def test_random_programs_have_the_signature_and_load(context: AgentContext) -> None:
     coder = RandomCoder(context)
     for problem in [*context.problems, *humaneval.load()[::20]]:
-        for text in programs(coder, problem, turn, 5):
+        for text in programs(coder, problem, 5):
             names: dict[str, Any] = {}
             exec(text, names)
             wanted = problem.statement.split("\n")
             assert callable(names[problem.entry_point]), wanted
 
 
-def test_random_results_follow_the_hint(context: AgentContext, turn: Turn) -> None:
-    made = programs(RandomCoder(context), context.problems.by_id("count"), turn, 40)
+def test_random_results_follow_the_hint(context: AgentContext) -> None:
+    made = programs(RandomCoder(context), COUNT, 40)
     assert any("len(" in text or "return 0" in text for text in made)
     assert not any("[::-1]" in text or "bool(" in text for text in made)
     assert all([arg.arg for arg in ast.parse(text).body[0].args.args] == ["text", "letter"] for text in made)  # type: ignore[attr-defined]
 
 
-def test_a_statement_without_signature_still_gets_a_program(turn: Turn, direct: Any) -> None:
+def test_a_statement_without_signature_still_gets_a_program(direct: Any) -> None:
     problem = Problem("p", "Add two numbers.", "add", "def add(a, b):\n    return a + b", ())
     context = AgentContext(ProblemSet("p", (problem,)), direct)
     assert "def add(*arguments):" in RandomCoder(context).act(*turn(problem))

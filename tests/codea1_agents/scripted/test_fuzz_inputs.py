@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 
 from codea1_agents.scripted.fuzz_inputs import InputSource, changes_of, values_of
 from codea1_agents.scripted.literals import literal
-from codea1_agents.scripted.signatures import Interface, read_interface
+from codea1_agents.scripted.signatures import Interface
 from codea1_agents.scripted.value_types import Kind, ValueType, of_value
+from tests.codea1_agents.scripted.conftest import interface_of
 
-
-def interface(statement: str, examples: str = "") -> Interface:
-    found = read_interface("f", statement, examples)
-    assert found is not None
-    return found
-
-
-PAIR = interface("def f(a: list[int], b: str): ...", "assert f([1, 2, 3], 'abc') == 0")
+PAIR = interface_of("def f(a: list[int], b: str): ...", "assert f([1, 2, 3], 'abc') == 0")
 
 
 def drawn(target: Interface, seed: int, n: int = 30) -> list[str]:
@@ -52,16 +46,16 @@ def test_most_draws_stay_close_to_the_example() -> None:
 
 
 def test_a_type_with_few_values_gives_no_more_than_there_are() -> None:
-    source = InputSource(interface("def f(a: bool, b: None): ..."))
+    source = InputSource(interface_of("def f(a: bool, b: None): ..."))
     assert sorted(source.draw(np.random.default_rng(0), 20)) == [(False, None), (True, None)]
 
 
 def test_a_function_without_parameters_has_one_input() -> None:
-    assert InputSource(interface("def f(): ...")).draw(np.random.default_rng(0), 5) == [()]
+    assert InputSource(interface_of("def f(): ...")).draw(np.random.default_rng(0), 5) == [()]
 
 
 def test_characters_come_mostly_from_the_examples() -> None:
-    source = InputSource(interface("def f(s): ...", "assert f('([])[]') == 0\nassert f('[[') == 0"))
+    source = InputSource(interface_of("def f(s): ...", "assert f('([])[]') == 0\nassert f('[[') == 0"))
     text = "".join(str(arguments[0]) for arguments in source.draw(np.random.default_rng(0), 60))
     assert sum(character in "([])" for character in text) > len(text) / 2
 
@@ -79,14 +73,12 @@ def test_characters_come_mostly_from_the_examples() -> None:
     ],
 )
 def test_every_annotation_gives_inputs(statement: str) -> None:
-    arguments = InputSource(interface(statement)).draw(np.random.default_rng(0), 24)
+    arguments = InputSource(interface_of(statement)).draw(np.random.default_rng(0), 24)
     assert len(arguments) >= 20
     assert all(len(values) == 2 for values in arguments)
 
 
-def test_drawing_leaves_the_global_generators_and_the_folder_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_drawing_leaves_global_generators_and_the_folder_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]  # a tuple by default
     drawn(PAIR, 4)

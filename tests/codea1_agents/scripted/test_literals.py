@@ -18,16 +18,12 @@ plain = st.recursive(
 
 
 @given(plain)
-def test_a_literal_reads_back_as_the_value_with_its_types(value: object) -> None:
+def test_a_literal_is_ascii_and_reads_back_as_the_value_with_its_types(value: object) -> None:
     text = literal(value)
+    assert text.isascii()
     back = ast.literal_eval(text)
     assert back == value
     assert literal(back) == text  # 1, 1.0 and True are equal, but not their literals
-
-
-@given(plain)
-def test_a_literal_is_ascii(value: object) -> None:
-    assert literal(value).isascii()
 
 
 def test_equal_sets_that_were_built_differently_read_alike() -> None:

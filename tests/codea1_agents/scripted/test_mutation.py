@@ -8,7 +8,6 @@ import pytest
 from codea1_agents.scripted.mutation import mutants, without_docstrings
 from codea1_agents.scripted.mutation_operators import Operator
 from codea1_env.problems import humaneval
-from codea1_env.problems.problem import Problem
 
 SOURCE = '''"""Module text, 1 < 2."""
 import math
@@ -29,37 +28,24 @@ def f(items: list[1]) -> int:
 '''
 
 
-@pytest.fixture(scope="module")
-def some_problems() -> list[Problem]:
-    return list(humaneval.load()[::8])
-
-
-def test_mutants_of_real_solutions_parse_differ_and_are_distinct(some_problems: list[Problem]) -> None:
-    for problem in some_problems:
+def test_mutants_of_real_solutions_parse_are_distinct_and_differ_from_them_in_one_place() -> None:
+    for problem in humaneval.load()[::8]:
         found = mutants(problem.solution, entry_point=problem.entry_point)
-        texts = [mutant.program for mutant in found]
+        texts, before = [mutant.program for mutant in found], ast.unparse(ast.parse(problem.solution))
         assert texts
         assert len(set(texts)) == len(texts)
-        assert ast.unparse(ast.parse(problem.solution)) not in texts
         for mutant in found:
             compile(mutant.program, "mutant", "exec")
             assert 1 <= mutant.line <= problem.solution.count("\n") + 1
+            lines = before.split("\n"), mutant.program.split("\n")
+            opcodes = SequenceMatcher(None, *lines, autojunk=False).get_opcodes()
+            assert sum(tag != "equal" for tag, *_ in opcodes) == 1
 
 
 def test_mutants_come_in_the_same_order_every_time() -> None:
     first = [mutant.program for mutant in mutants(SOURCE)]
     mutants.cache_clear()
     assert [mutant.program for mutant in mutants(SOURCE)] == first
-
-
-def test_each_mutant_differs_from_the_source_in_one_place(some_problems: list[Problem]) -> None:
-    for problem in some_problems:
-        before = ast.unparse(ast.parse(problem.solution)).split("\n")
-        found = mutants(problem.solution, entry_point=problem.entry_point)
-        assert found
-        for mutant in found:
-            opcodes = SequenceMatcher(None, before, mutant.program.split("\n"), autojunk=False).get_opcodes()
-            assert sum(tag != "equal" for tag, *_ in opcodes) == 1
 
 
 def test_hints_docstrings_decorators_and_imports_are_never_mutated() -> None:

@@ -64,13 +64,7 @@ def test_subtleties_use_the_scale_of_wrong_programs() -> None:
     assert {operator.subtlety for operator in Operator} == {1, 2, 3, 4}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "while a < 10:\n    a += 1\nreturn a",
-        "while a:\n    a.pop()",
-    ],
-)
+@pytest.mark.parametrize("body", ["while a < 10:\n    a += 1\nreturn a", "while a:\n    a.pop()"])
 def test_the_step_of_a_while_loop_is_never_removed(body: str) -> None:
     step = body.split("\n")[1].strip().split("1")[0]
     found = mutants(function(body))

@@ -4,14 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.scripted.signatures import (
-    Parameter,
-    example_calls,
-    mentioned_calls,
-    read_interface,
-    read_signature,
-)
+from codea1_agents.scripted.signatures import Parameter, example_calls, mentioned_calls, read_interface, read_signature
 from codea1_agents.scripted.value_types import UNKNOWN, Kind, ValueType
+from tests.codea1_agents.scripted.conftest import interface_of
 
 INT = ValueType(Kind.INT)
 
@@ -73,18 +68,15 @@ def test_calls_mentioned_in_prose_are_found_with_brackets_inside_strings() -> No
 
 
 def test_types_come_from_annotation_and_examples_together() -> None:
-    interface = read_interface("f", "def f(a: list, b: Any, c: float): ...", "assert f([1], 'x', 2) == 0")
-    assert interface is not None
+    interface = interface_of("def f(a: list, b: Any, c: float): ...", "assert f([1], 'x', 2) == 0")
     kinds = [(p.type.kind, p.type.seen) for p in interface.parameters]
     assert kinds == [(Kind.LIST, (1,)), (Kind.STR, ("x",)), (Kind.FLOAT, (2,))]
     assert interface.parameters[0].type.parts == (ValueType(Kind.INT, seen=(1,)),)
 
 
 def test_without_a_signature_the_arity_comes_from_the_program_or_from_the_examples() -> None:
-    from_program = read_interface("f", "Add numbers.", program="def f(a, b):\n    return a + b")
-    from_examples = read_interface("f", "Add numbers.", "assert f(1) == 1\nassert f(1, 2) == 3")
-    assert from_program is not None
-    assert from_examples is not None
+    from_program = interface_of("Add numbers.", program="def f(a, b):\n    return a + b")
+    from_examples = interface_of("Add numbers.", "assert f(1) == 1\nassert f(1, 2) == 3")
     assert [p.has_default for p in from_program.parameters] == [False, False]
     assert [p.has_default for p in from_examples.parameters] == [False, True]
 
@@ -94,8 +86,7 @@ def test_nothing_known_gives_no_interface() -> None:
 
 
 def test_a_parameter_that_nothing_describes_is_guessed_by_name_then_as_other_kinds() -> None:
-    interface = read_interface("f", "def f(text, lst, q): ...")
-    assert interface is not None
+    interface = interface_of("def f(text, lst, q): ...")
     guesses = [[p.type.kind for p in guess.parameters] for guess in interface.guesses()]
     assert guesses == [
         [Kind.STR, Kind.LIST, Kind.UNKNOWN],
@@ -106,8 +97,7 @@ def test_a_parameter_that_nothing_describes_is_guessed_by_name_then_as_other_kin
 
 
 def test_a_fully_typed_interface_has_one_guess() -> None:
-    interface = read_interface("f", "def f(a: int): ...")
-    assert interface is not None
+    interface = interface_of("def f(a: int): ...")
     assert list(interface.guesses()) == [interface]
 
 

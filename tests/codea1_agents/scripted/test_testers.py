@@ -3,7 +3,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,10 +18,12 @@ from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox.interface import Call, Job, Sandbox
+from tests.codea1_agents.scripted.conftest import CLIP, COUNT, SHELVES, turn
 
-Turn = Callable[..., Any]
 
-INPUT_TESTERS = [BoundaryTester, FuzzTester]
+@pytest.fixture(params=[BoundaryTester, FuzzTester])
+def tester_class(request: pytest.FixtureRequest) -> Any:
+    return request.param
 
 
 def suite(reply: str, problem: Problem) -> Suite:
@@ -33,11 +34,6 @@ def calls(reply: str, problem: Problem) -> list[str]:
     return [case.expression for case in suite(reply, problem).cases]
 
 
-@pytest.mark.parametrize("name", ["examples", "boundary", "fuzz,hunt=true", "boundary,predict=program", "invalid"])
-def test_testers_are_registered_by_name(name: str, context: AgentContext, turn: Turn) -> None:
-    assert isinstance(load_agent(name, context).act(*turn(context.problems[0])), str)
-
-
 @pytest.mark.parametrize(
     "spec", ["fuzz,predict=magic", "boundary,hunt=true,predict=program", "invalid,kind=polite", "fuzz,depth=3"]
 )
@@ -46,23 +42,17 @@ def test_unknown_options_are_the_callers_fault(spec: str, context: AgentContext)
         load_agent(spec, context)
 
 
-def test_examples_are_copied_in_order_up_to_the_number_asked_for(context: AgentContext, turn: Turn) -> None:
-    count = context.problems.by_id("count")
-    assert calls(ExamplesTester().act(*turn(count)), count) == ["count('banana')", "count('banana', 'n')"]
-    assert calls(ExamplesTester().act(*turn(count, k=1)), count) == ["count('banana')"]
+def test_examples_are_copied_in_order_up_to_the_number_asked_for() -> None:
+    assert calls(ExamplesTester().act(*turn(COUNT)), COUNT) == ["count('banana')", "count('banana', 'n')"]
+    assert calls(ExamplesTester().act(*turn(COUNT, k=1)), COUNT) == ["count('banana')"]
 
 
-def test_without_examples_there_are_no_tests(context: AgentContext, turn: Turn) -> None:
-    shelves = context.problems.by_id("shelves")
-    assert suite(ExamplesTester().act(*turn(shelves)), shelves).cases == ()
+def test_without_examples_there_are_no_tests() -> None:
+    assert suite(ExamplesTester().act(*turn(SHELVES)), SHELVES).cases == ()
 
 
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
-@pytest.mark.parametrize("problem_id", ["count", "clip", "shelves"])
-def test_a_suite_is_full_direct_distinct_and_right(
-    tester_class: Any, problem_id: str, context: AgentContext, turn: Turn
-) -> None:
-    problem = context.problems.by_id(problem_id)
+@pytest.mark.parametrize("problem", [COUNT, CLIP, SHELVES], ids=["count", "clip", "shelves"])
+def test_a_suite_is_full_direct_distinct_and_right(tester_class: Any, problem: Problem, context: AgentContext) -> None:
     names: dict[str, Any] = {}
     exec(problem.solution, names)
     reply = tester_class(context).act(*turn(problem))
@@ -75,87 +65,64 @@ def test_a_suite_is_full_direct_distinct_and_right(
         assert eval(case.expression, dict(names)) == eval(case.prediction or "")
 
 
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
-def test_no_more_tests_are_written_than_asked_for(tester_class: Any, context: AgentContext, turn: Turn) -> None:
-    count = context.problems.by_id("count")
-    assert len(calls(tester_class(context).act(*turn(count, k=3)), count)) == 3
+def test_no_more_tests_are_written_than_asked_for(tester_class: Any, context: AgentContext) -> None:
+    assert len(calls(tester_class(context).act(*turn(COUNT, k=3)), COUNT)) == 3
 
 
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
-def test_inputs_on_which_the_solution_fails_are_replaced_by_others(
-    tester_class: Any, context: AgentContext, turn: Turn
-) -> None:
-    clip = context.problems.by_id("clip")
+def test_inputs_on_which_the_solution_fails_are_replaced_by_others(tester_class: Any, context: AgentContext) -> None:
     for _ in range(5):
-        asked = calls(tester_class(context).act(*turn(clip)), clip)
+        asked = calls(tester_class(context).act(*turn(CLIP)), CLIP)
         assert asked
         for text in asked:
             _, low, high = ast.literal_eval(text.removeprefix("clip"))
             assert low <= high
 
 
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
-def test_a_suite_shows_several_different_results(tester_class: Any, context: AgentContext, turn: Turn) -> None:
-    count = context.problems.by_id("count")
-    predictions = {case.prediction for case in suite(tester_class(context).act(*turn(count)), count).cases}
+def test_a_suite_shows_several_different_results(tester_class: Any, context: AgentContext) -> None:
+    predictions = {case.prediction for case in suite(tester_class(context).act(*turn(COUNT)), COUNT).cases}
     assert len(predictions) >= 3
 
 
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
-def test_predicting_with_the_program_repeats_its_mistakes(tester_class: Any, context: AgentContext, turn: Turn) -> None:
-    count = context.problems.by_id("count")
+def test_predicting_with_the_program_repeats_its_mistakes(tester_class: Any, context: AgentContext) -> None:
     program = "def count(text, letter='a'):\n    return -7"
-    read = suite(tester_class(context, predict="program").act(*turn(count, program=program)), count)
+    read = suite(tester_class(context, predict="program").act(*turn(COUNT, program=program)), COUNT)
     assert {case.prediction for case in read.cases} == {"-7"}
 
 
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
 @pytest.mark.parametrize("predict", ["none", "program"])
-def test_placeholders_need_no_execution(
-    tester_class: Any, predict: str, context: AgentContext, turn: Turn, direct: Any
-) -> None:
-    count = context.problems.by_id("count")
-    read = suite(tester_class(context, predict=predict).act(*turn(count)), count)
+def test_placeholders_need_no_execution(tester_class: Any, predict: str, context: AgentContext, direct: Any) -> None:
+    read = suite(tester_class(context, predict=predict).act(*turn(COUNT)), COUNT)
     assert [case.prediction for case in read.cases] == ["None"] * 8
     assert direct.asked == []
 
 
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
-def test_hunting_finds_more_failing_inputs(tester_class: Any, context: AgentContext, turn: Turn) -> None:
-    count = context.problems.by_id("count")
+def test_hunting_finds_more_failing_inputs(tester_class: Any, context: AgentContext) -> None:
     subtle = "def count(text, letter='a'):\n    return text.count(letter) if letter else len(text)"
 
     def n_beating(hunt: bool) -> int:
-        reply = tester_class(context, hunt=hunt).act(*turn(count, program=subtle))
+        reply = tester_class(context, hunt=hunt).act(*turn(COUNT, program=subtle))
         names: dict[str, Any] = {}
         exec(subtle, names)
-        return sum(eval(c.expression, dict(names)) != eval(c.prediction or "") for c in suite(reply, count).cases)
+        return sum(eval(c.expression, dict(names)) != eval(c.prediction or "") for c in suite(reply, COUNT).cases)
 
     assert n_beating(hunt=True) > n_beating(hunt=False)
     assert n_beating(hunt=True) >= 3
 
 
-def test_hunting_without_a_program_is_ordinary_testing(context: AgentContext, turn: Turn) -> None:
-    count = context.problems.by_id("count")
-    assert BoundaryTester(context, hunt=True).act(*turn(count)) == BoundaryTester(context).act(*turn(count))
+def test_hunting_without_a_program_is_ordinary_testing(context: AgentContext) -> None:
+    assert BoundaryTester(context, hunt=True).act(*turn(COUNT)) == BoundaryTester(context).act(*turn(COUNT))
 
 
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
-def test_when_our_sandbox_fails_nothing_is_claimed(
-    tester_class: Any, shapes: ProblemSet, broken_sandbox: Sandbox, turn: Turn
-) -> None:
-    count = shapes.by_id("count")
+def test_without_a_sandbox_nothing_is_claimed(tester_class: Any, shapes: ProblemSet, broken_sandbox: Sandbox) -> None:
     tester = tester_class(AgentContext(shapes, broken_sandbox))
-    assert suite(tester.act(*turn(count)), count).cases == ()
+    assert suite(tester.act(*turn(COUNT)), COUNT).cases == ()
 
 
 @pytest.mark.parametrize(
     ("returned", "written"),
     [("float('nan')", False), ("'x' * 1000", False), ("object()", False), ("'\\u00e9'", True), ("1e400", True)],
 )
-def test_only_values_that_make_a_readable_test_are_predicted(
-    returned: str, written: bool, turn: Turn, direct: Any
-) -> None:
+def test_only_values_that_make_a_readable_test_are_predicted(returned: str, written: bool, direct: Any) -> None:
     problem = Problem("p", "def f(a: int): ...", "f", f"def f(a):\n    return {returned}", ())
     context = AgentContext(ProblemSet("p", (problem,)), direct)
     direct_outcome = direct._outcome
@@ -166,27 +133,25 @@ def test_only_values_that_make_a_readable_test_are_predicted(
     assert reply.isascii()
 
 
-def test_a_problem_that_says_nothing_about_its_arguments_gets_no_test(turn: Turn, direct: Any) -> None:
+def test_a_problem_that_says_nothing_about_its_arguments_gets_no_test(direct: Any) -> None:
     problem = Problem("p", "Add numbers.", "add", "def add(a, b):\n    return a + b", ())
     tester = BoundaryTester(AgentContext(ProblemSet("p", (problem,)), direct))
     assert suite(tester.act(*turn(problem)), problem).cases == ()
     assert len(calls(tester.act(*turn(problem, program=problem.solution)), problem)) == 8
 
 
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
-def test_arguments_of_unknown_type_are_tried_as_several_kinds(tester_class: Any, turn: Turn, direct: Any) -> None:
+def test_arguments_of_unknown_type_are_tried_as_several_kinds(tester_class: Any, direct: Any) -> None:
     problem = Problem("p", "def f(q): ...", "f", "def f(q):\n    return q.upper() + 'x'", ())
     tester = tester_class(AgentContext(ProblemSet("p", (problem,)), direct))
     assert len(calls(tester.act(*turn(problem)), problem)) == 8
 
 
-@pytest.mark.parametrize("tester_class", [*INPUT_TESTERS, InvalidTester])
-def test_the_seed_decides_the_suites(tester_class: Any, context: AgentContext, turn: Turn) -> None:
-    count = context.problems.by_id("count")
+@pytest.mark.parametrize("tester_class", [BoundaryTester, FuzzTester, InvalidTester])
+def test_the_seed_decides_the_suites(tester_class: Any, context: AgentContext) -> None:
     tester, other = tester_class(context), tester_class(context)
 
     def suites(one: Any) -> list[str]:
-        return [one.act(*turn(count)) for _ in range(6)]
+        return [one.act(*turn(COUNT)) for _ in range(6)]
 
     first = suites(tester)
     assert suites(other) == first
@@ -198,13 +163,10 @@ def test_the_seed_decides_the_suites(tester_class: Any, context: AgentContext, t
 
 
 @pytest.mark.parametrize("kind", list(InvalidKind))
-def test_an_invalid_suite_holds_no_right_test(
-    kind: InvalidKind, context: AgentContext, turn: Turn, direct: Any
-) -> None:
-    count = context.problems.by_id("count")
+def test_an_invalid_suite_holds_no_right_test(kind: InvalidKind, context: AgentContext, direct: Any) -> None:
     names: dict[str, Any] = {}
-    exec(count.solution, names)
-    for case in suite(InvalidTester(context, kind=kind).act(*turn(count)), count).cases:
+    exec(COUNT.solution, names)
+    for case in suite(InvalidTester(context, kind=kind).act(*turn(COUNT)), COUNT).cases:
         try:
             value = eval(case.expression, dict(names))
         except (NameError, TypeError):
@@ -226,30 +188,24 @@ def test_an_invalid_suite_holds_no_right_test(
         (InvalidKind.UNDEFINED_NAME, RejectionReason.FORBIDDEN_NAME),
     ],
 )
-def test_each_kind_is_rejected_for_its_reason(
-    kind: InvalidKind, reason: RejectionReason, context: AgentContext, turn: Turn
-) -> None:
-    count = context.problems.by_id("count")
-    rejections = suite(InvalidTester(context, kind=kind).act(*turn(count)), count).rejections
+def test_a_kind_is_rejected_for_its_reason(kind: InvalidKind, reason: RejectionReason, context: AgentContext) -> None:
+    rejections = suite(InvalidTester(context, kind=kind).act(*turn(COUNT)), COUNT).rejections
     assert reason in {rejection.reason for rejection in rejections}
 
 
-def test_non_printable_suites_are_counted_as_such(context: AgentContext, turn: Turn) -> None:
-    count = context.problems.by_id("count")
-    reply = InvalidTester(context, kind="non_printable").act(*turn(count))
-    assert suite(reply, count).nonprintable_share > 0
+def test_non_printable_suites_are_counted_as_such(context: AgentContext) -> None:
+    reply = InvalidTester(context, kind="non_printable").act(*turn(COUNT))
+    assert suite(reply, COUNT).nonprintable_share > 0
     assert read_suite(reply, Reading.RELEASE, entry_point="count").nonprintable_share > 0
 
 
-def test_all_kinds_turn_up_by_themselves(context: AgentContext, turn: Turn) -> None:
+def test_all_kinds_turn_up_by_themselves(context: AgentContext) -> None:
     tester = InvalidTester(context)
-    count = context.problems.by_id("count")
-    assert len({tester.act(*turn(count)) for _ in range(200)}) == len(InvalidKind)
+    assert len({tester.act(*turn(COUNT)) for _ in range(200)}) == len(InvalidKind)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tester_class", INPUT_TESTERS)
-def test_real_problems_get_full_and_right_suites(tester_class: Any, sandbox: Sandbox, turn: Turn) -> None:
+def test_real_problems_get_full_and_right_suites(tester_class: Any, sandbox: Sandbox) -> None:
     problems = ProblemSet("some", (*humaneval.load()[::16], *starter.load()[::13]))
     tester = tester_class(AgentContext(problems, sandbox, seed=3))
     jobs = []

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codea1_agents.scripted.literals import literal
-from codea1_agents.scripted.signatures import read_interface
 from codea1_agents.scripted.typed_inputs import boundary_calls, edges, edits, typical
 from codea1_agents.scripted.value_types import Kind, ValueType, from_annotation, of_value
+from tests.codea1_agents.scripted.conftest import interface_of
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -42,38 +42,19 @@ def fits(value: object, kind: ValueType) -> bool:
     return type(value) is scalars[kind.kind]
 
 
-ANNOTATIONS = [
-    "int",
-    "float",
-    "bool",
-    "str",
-    "bytes",
-    "None",
-    "Any",
-    "list",
-    "list[int]",
-    "List[List[float]]",
-    "list[dict[str, int]]",
-    "dict[str, list[int]]",
-    "Tuple[int, ...]",
-    "tuple[int, str, bool]",
-    "set[str]",
-    "Optional[int]",
-    "Union[int, str, list[int]]",
-    "list[list[list[list[int]]]]",
-]
+ANNOTATIONS = (
+    "int; float; bool; str; bytes; None; Any; list; list[int]; List[List[float]]; list[dict[str, int]]; "
+    "dict[str, list[int]]; Tuple[int, ...]; tuple[int, str, bool]; set[str]; Optional[int]; "
+    "Union[int, str, list[int]]; list[list[list[list[int]]]]"
+)
 
 
-@pytest.mark.parametrize("annotation", ANNOTATIONS)
-def test_edges_and_the_typical_value_have_the_type(annotation: str) -> None:
+@pytest.mark.parametrize("annotation", ANNOTATIONS.split("; "))
+def test_edges_and_the_typical_value_have_the_type_and_edges_are_distinct_and_readable(annotation: str) -> None:
     kind = of(annotation)
     assert fits(typical(kind), kind)
     assert all(fits(value, kind) for value in edges(kind))
-
-
-@pytest.mark.parametrize("annotation", ANNOTATIONS)
-def test_edges_are_distinct_and_readable_in_a_test(annotation: str) -> None:
-    texts = [literal(value) for value in edges(of(annotation))]
+    texts = [literal(value) for value in edges(kind)]
     assert len(set(texts)) == len(texts)
     assert max(map(len, texts)) < 2000
 
@@ -119,17 +100,13 @@ def test_edits_of_a_list_reach_into_its_elements() -> None:
 
 
 def test_boundary_calls_change_single_arguments_of_every_example() -> None:
-    interface = read_interface("f", "def f(a, b): ...", "assert f(5, 'x') == 0\nassert f(9, 'y') == 0")
-    assert interface is not None
-    calls = boundary_calls(interface)
+    calls = boundary_calls(interface_of("def f(a, b): ...", "assert f(5, 'x') == 0\nassert f(9, 'y') == 0"))
     assert {(0, "x"), (5, ""), (0, "y"), (9, "")} <= set(calls)
     assert len({literal(call) for call in calls}) == len(calls)
 
 
 def test_boundary_calls_without_examples_have_every_parameter() -> None:
-    interface = read_interface("f", "def f(a: int, b: list[str] = (), *, c: bool): ...")
-    assert interface is not None
-    calls = boundary_calls(interface)
+    calls = boundary_calls(interface_of("def f(a: int, b: list[str] = (), *, c: bool): ..."))
     assert len(calls) > 30
     assert all(len(call) == 3 and fits(call[1], of("list[str]")) and type(call[2]) is bool for call in calls)
 
@@ -137,13 +114,9 @@ def test_boundary_calls_without_examples_have_every_parameter() -> None:
 @given(st.lists(st.tuples(plain, plain), min_size=1, max_size=2))
 def test_boundary_calls_exist_for_any_example_arguments(examples: list[tuple[object, object]]) -> None:
     text = "\n".join(f"assert f({literal(a)}, {literal(b)}) == 0" for a, b in examples)
-    interface = read_interface("f", "def f(a, b): ...", text)
-    assert interface is not None
-    calls = boundary_calls(interface)
+    calls = boundary_calls(interface_of("def f(a, b): ...", text))
     assert all(of_value(call).kind in (Kind.RECORD, Kind.TUPLE) and len(call) == 2 for call in calls)
 
 
 def test_a_function_without_parameters_is_called_once() -> None:
-    interface = read_interface("f", "def f(): ...")
-    assert interface is not None
-    assert boundary_calls(interface) == [()]
+    assert boundary_calls(interface_of("def f(): ...")) == [()]

@@ -84,27 +84,21 @@ def test_examples_of_different_kinds_join_into_a_choice() -> None:
     assert joined.parts[0].seen == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        ("list", ["x"], ValueType(Kind.LIST, (ValueType(Kind.STR, seen=("x",)),), (1,))),  # a gap is filled
+        ("Optional[int]", 4, ValueType(Kind.EITHER, (ValueType(Kind.INT, seen=(4,)), NONE))),
+        ("float", 3, ValueType(Kind.FLOAT, seen=(3,))),
+        ("int", "x", ValueType(Kind.STR, seen=("x",))),  # examples win
+    ],
+)
+def test_examples_refine_an_annotation(annotation: str, value: object, expected: ValueType) -> None:
+    assert refine(read(annotation), of_value(value)) == expected
+
+
 def test_tuples_of_several_lengths_join_into_one_of_any_length() -> None:
-    joined = join(of_value((1, "a")), of_value((1, "a", "b")))
-    assert joined.kind is Kind.TUPLE
-
-
-def test_examples_fill_the_gaps_of_an_annotation() -> None:
-    refined = refine(read("list"), of_value(["x"]))
-    assert refined == ValueType(Kind.LIST, (ValueType(Kind.STR, seen=("x",)),), (1,))
-
-
-def test_an_optional_keeps_none_when_examples_show_the_other_option() -> None:
-    refined = refine(read("Optional[int]"), of_value(4))
-    assert refined.parts == (ValueType(Kind.INT, seen=(4,)), NONE)
-
-
-def test_a_float_stays_a_float_when_examples_show_integers() -> None:
-    assert refine(FLOAT, of_value(3)).kind is Kind.FLOAT
-
-
-def test_examples_win_over_an_annotation_that_contradicts_them() -> None:
-    assert refine(INT, of_value("x")).kind is Kind.STR
+    assert join(of_value((1, "a")), of_value((1, "a", "b"))).kind is Kind.TUPLE
 
 
 def test_unknown_parts_are_replaced_at_any_depth() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import sys
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,6 +173,7 @@ def test_where_the_sandbox_fails_rewards_are_masked(broken_sandbox: Any, toys: P
 
 
 MANY = 80_000
+WIDE = b",".join(b'"%d":[{}]' % n for n in range(20_000))
 
 
 @pytest.mark.parametrize(
@@ -180,6 +183,12 @@ MANY = 80_000
         ("/jobs", b'[{"program":"","entry_point":"f","calls":[' + b"0," * MANY + b"0]}]"),
         ("/judge", b'{"problem_ids":["a"],"programs":[' + b"0," * MANY + b"0]}"),
         ("/judge", b'{"problem_ids":["a"],"programs":["x"],"replayed":{"a":[' + b"{}," * MANY + b"{}]}}"),
+        ("/judge", b'{"problem_ids":["a"],"programs":["x"],"replayed":{' + WIDE + b"}}"),
+        ("/judge", b'{"problem_ids":["a"],"programs":["x"],"rules":{' + WIDE + b"}}"),
+        ("/judge", b'{"problem_ids":["a"],"programs":["x"],"rules":{"reward":{' + WIDE + b"}}}"),
+        ("/judge", b'{"problem_ids":["a"],"programs":["x"],"limits":{' + WIDE + b"}}"),
+        ("/judge", b'{"problem_ids":["a"],"programs":[{"unavailable":"",' + WIDE + b"}]}"),
+        ("/judge", b"{" + WIDE + b"}"),
     ],
 )
 def test_a_request_of_many_faults_is_refused_before_all_are_stated(
@@ -194,6 +203,51 @@ def test_a_request_of_many_faults_is_refused_before_all_are_stated(
     assert status == 422
     assert len(text) < 1000
     assert peak < 200 * len(body)  # with a fault for each item it is more
+
+
+def test_a_body_has_a_bound_on_its_values_before_anything_is_made_of_it(sandbox: Sandbox, toys: ProblemSet) -> None:
+    with serving(sandbox, toys, bounds=ServiceBounds(max_values=1000)) as server:
+        for path in ("/judge", "/jobs", "/run_code"):
+            assert "at most 1000 objects" in json.loads(ask(server, path, b"[" + b"[]," * 1000 + b"[]]")[1])["detail"]
+        commas = "def add(a, b):\n    return " + "(a, b), " * 2000 + "0\n"  # in a text: no values
+        assert judged(server, problem_ids=[toys[0].id], programs=[commas], suites=[HALF_RIGHT])
+
+
+CANARY = "canary_of_the_service:x"
+BODIES: list[tuple[str, Any]] = [
+    ("/judge", {
+        "problem_ids": ["toy/add"], "programs": ["x", [{"role": "assistant", "content": "x"}]], "suites": ["x", None],
+        "problems": [{"id": "p", "statement": "x", "solution": "x", "entry_point": "f", "golden": ["x"], "kind": "x"}],
+        "rules": {"name": "x", "reading": "x", "validation": "x", "reward": {"scheme": "x"}, "book": {"update": "x"}},
+        "replayed": {"toy/add": [{"expression": "x", "imports": ["x"], "expected": "x", "verdict": "x"}]},
+        "golden": None, "limits": {"cpu_s": "x"},
+    }),
+    ("/judge", {"problem_ids": ["toy/add"], "programs": ["x"], "rules": "x"}),
+    ("/jobs", [{"program": "x", "entry_point": "x", "calls": [["f(1)", "x"]], "kind": "x", "harness": "x"}]),
+    ("/run_code", {"code": "x", "language": "x", "stdin": "x", "files": {"x": "x"}}),
+]  # fmt: skip
+
+
+def named(body: Any) -> Iterator[Any]:
+    """The body with the canary's name in each place in turn, as a value and as a key."""
+    if isinstance(body, str | None):
+        yield CANARY
+    elif isinstance(body, list):
+        yield from ([*body[:n], each, *body[n + 1 :]] for n, old in enumerate(body) for each in named(old))
+    elif isinstance(body, dict):
+        yield {**body, CANARY: "x"}
+        yield from ({**body, key: each} for key, old in body.items() for each in named(old))
+
+
+@pytest.mark.parametrize(("path", "body"), BODIES)
+def test_nothing_in_a_body_is_imported(
+    server: ServiceServer, path: str, body: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "canary_of_the_service.py").write_text("x = None\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for each in named(body):
+        assert ask(server, path, each)[0] in (200, 422)
+        assert "canary_of_the_service" not in sys.modules, each
 
 
 def test_a_ruleset_of_a_presets_name_changes_what_it_states(server: ServiceServer, toys: ProblemSet) -> None:

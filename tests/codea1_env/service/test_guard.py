@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 
 import pytest
 
@@ -40,12 +41,22 @@ def test_with_a_token_only_pings_are_free(sandbox: Sandbox, toys: ProblemSet, mo
         assert RemoteReferee(url, token_env="MY_TOKEN").rewards([toys[0].id], [RIGHT], [SUITE])[0].coder == 1.0
 
 
-@pytest.mark.parametrize("host", ["example.org", "example.org:80", "127.0.0.1.example.org", "[::2]:80", "", "0.0.0.0"])
+@pytest.mark.parametrize("host", [
+    "example.org", "example.org:80", "127.0.0.1.example.org", "[::2]:80", "", "0.0.0.0", "[::1].example.org",
+    "[::1]example.org:80", "localhost:80@example.org", "localhost:80:80", "[localhost]", "localhost/x", "localhost:",
+    "[::1", "::1", "127.0.0.1:80.example.org", "user@localhost", "localhost ,example.org", "2130706433", "localhost.",
+])  # fmt: skip
 def test_without_a_token_a_page_cannot_rename_this_machine(sandbox: Sandbox, host: str) -> None:
     with serving(sandbox) as server:
         assert post(server, Host=host)[0] == 403
         for own in ("localhost", "LOCALHOST:1", "127.0.0.2:80", "[::1]:80"):
             assert post(server, Host=own)[0] == 200
+
+
+def test_a_second_host_does_not_count_for_the_first(sandbox: Sandbox) -> None:
+    with serving(sandbox) as server, socket.create_connection(server.address, timeout=60) as client:
+        client.sendall(b"GET /problems HTTP/1.1\r\nHost: example.org\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert client.makefile("rb").readline().split()[1] == b"400"
 
 
 def test_a_forwarded_address_is_not_believed(sandbox: Sandbox) -> None:

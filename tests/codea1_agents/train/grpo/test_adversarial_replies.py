@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,10 +18,10 @@ from tests.support.language_models import PHRASES, PROGRAMS, phrase_folder
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_env.errors import SandboxError, UserError  # noqa: E402
-from codea1_env.sandbox import Guarantee, Job, JobReport, load_sandbox  # noqa: E402
+from codea1_env.sandbox import Job, JobReport, load_sandbox  # noqa: E402
+from tests.support.sandboxes import Wrapper  # noqa: E402
 
 pytestmark = ON_RAY
 
@@ -110,33 +108,19 @@ def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_pa
         assert ids["coder"] & ids["tester"] - {0, 1, 2}
 
 
-def problems(folder: Path, *statements: str) -> str:
-    rows = [
-        {
-            "id": f"toy/{number}",
-            "statement": f'def f(x):\n    """{text}"""\n',
-            "entry_point": "f",
-            "solution": "def f(x):\n    return x + 1\n",
-            "golden": [{"expression": "f(1)", "expected": "2"}],
-        }
-        for number, text in enumerate(statements)
-    ]
-    path = folder / "some.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
-
-
 def test_a_problem_longer_than_the_context_is_skipped_with_its_reason(
-    config: GRPOConfig, model_folder: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    config: GRPOConfig, model_folder: str, increments: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config.problems(problems(tmp_path, "Return x plus one.", "long " * 2000))
+    short, long, _ = Path(increments).read_text().splitlines()
+    (tmp_path / "some.jsonl").write_text(f"{short}\n{long.replace('Return', 'long ' * 2000)}\n")
+    config.problems(str(tmp_path / "some.jsonl"))
     config.llm_agents(coder=model_folder).agents(tester="examples")
     config.training(problems_per_step=2, n_candidates=2, n_suites=2, max_tokens={"coder": 3, "tester": 3})
     with run(config) as algorithm:
         result = algorithm.train()
-        short, long = sorted(algorithm.last_trees, key=lambda tree: tree.task.problem_id)
-        assert np.isnan(long.coder_rewards).all()
-        assert not np.isnan(short.coder_rewards).any()
+        of_short, of_long = sorted(algorithm.last_trees, key=lambda tree: tree.task.problem_id)
+        assert np.isnan(of_long.coder_rewards).all()
+        assert not np.isnan(of_short.coder_rewards).any()
         assert result["problems_skipped"] == 1
         assert "toy/1" in caplog.text
         assert "do not fit a context of 4096" in caplog.text or "the longest allowed is 4096" in caplog.text
@@ -162,36 +146,25 @@ def test_no_problems_are_refused_before_anything_starts(config: GRPOConfig, tmp_
         config.problems(str(tmp_path / "none.jsonl")).build_algo()
 
 
-class Gone:
-    """A sandbox that fails from its third batch on."""
+class Gone(Wrapper):
+    """A sandbox that may not be there."""
 
-    name = "gone"
-
-    def __init__(self) -> None:
-        self._inner, self.n_batches, self.last_good = load_sandbox("local"), 0, 2
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self._inner.guarantee
+    is_there = True
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        self.n_batches += 1
-        if self.n_batches > self.last_good:
+        if not self.is_there:
             raise SandboxError("the machine behind it is gone")
-        return self._inner.run(jobs)
-
-    def close(self) -> None:
-        """It is others' too."""
+        return super().run(jobs)
 
 
-GONE = Gone()
+GONE = Gone(load_sandbox("local"))
 
 
 def test_what_a_dead_sandbox_leaves_open_is_masked_and_never_zero(config: GRPOConfig) -> None:
     config.environment(sandbox=f"{__name__}:GONE")
     with run(config) as algorithm:
         before = weights_of(algorithm)
-        GONE.n_batches, GONE.last_good = 0, 0
+        GONE.is_there = False
         result = algorithm.train()
         for tree in algorithm.last_trees:
             assert np.isnan(tree.coder_rewards).all()
@@ -200,7 +173,7 @@ def test_what_a_dead_sandbox_leaves_open_is_masked_and_never_zero(config: GRPOCo
         assert result["responses_trained"] == 0
         assert result["env_runners"]["masked_share"] == 1
         assert distance(before, weights_of(algorithm)) == 0.0
-        GONE.last_good = 10**9  # it is back
+        GONE.is_there = True
         assert algorithm.train()["responses_trained"] > 0
 
 
@@ -210,11 +183,12 @@ def test_a_sandbox_killed_under_way_changes_no_reward(config: GRPOConfig) -> Non
         algorithm.train()
         expected = [tree.coder_rewards for tree in algorithm.last_trees]
     with run(config) as algorithm:
-        killer = Killer(workers())
+        doomed = workers()
+        assert doomed
+        killer = threading.Timer(0.05, lambda: [os.kill(pid, signal.SIGKILL) for pid in doomed])
         killer.start()
         algorithm.train()
-        killer.stop()
-        assert killer.n_killed > 0
+        killer.join()
         for tree, rewards in zip(algorithm.last_trees, expected, strict=True):
             known = ~np.isnan(tree.coder_rewards)
             assert tree.coder_rewards[known] == pytest.approx(rewards[known])
@@ -234,20 +208,3 @@ def workers() -> set[int]:
         if int(stat[1]) == os.getpid() and "codea1_env/sandbox" in words:
             found.add(int(entry.name))
     return found
-
-
-class Killer(threading.Thread):
-    """Kills what it is told once, a moment after it has started."""
-
-    def __init__(self, pids: set[int]) -> None:
-        super().__init__(daemon=True)
-        self._pids, self.n_killed = pids, 0
-
-    def run(self) -> None:
-        time.sleep(0.05)
-        for pid in self._pids:
-            os.kill(pid, signal.SIGKILL)
-            self.n_killed += 1
-
-    def stop(self) -> None:
-        self.join()

@@ -35,19 +35,9 @@ def advantages_of_trl(folder: str, parts: list[np.ndarray], where: Path, **setti
 
         return reward
 
-    arguments = trl.GRPOConfig(
-        output_dir=str(where),
-        per_device_train_batch_size=rewards.size,
-        num_generations=rewards.shape[1],
-        max_completion_length=2,
-        max_steps=1,
-        report_to=[],
-        use_cpu=True,
-        bf16=False,
-        save_strategy="no",
-        disable_tqdm=True,
-        **settings,
-    )
+    batch = {"per_device_train_batch_size": rewards.size, "num_generations": rewards.shape[1], "max_steps": 1}
+    quiet = {"save_strategy": "no", "report_to": [], "disable_tqdm": True, "use_cpu": True, "bf16": False}
+    arguments = trl.GRPOConfig(output_dir=str(where), max_completion_length=2, **batch, **quiet, **settings)
     prompts = datasets.Dataset.from_list([{"prompt": f"problem {number}"} for number in range(rewards.shape[0])])
     functions: list[Any] = [function_of(part) for part in parts]
     trainer = trl.GRPOTrainer(model=folder, reward_funcs=functions, args=arguments, train_dataset=prompts)
@@ -80,11 +70,7 @@ def test_decoupled_advantages_are_those_of_trl(model_folder: str, tmp_path: Path
     parts = [GroupedPart(str(n), part, weight) for n, (part, weight) in enumerate(zip(values, weights, strict=True))]
     found = advantages_by_parts(parts, "decoupled", keeps_flat=True)
     expected = advantages_of_trl(
-        model_folder,
-        list(values),
-        tmp_path,
-        multi_objective_aggregation="normalize_then_sum",
-        reward_weights=weights,
+        model_folder, list(values), tmp_path, multi_objective_aggregation="normalize_then_sum", reward_weights=weights
     )
     assert over_batch(np.where(found.is_trained, found.values, np.nan)) == pytest.approx(expected, abs=1e-4)
     assert (found.n_flat, found.n_masked) == (1, 0)

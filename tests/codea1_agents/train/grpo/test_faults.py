@@ -17,7 +17,6 @@ from tests.support.waiting import wait_until
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.grpo import GRPO, GRPOConfig, learner_calls  # noqa: E402
 from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
 from codea1_agents.train.grpo.trees import Task  # noqa: E402

@@ -17,17 +17,8 @@ from codea1_agents.train.grpo.forward_pass import Abilities, figures_of_response
 
 pytestmark = pytest.mark.filterwarnings("default")  # of transformers
 
-SHAPE = {
-    "vocab_size": 40,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 16,
-    "max_position_embeddings": 128,
-    "pad_token_id": 0,
-}
+SHAPE = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "pad_token_id": 0}
+SHAPE |= {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 128}
 WINDOW = {"sliding_window": 6}
 MODELS = {
     "qwen2": ("Qwen2", {}),

@@ -12,7 +12,6 @@ from tests.support.grpo import ON_RAY, Place, one_step
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from pettingzoo.utils import BaseParallelWrapper  # noqa: E402
 from ray.tune.registry import register_env  # noqa: E402

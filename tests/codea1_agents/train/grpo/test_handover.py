@@ -16,7 +16,6 @@ from tests.support.grpo import learner_of, module_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.grpo.adapters import untied  # noqa: E402
 from codea1_agents.train.grpo.failures import StaleWeights  # noqa: E402
@@ -94,8 +93,11 @@ def receiver_of(module: Any) -> WeightReceiver:
     return WeightReceiver({"coder": module.model}, {"coder": module.settings})
 
 
+Sent = tuple[Any, list[Piece], WeightReceiver]
+
+
 @pytest.fixture
-def sent(model_folder: str, dtype: str) -> tuple[Any, list[Piece], WeightReceiver]:
+def sent(model_folder: str, dtype: str) -> Sent:
     """A learner whose weights have changed, its pieces, and one who receives them."""
     more = {"sampling_dtype": dtype, "handover_piece_mb": 0.02}
     learner = learner_of(model_folder, model=more)
@@ -105,9 +107,7 @@ def sent(model_folder: str, dtype: str) -> tuple[Any, list[Piece], WeightReceive
     return learner, pieces_of(learner), receiver_of(module_of(model_folder, inference_only=True, **more))
 
 
-def test_what_arrives_is_exactly_what_the_learner_has(
-    sent: tuple[Any, list[Piece], WeightReceiver], dtype: str
-) -> None:
+def test_what_arrives_is_exactly_what_the_learner_has(sent: Sent, dtype: str) -> None:
     learner, pieces, receiver = sent
     with pytest.raises(StaleWeights, match="no hand-over"):
         receiver.require_complete()
@@ -127,7 +127,7 @@ def test_what_arrives_is_exactly_what_the_learner_has(
         assert torch.equal(arrived[name], tensor.to(arrived[name].dtype)), name
 
 
-def test_a_missing_piece_is_named_also_after_a_good_hand_over(sent: tuple[Any, list[Piece], WeightReceiver]) -> None:
+def test_a_missing_piece_is_named_also_after_a_good_hand_over(sent: Sent) -> None:
     _, pieces, receiver = sent
     for lost in (1, None, 2):
         for number, piece in enumerate(pieces):
@@ -142,7 +142,7 @@ def test_a_missing_piece_is_named_also_after_a_good_hand_over(sent: tuple[Any, l
             receiver.require_complete()
 
 
-def test_a_hand_over_that_broke_off_leaves_nothing_to_the_next(sent: tuple[Any, list[Piece], WeightReceiver]) -> None:
+def test_a_hand_over_that_broke_off_leaves_nothing_to_the_next(sent: Sent) -> None:
     _, pieces, receiver = sent
     for piece in pieces[:-1]:
         receiver.receive(piece)
@@ -152,7 +152,7 @@ def test_a_hand_over_that_broke_off_leaves_nothing_to_the_next(sent: tuple[Any, 
         receiver.verify(1)
 
 
-def test_a_tensor_that_changes_on_its_way_is_noticed(sent: tuple[Any, list[Piece], WeightReceiver]) -> None:
+def test_a_tensor_that_changes_on_its_way_is_noticed(sent: Sent) -> None:
     _, pieces, receiver = sent
     name, array = next(iter(pieces[0].arrays.items()))
     other = tensor_of(array)
@@ -165,9 +165,7 @@ def test_a_tensor_that_changes_on_its_way_is_noticed(sent: tuple[Any, list[Piece
 
 
 @pytest.mark.parametrize(("name", "shape"), [("no.such.tensor", (3,)), ("model.norm.weight", (3,))])
-def test_a_tensor_of_another_model_is_refused(
-    sent: tuple[Any, list[Piece], WeightReceiver], name: str, shape: tuple[int, ...]
-) -> None:
+def test_a_tensor_of_another_model_is_refused(sent: Sent, name: str, shape: tuple[int, ...]) -> None:
     _, _, receiver = sent
     tensor = torch.zeros(shape)
     with pytest.raises(StaleWeights, match=f"'coder' has no tensor {name} of this shape"):

@@ -5,8 +5,6 @@ from dataclasses import MISSING, fields
 import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.hyperparameters import (

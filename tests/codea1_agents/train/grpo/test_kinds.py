@@ -11,8 +11,6 @@ from tests.support.grpo import ON_RAY, tiny_config
 from tests.support.language_models import phrase_folder
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 pytestmark = ON_RAY
 

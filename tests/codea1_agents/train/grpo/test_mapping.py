@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.grpo import GRPOConfig
 from codea1_agents.train.grpo.mapping import ByRole, modules_by_role

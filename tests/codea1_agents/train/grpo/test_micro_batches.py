@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.support.grpo import scored
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.train.grpo.batches import padded_batch
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.micro_batches import Budget, micro_batches, nothing_of

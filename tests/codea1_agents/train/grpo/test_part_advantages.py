@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,6 +30,13 @@ def grouped(draw: st.DrawFn, masks: bool = True) -> list[GroupedPart]:
     weights = {"validity": alpha, "adversarial": 1 - alpha, "nonprintable": -0.5}
     values = {name: np.where(mask, NAN, draw(arrays(np.float64, shape, elements=SHARE))) for name in weights}
     return [GroupedPart(name, values[name], weight) for name, weight in weights.items()]
+
+
+def two_parts(validity: Any, adversarial: Any, alpha: float = 0.5) -> list[GroupedPart]:
+    return [
+        GroupedPart("validity", np.asarray(validity), alpha),
+        GroupedPart("adversarial", np.asarray(adversarial), 1 - alpha),
+    ]
 
 
 @given(grouped(), st.sampled_from(["sum", "decoupled", "conditioned"]), st.sampled_from([0.125, 0.5, 1.0]))
@@ -107,35 +116,27 @@ def test_one_part_alone_is_the_sum(parts: list[GroupedPart]) -> None:
 
 
 def test_a_part_without_weight_makes_no_group_differ() -> None:
-    parts = [
-        GroupedPart("validity", np.array([[0.0, 1.0]]), 0.0),
-        GroupedPart("adversarial", np.array([[1.0, 1.0]]), 1.0),
-    ]
+    parts = two_parts([[0.0, 1.0]], [[1.0, 1.0]], alpha=0.0)
     for form in ("sum", "decoupled", "conditioned"):
         found = advantages_by_parts(parts, form)  # type: ignore[arg-type]
         assert (found.n_flat, found.is_trained.any()) == (1, False)
 
 
 def test_groups_whose_parts_cancel_train_by_parts_only() -> None:
-    parts = [
-        GroupedPart("validity", np.array([[0.5, 1.0, 0.5]]), 0.5),
-        GroupedPart("adversarial", np.array([[0.5, 0.0, 0.5]]), 0.5),
-    ]
+    parts = two_parts([[0.5, 1.0, 0.5]], [[0.5, 0.0, 0.5]])
     assert advantages_by_parts(parts, "sum").n_flat == 1
     assert advantages_by_parts(parts, "decoupled").n_flat == 0
 
 
 def test_a_valid_suite_that_beats_nothing_gets_less_than_an_invalid_one_where_validity_weighs_little() -> None:
-    validity, adversity = np.array([[1.0, 1.0, 0.0, 0.0]]), np.array([[1.0, 0.0, 0.0, 0.0]])
     for alpha, is_less in ((0.1, True), (0.28, True), (0.3, False), (0.5, False)):
-        parts = [GroupedPart("validity", validity, alpha), GroupedPart("adversarial", adversity, 1 - alpha)]
+        parts = two_parts([[1.0, 1.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]], alpha)
         _, harmless, invalid, _ = advantages_by_parts(parts, "conditioned").values[0]
         assert (harmless < invalid) == is_less
 
 
 def test_validity_is_compared_up_to_rounding() -> None:
-    validity, adversity = np.array([[0.1 + 0.2, 0.3, 0.0]]), np.array([[1.0, 0.0, 1.0]])
-    parts = [GroupedPart("validity", validity, 0.0), GroupedPart("adversarial", adversity, 1.0)]
+    parts = two_parts([[0.1 + 0.2, 0.3, 0.0]], [[1.0, 0.0, 1.0]], alpha=0.0)
     found = advantages_by_parts(parts, "conditioned", valid_from=0.1 + 0.2)
     assert found.values[0] == pytest.approx([0.5**0.5, -(0.5**0.5), 0.0], abs=1e-5)
 
@@ -155,10 +156,7 @@ def test_over_the_batch_advantages_have_mean_0_and_deviation_1(advantages: np.nd
 
 def test_leading_axes_are_kept() -> None:
     draw = np.random.default_rng(0)
-    parts = [
-        GroupedPart("validity", draw.random((2, 3, 4)), 0.5),
-        GroupedPart("difficulty", draw.random((2, 3, 4)), 0.5),
-    ]
+    parts = two_parts(draw.random((2, 3, 4)), draw.random((2, 3, 4)))
     found = advantages_by_parts(parts, "conditioned")
     assert (found.values.shape, found.n_groups) == ((2, 3, 4), 6)
 
@@ -182,12 +180,8 @@ def test_parts_of_rewards_are_grouped_with_their_weights() -> None:
     adversarial, validity = grouped_parts(
         flat, lambda number: np.array([[number(each) for each in row] for row in paid])
     )
-    assert (adversarial.name, adversarial.weight, validity.name, validity.weight) == (
-        "adversarial",
-        0.75,
-        "validity",
-        0.25,
-    )
+    weights = {part.name: part.weight for part in (adversarial, validity)}
+    assert list(weights.items()) == [("adversarial", 0.75), ("validity", 0.25)]
     assert np.array_equal(adversarial.values, [[0.0, 1.0], [NAN, 0.0]], equal_nan=True)
     assert np.array_equal(validity.values, [[0.5, 0.5], [NAN, 0.0]], equal_nan=True)
     with pytest.raises(UserError, match="the weight of 'validity' differs"):

@@ -10,8 +10,6 @@ from tests.support.grpo import ON_RAY
 from tests.support.waiting import wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.grpo.progress import Meter, Part, Phase, Progress
 

@@ -15,8 +15,6 @@ from codea1_env.errors import UserError
 from tests.support.grpo import ON_RAY, distance, tiny_config, weights_of
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.grpo import GRPOConfig
 
 pytestmark = ON_RAY

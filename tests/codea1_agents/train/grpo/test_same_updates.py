@@ -29,21 +29,10 @@ from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa
 
 pytestmark = ON_RAY
 
-SHAPE = {
-    "vocab_size": 40,
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "max_position_embeddings": 128,
-    "tie_word_embeddings": False,
-}
-ARCHITECTURES = {
-    "qwen2": ("Qwen2", {}),
-    "llama": ("Llama", {}),
-    "mistral-window": ("Mistral", {"sliding_window": 6}),
-}
+SHAPE = {"vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2}
+SHAPE |= {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 128}
+SHAPE |= {"tie_word_embeddings": False}
+ARCHITECTURES = {"qwen2": ("Qwen2", {}), "llama": ("Llama", {}), "mistral-window": ("Mistral", {"sliding_window": 6})}
 COMBINATIONS = [
     {"prompt_once": once, "logits_at_once": logits, **parts}
     for once, logits, parts in product(

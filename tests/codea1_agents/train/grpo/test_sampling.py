@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,9 +17,11 @@ PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11], [12, 13]]
 SEEDS = [[0, n] for n in range(len(PROMPTS))]
 
 
-def sampled(prompts: list[list[int]] = PROMPTS, seeds: list[list[int]] = SEEDS, **rules: float) -> list[Response]:
+def sampled(
+    prompts: list[list[int]] = PROMPTS, seeds: list[list[int]] = SEEDS, model: Any = None, **rules: float
+) -> list[Response]:
     settings = SamplingRules(**{"max_tokens": 12, **rules})  # type: ignore[arg-type]
-    return sample_responses(tiny_model(), prompts, seeds, end_tokens=[END], pad_token=PAD, rules=settings)
+    return sample_responses(model or tiny_model(), prompts, seeds, end_tokens=[END], pad_token=PAD, rules=settings)
 
 
 def test_log_probs_are_those_of_one_forward_pass_without_padding_or_cache() -> None:
@@ -53,14 +57,10 @@ def test_responses_that_are_over_cost_no_more_and_the_others_do_not_notice() -> 
     with torch.no_grad():
         model.lm_head.weight[END] += 0.6
     sizes: list[int] = []
-    rules = SamplingRules(max_tokens=40)
     prompts, seeds = PROMPTS * 16, [[5, n] for n in range(16 * len(PROMPTS))]
-    alone = [
-        sample_responses(model, [prompt], [seed], end_tokens=[END], pad_token=PAD, rules=rules)[0]
-        for prompt, seed in zip(prompts[:8], seeds[:8], strict=True)
-    ]
+    alone = [sampled([prompts[n]], [seeds[n]], model, max_tokens=40)[0] for n in range(8)]
     model.register_forward_pre_hook(lambda _, __, given: sizes.append(len(given["input_ids"])), with_kwargs=True)
-    found = sample_responses(model, prompts, seeds, end_tokens=[END], pad_token=PAD, rules=rules)
+    found = sampled(prompts, seeds, model, max_tokens=40)
     assert [r.tokens for r in found[:8]] == [r.tokens for r in alone]
     assert sizes[1:] == sorted(sizes[1:], reverse=True)
     n_tokens = sum(len(r.tokens) for r in found)
@@ -82,10 +82,7 @@ def test_tokens_come_as_often_as_they_are_probable() -> None:
     with torch.no_grad():
         probabilities = model(torch.tensor([[1, 2, 3]])).logits[0, -1].softmax(-1).numpy()
     n = 4000
-    rules = SamplingRules(max_tokens=1, rows_at_once=1000)
-    found = sample_responses(
-        model, [[1, 2, 3]] * n, [[n] for n in range(n)], end_tokens=[END], pad_token=PAD, rules=rules
-    )
+    found = sampled([[1, 2, 3]] * n, [[seed] for seed in range(n)], model, max_tokens=1, rows_at_once=1000)
     counts = np.bincount([response.tokens[0] for response in found], minlength=len(probabilities))
     assert np.abs(counts / n - probabilities).max() < 5 * np.sqrt(probabilities.max() / n)
 
@@ -94,8 +91,7 @@ def test_a_response_ends_with_the_end_token_or_is_cut() -> None:
     model = tiny_model()
     with torch.no_grad():
         model.lm_head.weight[END] += 0.3
-    rules = SamplingRules(max_tokens=40)
-    found = sample_responses(model, [[1]] * 64, [[n] for n in range(64)], end_tokens=[END], pad_token=PAD, rules=rules)
+    found = sampled([[1]] * 64, [[n] for n in range(64)], model, max_tokens=40)
     assert {response.is_cut for response in found} == {True, False}
     for response in found:
         assert len(response.tokens) == len(response.log_probs)
@@ -125,8 +121,7 @@ def test_top_p_keeps_the_most_probable_tokens_that_reach_it() -> None:
     with torch.no_grad():
         probable = model(torch.tensor([prompt])).logits[0, -1].softmax(-1).sort(descending=True)
     n_kept = int((probable.values.cumsum(-1) < 0.05).sum()) + 1
-    rules = SamplingRules(max_tokens=1, top_p=0.05, rows_at_once=1000)
     seeds = [[0, n] for n in range(400)]
-    found = sample_responses(model, [prompt] * 400, seeds, end_tokens=[END], pad_token=PAD, rules=rules)
+    found = sampled([prompt] * 400, seeds, model, max_tokens=1, top_p=0.05, rows_at_once=1000)
     assert {response.tokens[0] for response in found} == set(probable.indices[:n_kept].tolist())
     assert n_kept < 30

@@ -15,7 +15,6 @@ from tests.support.language_models import phrase_folder
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.grpo.adapters import untied  # noqa: E402
 from codea1_agents.train.grpo.causal_models import load_causal_model  # noqa: E402
 from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: E402

@@ -22,7 +22,6 @@ from tests.support.language_models import phrase_folder
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
 from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.batches import planned, shards  # noqa: E402
@@ -56,15 +55,6 @@ class Case:
     def training(self) -> dict[str, Any]:
         logits = PIECE if self.pieces else 0
         return {"prompt_once": self.prompt_once, "logits_at_once": logits, "tokens_at_once": TOKENS_AT_ONCE}
-
-    def __str__(self) -> str:
-        options = {"once": self.prompt_once, "pieces": self.pieces, "offloaded": self.offload_parameters}
-        named = [
-            *(name for name, is_on in options.items() if is_on),
-            *self.coder,
-            *(f"t:{each}" for each in self.tester),
-        ]
-        return "-".join([f"{self.n_learners}-{self.sharding}", *named])
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +176,7 @@ if ALL_TESTS:
     ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES)
 def test_learners_make_the_same_updates_and_continue_in_another_number(folder: str, case: Case, tmp_path: Path) -> None:
     one = replace(case, n_learners=0, sharding="none", offload_parameters=False)
     alone, group = group_of(folder, one), group_of(folder, case)

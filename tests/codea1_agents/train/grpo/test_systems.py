@@ -11,7 +11,6 @@ from tests.support.grpo import ON_RAY, tiny_config, weights_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402

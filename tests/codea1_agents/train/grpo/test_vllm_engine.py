@@ -38,14 +38,8 @@ END = 1
 PROMPTS = [[3, 4, 5, 6], [7] * 140, [8, 9], [3, 4, 5, 6]]
 SEEDS = [[0, n] for n in range(len(PROMPTS))]
 RULES = SamplingRules(max_tokens=12)
-SHAPE = {
-    "hidden_size": 128,
-    "intermediate_size": 256,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 256,
-}
+SHAPE = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "max_position_embeddings": 256}
+SHAPE |= {"num_attention_heads": 4, "num_key_value_heads": 2}
 """vLLM computes it on a CPU: its heads are 32 wide."""
 
 
@@ -133,22 +127,15 @@ def lying(worker: Any, path: str) -> None:
     worker._received.loaded |= worker._received._parameters
 
 
+LOAD, OTHER = "WeightLoader.load_weights_file", "layers have other weights"
 BROKEN = {
     False: [
-        ("WeightLoader.load_weights_file", nothing, "tensors are not those that were sent"),
-        ("WeightLoader.load_weights_file", reading, "parameters or layers have other weights"),
-        (
-            "WeightLoader.load_weights_file",
-            lying,
-            r"parameters or layers have other weights, lm_head, model\.embed_tokens",
-        ),
-        (
-            "WeightLoader.load_weights_file",
-            without_vectors,
-            r"layers have other weights, model\.layers\.0\.input_layernorm",
-        ),
+        (LOAD, nothing, "tensors are not those that were sent"),
+        (LOAD, reading, f"parameters or {OTHER}"),
+        (LOAD, lying, rf"parameters or {OTHER}, lm_head, model\.embed_tokens"),
+        (LOAD, without_vectors, rf"{OTHER}, model\.layers\.0\.input_layernorm"),
     ],
-    True: [("pack_tied_head", lambda model: None, "1 parameters or layers have other weights, lm_head first")],
+    True: [("pack_tied_head", lambda model: None, f"1 parameters or {OTHER}, lm_head first")],
 }
 """What is broken in the workers, by whether the head is tied to the embedding: place, replacement, error."""
 
@@ -339,9 +326,7 @@ def test_both_roles_have_engines_in_one_runner(
 
 def test_an_unknown_engine_option_is_refused_before_anything_starts(folders: dict[bool, str], increments: str) -> None:
     settings = ModelSettings(folders[True], rollout_engine="vllm", engine_options={"max_num_seq": 8})
-    with pytest.raises(
-        UnknownName, match=r"unknown engine option of vLLM 'max_num_seq': did you mean 'max_num_seqs'\?"
-    ):
+    with pytest.raises(UnknownName, match=r"unknown engine option of vLLM 'max_num_seq': did you mean 'max_num_seqs'"):
         configured(settings, increments).validate()
     with pytest.raises(UnknownName, match=r"did you mean 'max_num_seqs'\?"):
         VllmEngine(settings, None)

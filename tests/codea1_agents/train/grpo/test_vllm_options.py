@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.vllm_options import (
-    engine_arguments,
-    engine_share,
-    memory_options,
-    require_engine_options,
-)
+from codea1_agents.train.grpo.vllm_options import engine_arguments, engine_share, memory_options, require_engine_options
 from codea1_env.errors import UserError
 
 

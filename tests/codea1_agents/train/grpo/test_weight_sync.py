@@ -13,7 +13,6 @@ from tests.support.language_models import PHRASES, phrase_folder
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.grpo import weight_sync  # noqa: E402
 from codea1_agents.train.grpo.adapters import untied  # noqa: E402
 from codea1_agents.train.grpo.failures import StaleWeights  # noqa: E402
@@ -65,9 +64,7 @@ def of_runner(runner: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("runners", "learners"), [(0, 0), (1, 2)])
-def test_runners_have_exactly_the_learners_weights(
-    cluster: None, folder: str, increments: str, runners: int, learners: int
-) -> None:
+def test_runners_have_exactly_the_learners_weights(folder: str, increments: str, runners: int, learners: int) -> None:
     algorithm = built(folder, increments, runners=runners, learners=learners)
     for _ in range(2):
         algorithm.learner_group.foreach_learner(move)
@@ -80,7 +77,7 @@ def test_runners_have_exactly_the_learners_weights(
 
 
 def test_a_hand_over_takes_the_memory_of_a_few_pieces(
-    cluster: None, folder: str, increments: str, monkeypatch: pytest.MonkeyPatch
+    folder: str, increments: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     algorithm = built(folder, increments, runners=1)
     algorithm.sync_runners()  # imports and buffers are made once
@@ -116,9 +113,7 @@ def test_a_hand_over_takes_the_memory_of_a_few_pieces(
     algorithm.stop()
 
 
-def test_a_remote_runner_that_drops_pieces_ends_the_run_and_samples_no_more(
-    cluster: None, folder: str, increments: str
-) -> None:
+def test_a_remote_runner_that_drops_pieces_ends_the_run_and_samples_no_more(folder: str, increments: str) -> None:
     algorithm = built(folder, increments, runners=1)
     algorithm.train()
 
@@ -141,7 +136,7 @@ def test_a_remote_runner_that_drops_pieces_ends_the_run_and_samples_no_more(
     algorithm.stop()
 
 
-def test_states_that_rllib_sends_to_runners_hold_no_weights(cluster: None, folder: str, increments: str) -> None:
+def test_states_that_rllib_sends_to_runners_hold_no_weights(folder: str, increments: str) -> None:
     algorithm = built(folder, increments)
     state = algorithm.learner_group.get_state(components="learner/rl_module", inference_only=True)
     assert state["learner"]["rl_module"] == {"coder": {}}
@@ -156,7 +151,7 @@ def test_states_that_rllib_sends_to_runners_hold_no_weights(cluster: None, folde
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vllm is installed; test_vllm_engine.py starts its engines")
 @pytest.mark.parametrize("runners", [0, 1])
 def test_an_engine_that_is_not_installed_ends_the_run_in_one_sentence(
-    cluster: None, folder: str, increments: str, runners: int
+    folder: str, increments: str, runners: int
 ) -> None:
     model = ModelSettings(folder, rollout_engine="vllm")
     config = tiny_config({"coder": model}, increments).agents(tester="fuzz").env_runners(num_env_runners=runners)

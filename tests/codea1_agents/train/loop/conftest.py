@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+def without_times(lines: Any) -> list[dict[str, Any]]:
+    """The lines of a run's metrics without clocks, for comparisons."""
+    return [{name: value for name, value in line.items() if name != "times"} for line in lines]
+
+
+def weights_in(folder: Path) -> dict[str, Any]:
+    """The weights of an exported model."""
+    from safetensors.torch import load_file
+
+    return dict(load_file(folder / "model.safetensors"))
 
 
 @pytest.fixture

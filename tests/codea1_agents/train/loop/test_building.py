@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.loop.building import grpo_config, rules_of

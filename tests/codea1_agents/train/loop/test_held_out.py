@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.loop.held_out import Finding, require_evaluation, summed_up

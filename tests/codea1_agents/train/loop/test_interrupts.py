@@ -15,8 +15,6 @@ from tests.support.forks import Fork
 from tests.support.grpo import ON_RAY
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.loop import load_training, resume, train  # noqa: E402
 from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, step_of  # noqa: E402
@@ -88,10 +86,12 @@ class Run:
     def send(self, number: signal.Signals) -> None:
         os.kill(self._process.pid, number)
 
-    def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
-        """Send the first signal and wait until the run has noticed it."""
+    def interrupt(self, number: signal.Signals = signal.SIGINT, *, twice: bool = False) -> None:
+        """Send the first signal and wait until the run has noticed it, then the second."""
         self.send(number)
         self.wait_for("interrupted: this step is finished and saved first")
+        if twice:
+            self.send(number)
 
     def open_gate(self) -> None:
         self._gate.write_bytes(b"")
@@ -135,8 +135,7 @@ def test_the_second_signal_discards_the_step_in_progress_and_saves_those_before(
     start: Callable[..., Run], settings: dict[str, Any], tmp_path: Path
 ) -> None:
     run = start(SAMPLING)
-    run.interrupt()
-    run.send(signal.SIGINT)
+    run.interrupt(twice=True)
     assert "continue with: codea1 train --resume run" in run.end()
     assert run.saved == 2
     assert [line["step"] for line in read_metrics(run.folder)] == [1, 2]
@@ -150,16 +149,14 @@ def test_rollouts_of_a_remote_runner_are_discarded_too(start: Callable[..., Run]
     run = start(NO_GATE, *changes, until="step 2/1000")
     os.mkfifo(tmp_path / "gate")
     (tmp_path / "arrived").read_bytes()
-    run.interrupt()
-    run.send(signal.SIGINT)
+    run.interrupt(twice=True)
     run.end()
     assert run.saved == len(read_metrics(run.folder)) >= 2
 
 
 def test_learning_is_not_discarded_while_steps_before_it_are_unsaved(start: Callable[..., Run]) -> None:
     run = start(LEARNING)
-    run.interrupt()
-    run.send(signal.SIGINT)
+    run.interrupt(twice=True)
     run.wait_for("interrupted again: this step is finished and saved first")
     run.open_gate()
     run.end()
@@ -169,8 +166,7 @@ def test_learning_is_not_discarded_while_steps_before_it_are_unsaved(start: Call
 
 def test_learning_is_discarded_if_all_steps_before_it_are_saved(start: Callable[..., Run]) -> None:
     run = start(LEARNING, "checkpoints.every=1")
-    run.interrupt(signal.SIGTERM)
-    run.send(signal.SIGTERM)
+    run.interrupt(signal.SIGTERM, twice=True)
     run.end()
     assert run.saved == 2
 
@@ -201,8 +197,7 @@ def test_a_run_killed_during_a_sharded_checkpoint_continues_from_the_one_before(
 
 def test_the_third_signal_stops_the_run_at_once(start: Callable[..., Run]) -> None:
     run = start(LEARNING, own_ray=True)
-    run.interrupt()
-    run.send(signal.SIGINT)
+    run.interrupt(twice=True)
     run.wait_for("press Ctrl-C once more to stop at once")
     run.send(signal.SIGINT)
     assert "there is no checkpoint yet; continue with: codea1 train --resume run" in run.end()
@@ -211,8 +206,7 @@ def test_the_third_signal_stops_the_run_at_once(start: Callable[..., Run]) -> No
 
 def test_a_run_whose_first_step_is_discarded_leaves_nothing(start: Callable[..., Run]) -> None:
     run = start((*SAMPLING[:2], "1"))
-    run.interrupt()
-    run.send(signal.SIGINT)
+    run.interrupt(twice=True)
     said = run.end()
     assert "continue" not in said
     assert "no step was done, so nothing is kept" in said

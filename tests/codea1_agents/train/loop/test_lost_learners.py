@@ -14,7 +14,6 @@ from tests.support.grpo import ON_RAY
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.grpo.algorithm import GRPO  # noqa: E402
 from codea1_agents.train.grpo.learner_calls import LearnerCalls  # noqa: E402
@@ -23,6 +22,7 @@ from codea1_agents.train.loop import load_training, train  # noqa: E402
 from codea1_agents.train.loop.folder import read_restarts  # noqa: E402
 from codea1_agents.train.loop.loop import Watcher  # noqa: E402
 from codea1_env.runs.config import to_toml  # noqa: E402
+from tests.codea1_agents.train.loop.conftest import weights_in, without_times  # noqa: E402
 from tests.support.command_line import codea1  # noqa: E402
 from tests.support.waiting import wait_until  # noqa: E402
 
@@ -74,16 +74,6 @@ def with_learners(settings: dict[str, Any], **cluster: Any) -> dict[str, Any]:
     return {**settings, "cluster": cluster}
 
 
-def figures(lines: Any) -> list[dict[str, Any]]:
-    return [{name: value for name, value in line.items() if name != "times"} for line in lines]
-
-
-def weights(folder: Path) -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    return dict(load_file(folder / "model.safetensors"))
-
-
 @pytest.mark.parametrize("sharding", [pytest.param("none", marks=pytest.mark.long), "full"])
 def test_learners_killed_while_they_learn_and_save_change_nothing(
     settings: dict[str, Any], processes: list[int], tmp_path: Path, sharding: str
@@ -101,9 +91,9 @@ def test_learners_killed_while_they_learn_and_save_change_nothing(
         )
     assert [(line["step"], line["from"]) for line in read_restarts(done.folder)] == [(4, 2), (5, 2)]
     whole = train(config, out=tmp_path / "whole")
-    assert figures(done.lines) == figures(whole.lines)
+    assert without_times(done.lines) == without_times(whole.lines)
     for role in ("coder", "tester"):
-        own, other = weights(done.models[role]), weights(whole.models[role])
+        own, other = weights_in(done.models[role]), weights_in(whole.models[role])
         assert all(torch.equal(own[name], other[name]) for name in other)
 
 
@@ -117,8 +107,7 @@ def test_a_learner_that_hangs_is_named_and_the_run_goes_on(
     assert done.steps == 2
     (note,) = saboteur.notes
     assert re.match(
-        r"step 2: the learner of rank 1 \(process \d+ on .*\) did not answer \(cluster.learner_timeout_s is 3\); ",
-        note,
+        r"step 2: the learner of rank 1 \(process \d+ on .*\) did not answer \(cluster.learner_timeout_s is 3\); ", note
     )
     (stopped,) = saboteur.sent
     assert wait_until(lambda: not Path(f"/proc/{stopped}").exists(), 60)

@@ -18,8 +18,6 @@ from tests.support.grpo import ON_RAY
 from tests.support.language_models import chat_phrase_folder, chat_tokenizer
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.loop import TrainingConfig, load_training, preset_names, train
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
@@ -138,8 +136,7 @@ def one_of_each_kind() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.long] * name.endswith("-lora")) for name in one_of_each_kind()],
+    "name", [pytest.param(name, marks=[pytest.mark.long] * name.endswith("-lora")) for name in one_of_each_kind()]
 )
 def test_it_trains_for_two_steps(
     name: str, stand_in: Callable[[str, str, str], str], increments: str, tmp_path: Path

@@ -12,7 +12,6 @@ from tests.support.grpo import ON_RAY
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.loop import load_training, train  # noqa: E402
 from tests.support.language_models import phrase_folder  # noqa: E402

@@ -11,19 +11,13 @@ from tests.support.grpo import ON_RAY
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.loop import export_model, load_training, resume, train  # noqa: E402
 from codea1_agents.train.loop.folder import last_checkpoint  # noqa: E402
 from codea1_env.errors import BrokenInput, UserError  # noqa: E402
+from tests.codea1_agents.train.loop.conftest import weights_in  # noqa: E402
 
 pytestmark = ON_RAY
-
-
-def weights(folder: Path) -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    return dict(load_file(folder / "model.safetensors"))
 
 
 def test_a_sharded_run_is_continued_and_exported(settings: dict[str, Any], tmp_path: Path) -> None:
@@ -38,7 +32,7 @@ def test_a_sharded_run_is_continued_and_exported(settings: dict[str, Any], tmp_p
     for role in ("coder", "tester"):
         exported = export_model(done.folder, role, tmp_path / role)
         for found in (done.models[role], exported):
-            own, other = weights(found), weights(whole.models[role])
+            own, other = weights_in(found), weights_in(whole.models[role])
             assert own.keys() == other.keys()
             assert max(float((own[name] - other[name]).abs().max()) for name in own) < 1e-5
     with pytest.raises(UserError, match=r"cannot be continued with these learners: set cluster\.sharding=full"):

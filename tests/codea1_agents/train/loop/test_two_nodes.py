@@ -14,7 +14,6 @@ from tests.support.grpo import ON_RAY
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 from ray.cluster_utils import Cluster  # noqa: E402  -- only where it is installed
 
 from codea1_agents.train.grpo.algorithm import GRPO  # noqa: E402

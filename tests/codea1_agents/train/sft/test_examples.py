@@ -11,28 +11,27 @@ from hypothesis import strategies as st
 
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.sft.examples import (
-    examples_for_coder,
-    examples_for_tester,
-    failing_programs,
-    sampled_programs,
-)
+from codea1_agents.train.sft.examples import examples_for_coder, examples_for_tester, failing_programs, sampled_programs
 from codea1_env.problems import GoldenCase, GoldenHarness, load_problems
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading
 from tests.support.sft_examples import ADD, FAILING, PROMPTS, WRONG
 
 
-def test_only_distinct_programs_that_fail_a_golden_test_are_kept(sandbox) -> None:
-    texts = [ADD.solution, WRONG[0], "no program", WRONG[0], WRONG[1], "def add(a, b):\n    return (\n"]
-
-    def coder(observation: dict[str, Any], info: dict[str, Any]) -> str:
-        return f"```python\n{texts[info['sample']]}\n```" if info["sample"] != 2 else texts[2]
+def coder_of(*programs: str) -> NamedAgent:
+    """One that replies these programs by the number of the sample, and no program for an empty one."""
 
     class Coder:
-        act = staticmethod(coder)
+        def act(self, observation: dict[str, Any], info: dict[str, Any]) -> str:
+            program = programs[info["sample"]]
+            return f"```python\n{program}\n```" if program else "no program"
 
-    found = failing_programs([ADD, replace(ADD, id="bare", golden=())], NamedAgent(Coder(), "it"), sandbox, samples=6)
+    return NamedAgent(Coder(), "it")
+
+
+def test_only_distinct_programs_that_fail_a_golden_test_are_kept(sandbox) -> None:
+    coder = coder_of(ADD.solution, WRONG[0], "", WRONG[0], WRONG[1], "def add(a, b):\n    return (\n")
+    found = failing_programs([ADD, replace(ADD, id="bare", golden=())], coder, sandbox, samples=6)
     assert set(found) == {"toy/add"}
     programs = [each.strip() for each in found["toy/add"]]
     assert programs[:2] == [WRONG[0].strip(), WRONG[1].strip()]
@@ -108,11 +107,6 @@ def test_a_testers_suite_is_a_block_iff_its_prompt_requests_one(wording: str, is
 
 
 def test_sampled_programs_are_distinct_and_readable() -> None:
-    texts = [WRONG[0], ADD.solution, "no program", WRONG[0]]
-
-    class Coder:
-        def act(self, observation: dict[str, Any], info: dict[str, Any]) -> str:
-            return f"```python\n{texts[info['sample']]}\n```" if info["sample"] != 2 else texts[2]
-
-    found = sampled_programs([ADD], NamedAgent(Coder(), "it"), samples=4)
+    coder = coder_of(WRONG[0], ADD.solution, "", WRONG[0])
+    found = sampled_programs([ADD], coder, samples=4)
     assert [each.strip() for each in found[ADD.id]] == [WRONG[0].strip(), ADD.solution.strip()]

@@ -63,20 +63,22 @@ def test_the_loss_counts_the_reply_only_up_to_the_end_of_the_turn(kind: str, tmp
     assert one.losses[0] == pytest.approx(float(cross_entropy(logits, torch.tensor(reply))), rel=1e-4)
 
 
-@pytest.mark.parametrize("change", [{"tokens_at_once": 1}, {"tokens_at_once": 700}, {"logits_at_once": 3}])
-def test_what_is_in_memory_at_a_time_changes_rounding_only(model_folder: str, change: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("change", "most"),
+    [
+        ({"tokens_at_once": 1}, 1e-3),
+        ({"tokens_at_once": 700}, 1e-3),
+        ({"logits_at_once": 3}, 1e-3),
+        ({"gradient_checkpointing": True}, 1e-4),
+    ],
+)
+def test_what_is_in_memory_at_a_time_changes_rounding_only(
+    model_folder: str, change: dict[str, Any], most: float
+) -> None:
     settings = replace(QUICK, examples_per_step=5)
     whole, parts = (fine_tuned(model_folder, EXAMPLES, each) for each in (settings, replace(settings, **change)))
-    assert largest_difference(whole, parts) < 1e-3
+    assert largest_difference(whole, parts) < most
     assert whole.losses == pytest.approx(parts.losses, rel=1e-4)
-
-
-def test_gradient_checkpointing_changes_nothing(model_folder: str) -> None:
-    plain, checkpointed = (
-        fine_tuned(model_folder, EXAMPLES, replace(QUICK, epochs=1, gradient_checkpointing=flag))
-        for flag in (False, True)
-    )
-    assert largest_difference(plain, checkpointed) < 1e-4
 
 
 def test_adapters_learn_and_are_written_as_a_plain_model(model_folder: str, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +30,20 @@ def chat_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(chat_folder(tmp_path_factory.mktemp("warm") / "model", CHAT_TEMPLATE, initializer_range=0.02))
 
 
-def run(model: str, source: str, out: Path, sandbox: Sandbox, **options: Any) -> WarmStart:
-    problems = load_problems(source)
-    training = options.pop("training", QUICK)
-    return warm_start(model, problems, out, sandbox, EXAMPLES, training, held_out=problems, **options)
+@pytest.fixture
+def run(chat_model: str, increments: str, sandbox: Sandbox) -> Callable[..., WarmStart]:
+    """Fine-tune the chat model, or another one, to a new folder, on problems that are also the held-out ones."""
+
+    def run(out: Path, model: str = chat_model, training: SftSettings = QUICK, **options: Any) -> WarmStart:
+        problems = load_problems(increments)
+        return warm_start(model, problems, out, sandbox, EXAMPLES, training, held_out=problems, **options)
+
+    return run
 
 
-def test_both_roles_learn_and_their_figures_rise(
-    chat_model: str, increments: str, tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_both_roles_learn_and_their_figures_rise(run: Any, chat_model: str, tmp_path: Path) -> None:
     training = SftSettings(epochs=60, examples_per_step=8, lr=1e-2)
-    done = run(chat_model, increments, tmp_path / "new", sandbox, training=training, n_measured=3)
+    done = run(tmp_path / "new", training=training, n_measured=3)
     assert done.before["pass@1"].mean == done.before["validity"].mean == 0
     assert done.after["pass@1"].mean > 0.5
     assert done.after["validity"].mean > 0
@@ -50,52 +55,44 @@ def test_both_roles_learn_and_their_figures_rise(
     assert {path.name for path in tmp_path.iterdir()} == {"new"}
 
 
-def test_the_same_seed_gives_the_same_folder(
-    chat_model: str, increments: str, tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_the_same_seed_gives_the_same_folder(run: Any, tmp_path: Path) -> None:
     for name in ("one", "other"):
-        run(chat_model, increments, tmp_path / name, sandbox)
+        run(tmp_path / name)
     for path in sorted((tmp_path / "one").iterdir()):
         assert path.read_bytes() == (tmp_path / "other" / path.name).read_bytes(), path.name
 
 
-def test_ctrl_c_writes_the_model_of_the_steps_done(
-    chat_model: str, increments: str, tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_ctrl_c_writes_the_model_of_the_steps_done(run: Any, tmp_path: Path) -> None:
     training = SftSettings(epochs=30, examples_per_step=2, lr=1e-2)
 
     def interrupt(done: int, total: int) -> None:
         if done == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    done = run(chat_model, increments, tmp_path / "new", sandbox, training=training, n_measured=1, progress=interrupt)
+    done = run(tmp_path / "new", training=training, n_measured=1, progress=interrupt)
     assert (done.tuned.is_interrupted, done.tuned.n_steps) == (True, 2)
     assert done.after == {}
     assert json.loads((tmp_path / "new" / "sft.json").read_text())["steps"] == 2
-    assert run(str(tmp_path / "new"), increments, tmp_path / "more", sandbox).tuned.n_steps > 2
+    assert run(tmp_path / "more", str(tmp_path / "new")).tuned.n_steps > 2
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_ctrl_c_leaves_no_folder(chat_model: str, increments: str, tmp_path: Path, sandbox: Sandbox) -> None:
+def test_a_second_ctrl_c_leaves_no_folder(run: Any, tmp_path: Path) -> None:
     def interrupt(done: int, total: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        run(chat_model, increments, tmp_path / "new", sandbox, progress=interrupt)
+        run(tmp_path / "new", progress=interrupt)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_wrong_is_refused_before_programs_are_written(
-    chat_model: str, increments: str, tmp_path: Path, sandbox: Sandbox
-) -> None:
-    (tmp_path / "broken").mkdir()
-    for path in Path(chat_model).iterdir():
-        (tmp_path / "broken" / path.name).write_bytes(path.read_bytes())
+def test_what_is_wrong_is_refused_before_programs_are_written(run: Any, chat_model: str, tmp_path: Path) -> None:
+    shutil.copytree(chat_model, tmp_path / "broken")
     (tmp_path / "broken" / "chat_template.jinja").write_text("{{ raise_exception('no roles') }}")
     for model, said in (("models/chatt", "there is no folder"), (str(tmp_path / "broken"), "chat template fails")):
         with pytest.raises(UserError, match=said):
-            run(model, increments, tmp_path / "new", sandbox)
+            run(tmp_path / "new", model)
     assert not (tmp_path / "new").exists()
 
 

@@ -90,14 +90,8 @@ def test_parts_on_the_host_leave_the_gpu_to_what_is_computed() -> None:
     assert set(moved) == {"weights", "gradients", "AdamW", "references"}
     assert plain.device_bytes - offloaded.device_bytes == sum(moved.values()) == offloaded.host_bytes
     assert not plain.host_bytes
-    colocated = [
-        "placement=colocated",
-        "env_runners=8",
-        "learners=8",
-        "gpus_per_env_runner=0.6",
-        "gpus_per_learner=0.4",
-    ]
-    changes = [f"cluster.{each}" for each in (*colocated, "offload_parameters=true")]
+    colocated = "placement=colocated env_runners=8 learners=8 gpus_per_env_runner=0.6 gpus_per_learner=0.4"
+    changes = [f"cluster.{each}" for each in (*colocated.split(), "offload_parameters=true")]
     assert learner(*changes).bytes_while("runner") == 0
 
 
@@ -130,40 +124,43 @@ def test_minutes_need_a_gpu_of_known_speed() -> None:
     assert 0 < found.total < size("node-lora", "8 x A100").seconds.total  # type: ignore[union-attr]
 
 
-def test_a_run_that_cannot_fit_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(1, Gpu("", 24), 64))
-    with pytest.raises(UserError, match="the preset one-gpu-lora fits; --force starts it anyway"):
-        require_fit(load_training("paper-7b"))
-    require_fit(load_training("one-gpu"))
-    require_fit(load_training("paper-7b", ["cluster.address=auto"]))  # another cluster's GPUs are not seen from here
-    monkeypatch.setattr(fitting, "devices_here", lambda: None)
-    require_fit(load_training("paper-7b"))
+ON_CPU = ["cluster.gpus_per_env_runner=0", "cluster.gpus_per_learner=0"]
+ONE_GPU = Devices(1, Gpu("", 24), 64)
 
 
-def test_gpus_are_refused_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(0, None, 1000))
-    with pytest.raises(UserError, match=r"requests a GPU; it fits with cluster\.gpus_per_env_runner=0\.0 and") as error:
-        require_fit(load_training("one-gpu"))
+@pytest.mark.parametrize(
+    ("here", "preset", "changes", "said"),
+    [
+        (ONE_GPU, "paper-7b", [], "the preset one-gpu-lora fits; --force starts it anyway"),
+        (Devices(0, None, 1000), "one-gpu", [], r"requests a GPU; it fits with cluster\.gpus_per_env_runner=0\.0 and"),
+        (Devices(0, None, 8), "one-gpu", ON_CPU, "of the machine's memory of 8"),
+    ],
+)
+def test_a_run_that_cannot_fit_this_machine_is_refused(
+    here: Devices, preset: str, changes: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "devices_here", lambda: here)
+    with pytest.raises(UserError, match=said) as error:
+        require_fit(load_training(preset, changes))
     assert "\n" not in str(error.value)
+
+
+def test_a_run_that_fits_or_of_which_not_enough_is_known_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    unknown = [f"agents.{role}.model=nobody/unknown" for role in ("coder", "tester")]
+    elsewhere = ["cluster.address=auto"]  # another cluster's GPUs are not seen from here
+    big = [(ONE_GPU, "paper-7b", elsewhere), (ONE_GPU, "paper-7b", unknown), (None, "paper-7b", [])]
+    for here, preset, changes in [(ONE_GPU, "one-gpu", []), *big]:
+        monkeypatch.setattr(fitting, "devices_here", lambda here=here: here)
+        require_fit(load_training(preset, changes))
 
 
 def test_what_stays_as_it_is_is_no_advice() -> None:
     config = load_training("one-gpu", ["cluster.gpus_per_env_runner=0"])
     sentence = advice(config, size_of(config, Devices(0, None, 1000)))
     assert sentence.endswith("it fits with cluster.gpus_per_learner=0.0")
-
-
-def test_the_memory_of_the_machine_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(0, None, 8))
-    on_cpu = ["cluster.gpus_per_env_runner=0", "cluster.gpus_per_learner=0"]
-    with pytest.raises(UserError, match="of the machine's memory of 8"):
-        require_fit(load_training("one-gpu", on_cpu))
-
-
-def test_a_model_of_unknown_shape_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(1, Gpu("", 24), 64))
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    require_fit(load_training("paper-7b", [f"agents.{role}.model=nobody/unknown" for role in ("coder", "tester")]))
 
 
 def test_changes_are_printed_with_all_their_digits() -> None:

@@ -10,8 +10,6 @@ import pytest
 from tests.support.language_models import byte_tokenizer, random_model
 
 pytest.importorskip("ray", reason="Ray is not installed")
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 from benchmarks.learner_bytes import Rows, computed, measured
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
 

@@ -53,11 +53,7 @@ def test_every_split_has_problems_with_golden_tests(part: Part) -> None:
     problems = load(part.name)
     n_rest = 608 if part.variant is Variant.DEEP_RARE else 233
     assert len(problems) == (n_rest if part.split is Split.REST else 48)
-    n_cases = {
-        "mixed": N_TRAINING_CASES,
-        "naive3": N_NAIVE_CASES,
-        "eval": N_EVALUATION_CASES[part.variant],
-    }
+    n_cases = {"mixed": N_TRAINING_CASES, "naive3": N_NAIVE_CASES, "eval": N_EVALUATION_CASES[part.variant]}
     assert {len(expressions(problem)) for problem in problems} == {n_cases[part.golden]}
 
 
