@@ -27,10 +27,7 @@ def installed_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("origin", "line"),
     [
-        (
-            {"url": "file:///home/me/my%20clone", "dir_info": {"editable": True}},
-            "pip install -e '/home/me/my clone[more]'",
-        ),
+        ({"url": "file:///my%20clone", "dir_info": {"editable": True}}, "pip install -e '/my clone[more]'"),
         ({"url": "file:///home/me/clone", "dir_info": {}}, "pip install 'an-agent[more] @ file:///home/me/clone'"),
         ({"url": "file:///x/an_agent-1.0.whl"}, "pip install 'an-agent[more] @ file:///x/an_agent-1.0.whl'"),
         (None, "pip install 'an-agent[more]'"),

@@ -44,20 +44,14 @@ def test_a_tester_sees_the_opponents_program(toys):
     assert terminated
 
 
-def test_a_repair_game_returns_one_reward_per_round(toys):
-    env = CoderEnv(lambda observation: SUITE, problems=toys, max_cycles=2)
+def test_a_repair_game_returns_one_reward_per_round_of_an_invalid_program_too(toys):
+    env = CoderEnv(lambda observation: SUITE, problems=toys, max_cycles=3)
     env.reset(seed=0, options={"problem_id": "toy/add"})
     assert env.step(LOOKS_RIGHT)[1:3] == (0.5, False)
-    _, reward, terminated, _, _ = env.step(RIGHT)
-    assert (reward, terminated) == (1.0, True)
-
-
-def test_an_invalid_program_is_paid_and_may_be_repaired(toys):
-    env = CoderEnv(lambda observation: SUITE, problems=toys, max_cycles=2)
-    env.reset(seed=0, options={"problem_id": "toy/add"})
     observation, reward, terminated, _, _ = env.step("def add(")
     assert (reward, terminated) == (0.0, False)
     assert "invalid" in observation["feedback"]
+    assert env.step(RIGHT)[1:3] == (1.0, True)
 
 
 def test_a_tester_view_always_has_the_testers_turn(toys):

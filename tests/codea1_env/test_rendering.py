@@ -41,6 +41,10 @@ def case(expression: str, expected: object, verdict: Verdict, actual: str = "", 
     return CaseReport(ValidCase(test, values.encode(expected), not wrong), verdict, actual)
 
 
+def suite_of(*cases: CaseReport, dropped: tuple[Rejection, ...] = (), n_invalid: int = 0) -> SuiteReport:
+    return SuiteReport(ValidSuite(tuple(each.case for each in cases), dropped, n_invalid, 0.0), cases)
+
+
 NEW = (
     case("find_zero([1, 2])", -0.5, Verdict.PASSED, "-0.5"),
     case("find_zero([3, -4])", 0.75, Verdict.WRONG_ANSWER, "0.7", wrong="2.0"),
@@ -48,14 +52,10 @@ NEW = (
 )
 REPLAYED = (replace(case("find_zero([0, 1])", 0.0, Verdict.RUNTIME_ERROR, "ZeroDivisionError: division by zero")),)
 DROPPED = (Rejection(RejectionReason.SYNTAX_ERROR, "assert find_zero([1", 7, "'[' was never closed"),)
-VALID = CandidateReport(
-    Candidate("def find_zero(xs):\n    return -xs[0] / xs[1]\n"),
-    Verdict.PASSED,
-    replayed=REPLAYED,
-    suites=(SuiteReport(ValidSuite(tuple(c.case for c in NEW), DROPPED, 2, 0.0), NEW),),
-)
-EMPTY = SuiteReport(ValidSuite((), (), 0, 0.0), ())
-INVALID = CandidateReport(Candidate("def find_zero(:"), Verdict.SYNTAX_ERROR, "invalid syntax", suites=(EMPTY,))
+PROGRAM = Candidate("def find_zero(xs):\n    return -xs[0] / xs[1]\n")
+SUITES = (suite_of(*NEW, dropped=DROPPED, n_invalid=2),)
+VALID = CandidateReport(PROGRAM, Verdict.PASSED, replayed=REPLAYED, suites=SUITES)
+INVALID = CandidateReport(Candidate("def find_zero(:"), Verdict.SYNTAX_ERROR, "invalid syntax", suites=(suite_of(),))
 
 
 def judged(report: CandidateReport = VALID, **changes: object) -> JudgedRound:
@@ -133,9 +133,7 @@ def test_colour_appears_in_a_terminal_and_only_there() -> None:
 )
 def test_what_agents_wrote_cannot_steer_the_terminal(hostile: str) -> None:
     bad = case(f"f('{hostile}')", hostile, Verdict.RUNTIME_ERROR, f"ValueError: {hostile}", wrong=f"'{hostile}'")
-    suite = SuiteReport(
-        ValidSuite((bad.case,), (Rejection(RejectionReason.EMPTY_REPLY, hostile, 1, hostile),), 0, 0.0), (bad,)
-    )
+    suite = suite_of(bad, dropped=(Rejection(RejectionReason.EMPTY_REPLY, hostile, 1, hostile),))
     report = replace(VALID, candidate=Candidate(f"x = '{hostile}'"), detail=hostile, suites=(suite,))
     problem = replace(PROBLEM, id=f"P{hostile}")
     text = duel_text(judged(report, problem=problem))
@@ -145,8 +143,7 @@ def test_what_agents_wrote_cannot_steer_the_terminal(hostile: str) -> None:
 
 def test_markup_in_what_agents_wrote_is_shown_not_obeyed() -> None:
     bad = case("f('[bold]x[/bold]')", "[red]", Verdict.WRONG_ANSWER, "[/]")
-    suite = SuiteReport(ValidSuite((bad.case,), (), 0, 0.0), (bad,))
-    text = duel_text(judged(replace(VALID, candidate=Candidate("a = '[link=x]y[/link]'"), suites=(suite,))))
+    text = duel_text(judged(replace(VALID, candidate=Candidate("a = '[link=x]y[/link]'"), suites=(suite_of(bad),))))
     for shown in ("[bold]x[/bold]", "[red]", "[/]", "[link=x]y[/link]"):
         assert shown in text
 
@@ -155,15 +152,14 @@ def test_markup_in_what_agents_wrote_is_shown_not_obeyed() -> None:
 @given(st.text(max_size=300), st.text(max_size=60))
 def test_any_text_gives_a_picture_within_the_width(program: str, actual: str) -> None:
     bad = case("f(1)", 1, Verdict.WRONG_ANSWER, actual)
-    suite = SuiteReport(ValidSuite((bad.case,), (), 0, 0.0), (bad,))
-    report = replace(VALID, candidate=Candidate(program), suites=(suite,))
+    report = replace(VALID, candidate=Candidate(program), suites=(suite_of(bad),))
     for line in duel_text(judged(report, coder_reply=program), width=80).split("\n"):
         assert cell_len(line) <= 80
 
 
 def test_long_programs_and_suites_are_cut_and_say_by_how_much() -> None:
     many = tuple(case(f"f({i})", i, Verdict.PASSED, str(i)) for i in range(100))
-    suite = SuiteReport(ValidSuite(tuple(c.case for c in many), DROPPED * 20, 0, 0.0), many)
+    suite = suite_of(*many, dropped=DROPPED * 20)
     report = replace(VALID, candidate=Candidate("x = 1\n" * 1000 + "y" * 10_000_000), suites=(suite,))
     text = duel_text(judged(report))
     assert "… 961 more lines" in text
@@ -186,11 +182,8 @@ def test_every_verdict_of_a_case_has_a_symbol_of_its_own() -> None:
 
 
 def test_a_reward_is_shown_as_the_sum_that_it_is() -> None:
-    parts = (
-        RewardPart("validity", 1.0, 0.5),
-        RewardPart("adversarial", 0.25, 0.5),
-        RewardPart("nonprintable", 0.1, -1.0),
-    )
+    terms = (("validity", 1.0, 0.5), ("adversarial", 0.25, 0.5), ("nonprintable", 0.1, -1.0))
+    parts = [RewardPart(*each) for each in terms]
     assert reward_sum(Reward.of(*parts[:2])) == "0.5*validity 1.000 + 0.5*adversarial 0.250 = 0.625"
     assert reward_sum(Reward.of(*parts)).endswith(" - 1*nonprintable 0.100 = 0.525")
     assert reward_sum(Reward.of(parts[2])) == "-1*nonprintable 0.100 = -0.100"

@@ -10,22 +10,8 @@ from codea1_env.errors import UserError
 from codea1_env.secret import require_no_secrets, secret_in, without
 
 VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.", min_size=8, max_size=40).map("Q".__add__)
-NAMES = st.sampled_from(
-    [
-        "key",
-        "api_key",
-        "api-key",
-        "x-api-key",
-        "API_KEY",
-        "apikey",
-        "hf_token",
-        "token",
-        "access_token",
-        "password",
-        "passwd",
-        "client_secret",
-    ]
-)
+NAMES = st.sampled_from(["key", "api_key", "api-key", "x-api-key", "API_KEY", "apikey", "hf_token", "token"])
+NAMES |= st.sampled_from(["access_token", "password", "passwd", "client_secret"])
 FORMS = st.sampled_from(
     [
         "openai,model=m,{name}={value}",

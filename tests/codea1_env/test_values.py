@@ -98,20 +98,13 @@ def has_nan(value: Any) -> bool:
 
 @FEW
 @given(DATA)
-def test_a_value_comes_back_with_its_type_and_bits(value: Any) -> None:
+def test_a_value_comes_back_with_its_type_and_bits_and_equals_itself_without_nan(value: Any) -> None:
     data = encode(value)
     validate(data)
     again = decode(data)
     assert type(again) is type(value)
     assert encode(again) == data
-
-
-@FEW
-@given(DATA)
-def test_a_value_without_nan_equals_itself_and_what_comes_back(value: Any) -> None:
-    assume(not has_nan(value))
-    assert decode(encode(value)) == value
-    assert equal(encode(value), encode(value))
+    assert has_nan(value) or (again == value and equal(data, encode(value)))
 
 
 @FEW
@@ -121,27 +114,6 @@ def test_sets_have_one_encoding_whatever_their_order(value: set[Any]) -> None:
     other = filler | value  # a larger table, in which the elements stand in another order
     other -= filler
     assert encode(other) == encode(value)
-
-
-@pytest.mark.parametrize(
-    ("value", "plain"),
-    [
-        (Point(1, 2), (1, 2)),
-        (Level.LOW, 1),
-        (collections.Counter("aab"), {"a": 2, "b": 1}),
-        (collections.defaultdict(list, {1: [2]}), {1: [2]}),
-        (collections.OrderedDict(a=1), {"a": 1}),
-        (np.int64(5), 5),
-        (np.float32(0.5), 0.5),
-        (np.bool_(True), True),
-        (np.str_("x"), "x"),
-        (type("MyList", (list,), {})([1]), [1]),
-        (type("MyStr", (str,), {})("x"), "x"),
-        (type("MyFloat", (float,), {})(1.5), 1.5),
-    ],
-)
-def test_subclasses_that_compare_as_their_base_travel_as_their_base(value: Any, plain: Any) -> None:
-    assert encode(value) == encode(plain)
 
 
 def test_a_dict_keeps_its_order() -> None:
@@ -243,21 +215,10 @@ class OwnEqualityBox(Box):
 @pytest.mark.parametrize(
     "value",
     [
-        object(),
-        AlwaysEqual(),
-        EqualList([1]),
-        Disguised(),
-        OwnEqualityBox(1, []),
-        (n for n in [1]),
-        iter([1]),
-        lambda: 1,
-        int,
-        json,
+        *(object(), AlwaysEqual(), EqualList([1]), Disguised(), OwnEqualityBox(1, [])),
+        *((n for n in [1]), iter([1]), lambda: 1, int, json),
         enum.Enum("Color", "RED").RED,  # type: ignore[attr-defined]
-        type("MyDecimal", (Decimal,), {})(1),
-        np.array([object()]),
-        np.longdouble(1),
-        [1, (2, {3: object()})],
+        *(type("MyDecimal", (Decimal,), {})(1), np.array([object()]), np.longdouble(1), [1, (2, {3: object()})]),
     ],
     ids=lambda value: type.__dict__["__name__"].__get__(type(value)),
 )
@@ -267,12 +228,27 @@ def test_what_is_not_plain_data_is_opaque(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("liar", "truth"),
-    [(LyingList([7]), [7]), (LyingDict({1: 2}), {1: 2}), (LyingInt(7), 7)],
-    ids=["list", "dict", "int"],
+    ("value", "plain"),
+    [
+        (Point(1, 2), (1, 2)),
+        (Level.LOW, 1),
+        (collections.Counter("aab"), {"a": 2, "b": 1}),
+        (collections.defaultdict(list, {1: [2]}), {1: [2]}),
+        (collections.OrderedDict(a=1), {"a": 1}),
+        (np.int64(5), 5),
+        (np.float32(0.5), 0.5),
+        (np.bool_(True), True),
+        (np.str_("x"), "x"),
+        (type("MyList", (list,), {})([1]), [1]),
+        (type("MyStr", (str,), {})("x"), "x"),
+        (type("MyFloat", (float,), {})(1.5), 1.5),
+        (LyingList([7]), [7]),
+        (LyingDict({1: 2}), {1: 2}),
+        (LyingInt(7), 7),
+    ],
 )
-def test_a_lying_subclass_travels_as_what_it_holds(liar: Any, truth: Any) -> None:
-    assert encode(liar) == encode(truth)
+def test_subclasses_that_compare_as_their_base_travel_as_what_their_base_holds(value: Any, plain: Any) -> None:
+    assert encode(value) == encode(plain)
 
 
 def test_too_much_is_refused_before_it_is_written_out() -> None:
@@ -331,18 +307,12 @@ RULES = [{}, {"rel_tol": 0.1, "abs_tol": 10.0}, {"nan_equal": True}, {"strict_ty
 
 
 @given(EXACT, EXACT)
-def test_small_ordinary_values_are_compared_live_and_no_rule_changes_that(a: Any, b: Any) -> None:
+def test_small_ordinary_values_are_compared_live_and_described_as_python_does(a: Any, b: Any) -> None:
     assert exact(encode(a)) == a
+    assert b'{"s"' in encode(a) or describe(encode(a), 10_000) == repr(a)
     for rules in RULES:
         assert equal(encode(a), encode(a), **rules)
         assert equal(encode(a), encode(b), **rules) == (a == b)
-
-
-@given(EXACT)
-def test_small_ordinary_values_are_described_as_python_does(value: Any) -> None:
-    data = encode(value)
-    assume(b'{"s"' not in data)
-    assert describe(data, 10_000) == repr(value)
 
 
 @FEW
@@ -355,26 +325,9 @@ def test_what_is_taken_for_exact_is_the_value_itself(value: Any) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"true",
-        b"[1,false]",
-        b"1.0",
-        b"1e5",
-        b"-0",
-        b"NaN",
-        b'"\\ud800"',
-        b'{"f":"nan"}',
-        b'{"z":[1]}',
-        b'{"s":[1,1]}',
-        b'{"d":[[1,2],[1,3]]}',
-        b'{"d":["ab"]}',
-        b'{"t":"ab"}',
-        b'{"t":[1],"t":[2]}',
-        b" [1]",
-        b"[1] ",
-        b'{"s":[[1]]}',
-        b"[",
-        b"[1" * 900 + b"]" * 900,
-        b"[" + b"1," * 3000 + b"1]",
+        *(b"true", b"[1,false]", b"1.0", b"1e5", b"-0", b"NaN", b'"\\ud800"', b'{"f":"nan"}', b'{"z":[1]}'),
+        *(b'{"s":[1,1]}', b'{"d":[[1,2],[1,3]]}', b'{"d":["ab"]}', b'{"t":"ab"}', b'{"t":[1],"t":[2]}'),
+        *(b" [1]", b"[1] ", b'{"s":[[1]]}', b"[", b"[1" * 900 + b"]" * 900, b"[" + b"1," * 3000 + b"1]"),
     ],
 )
 def test_anything_else_is_not_exact(data: bytes) -> None:
@@ -484,11 +437,6 @@ def test_a_tolerance_holds_for_floats_at_any_depth(a: Any, b: Any, expected: boo
         assert equal(encode(x), encode(y), rel_tol=1e-6, mutual=True) is expected
 
 
-FIBONACCI = [0, 1]
-while len(FIBONACCI) <= 100:
-    FIBONACCI.append(FIBONACCI[-1] + FIBONACCI[-2])
-
-
 @pytest.mark.parametrize(
     ("exact", "floating"),
     [
@@ -498,7 +446,7 @@ while len(FIBONACCI) <= 100:
         (1, 1 + 1e-8),
         (True, 1 + 1e-8),
         (2**1024 - 2**970 - 1, float(2**1024 - 2**971)),
-        *((FIBONACCI[n], float(FIBONACCI[n])) for n in range(80, 101) if float(FIBONACCI[n]) != FIBONACCI[n]),
+        (354_224_848_179_261_915_075, 354_224_848_179_261_915_075.0),
     ],
 )
 def test_a_tolerance_reaches_no_integer_that_is_expected(exact: int, floating: float) -> None:
@@ -567,57 +515,19 @@ def test_one_of_two_almost_equal_sets_claims_no_element_twice() -> None:
 # Hostile bytes
 
 BROKEN = [
-    b"",
-    b"nul",
-    b"NaN",
-    b"Infinity",
-    b"1e999",
-    b"[1,]",
-    b'"\\ud800"',
-    b"\xff",
-    b"{}",
-    b'{"t":[],"s":[]}',
-    b'{"t":[1],"t":[2]}',
-    b'{"x":1}',
-    b'{"t":1}',
-    b'{"d":[[1]]}',
-    b'{"d":[[[1],2]]}',
-    b'{"s":[[1]]}',
-    b'{"s":[{"d":[]}]}',
-    b'{"f":"1"}',
-    b'{"f":[]}',
-    b'{"i":"5"}',
-    b'{"i":"-"}',
-    b'{"i":5}',
-    b'{"b":"0"}',
-    b'{"b":"GG"}',
-    b'{"u":"61"}',
-    b'{"u":"ff"}',
-    b'{"c":[1,2]}',
-    b'{"D":"1e5_"}',
-    b'{"D":"__import__"}',
-    b'{"r":[1,0]}',
-    b'{"r":[1,-2]}',
-    b'{"r":[2,4]}',
-    b'{"D":"1E+9999999999999999999"}',
-    b'{"D":"1E-9999999999999999999"}',
-    b"[" * 65 + b"]" * 65,
-    b'{"t":[' * 64 + b"1" + b"]}" * 64,
-    b'{"g":[1,2,0]}',
-    b'{"T":["date","2020-13-01"]}',
-    b'{"T":["eval","1"]}',
-    b'{"T":["timedelta","1"]}',
-    b'{"T":["timedelta","999999999999,0,0"]}',
-    b'{"k":["A",[[1,2]]]}',
-    b'{"n":["<f8",[2],[1.0]]}',
-    b'{"n":["object",[1],[1]]}',
-    b'{"n":["<f8",[-1],[]]}',
-    b"1" * 5000,
-    str(1 << 1100).encode(),
-    b"[" * 100_000,
-    b"[" * 100_000 + b"]" * 100_000,
-    b'{"t":[' * 900 + b"]}" * 900,
-    b'[1,2,3] "trailing"',
+    *(b"", b"nul", b"NaN", b"Infinity", b"1e999", b"[1,]", b'"\\ud800"', b"\xff", b'[1,2,3] "trailing"'),
+    *(b"{}", b'{"t":[],"s":[]}', b'{"t":[1],"t":[2]}', b'{"x":1}', b'{"t":1}'),
+    *(b'{"d":[[1]]}', b'{"d":[[[1],2]]}', b'{"s":[[1]]}', b'{"s":[{"d":[]}]}'),
+    *(b'{"f":"1"}', b'{"f":[]}', b'{"i":"5"}', b'{"i":"-"}', b'{"i":5}', b'{"c":[1,2]}'),
+    *(b'{"b":"0"}', b'{"b":"GG"}', b'{"u":"61"}', b'{"u":"ff"}'),
+    *(b'{"D":"1e5_"}', b'{"D":"__import__"}', b'{"D":"1E+9999999999999999999"}', b'{"D":"1E-9999999999999999999"}'),
+    *(b'{"r":[1,0]}', b'{"r":[1,-2]}', b'{"r":[2,4]}', b'{"g":[1,2,0]}'),
+    *(b'{"T":["date","2020-13-01"]}', b'{"T":["eval","1"]}'),
+    *(b'{"T":["timedelta","1"]}', b'{"T":["timedelta","999999999999,0,0"]}'),
+    *(b'{"k":["A",[[1,2]]]}', b'{"n":["<f8",[2],[1.0]]}', b'{"n":["object",[1],[1]]}', b'{"n":["<f8",[-1],[]]}'),
+    *(b"[" * 65 + b"]" * 65, b'{"t":[' * 64 + b"1" + b"]}" * 64, b'{"t":[' * 900 + b"]}" * 900),
+    *(b"1" * 5000, str(1 << 1100).encode(), b"[" * 100_000, b"[" * 100_000 + b"]" * 100_000),
+    b'"' + b"\xff" * MAX_BYTES + b'"',  # too much to be read, but no text either
 ]
 
 
@@ -636,9 +546,8 @@ JSON_LIKE = st.recursive(
 )
 
 
-@given(JSON_LIKE)
-def test_whatever_passes_the_check_can_be_compared_written_and_described(tree: Any) -> None:
-    data = json.dumps(tree).encode()
+@given(JSON_LIKE.map(lambda tree: json.dumps(tree).encode()) | st.binary(max_size=60))
+def test_whatever_passes_the_check_can_be_compared_written_and_described(data: bytes) -> None:
     try:
         validate(data)
     except Malformed:
@@ -649,15 +558,6 @@ def test_whatever_passes_the_check_can_be_compared_written_and_described(tree: A
     to_source(data)
     with contextlib.suppress(Malformed):  # a value that does not exist, such as an array of dates
         decode(data)
-
-
-@given(st.binary(max_size=60))
-def test_random_bytes_are_malformed_or_fine(data: bytes) -> None:
-    try:
-        validate(data)
-    except Malformed:
-        return
-    describe(data)
 
 
 def test_all_that_is_encoded_is_read_again_at_the_deepest_level() -> None:
@@ -701,11 +601,6 @@ def test_a_value_beyond_the_budget_equals_the_same_bytes_only(text: str) -> None
 def test_a_long_text_is_one_node_whatever_it_holds() -> None:
     data = encode([",[{" * MAX_NODES, '"' * 100], max_bytes=MAX_BYTES)
     assert parse(data) == [",[{" * MAX_NODES, '"' * 100]
-
-
-def test_what_is_not_read_is_text_at_least() -> None:
-    with pytest.raises(Malformed):
-        validate(b'"' + b"\xff" * MAX_BYTES + b'"')
 
 
 def test_a_candidate_returns_nothing_beyond_the_budget() -> None:

@@ -40,22 +40,14 @@ def test_an_exit_reaches_its_caller_and_the_loop_goes_on(thread, exiting):
     assert thread.run(one()) == 1
 
 
-def test_a_fork_has_a_loop_of_its_own(thread):
+@pytest.mark.parametrize("does", [lambda thread: thread.run(one()) == 1, lambda thread: thread.close() is None])
+def test_a_fork_has_a_loop_of_its_own_and_waits_for_nothing_of_its_parents(thread, does):
     thread.run(one())
     child = os.fork()
     if child == 0:
-        os._exit(0 if thread.run(one()) == 1 else 1)
+        os._exit(0 if does(thread) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert thread.run(one()) == 1
-
-
-def test_nothing_of_the_parents_loop_is_waited_for_in_a_fork(thread):
-    thread.run(one())
-    child = os.fork()
-    if child == 0:
-        thread.close()
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda thread: pickle.loads(pickle.dumps(thread))])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -23,6 +25,7 @@ CANDIDATE = (
     'tries = "x"\nsolution = "def f(x): return x"\nprogram = "def f(x): return 1"\n'
     'asserts = ["assert f({n}) == {n}"]\ntruth = ["fails"]\n'
 )
+read_total = partial(read_suite, testbeds=TESTBEDS)
 SUITE = 'tries = "x"\nground = "total"\nreply = "assert total(1) == 1"\n'
 
 
@@ -33,21 +36,11 @@ def test_there_are_many_of_each_kind_with_names_of_their_own() -> None:
     assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
 
 
-def test_each_attack_says_what_it_tries_in_words_that_complete_a_sentence() -> None:
-    for attack in ATTACKS:
-        assert re.fullmatch(r"[a-z]([^.]|\.\d)*", attack.tries), attack.name
-        assert len(attack.tries) < 120, attack.name
-
-
-def test_a_program_that_may_run_outside_a_sandbox_has_nothing_in_it_that_harms() -> None:
+def test_what_may_run_outside_a_sandbox_has_nothing_in_it_that_harms() -> None:
     # `stop_itself` signals itself; `unpickling_runs_code` names a command that only an unpickler would run.
     excused = {"stop_itself", "unpickling_runs_code"}
     found = {a.name: HARMFUL.findall(a.program) for a in ATTACKS.programs if a.is_safe and a.name not in excused}
-    assert {name: hits for name, hits in found.items() if hits} == {}
-
-
-def test_a_candidate_that_may_run_outside_a_sandbox_has_nothing_in_it_that_harms() -> None:
-    found = {a.name: HARMFUL.findall(a.program + a.solution) for a in ATTACKS.candidates if a.is_safe}
+    found |= {a.name: HARMFUL.findall(a.program + a.solution) for a in ATTACKS.candidates if a.is_safe}
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
@@ -66,11 +59,7 @@ def test_every_kind_of_outcome_but_our_own_failure_is_provoked() -> None:
 def test_rejections_of_every_kind_that_a_reply_can_earn_are_provoked() -> None:
     reasons = {reason for suite in ATTACKS.suites for reason in suite.reasons or ()}
     release_only, by_luck = {RejectionReason.NO_COMPARISON}, {RejectionReason.FLAKY, RejectionReason.UNKNOWABLE}
-    never_hostile = {
-        RejectionReason.EMPTY_REPLY,
-        RejectionReason.NO_CODE,
-        RejectionReason.UNPASSABLE,
-    }
+    never_hostile = {RejectionReason.EMPTY_REPLY, RejectionReason.NO_CODE, RejectionReason.UNPASSABLE}
     assert reasons == set(RejectionReason) - release_only - by_luck - never_hostile
 
 
@@ -93,10 +82,10 @@ def test_a_testbeds_programs_are_as_right_and_as_wrong_as_it_states(name: str) -
 
     assert NEEDLE in testbed.problem.solution
     assert NEEDLE not in "".join((*testbed.right, *testbed.wrong, *testbed.honest, testbed.problem.statement))
-    assert [failures(program) for program in (testbed.problem.solution, *testbed.right)] == [[0, 0]] * (
-        1 + len(testbed.right)
-    )
-    assert [failures(program) for program in testbed.wrong] == [list(testbed.n_beating)] * len(testbed.wrong)
+    for program in (testbed.problem.solution, *testbed.right):
+        assert failures(program) == [0, 0]
+    for program in testbed.wrong:
+        assert failures(program) == list(testbed.n_beating)
 
 
 def test_limits_and_outcomes_are_read() -> None:
@@ -115,20 +104,30 @@ def test_a_reply_can_be_repeated_and_written_with_escapes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("read", "text", "complaint"),
     [
-        ("tries = ", "not TOML"),
-        (PROGRAM.replace("tries", "attempts"), "unknown key 'attempts'"),
-        (PROGRAM.replace('"x"', "1"), "tries"),
-        (PROGRAM.replace('["f(1)"]', "[1]"), "calls is not a list of texts"),
-        (PROGRAM.replace('right = ["2"]', ""), "it states no expected result"),
-        (PROGRAM.replace('["2"]', '["2", "3"]'), "one value per call"),
-        (PROGRAM + 'outcomes = ["vaule"]', "vaule"),
+        (read_program, "tries = ", "not TOML"),
+        (read_program, PROGRAM.replace("tries", "attempts"), "unknown key 'attempts'"),
+        (read_program, PROGRAM.replace('"x"', "1"), "tries"),
+        (read_program, PROGRAM.replace('["f(1)"]', "[1]"), "calls is not a list of texts"),
+        (read_program, PROGRAM.replace('right = ["2"]', ""), "it states no expected result"),
+        (read_program, PROGRAM.replace('["2"]', '["2", "3"]'), "one value per call"),
+        (read_program, PROGRAM + 'outcomes = ["vaule"]', "vaule"),
+        (read_candidate, CANDIDATE.replace('["fails"]', "[]"), "truth needs one word per assert"),
+        (read_candidate, CANDIDATE.replace("fails", "false"), "false"),
+        (read_candidate, CANDIDATE + 'rules = "loose"', "no rules 'loose'"),
+        (read_candidate, CANDIDATE + "reply = ''", "unknown key 'reply'"),
+        (read_total, SUITE.replace("total", "nowhere", 1), "no testbed 'nowhere'"),
+        (read_total, SUITE + "n_valid = true", "n_valid"),
+        (read_total, SUITE + "reasons = { bad_luck = 1 }", "bad_luck"),
+        (read_total, SUITE + "calls = []", "unknown key 'calls'"),
     ],
 )
-def test_a_program_that_cannot_be_read_is_broken_input(text: str, complaint: str) -> None:
+def test_an_attack_that_cannot_be_read_is_broken_input(
+    read: Callable[[str, str], object], text: str, complaint: str
+) -> None:
     with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
-        read_program(text, "name")
+        read(text, "name")
 
 
 def test_a_candidate_is_read_with_its_truth() -> None:
@@ -140,34 +139,6 @@ def test_a_candidate_is_read_with_its_truth() -> None:
     assert (attack.rules.name, attack.limits) == ("paper", Limits(cpu_s=0.5))
     rejected = read_candidate(CANDIDATE.replace("fails", "too_many_calls"), "x")
     assert rejected.truth == (RejectionReason.TOO_MANY_CALLS,)
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        (CANDIDATE.replace('["fails"]', "[]"), "truth needs one word per assert"),
-        (CANDIDATE.replace("fails", "false"), "false"),
-        (CANDIDATE + 'rules = "loose"', "no rules 'loose'"),
-        (CANDIDATE + "reply = ''", "unknown key 'reply'"),
-    ],
-)
-def test_a_candidate_that_cannot_be_read_is_broken_input(text: str, complaint: str) -> None:
-    with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
-        read_candidate(text, "name")
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        (SUITE.replace("total", "nowhere", 1), "no testbed 'nowhere'"),
-        (SUITE + "n_valid = true", "n_valid"),
-        (SUITE + "reasons = { bad_luck = 1 }", "bad_luck"),
-        (SUITE + "calls = []", "unknown key 'calls'"),
-    ],
-)
-def test_a_suite_that_cannot_be_read_is_broken_input(text: str, complaint: str) -> None:
-    with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
-        read_suite(text, "name", TESTBEDS)
 
 
 def test_one_attack_can_be_chosen() -> None:

@@ -29,6 +29,7 @@ from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from codea1_env.values import encode
+from tests.support.sandboxes import Wrapper
 
 pytestmark = pytest.mark.xdist_group("watches the machine")
 
@@ -117,14 +118,12 @@ def test_what_is_left_behind_is_found_and_removed(
     assert f"process {children[0].pid} " in sentence
 
 
-class Fragile:
+class Fragile(Wrapper):
     """A back end that answers wrongly, or not at all, from a certain job on."""
 
-    name = "fragile"
-
     def __init__(self, inner: Any, n_good: int, *, ends: bool) -> None:
-        self.guarantee = inner.guarantee
-        self._inner, self._n_good, self._ends, self._n_runs = inner, n_good, ends, 0
+        super().__init__(inner)
+        self._n_good, self._ends, self._n_runs = n_good, ends, 0
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
         self._n_runs += 1
@@ -132,22 +131,24 @@ class Fragile:
             if self._ends:
                 raise SandboxError("gone")
             return [JobReport(value(None), (TIME_LIMIT,) * len(job.calls)) for job in jobs]
-        return self._inner.run(jobs)
+        return super().run(jobs)
 
 
-@pytest.mark.parametrize("ends", [False, True])
-def test_an_attack_after_which_others_are_not_served_has_escaped(scripted: Callable[..., Any], ends: bool) -> None:
-    inner = scripted(lambda job, call: TIME_LIMIT)
-    # Filling, canary, attack; then the canary again.
-    result, sentence = result_of(Fragile(inner, 3, ends=ends), LOOPER)
+@pytest.mark.parametrize(
+    ("n_good", "ends", "said"),
+    [
+        # Filling, canary, attack; then the canary again, which is not served as before.
+        (3, False, "harmless program"),
+        (3, True, "harmless program"),
+        (2, True, "it ended the sandbox: gone"),
+    ],
+)
+def test_an_attack_that_ends_the_sandbox_or_its_service_to_others_has_escaped(
+    scripted: Callable[..., Any], n_good: int, ends: bool, said: str
+) -> None:
+    result, sentence = result_of(Fragile(scripted(lambda job, call: TIME_LIMIT), n_good, ends=ends), LOOPER)
     assert result is AuditResult.ESCAPED
-    assert "harmless program" in sentence
-
-
-def test_an_attack_that_ends_the_sandbox_has_escaped(scripted: Callable[..., Any]) -> None:
-    result, sentence = result_of(Fragile(scripted(lambda job, call: TIME_LIMIT), 2, ends=True), LOOPER)
-    assert result is AuditResult.ESCAPED
-    assert sentence.startswith("it ended the sandbox: gone")
+    assert said in sentence
 
 
 def test_a_sandbox_that_never_answers_is_no_finding(scripted: Callable[..., Any]) -> None:
@@ -166,33 +167,36 @@ def test_a_report_counts_and_is_sound_as_long_as_nobody_gains_or_leaves_anything
     assert not run_audit(sandbox, attacks=Attacks((LOOPER, FORGER), ())).is_sound
 
 
+Change = Callable[[Job, str, Outcome], Outcome]
+
+
 # -- suites ----------------------------------------------------------------------------------------
 
 
-class Tampering:
+class Tampering(Wrapper):
     """The real sandbox, with some answers changed on their way out."""
 
-    name = "tampering"
-
-    def __init__(self, inner: Sandbox, change: Callable[[Job, str, Outcome], Outcome]) -> None:
-        self.guarantee = inner.guarantee
-        self._inner, self._change = inner, change
+    def __init__(self, inner: Sandbox, change: Change) -> None:
+        super().__init__(inner)
+        self._change = change
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        return [self._changed(job, report) for job, report in zip(jobs, self._inner.run(jobs), strict=True)]
+        return [self._changed(job, report) for job, report in zip(jobs, super().run(jobs), strict=True)]
 
     def _changed(self, job: Job, report: JobReport) -> JobReport:
         pairs = zip(job.calls, report.outcomes, strict=True)
         return JobReport(report.load, tuple(self._change(job, call.expression, outcome) for call, outcome in pairs))
 
 
+def audited(sandbox: Sandbox, change: Change, *, suite: HostileSuite | None = None, **candidate: Any) -> str:
+    """What an audit says of a suite, or of the candidate with other fields."""
+    attacks = Attacks((), (suite,)) if suite else Attacks(candidates=(replace(CANDIDATE, **candidate),))
+    (finding,) = run_audit(Tampering(sandbox, change), attacks=attacks).findings
+    return f"{finding.result}: {finding.sentence}"
+
+
 TESTBED = next(suite.testbed for suite in load_attacks().suites if suite.testbed.problem.entry_point == "total")
 SUITE = HostileSuite("suite", "be a suite", TESTBED, "assert total(7) == 28\nassert total(3) == 6", 2, 1, {})
-
-
-def played(sandbox: Sandbox, change: Callable[[Job, str, Outcome], Outcome], suite: HostileSuite = SUITE) -> str:
-    (finding,) = run_audit(Tampering(sandbox, change), attacks=Attacks((), (suite,))).findings
-    return f"{finding.result}: {finding.sentence}"
 
 
 def unchanged(job: Job, call: str, outcome: Outcome) -> Outcome:
@@ -203,23 +207,27 @@ def is_right(job: Job) -> bool:
     return job.program in TESTBED.right
 
 
-@pytest.mark.slow
-def test_an_honest_suite_is_held(sandbox: Sandbox) -> None:
-    assert played(sandbox, unchanged) == "held: 2 valid"
-
-
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "other", "said"),
     [
-        (lambda j, c, o: value(0) if is_right(j) and c == "total(3)" else o, "forged: a right program fails total(3)"),
-        (lambda j, c, o: value(153) if c == "total(17)" else o, "beats a wrong program 0 times instead of 1"),
-        (lambda j, c, o: value("needle-in-the-solution-4711") if c == "total(3)" else o, "escaped: it read the sol"),
-        (lambda j, c, o: Outcome(OutcomeKind.NOT_RUN) if c == "total(10)" else o, "forged: an honest suite lost"),
-        (lambda j, c, o: value(28) if c == "total(7)" else o, "wrong_result: 0 of its cases beat"),
+        pytest.param(unchanged, {}, "held: 2 valid", marks=pytest.mark.slow),
+        (lambda j, c, o: value(0) if is_right(j) and c == "total(3)" else o, {}, "forged: a right program fails tot"),
+        (lambda j, c, o: value(153) if c == "total(17)" else o, {}, "beats a wrong program 0 times instead of 1"),
+        (
+            lambda j, c, o: value("needle-in-the-solution-4711") if c == "total(3)" else o,
+            {},
+            "escaped: it read the sol",
+        ),
+        (lambda j, c, o: Outcome(OutcomeKind.NOT_RUN) if c == "total(10)" else o, {}, "forged: an honest suite lost"),
+        (lambda j, c, o: value(28) if c == "total(7)" else o, {}, "wrong_result: 0 of its cases beat"),
+        (unchanged, {"n_valid": 3}, "wrong_result: 2 of its cases are valid, not 3"),
+        (unchanged, {"n_beating": 0}, "forged: it is rewarded for 1 cases"),
     ],
 )
-def test_verdicts_that_are_not_true_are_seen(sandbox: Sandbox, change: Any, said: str) -> None:
-    assert said in played(sandbox, change)
+def test_a_suite_is_held_unless_verdicts_are_not_true_or_it_is_not_what_it_says(
+    sandbox: Sandbox, change: Any, other: dict[str, int], said: str
+) -> None:
+    assert said in audited(sandbox, change, suite=replace(SUITE, **other))
 
 
 def test_a_case_that_only_beats_right_programs_when_it_returns_from_the_book_is_seen(sandbox: Sandbox) -> None:
@@ -227,14 +235,7 @@ def test_a_case_that_only_beats_right_programs_when_it_returns_from_the_book_is_
         is_replay = [each.expression for each in job.calls] == ["total(7)"]
         return value(0) if is_right(job) and is_replay else outcome
 
-    assert "once in the Mistake Book, a right program fails total(7)" in played(sandbox, change)
-
-
-def test_a_suite_that_does_not_come_out_as_it_says_is_a_wrong_result(sandbox: Sandbox) -> None:
-    other = HostileSuite("suite", "be a suite", TESTBED, SUITE.reply, 3, 1, {})
-    assert played(sandbox, unchanged, other).startswith("wrong_result: 2 of its cases are valid, not 3")
-    paid = HostileSuite("suite", "be a suite", TESTBED, SUITE.reply, 2, 0, {})
-    assert played(sandbox, unchanged, paid).startswith("forged: it is rewarded for 1 cases")
+    assert "once in the Mistake Book, a right program fails total(7)" in audited(sandbox, change, suite=SUITE)
 
 
 # -- candidates ------------------------------------------------------------------------------------
@@ -252,23 +253,14 @@ CANDIDATE = HostileCandidate(
 )
 
 
-def judged(sandbox: Sandbox, change: Callable[[Job, str, Outcome], Outcome], **other: Any) -> str:
-    attack = replace(CANDIDATE, **other)
-    (finding,) = run_audit(Tampering(sandbox, change), attacks=Attacks(candidates=(attack,))).findings
-    return f"{finding.result}: {finding.sentence}"
-
-
 def of_candidate(job: Job) -> bool:
     return job.program == CANDIDATE.program
-
-
-def test_true_verdicts_on_a_candidate_are_held(sandbox: Sandbox) -> None:
-    assert judged(sandbox, unchanged) == "held: passed, wrong_answer"
 
 
 @pytest.mark.parametrize(
     ("change", "other", "said"),
     [
+        (unchanged, {}, "held: passed, wrong_answer"),
         (lambda j, c, o: value(4) if c == "f(2)" else o, {}, "forged: assert f(2) == 4 is passed"),
         (lambda j, c, o: value(7) if of_candidate(j) else o, {}, "forged: assert f(3) == 9 is failed"),
         (unchanged, {"n_golden": 0}, "forged: it passes 50% of the golden tests"),
@@ -279,7 +271,7 @@ def test_true_verdicts_on_a_candidate_are_held(sandbox: Sandbox) -> None:
         (lambda j, c, o: 1 / 0 if of_candidate(j) else o, {}, "wrong_result: the judge raised ZeroDivisionError"),
     ],
 )
-def test_verdicts_on_a_candidate_that_are_not_true_are_seen(
+def test_true_verdicts_on_a_candidate_are_held_and_others_are_seen(
     sandbox: Sandbox, change: Any, other: dict[str, Any], said: str
 ) -> None:
-    assert judged(sandbox, change, **other).startswith(said)
+    assert audited(sandbox, change, **other).startswith(said)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,17 +26,20 @@ def watched() -> Iterator[Surroundings]:
         yield watched
 
 
-def started(code: str) -> subprocess.Popen[str]:
-    """Start a process and wait until it says that it is ready."""
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    process.stdout.readline()
-    return process
+WAITS = "print('ready', flush=True); input()"
 
 
-def ended(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.communicate()
+@contextmanager
+def started(code: str = WAITS) -> Iterator[int]:
+    """Within it, a process runs that has said that it is ready."""
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_nothing_changes_by_itself(watched: Surroundings) -> None:
@@ -43,12 +47,9 @@ def test_nothing_changes_by_itself(watched: Surroundings) -> None:
 
 
 def test_a_process_that_still_runs_is_named_until_it_ends(watched: Surroundings) -> None:
-    process = started("print('ready', flush=True); import time; time.sleep(60)")
-    try:
+    with started() as pid:
         (change,) = watched.changes()
-        assert change.startswith(f"process {process.pid} ")
-    finally:
-        ended(process)
+        assert change.startswith(f"process {pid} ")
     assert watched.changes() == []
 
 
@@ -67,30 +68,19 @@ def test_the_interpreters_of_the_local_pool_are_not_left_behind(watched: Surroun
 
 
 def test_a_process_in_the_place_of_another_is_not_left_behind(watched: Surroundings) -> None:
-    first = started("print('ready', flush=True); import time; time.sleep(60)")
-    watched.mark()
-    ended(first)
-    second = started("print('ready', flush=True); import time; time.sleep(60)")
-    try:
+    with started():
+        watched.mark()
+    with started():
         assert watched.changes() == []
         assert not watched.mark()
-    finally:
-        ended(second)
 
 
 def test_a_listening_socket_is_named(watched: Surroundings) -> None:
-    first = started("print('ready', flush=True); import time; time.sleep(60)")
-    watched.mark()
-    ended(first)
-    listens = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(1, flush=True); input()"
-    second = subprocess.Popen([sys.executable, "-c", listens], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        assert second.stdout is not None
-        second.stdout.readline()
+    with started():
+        watched.mark()
+    with started("import socket; s = socket.create_server(('127.0.0.1', 0)); print(1, flush=True); input()"):
         # others may begin to listen at the same time
         assert any(change.startswith("something listens at 0100007F port ") for change in watched.changes())
-    finally:
-        ended(second)
 
 
 def test_a_file_that_was_left_is_named_and_removed(watched: Surroundings) -> None:

@@ -14,6 +14,7 @@ from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.local import LocalSandbox
 from tests.support.replies import bare
+from tests.support.several_answers import verdicts
 
 TWICE = Problem("twice", "def f(x): ...", "f", "def f(x): return 2 * x", (GoldenCase("f(1)", "2"),))
 RIGHT = "def f(x): return x + x"
@@ -41,10 +42,6 @@ def judged(sandbox: LocalSandbox, program: str, *, confirm: float = 0.0) -> Cand
     duel = Duel(TWICE, (Candidate(program),), ((suite,),))
     (report,) = Judge(sandbox, replace(preset("fixed"), confirm=confirm)).judge([duel])
     return report.candidates[0]
-
-
-def verdicts(report: CandidateReport) -> list[Verdict]:
-    return [case.verdict for case in report.suites[0].cases]
 
 
 def test_a_program_that_loads_only_unasked_has_failed_what_it_was_asked(sandbox: LocalSandbox) -> None:

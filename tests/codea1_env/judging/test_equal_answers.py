@@ -25,9 +25,8 @@ def judged(solution: str, program: str, text: str, sandbox: Sandbox, rules: str 
     problem = Problem("toy", "def f(x): ...", "f", solution, ())
     suite = bare(text)
     assert suite.rejections == ()
-    (report,) = Judge(sandbox, replace(preset(rules), drop_vacuous=False)).judge(
-        [Duel(problem, (Candidate(program),), ((suite,),))]
-    )
+    judge = Judge(sandbox, replace(preset(rules), drop_vacuous=False))
+    (report,) = judge.judge([Duel(problem, (Candidate(program),), ((suite,),))])
     return report.candidates[0]
 
 
@@ -50,6 +49,12 @@ def verdicts(solution: str, program: str, text: str, sandbox: Sandbox, rules: st
         "[f(1)].count(0.3) == 0",
         "int(f(1) * 1e17) > int(0.3 * 1e17)",
         "f(1) - 0.3 > 0 and f(2) > 0.1",
+        # nor where arguments are computed
+        "str([f(x) for x in [1]]) == '[0.30000000000000004]'",
+        "repr(f(*[1])) == '0.30000000000000004'",
+        "(lambda a: repr(f(a)))(1) == '0.30000000000000004'",
+        "str(f(f(1))) == '0.09000000000000002'",
+        "all(f(x) * 10 > 3 for x in [1])",
     ],
 )
 def test_d15_no_expression_tells_equal_answers_apart_in_fixed(condition: str, sandbox: Sandbox) -> None:
@@ -63,20 +68,6 @@ def test_other_answers_still_fail(sandbox: Sandbox) -> None:
     text = "assert str(f(1)) == '0.30000000000000004'\nassert f(2) < 0.7\nassert f(0) == 0 and f(1) < 0.35"
     assert verdicts(SUM, NEAR, text, sandbox) == [Verdict.PASSED] * 3
     assert verdicts(SUM, FAR, text, sandbox) == [Verdict.WRONG_ANSWER] * 3
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "str([f(x) for x in [1]]) == '[0.30000000000000004]'",
-        "repr(f(*[1])) == '0.30000000000000004'",
-        "(lambda a: repr(f(a)))(1) == '0.30000000000000004'",
-        "str(f(f(1))) == '0.09000000000000002'",
-        "all(f(x) * 10 > 3 for x in [1])",
-    ],
-)
-def test_nor_where_arguments_are_computed(condition: str, sandbox: Sandbox) -> None:
-    assert verdicts(SUM, NEAR, f"assert {condition}", sandbox) == [Verdict.PASSED]
 
 
 SQUARE = "def f(x): return x * x"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from codea1_env.errors import UserError
 from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import RejectionReason
@@ -21,29 +19,10 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.sandbox.interface import BROKEN_HARNESS, Call, Harness, Job, Place
-from tests.support.several_answers import Example, each_of, examples_of, judged, passed_in_python, verdicts
+from tests.support.replies import reasons
+from tests.support.several_answers import judged, verdicts
 
-EXAMPLES = examples_of(Path(__file__).with_name("functions.toml"))
 FUNCTIONS = CallForms(functions=True)
-
-
-@each_of(EXAMPLES)
-def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) -> None:
-    """Tests as they are, and as conditions, which run in a harness."""
-    conditions = [
-        " == ".join(f"repr({side})" for side in test.removeprefix("assert ").rsplit(" == ", 1))
-        for test in example.golden
-    ]
-    tests = [*example.golden, *(f"assert {condition}" for condition in conditions)]
-    wrong = [each.program for each in example.problem.wrong_programs]
-    programs = [example.problem.solution, *example.right, *wrong]
-    reports = judged(sandbox, example.problem, programs, tests)
-    for program, report, expected in zip(programs, reports, passed_in_python(programs, tests), strict=True):
-        for test, suite, passes in zip(tests, report.suites, expected, strict=True):
-            assert suite.cases, test
-            assert not suite.suite.rejections
-            passed = all(case.verdict is Verdict.PASSED for case in suite.cases)
-            assert passed == passes, (program, test)
 
 
 # -- reading --
@@ -58,24 +37,30 @@ def read(text: str, forms: CallForms = FUNCTIONS) -> list[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize(
+    ("expression", "is_direct"),
+    [
+        ("f(lambda x: x + 1, 3)", True),
+        ("f([3, 1], key=len)", True),
+        ("f([lambda x: x, (len, str.upper)], {'a': abs})", True),
+        ("f(f(len), str)", True),
+        ("[f(lambda x: x + k)(3) for k in [1]]", False),
+        ("f(list(range(3)))", False),
+        ("f(lambda x, seen=[]: seen, 3)", False),
+        ("f(lambda x: x.pop(), [[1]])", False),
+        ("f(list.pop, [[1]])", False),
+    ],
+)
+def test_closed_calls_are_direct(expression: str, is_direct: bool) -> None:
+    assert read(f"assert {expression} == 4") == [(expression, is_direct)]
+
+
+@pytest.mark.parametrize(
     ("test", "found"),
     [
-        ("assert f(lambda x: x + 1, 3) == 4", ("f(lambda x: x + 1, 3)", True)),
-        ("assert f([3, 1], key=len) == 4", ("f([3, 1], key=len)", True)),
-        (
-            "assert f([lambda x: x, (len, str.upper)], {'a': abs}) == 4",
-            ("f([lambda x: x, (len, str.upper)], {'a': abs})", True),
-        ),
         ("g = lambda x: x\nassert f(g)(2) == 2", ("f(lambda x: x)(2)", True)),
         ("h = f(2)\nassert h(3) == 5", ("f(2)(3)", True)),
-        ("assert f(f(len), str) == 5", ("f(f(len), str)", True)),
         ("assert f(lambda x: x)(3) > 5", ("bool(f(lambda x: x)(3) > 5)", False)),
-        ("assert [f(lambda x: x + k)(3) for k in [1]] == [4]", ("[f(lambda x: x + k)(3) for k in [1]]", False)),
         ("import operator\nassert f(operator.add, 3) == 5", ("f(operator.add, 3)", False)),
-        ("assert f(list(range(3))) == 5", ("f(list(range(3)))", False)),
-        ("assert f(lambda x, seen=[]: seen, 3) == 5", ("f(lambda x, seen=[]: seen, 3)", False)),
-        ("assert f(lambda x: x.pop(), [[1]]) == 5", ("f(lambda x: x.pop(), [[1]])", False)),
-        ("assert f(list.pop, [[1]]) == 5", ("f(list.pop, [[1]])", False)),
         ("assert f(open) == 5", ("forbidden_name", False)),
         ("assert f(lambda x: x.__class__) == 5", ("forbidden_name", False)),
         ("assert f(lambda x: eval(x)) == 5", ("forbidden_name", False)),
@@ -85,17 +70,14 @@ def read(text: str, forms: CallForms = FUNCTIONS) -> list[tuple[str, bool]]:
         ("def g(x): return x\nassert f(g) == 5", ("forbidden_name", False)),
     ],
 )
-def test_closed_calls_are_direct(test: str, found: tuple[str, bool]) -> None:
+def test_tests_with_functions_are_read_or_rejected(test: str, found: tuple[str, bool]) -> None:
     assert found in read(test)
 
 
 def test_other_problems_are_read_as_before() -> None:
     tests = "assert f(lambda x: x + 1, 3) == 4\nassert f(2)(3) == 5\nassert f([lambda x: x]) == 5"
-    assert read(tests, PLAIN_CALLS) == [
-        ("f(lambda x: x + 1, 3)", False),
-        ("f(2)(3)", False),
-        ("forbidden_name", False),
-    ]
+    found = [("f(lambda x: x + 1, 3)", False), ("f(2)(3)", False), ("forbidden_name", False)]
+    assert read(tests, PLAIN_CALLS) == found
 
 
 def test_closed_calls_in_an_expression_are_sent_as_text() -> None:
@@ -113,45 +95,34 @@ ADDER = Problem("toy/adder", "Add.", "f", "def f(n): return lambda x: x + n", ()
 
 
 def test_what_cannot_be_sent_is_rejected_and_does_not_count(sandbox: Sandbox) -> None:
-    tests = [
-        "assert f(2) == 3",
-        "assert [f(k)(3) for k in [1]] == [4]",
-        "import operator\nassert f(operator.add)(1) == 2",
-    ]
+    tests = ["assert f(2) == 3", "assert [f(k)(3) for k in [1]] == [4]"]
     (report,) = judged(sandbox, ADDER, [ADDER.solution], tests)
-    found = [each for suite in report.suites for each in suite.suite.rejections]
-    assert [each.reason for each in found[:2]] == [RejectionReason.OPAQUE_VALUE] * 2
-    assert sum(suite.suite.n_invalid for suite in report.suites[:2]) == 0
+    found = [each.reason for suite in report.suites for each in suite.suite.rejections]
+    assert found == [RejectionReason.OPAQUE_VALUE] * 2
+    assert sum(suite.suite.n_invalid for suite in report.suites) == 0
 
 
 def test_functions_that_change_their_arguments_are_rejected(sandbox: Sandbox) -> None:
     solution = "def f(g, xs): return [x for x in xs if g(x)]"
     counting = "def f(g, xs):\n    any(g(x) for x in xs)\n    return [x for x in xs if g(x)]"
-    tests = [
-        "assert f(lambda x: x.pop() > 1, [[1, 2]]) == [[1]]",
-        "assert f(lambda x: x[-1] > 1, [[1, 2]]) == [[1, 2]]",
-    ]
+    tests = ["assert f(lambda x: x.pop() > 1, [[1, 2]]) == [[1]]", "assert f(lambda x: x[-1] > 1, [[3]]) == [[3]]"]
     (report,) = judged(sandbox, replace(ADDER, solution=solution), [counting], tests)
-    assert [each.reason for each in report.suites[0].suite.rejections] == [RejectionReason.OPAQUE_VALUE]
+    assert reasons(report.suites[0].suite) == [RejectionReason.OPAQUE_VALUE]
     assert report.suites[0].suite.n_invalid == 0
     assert verdicts(report) == [Verdict.PASSED]
 
 
 def test_a_relation_of_the_same_calls_is_a_duplicate(sandbox: Sandbox) -> None:
     text = "assert f(2)(3) == 5\nassert f(2)(3) > 4\nassert f(n=2)(4) == 6\nassert f(1)(4) >= 5"
-    (report,) = judged(sandbox, ADDER, [ADDER.solution], [text])
-    assert [case.case.case.expression for case in report.suites[0].cases] == [
-        "f(2)(3)",
-        "f(n=2)(4)",
-        "bool(f(1)(4) >= 5)",
-    ]
-    assert [each.reason for each in report.suites[0].suite.rejections] == [RejectionReason.DUPLICATE]
+    (suite,) = judged(sandbox, ADDER, [ADDER.solution], [text])[0].suites
+    expressions = [case.case.case.expression for case in suite.cases]
+    assert expressions == ["f(2)(3)", "f(n=2)(4)", "bool(f(1)(4) >= 5)"]
+    assert reasons(suite.suite) == [RejectionReason.DUPLICATE]
 
 
 def test_a_test_of_a_returned_function_that_always_holds_is_vacuous(sandbox: Sandbox) -> None:
-    (report,) = judged(
-        sandbox, ADDER, [ADDER.solution], ["assert f(2)(3) < 9 or f(2)(3) >= 9", "assert f(2)(3) != 'xy'"]
-    )
+    tests = ["assert f(2)(3) < 9 or f(2)(3) >= 9", "assert f(2)(3) != 'xy'"]
+    (report,) = judged(sandbox, ADDER, [ADDER.solution], tests)
     assert [s.suite.rejections[0].reason for s in report.suites] == [RejectionReason.VACUOUS] * 2
 
 
@@ -200,26 +171,3 @@ def test_a_harness_may_send_only_the_texts_of_its_job(sandbox: Sandbox) -> None:
     first, second = report.outcomes
     assert first.value == b"1"
     assert second.error_type == BROKEN_HARNESS
-
-
-@pytest.mark.parametrize(
-    ("calls", "answers", "said"),
-    [
-        ({"functions": 1}, {}, "functions must be true or false, not 1"),
-        ({"inplace": True}, {}, "unknown field 'inplace': did you mean 'in_place'?"),
-        (
-            {"functions": True},
-            {"checker": "def check(a, e, x): return True"},
-            "a checker is not supported where arguments",
-        ),
-        (
-            {"in_place": True},
-            {"order": "unordered"},
-            "rules of answers are not supported for functions that work in place",
-        ),
-    ],
-)
-def test_unsupported_rows_are_refused(calls: dict[str, object], answers: dict[str, object], said: str) -> None:
-    with pytest.raises(UserError) as caught:
-        read_row(problem_to_row(ADDER) | {"calls": calls, "answers": answers})
-    assert said in str(caught.value)

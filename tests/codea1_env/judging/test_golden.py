@@ -58,12 +58,7 @@ def test_no_expected_value_reaches_the_programs_process() -> None:
 
 
 def test_results_stand_in_the_order_of_the_tests(sandbox: Sandbox) -> None:
-    given = problem(
-        HARNESS,
-        GoldenCase("f(1)", "3"),
-        FAILING,
-        GoldenCase("f(1)", "2"),
-    )
+    given = problem(HARNESS, GoldenCase("f(1)", "3"), FAILING, GoldenCase("f(1)", "2"))
     assert verdicts(sandbox, given) == [Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.WRONG_ANSWER, Verdict.PASSED]
 
 
@@ -111,27 +106,37 @@ def test_a_programs_misdeeds_fail_both_kinds_of_tests(sandbox: Sandbox, program:
     assert all(result.detail for result in found)
 
 
-def test_a_program_cannot_pass_a_harness_by_overloading_equality(sandbox: Sandbox) -> None:
-    forger = "class Yes:\n    def __eq__(self, other):\n        return True\ndef f(x):\n    return Yes()\n"
-    found = results(sandbox, problem(GoldenCase("f(3)", "6"), HARNESS), forger)
-    assert [result.passed for result in found] == [False, False]
+SOMETHING = GoldenHarness("def check(candidate):\n    assert candidate(1) is not None\n    assert f(1) is not None\n")
+CALLED = GoldenHarness("def check(candidate):\n    assert candidate(3) == 6")
+FUTURE = GoldenHarness(f"from __future__ import annotations\n{HARNESS.source}")
+CHECK = replace(problem(CALLED), entry_point="check", solution=DOUBLE.replace("f(", "check("))
+COPIES = GoldenHarness("def check(candidate):\n    x = [2, 1]\n    assert candidate(x) == [1, 2] and x == [2, 1]")
+FORGER = "class Yes:\n    def __eq__(self, other):\n        return True\ndef f(x):\n    return Yes()\n"
 
 
-def test_a_value_that_is_not_plain_data_is_something_for_a_harness(sandbox: Sandbox) -> None:
-    source = "def check(candidate):\n    assert candidate(1) is not None\n    assert f(1) is not None\n"
-    given = problem(GoldenHarness(source))
-    assert verdicts(sandbox, given, "import re\ndef f(x):\n    return re.match('a', 'a')") == [Verdict.PASSED]
-    assert verdicts(sandbox, given, "def f(x):\n    return None") == [Verdict.WRONG_ANSWER]
-
-
-def test_a_harness_may_import_from_the_future(sandbox: Sandbox) -> None:
-    source = f"from __future__ import annotations\n{HARNESS.source}"
-    assert verdicts(sandbox, problem(GoldenHarness(source))) == [Verdict.PASSED]
-
-
-def test_the_problems_imports_stand_before_the_program(sandbox: Sandbox) -> None:
-    given = problem(GoldenCase("f(1.5)", "2"), imports="import math")
-    assert verdicts(sandbox, given, "def f(x):\n    return math.ceil(x)") == [Verdict.PASSED]
+@pytest.mark.parametrize(
+    ("given", "program", "verdict"),
+    [
+        # Overloading equality passes neither kind of test.
+        (problem(GoldenCase("f(3)", "6")), FORGER, Verdict.WRONG_ANSWER),
+        (problem(HARNESS), FORGER, Verdict.WRONG_ANSWER),
+        # A value that is not plain data is something for a harness.
+        (problem(SOMETHING), "import re\ndef f(x):\n    return re.match('a', 'a')", Verdict.PASSED),
+        (problem(SOMETHING), "def f(x):\n    return None", Verdict.WRONG_ANSWER),
+        # A harness may import from the future; the problem's imports stand before the program.
+        (problem(FUTURE), DOUBLE, Verdict.PASSED),
+        (problem(GoldenCase("f(1.5)", "2"), imports="import math"), "f = lambda x: math.ceil(x)", Verdict.PASSED),
+        # The entry point may have the name of the harness.
+        (CHECK, CHECK.solution, Verdict.PASSED),
+        (CHECK, "def check(x):\n    return x", Verdict.WRONG_ANSWER),
+        # A benchmark does not see what a program does to its arguments.
+        (problem(COPIES), "def f(x):\n    x.sort()\n    return x", Verdict.PASSED),
+    ],
+)
+def test_a_golden_test_means_what_it_means_in_python(
+    sandbox: Sandbox, given: Problem, program: str, verdict: Verdict
+) -> None:
+    assert verdicts(sandbox, given, program) == [verdict]
 
 
 def test_a_broken_expected_value_is_not_held_against_the_program(sandbox: Sandbox) -> None:
@@ -159,9 +164,8 @@ def test_tests_that_were_not_reached_are_not_passed() -> None:
 )
 def test_no_program_can_have_a_test_called_broken(sandbox: Sandbox, program: str) -> None:
     limits = Limits(cpu_s=0.3, max_restarts=0)
-    found = results(
-        sandbox, problem(*(GoldenCase(f"f({n})", f"float('{n}') * 2") for n in range(6))), program, limits=limits
-    )
+    given = problem(*(GoldenCase(f"f({n})", f"float('{n}') * 2") for n in range(6)))
+    found = results(sandbox, given, program, limits=limits)
     assert [result.passed for result in found] == [False] * 6
 
 
@@ -226,19 +230,6 @@ def test_what_cannot_be_carried_is_named(sandbox: Sandbox) -> None:
     gives = GoldenHarness("def check(candidate):\n    assert candidate(1)(2) == 3")
     (found,) = results(sandbox, problem(gives), "def f(x):\n    return lambda y: x + y")
     assert (found.passed, found.is_opaque) == (False, True)
-
-
-def test_the_entry_point_may_have_the_name_of_the_harness(sandbox: Sandbox) -> None:
-    harness = GoldenHarness("def check(candidate):\n    assert candidate(3) == 6")
-    named = replace(problem(harness), entry_point="check", solution="def check(x):\n    return 2 * x")
-    assert verdicts(sandbox, named, named.solution) == [Verdict.PASSED]
-    assert verdicts(sandbox, named, "def check(x):\n    return x") == [Verdict.WRONG_ANSWER]
-
-
-def test_a_benchmark_does_not_see_what_a_program_does_to_its_arguments(sandbox: Sandbox) -> None:
-    source = "def check(candidate):\n    x = [2, 1]\n    assert candidate(x) == [1, 2] and x == [2, 1]"
-    program = "def f(x):\n    x.sort()\n    return x"
-    assert verdicts(sandbox, problem(GoldenHarness(source)), program) == [Verdict.PASSED]
 
 
 def test_the_pass_rate_is_the_share_of_tests_passed() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,23 +13,10 @@ from codea1_env.problems import Problem
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox import Sandbox
-from tests.support.several_answers import Example, each_of, examples_of, judged, passed_in_python, verdicts
+from tests.support.replies import reasons
+from tests.support.several_answers import judged, verdicts
 
-EXAMPLES = examples_of(Path(__file__).with_name("in_place.toml"))
 IN_PLACE = CallForms(in_place=True)
-
-
-@each_of(EXAMPLES)
-def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) -> None:
-    wrong = [each.program for each in example.problem.wrong_programs]
-    programs = [example.problem.solution, *example.right, *wrong]
-    reports = judged(sandbox, example.problem, programs, example.golden)
-    for program, report, expected in zip(programs, reports, passed_in_python(programs, example.golden), strict=True):
-        for test, suite, passes in zip(example.golden, report.suites, expected, strict=True):
-            assert suite.cases, test
-            assert not [each for each in suite.suite.rejections if each.reason is not RejectionReason.DUPLICATE]
-            passed = all(case.verdict is Verdict.PASSED for case in suite.cases)
-            assert passed == passes, (program, test)
 
 
 def read(text: str, forms: CallForms = IN_PLACE) -> list[str]:
@@ -40,28 +26,20 @@ def read(text: str, forms: CallForms = IN_PLACE) -> list[str]:
 
 
 AFTER = "(lambda xs: (f(xs), xs)[1])([3, 1])"
+SORTED, ALL = f"assert {AFTER} == [1, 3]", "assert bool(all((f([3, 1]) for _ in [0]))) == True"
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("xs = [3, 1]\nf(xs)\nassert xs == [1, 3]", [f"assert {AFTER} == [1, 3]"]),
-        (
-            "xs = [3, 1]\nr = f(xs)\nassert xs == [1, 3]\nassert r == 2",
-            [f"assert {AFTER} == [1, 3]", "assert f([3, 1]) == 2"],
-        ),
-        (
-            "xs = [3, 1]\nassert f(xs) is None\nassert xs == [1, 3]",
-            ["assert f([3, 1]) == None", f"assert {AFTER} == [1, 3]"],
-        ),
+        ("xs = [3, 1]\nf(xs)\nassert xs == [1, 3]", [SORTED]),
+        ("xs = [3, 1]\nr = f(xs)\nassert xs == [1, 3]\nassert r == 2", [SORTED, "assert f([3, 1]) == 2"]),
+        ("xs = [3, 1]\nassert f(xs) is None\nassert xs == [1, 3]", ["assert f([3, 1]) == None", SORTED]),
         ("xs = [3, 1]\nold = xs[:]\nf(xs)\nassert xs == sorted(old)", [f"assert {AFTER} == sorted([3, 1][:])"]),
         ("xs = [3, 1]\nsame = xs\nf(xs)\nassert same == [1, 3]", ["forbidden_name"]),
         ("xs = [3, 1]\nheld = [xs, 1]\nf(xs)\nassert f(held) == 1", ["forbidden_name"]),
         ("xs = [[3], [1]]\nold = list(xs)\nf(xs)\nassert f(old) == 1", ["forbidden_name"]),
-        (
-            "xs = [3, 1]\nassert all(f(xs) for _ in [0])\nassert f(xs) == 1",
-            ["assert bool(all((f([3, 1]) for _ in [0]))) == True", "forbidden_name"],
-        ),
+        ("xs = [3, 1]\nassert all(f(xs) for _ in [0])\nassert f(xs) == 1", [ALL, "forbidden_name"]),
         ("f([1])\nassert f([2]) == 1", ["assert f([2]) == 1"]),
         ("xs = [1]\nf(xs)\nassert (f(xs), 5)[1] == 5", ["no_entry_point_call"]),
         ("assert (lambda xs: (f([1]), xs)[1])([2]) == [2]", ["no_entry_point_call"]),
@@ -75,12 +53,8 @@ def test_reading_turns_statements_into_cases(text: str, found: list[str]) -> Non
 
 def test_other_problems_are_read_as_before() -> None:
     text = "xs = [3, 1]\nf(xs)\nassert xs == [1, 3]\nassert f([1]) == 1\nassert (lambda x: (f(x), x)[1])([1]) == [1]"
-    assert read(text, PLAIN_CALLS) == [
-        "assert f([1]) == 1",
-        "not_an_assert",
-        "forbidden_name",
-        "no_entry_point_call",
-    ]
+    rejected = ["not_an_assert", "forbidden_name", "no_entry_point_call"]
+    assert read(text, PLAIN_CALLS) == ["assert f([1]) == 1", *rejected]
 
 
 SORT = Problem("toy/sort", "Sort xs in place.", "f", "def f(xs): xs.sort()", (), calls=IN_PLACE)
@@ -93,11 +67,16 @@ def verdict_on(program: str, sandbox: Sandbox) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    "program",
-    ["def f(xs):\n    xs.sort()\n    return xs", "def f(xs): xs[:] = [float(x) for x in sorted(xs)]"],
+    ("program", "verdict"),
+    [
+        ("def f(xs):\n    xs.sort()\n    return xs", Verdict.PASSED),
+        ("def f(xs): xs[:] = [float(x) for x in sorted(xs)]", Verdict.PASSED),
+        ("def f(xs): return sorted(xs)", Verdict.WRONG_ANSWER),  # a result is no change
+        pytest.param("def f(xs):\n    while True: xs += [1] * 1_000_000", Verdict.MEMORY_LIMIT, marks=pytest.mark.slow),
+    ],
 )
-def test_equal_changes_pass(sandbox: Sandbox, program: str) -> None:
-    assert verdict_on(program, sandbox) is Verdict.PASSED
+def test_a_verdict_is_one_on_the_change(sandbox: Sandbox, program: str, verdict: Verdict) -> None:
+    assert verdict_on(program, sandbox) is verdict
 
 
 @pytest.mark.parametrize("claim", ["f(xs) is None", "f([3, 1]) == None", "f([1]) == [1]"])
@@ -113,15 +92,6 @@ def test_that_nothing_is_returned_is_no_test(sandbox: Sandbox, claim: str) -> No
 def test_a_result_of_none_is_a_test_elsewhere(sandbox: Sandbox) -> None:
     (report,) = judged(sandbox, replace(SORT, calls=PLAIN_CALLS), ["def f(xs): return 1"], ["assert f([1]) is None"])
     assert verdicts(report) == [Verdict.WRONG_ANSWER]
-
-
-def test_a_result_is_no_change(sandbox: Sandbox) -> None:
-    assert verdict_on("def f(xs): return sorted(xs)", sandbox) is Verdict.WRONG_ANSWER
-
-
-@pytest.mark.slow
-def test_a_change_has_the_memory_limit(sandbox: Sandbox) -> None:
-    assert verdict_on("def f(xs):\n    while True: xs += [1] * 1_000_000", sandbox) is Verdict.MEMORY_LIMIT
 
 
 @pytest.mark.parametrize(
@@ -142,5 +112,4 @@ def test_effects_are_tests_beside_results_and_no_duplicates(sandbox: Sandbox) ->
     text = "xs = [3, 1]\nassert f(xs) == 2\nassert xs == [1, 3]\nassert xs[0] == 1\nassert len(xs) < 10 ** 9"
     (report,) = judged(sandbox, problem, ["def f(xs): return len(xs)"], [text])
     assert verdicts(report) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
-    reasons = [each.reason for each in report.suites[0].suite.rejections]
-    assert reasons == [RejectionReason.DUPLICATE, RejectionReason.VACUOUS]
+    assert reasons(report.suites[0].suite) == [RejectionReason.DUPLICATE, RejectionReason.VACUOUS]

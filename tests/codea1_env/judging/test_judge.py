@@ -3,78 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
 from codea1_env import values
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite
-from codea1_env.facts.verdicts import CandidateReport, ProblemReport, ValidCase, Verdict
+from codea1_env.facts.verdicts import CandidateReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.problems import GoldenCase, Problem
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.problems import Problem
+from codea1_env.rules.replies import read_suite
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Reading, Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Limits, Sandbox
-from tests.support.toys import ADD
+from tests.support.replies import reasons
+from tests.support.sandboxes import Wrapper
+from tests.support.toys import ADD, LAST, fenced
 
 RIGHT = ADD.solution
+LIMITS = Limits(cpu_s=0.5, wall_s=5)
 MINUS = "def add(a, b):\n    return a - b\n"
 
 
-def suite(*lines: str, entry_point: str = "add", reading: Reading = Reading.STRICT) -> Suite:
-    return read_suite("```python\n" + "\n".join(lines) + "\n```", reading, entry_point=entry_point)
+def suite(*lines: str, entry_point: str = "add") -> Suite:
+    return read_suite(fenced("\n".join(lines)), Reading.STRICT, entry_point=entry_point)
 
 
 def judge_one(
-    sandbox: Sandbox, problem: Problem, program: str, *suites: Suite, rules: Ruleset | None = None, **options: object
+    sandbox: Sandbox, program: str, *lines: str, problem: Problem = ADD, rules: Ruleset | None = None, **options: object
 ) -> CandidateReport:
+    """A candidate's report under one suite of these lines."""
+    asked = suite(*lines, entry_point=problem.entry_point)
     judge = Judge(sandbox, rules or preset("fixed"), **options)  # type: ignore[arg-type]
-    return judge.judge([Duel(problem, (Candidate(program),), (suites,))])[0].candidates[0]
+    return judge.judge([Duel(problem, (Candidate(program),), ((asked,),))])[0].candidates[0]
 
 
 def verdicts(report: CandidateReport, n: int = 0) -> list[str]:
     return [case.verdict.value for case in report.suites[n].cases]
 
 
-def test_a_whole_matrix_of_candidates_and_suites(sandbox, toys):
-    add = toys.by_id("toy/add")
+def test_a_whole_matrix_of_candidates_and_suites(sandbox):
     good, weak = suite("assert add(1, 2) == 3", "assert add(0, 5) == 5"), suite("assert add(3, 0) == 3")
-    report = Judge(sandbox, preset("fixed")).judge(
-        [Duel(add, (Candidate(RIGHT), Candidate(MINUS)), ((good, weak), (good, weak)))]
-    )[0]
+    duel = Duel(ADD, (Candidate(RIGHT), Candidate(MINUS)), ((good, weak), (good, weak)))
+    (report,) = Judge(sandbox, preset("fixed")).judge([duel])
     assert [[verdicts(c, n) for n in (0, 1)] for c in report.candidates] == [
         [["passed", "passed"], ["passed"]],
         [["wrong_answer", "wrong_answer"], ["passed"]],
     ]
     rewards = [score(candidate, preset("fixed")) for candidate in report.candidates]
-    assert rewards[0].coder.value == 1.0
-    assert rewards[1].coder.value == 0.5
+    assert (rewards[0].coder.value, rewards[1].coder.value) == (1.0, 0.5)
     assert rewards[1].testers[0].value > rewards[1].testers[1].value
 
 
-def test_crossed_suites_give_what_they_give_candidate_by_candidate(sandbox, toys):
-    add = toys.by_id("toy/add")
+def test_crossed_suites_give_what_they_give_candidate_by_candidate(sandbox):
     candidates = (Candidate(RIGHT), Candidate(MINUS), Candidate("x ="))
     suites = (suite("assert add(1, 2) == 3", "assert add(0, 5) == 6"), suite("assert add(3, 0) == 3"))
     judge = Judge(sandbox, preset("fixed"))
-    crossed, apart = judge.judge([Duel.crossed(add, candidates, suites), Duel(add, candidates, (suites,) * 3)])
+    crossed, apart = judge.judge([Duel.crossed(ADD, candidates, suites), Duel(ADD, candidates, (suites,) * 3)])
     assert crossed.candidates == apart.candidates
     assert (crossed.shares_suites, apart.shares_suites) == (True, False)
-    assert judge.judge([Duel.crossed(add, (), suites)])[0].candidates == ()
+    assert judge.judge([Duel.crossed(ADD, (), suites)])[0].candidates == ()
     with pytest.raises(ValueError, match="these differ"):
-        Duel(add, candidates[:2], (suites, suites[:1]), shares_suites=True)
+        Duel(ADD, candidates[:2], (suites, suites[:1]), shares_suites=True)
 
 
-def test_many_problems_in_one_batch_equal_one_by_one(sandbox, toys):
-    add, last = toys.by_id("toy/add"), toys.by_id("toy/last")
+def test_many_problems_in_one_batch_equal_one_by_one(sandbox):
+    even, last = suite("assert add(2, 2) == 4"), suite("assert last([1, 2]) == 2", entry_point="last")
     duels = [
-        Duel(add, (Candidate(MINUS),), ((suite("assert add(2, 2) == 4"),),)),
-        Duel(
-            last, (Candidate("def last(i): return i[0]"),), ((suite("assert last([1, 2]) == 2", entry_point="last"),),)
-        ),
-        Duel(add, (Candidate("x ="), Candidate(RIGHT)), ((suite("assert add(2, 2) == 4"),), ())),
-        Duel(add, (), ()),
+        Duel(ADD, (Candidate(MINUS),), ((even,),)),
+        Duel(LAST, (Candidate("def last(i): return i[0]"),), ((last,),)),
+        Duel(ADD, (Candidate("x ="), Candidate(RIGHT)), ((even,), ())),
+        Duel(ADD, (), ()),
     ]
     judge = Judge(sandbox, preset("fixed"))
     assert judge.judge(duels) == [Judge(sandbox, preset("fixed")).judge([duel])[0] for duel in duels]
@@ -94,14 +92,11 @@ def test_many_problems_in_one_batch_equal_one_by_one(sandbox, toys):
         ("import os; os._exit(0)", Verdict.RUNTIME_ERROR),
         ("while True: pass", Verdict.TIME_LIMIT),
         ("x = 'a' * (10 ** 11)", Verdict.MEMORY_LIMIT),
-        ("import no_such_module", Verdict.RUNTIME_ERROR),
         ("def add(a, b): \x00", Verdict.SYNTAX_ERROR),
     ],
 )
-def test_a_candidate_that_does_not_load_says_why(sandbox, toys, program, verdict):
-    report = judge_one(
-        sandbox, toys.by_id("toy/add"), program, suite("assert add(1, 2) == 3"), limits=Limits(cpu_s=0.5, wall_s=5)
-    )
+def test_a_candidate_that_does_not_load_says_why(sandbox, program, verdict):
+    report = judge_one(sandbox, program, "assert add(1, 2) == 3", limits=LIMITS)
     assert report.verdict is verdict
     assert not report.is_valid
     assert verdicts(report) == ["not_run"]
@@ -125,43 +120,20 @@ def test_a_candidate_that_does_not_load_says_why(sandbox, toys, program, verdict
         ("return 'x' * (10 ** 6)", "output_limit"),
     ],
 )
-def test_each_verdict_of_a_case(sandbox, toys, body, verdict):
-    report = judge_one(
-        sandbox,
-        toys.by_id("toy/add"),
-        f"def add(a, b):\n    {body}\n",
-        suite("assert add(1, 2) == 3"),
-        limits=Limits(cpu_s=0.5, wall_s=5),
-    )
-    assert verdicts(report) == [verdict]
-
-
-def test_a_call_that_hangs_loses_only_itself(sandbox, toys):
-    program = "def add(a, b):\n    while a == 13: pass\n    return a + b\n"
-    report = judge_one(
-        sandbox,
-        toys.by_id("toy/add"),
-        program,
-        suite("assert add(1, 2) == 3", "assert add(13, 1) == 14", "assert add(2, 2) == 4"),
-        limits=Limits(cpu_s=0.3, wall_s=5),
-    )
-    assert verdicts(report) == ["passed", "time_limit", "passed"]
+def test_each_verdict_of_a_case_and_a_call_loses_only_itself(sandbox, body, verdict):
+    program = f"def add(a, b):\n    if a != 1: return a + b\n    {body}\n"
+    lines = [f"assert add({n}, 2) == {n + 2}" for n in range(3)]
+    assert verdicts(judge_one(sandbox, program, *lines, limits=LIMITS)) == ["passed", verdict, "passed"]
 
 
 def test_the_solutions_imports_stand_before_candidates(sandbox):
-    problem = Problem(
-        "toy/root", "def root(x): ...", "root", "def root(x):\n    return math.isqrt(x)", (), imports="import math"
-    )
-    report = judge_one(
-        sandbox,
-        problem,
-        "from __future__ import annotations\ndef root(x):\n    return math.isqrt(x)",
-        suite("assert root(17) == 4", entry_point="root"),
-    )
-    assert verdicts(report) == ["passed"]
+    root = "def root(x):\n    return math.isqrt(x)"
+    problem = Problem("toy/root", "def root(x): ...", "root", root, (), imports="import math")
+    program = f"from __future__ import annotations\n{root}"
+    assert verdicts(judge_one(sandbox, program, "assert root(17) == 4", problem=problem)) == ["passed"]
 
 
-def test_property_cases_and_computed_arguments_run_beside_the_candidate(sandbox, toys):
+def test_property_cases_and_computed_arguments_run_beside_the_candidate(sandbox):
     lines = [
         "assert add(1, 2) != 4",
         "assert abs(add(0.1, 0.2) - 0.3) < 1e-9",
@@ -170,70 +142,44 @@ def test_property_cases_and_computed_arguments_run_beside_the_candidate(sandbox,
         "assert all(add(i, i) == 2 * i for i in range(20))",
         "import math\nassert add(math.inf, 1) == math.inf",
     ]
-    right = judge_one(sandbox, toys.by_id("toy/add"), RIGHT, suite(*lines))
-    assert verdicts(right) == ["passed"] * 6
-    wrong = judge_one(sandbox, toys.by_id("toy/add"), "def add(a, b):\n    return 4\n", suite(*lines))
-    assert verdicts(wrong) == ["wrong_answer"] * 6
+    assert verdicts(judge_one(sandbox, RIGHT, *lines)) == ["passed"] * 6
+    assert verdicts(judge_one(sandbox, "def add(a, b):\n    return 4\n", *lines)) == ["wrong_answer"] * 6
 
 
-def test_golden_pass_rate_is_asked_for_by_the_scheme_or_by_hand(sandbox, toys):
-    last = replace(toys.by_id("toy/last"), golden=(GoldenCase("last([])", "None"), GoldenCase("last([1, 2])", "2")))
+@pytest.mark.parametrize(("options", "rate"), [({"rules": preset("golden")}, 0.5), ({"golden": True}, 0.5), ({}, None)])
+def test_golden_pass_rate_is_asked_for_by_the_scheme_or_by_hand(sandbox, options, rate):
     half = "def last(items):\n    return items[-1]\n"
-    assert judge_one(sandbox, last, half, rules=preset("golden")).golden_pass_rate == 0.5
-    assert judge_one(sandbox, last, half, golden=True).golden_pass_rate == 0.5
-    assert judge_one(sandbox, last, half).golden_pass_rate is None
+    assert judge_one(sandbox, half, problem=LAST, **options).golden_pass_rate == rate
 
 
-def test_replayed_cases_run_first_and_come_back_in_their_order(sandbox, toys):
-    case = read_suite("assert add(1, 1) == 2", Reading.STRICT, entry_point="add").cases[0]
+def test_replayed_cases_run_first_and_come_back_in_their_order(sandbox):
+    (case,) = suite("assert add(1, 1) == 2").cases
     replayed = (ValidCase(case, values.encode(2), None), ValidCase(case, values.encode(3), None))
-    report = Judge(sandbox, preset("fixed")).judge([Duel(toys.by_id("toy/add"), (Candidate(RIGHT),), ((),), replayed)])[
-        0
-    ]
+    (report,) = Judge(sandbox, preset("fixed")).judge([Duel(ADD, (Candidate(RIGHT),), ((),), replayed)])
     assert [case.verdict for case in report.candidates[0].replayed] == [Verdict.PASSED, Verdict.WRONG_ANSWER]
 
 
-class BrokenForCandidates:
+class BrokenForCandidates(Wrapper):
     """Solutions run; candidates are lost."""
 
-    def __init__(self, real: Sandbox, broken: Sandbox, solution: str) -> None:
-        self.real = real
-        self.broken = broken
-        self.solution = solution
-        self.name, self.guarantee = broken.name, broken.guarantee
+    def __init__(self, real: Sandbox, broken: Sandbox) -> None:
+        super().__init__(real)
+        self._broken = broken
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        return [(self.real if job.program == self.solution else self.broken).run([job])[0] for job in jobs]
-
-    def close(self) -> None:
-        """Nothing to end."""
+        return [(self._sandbox if job.program == ADD.solution else self._broken).run([job])[0] for job in jobs]
 
 
-def test_our_failure_is_never_a_verdict_about_anyone(sandbox, broken_sandbox, toys):
-    add = toys.by_id("toy/add")
-    for broken in (broken_sandbox, BrokenForCandidates(sandbox, broken_sandbox, add.solution)):
-        report = judge_one(broken, add, MINUS, suite("assert add(1, 2) == 3"))
+def test_our_failure_is_never_a_verdict_about_anyone(sandbox, broken_sandbox):
+    for broken in (broken_sandbox, BrokenForCandidates(sandbox, broken_sandbox)):
+        report = judge_one(broken, MINUS, "assert add(1, 2) == 3")
         assert report.has_internal_error
         assert score(report, preset("fixed")).coder.masked
 
 
-def report_of(sandbox: Sandbox, problem: Problem, reply: str, tests: str, rules: str) -> ProblemReport:
-    reading = preset(rules).reading
-    candidate = read_candidate(reply, reading, entry_point=problem.entry_point)
-    asked = read_suite(tests, reading, entry_point=problem.entry_point)
-    return Judge(sandbox, preset(rules)).judge([Duel(problem, (candidate,), ((asked,),))])[0]
-
-
-def test_rejections_of_validation_reach_the_report(sandbox, toys):
-    tests = (
-        "```python\nassert add(1, 2) == 3\nassert add(1, 2) == 3\nassert add(1, 'a') == 3\nassert add(2, 2) == 5\n```"
-    )
-    report = report_of(sandbox, toys.by_id("toy/add"), f"```python\n{RIGHT}```", tests, "fixed")
-    suite_report = report.candidates[0].suites[0]
-    assert [r.reason for r in suite_report.suite.rejections] == [
-        RejectionReason.DUPLICATE,
-        RejectionReason.SOLUTION_ERROR,
-        RejectionReason.WRONG_PREDICTION,
-    ]
-    assert suite_report.suite.n_invalid == 3
-    assert len(suite_report.cases) == 2
+def test_rejections_of_validation_reach_the_report(sandbox):
+    calls = ("add(1, 2) == 3", "add(1, 2) == 3", "add(1, 'a') == 3", "add(2, 2) == 5")
+    (found,) = judge_one(sandbox, RIGHT, *(f"assert {call}" for call in calls)).suites
+    expected = [RejectionReason.DUPLICATE, RejectionReason.SOLUTION_ERROR, RejectionReason.WRONG_PREDICTION]
+    assert reasons(found.suite) == expected
+    assert (found.suite.n_invalid, len(found.cases)) == (3, 2)

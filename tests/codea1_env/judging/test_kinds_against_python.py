@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,9 +97,7 @@ def verdicts(problem: Problem, programs: list[str], sandbox: Sandbox) -> list[li
     ids=lambda problem: problem.id,
 )
 def test_the_judge_agrees_with_plain_python(sandbox: Sandbox, tmp_path: Path, problem: Problem) -> None:
-    short = Problem(
-        **{name: getattr(problem, name) for name in problem.__slots__} | {"golden": tuple(cases_of(problem))}
-    )
+    short = replace(problem, golden=tuple(cases_of(problem)))
     programs = programs_of(short)
     passes = script_passes if short.script else class_passes
     plain = [[passes(short, program, case, tmp_path) for case in cases_of(short)] for program in programs]

@@ -11,20 +11,20 @@ import pytest
 from codea1_env.audit import Auditor, AuditResult, HostileProgram, load_attacks
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.facts.submissions import RejectionReason, Suite
-from codea1_env.facts.verdicts import CandidateReport, GoldenFinding, Verdict
+from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.problem_check import CheckStatus, check_problems
-from codea1_env.problems import Problem, WrongProgram, load_problems
+from codea1_env.problems import Problem, load_problems
 from codea1_env.problems.own_rows import problem_from_row
 from codea1_env.rounds.rounds import candidate_of
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.interface import Call, Job
-from tests.support.styles import classes_like, scripts_like
+from tests.support.replies import reasons
+from tests.support.several_answers import verdicts
 
 FIXED = preset("fixed")
 SUM = problem_from_row(
@@ -57,99 +57,79 @@ def judged(
     problem: Problem, suite: str, *programs: str, sandbox: Sandbox, rules: Ruleset = FIXED
 ) -> list[CandidateReport]:
     candidates = [candidate_of(program, problem, rules) for program in programs]
-    read = read_suite(suite, rules.reading, entry_point=problem.entry_point, output=problem.script)
-    (report,) = Judge(sandbox, rules).judge([Duel.crossed(problem, candidates, [read])])
+    (report,) = Judge(sandbox, rules).judge([Duel.crossed(problem, candidates, [suite_of(problem, suite, rules)])])
     return list(report.candidates)
 
 
-def verdicts(report: CandidateReport) -> list[Verdict]:
-    return [case.verdict for case in report.suites[0].cases]
+def rejected(report: CandidateReport) -> list[str]:
+    return [reason.value for reason in reasons(report.suites[0].suite)]
 
 
-def reasons(report: CandidateReport) -> list[RejectionReason]:
-    return [rejection.reason for rejection in report.suites[0].suite.rejections]
+def suite_of(problem: Problem, text: str, rules: Ruleset = FIXED) -> Suite:
+    return read_suite(text, rules.reading, entry_point=problem.entry_point, output=problem.script)
 
 
-def suite_of(problem: Problem, text: str) -> Suite:
-    return read_suite(text, FIXED.reading, entry_point=problem.entry_point, output=problem.script)
+# Suites
+
+
+EXACT = dataclasses.replace(SUM, output=OutputForm.EXACT)
+ONE_LINE = "n = [*map(int, input().split())]\nprint(sum(n), max(n))"
+SPACED = ONE_LINE.replace("sum(n),", "sum(n), '',")
+HALF = "n = [*map(int, input().split())]\nprint(sum(n))"
+WORDS = ["run('1 5\\n') == '6\\n5\\n'", "run('2 2') == '4 2'"]
+ENDS = [f"run('1 5{end}') == '6 5'" for end in ("", "\\n", " \\r\\n")]
+PARTS = ["run('1 2').split()[0] == '3'", "int(run('4').split()[1]) > 3", "run('5 6') != run('5 7')"]
+GREETINGS = ["greet('x')", "greet(name='x')", "greet('x', '!')", "greet(sign='!', name='x')"]
+LETTERS = {"P": Verdict.PASSED, "W": Verdict.WRONG_ANSWER}
+
+
+@pytest.mark.parametrize(
+    ("problem", "conditions", "expected", "reasons"),
+    [
+        # Outputs are compared by their words, or exactly.
+        (SUM, [*WORDS, "run('-1') == '\\n'.join(['-1'] * 2)"], {SUM.solution: "PPP", SPACED: "PPP", HALF: "WWW"}, []),
+        (EXACT, WORDS, {EXACT.solution: "PP", ONE_LINE: "WW"}, ["wrong_prediction"]),
+        # Other white space at the end of an input, or another form of a method's call, makes no other call.
+        (SUM, [*ENDS, "int(run('1 5').split()[0]) == 6"], {SUM.solution: "P"}, ["duplicate"] * 3),
+        (GREET, [f"Solution().{each} == 'hi x!'" for each in GREETINGS], {GREET.solution: "P"}, ["duplicate"] * 3),
+        # Cases that are no plain call run, and what any output passes is dropped.
+        (SUM, [*PARTS, "len(run('8')) >= 0"], {SUM.solution: "PPP", "print(3, 0)": "PWW"}, ["vacuous"]),
+        (SUM, ["run('3') == run('3')[:]"], {SUM.solution: ""}, ["vacuous"]),
+        (SUM, ["int(run('3').split()[0]) ** 2 >= 0"], {SUM.solution: ""}, ["vacuous"]),
+        (SUM, ["' ' in run('3') + ' '"], {SUM.solution: ""}, ["vacuous"]),
+        (SUM, ["int(run('3').split()[1]) > 2"], {SUM.solution: "P"}, []),
+        (SUM, ["'3' in run('3')"], {SUM.solution: "P"}, []),
+        (SUM, ["len(run('3').split()) == 2"], {SUM.solution: "P"}, []),
+        (SUM, ["run('x') == ''", "run(5) == ''"], {SUM.solution: ""}, ["solution_error"] * 2),
+    ],
+)
+def test_a_suite_has_its_cases_verdicts_and_rejections(
+    sandbox: Sandbox, problem: Problem, conditions: list[str], expected: dict[str, str], reasons: list[str]
+) -> None:
+    suite = "\n".join(f"assert {condition}" for condition in conditions)
+    found = judged(problem, suite, *expected, sandbox=sandbox)
+    assert [verdicts(report) for report in found] == [[LETTERS[each] for each in said] for said in expected.values()]
+    assert rejected(found[0]) == reasons
+
+
+@pytest.mark.parametrize(
+    ("problem", "suite"),
+    [
+        (SUM, "assert run('1 2\\n') == '3 2'\nassert run('9') == '9 9'"),
+        (GREET, "assert Solution().greet('ann') == 'hi ann!'\nassert Solution().greet('x') == 'hi x!'"),
+    ],
+)
+def test_an_example_of_the_statement_is_recognised(sandbox: Sandbox, problem: Problem, suite: str) -> None:
+    (report,) = judged(problem, suite, problem.solution, sandbox=sandbox)
+    assert [case.case.is_example for case in report.suites[0].cases] == [True, False]
 
 
 # Programs on standard input
 
 
-def test_outputs_are_compared_by_their_words(sandbox: Sandbox) -> None:
-    suite = (
-        "assert run('1 5\\n') == '6\\n5\\n'\nassert run('2 2') == '4 2'\nassert run('-1') == '\\n'.join(['-1', '-1'])"
-    )
-    one_line = "n = [*map(int, input().split())]\nprint(sum(n), '', max(n))"
-    wrong = "n = [*map(int, input().split())]\nprint(sum(n))"
-    right, joined, half = judged(SUM, suite, SUM.solution, one_line, wrong, sandbox=sandbox)
-    assert verdicts(right) == verdicts(joined) == [Verdict.PASSED] * 3
-    assert verdicts(half) == [Verdict.WRONG_ANSWER] * 3
-    assert reasons(right) == []
-
-
-def test_exact_outputs_keep_their_lines(sandbox: Sandbox) -> None:
-    exact = dataclasses.replace(SUM, output=OutputForm.EXACT)
-    one_line = "n = [*map(int, input().split())]\nprint(sum(n), max(n))"
-    suite = "assert run('1 5') == '6\\n5\\n'\nassert run('2 2') == '4 2'"
-    right, joined = judged(exact, suite, exact.solution, one_line, sandbox=sandbox)
-    assert verdicts(right) == [Verdict.PASSED] * 2
-    assert verdicts(joined) == [Verdict.WRONG_ANSWER] * 2
-    assert reasons(right) == [RejectionReason.WRONG_PREDICTION]
-
-
-def test_an_input_with_other_white_space_at_its_end_is_the_same_call(sandbox: Sandbox) -> None:
-    suite = "assert run('1 5') == '6 5'\nassert run('1 5\\n') == '6 5'\nassert run('1 5 \\r\\n') == '6 5'\n"
-    (report,) = judged(SUM, suite + "assert int(run('1 5').split()[0]) == 6", SUM.solution, sandbox=sandbox)
-    assert len(report.suites[0].cases) == 1
-    assert reasons(report) == [RejectionReason.DUPLICATE] * 3
-
-
-def test_an_example_of_the_statement_is_recognised(sandbox: Sandbox) -> None:
-    (report,) = judged(SUM, "assert run('1 2\\n') == '3 2'\nassert run('9') == '9 9'", SUM.solution, sandbox=sandbox)
-    assert [case.case.is_example for case in report.suites[0].cases] == [True, False]
-
-
-def test_cases_that_are_no_plain_call_run_and_vacuous_ones_are_dropped(sandbox: Sandbox) -> None:
-    suite = (
-        "assert run('1 2').split()[0] == '3'\nassert int(run('4').split()[1]) > 3\n"
-        "assert run('5 6') != run('5 7')\nassert len(run('8')) >= 0"
-    )
-    right, wrong = judged(SUM, suite, SUM.solution, "print(3, 0)", sandbox=sandbox)
-    assert verdicts(right) == [Verdict.PASSED] * 3
-    assert verdicts(wrong) == [Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.WRONG_ANSWER]
-    assert reasons(right) == [RejectionReason.VACUOUS]
-
-
-@pytest.mark.parametrize(
-    "line", ["run('3') == run('3')[:]", "int(run('3').split()[0]) ** 2 >= 0", "' ' in run('3') + ' '"]
-)
-def test_a_case_that_any_output_passes_is_vacuous(sandbox: Sandbox, line: str) -> None:
-    (report,) = judged(SUM, f"assert {line}", SUM.solution, sandbox=sandbox)
-    assert reasons(report) == [RejectionReason.VACUOUS]
-
-
-@pytest.mark.parametrize("line", ["int(run('3').split()[1]) > 2", "'3' in run('3')", "len(run('3').split()) == 2"])
-def test_a_case_that_some_output_fails_is_none(sandbox: Sandbox, line: str) -> None:
-    (report,) = judged(SUM, f"assert {line}", SUM.solution, sandbox=sandbox)
-    assert verdicts(report) == [Verdict.PASSED]
-
-
-def test_an_input_that_the_solution_refuses_is_no_test(sandbox: Sandbox) -> None:
-    (report,) = judged(SUM, "assert run('x') == ''\nassert run(5) == ''", SUM.solution, sandbox=sandbox)
-    assert reasons(report) == [RejectionReason.SOLUTION_ERROR] * 2
-
-
 def test_a_program_is_valid_if_it_compiles(sandbox: Sandbox) -> None:
-    fails, broken, prose = judged(
-        SUM,
-        "assert run('1') == '1 1'",
-        "```python\n1 / 0\n```",
-        "```python\nprint(\n```",
-        "I cannot do that.",
-        sandbox=sandbox,
-    )
+    programs = ("```python\n1 / 0\n```", "```python\nprint(\n```", "I cannot do that.")
+    fails, broken, prose = judged(SUM, "assert run('1') == '1 1'", *programs, sandbox=sandbox)
     assert fails.verdict is Verdict.PASSED
     assert verdicts(fails) == [Verdict.RUNTIME_ERROR]
     assert broken.verdict is Verdict.SYNTAX_ERROR
@@ -187,14 +167,6 @@ def test_a_method_is_called_on_a_new_instance_each_time(sandbox: Sandbox) -> Non
     assert expressions == ["Solution().greet('x')", "Solution().greet('y', '?')", "len(Solution().greet('zz'))"]
 
 
-def test_calls_that_differ_in_form_only_are_one_call(sandbox: Sandbox) -> None:
-    lines = ["greet('x')", "greet(name='x')", "greet('x', '!')", "greet(sign='!', name='x')"]
-    suite = "\n".join(f"assert Solution().{line} == 'hi x!'" for line in lines)
-    (report,) = judged(GREET, suite + "\nassert Solution().greet('ann') == 'hi ann!'", GREET.solution, sandbox=sandbox)
-    assert [case.case.is_example for case in report.suites[0].cases] == [False, True]
-    assert reasons(report) == [RejectionReason.DUPLICATE] * 3
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -210,10 +182,7 @@ def test_calls_that_differ_in_form_only_are_one_call(sandbox: Sandbox) -> None:
 def test_only_the_method_of_a_new_instance_may_be_called(line: str) -> None:
     suite = suite_of(GREET, f"assert {line}")
     assert suite.cases == ()
-    assert {rejection.reason for rejection in suite.rejections} <= {
-        RejectionReason.FORBIDDEN_NAME,
-        RejectionReason.NO_ENTRY_POINT_CALL,
-    }
+    assert set(reasons(suite)) <= {RejectionReason.FORBIDDEN_NAME, RejectionReason.NO_ENTRY_POINT_CALL}
 
 
 def test_a_reply_may_repeat_the_class(sandbox: Sandbox) -> None:
@@ -249,32 +218,13 @@ def test_every_starter_problem_passes_its_own_tests(sandbox: Sandbox) -> None:
     assert {check.status for check in check_problems(STARTERS, sandbox)} == {CheckStatus.OK}
 
 
-def golden_of(programs: list[tuple[Problem, str]], sandbox: Sandbox) -> Iterator[tuple[Problem, str, GoldenFinding]]:
-    for (problem, program), found in zip(programs, run_golden(programs, sandbox, FIXED.comparison), strict=True):
-        yield problem, program, found
-
-
 @pytest.mark.slow
 def test_wrong_programs_fail_some_golden_tests_but_not_all(sandbox: Sandbox) -> None:
-    wrong: list[tuple[Problem, WrongProgram]] = [(each, one) for each in STARTERS for one in each.wrong_programs]
-    assert len(STARTERS) == 20
-    assert len(wrong) == 60
-    for problem, program, found in golden_of([(each, one.program) for each, one in wrong], sandbox):
+    wrong = [(problem, each.program) for problem in STARTERS for each in problem.wrong_programs]
+    assert (len(STARTERS), len(wrong)) == (20, 60)
+    for (problem, program), found in zip(wrong, run_golden(wrong, sandbox, FIXED.comparison), strict=True):
         assert found.passed is False, (problem.id, program)
         assert found.pass_rate, (problem.id, program)
-
-
-@pytest.mark.slow
-def test_right_programs_pass_in_five_styles(sandbox: Sandbox) -> None:
-    programs = []
-    for problem in STARTERS:
-        is_script = problem.kind is ProblemKind.STDIN
-        method = problem.entry_point.rpartition(".")[2]
-        styles = scripts_like(problem.solution) if is_script else classes_like(problem.solution, method)
-        assert len(styles) == 5
-        programs += [(problem, program) for program in styles.values()]
-    for problem, program, found in golden_of(programs, sandbox):
-        assert found.passed, (problem.id, program, found.detail)
 
 
 # Hostile programs
@@ -284,12 +234,9 @@ class Method(HostileProgram):
     """A hostile program, called as a method."""
 
     def to_job(self) -> Job:
-        program = (
-            f"{self.program}\n\nclass Solution:\n    def f(self, *args, **kwargs):\n        return f(*args, **kwargs)\n"
-        )
-        return Job(
-            program, "Solution().f", tuple(Call(f"Solution().{call}") for call in self.calls), limits=self.limits
-        )
+        solution = "class Solution:\n    def f(self, *args, **kwargs):\n        return f(*args, **kwargs)\n"
+        calls = tuple(Call(f"Solution().{call}") for call in self.calls)
+        return Job(f"{self.program}\n\n{solution}", "Solution().f", calls, limits=self.limits)
 
 
 class Script(HostileProgram):

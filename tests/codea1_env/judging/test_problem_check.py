@@ -36,54 +36,40 @@ def test_a_right_solution_is_ok_and_its_time_is_given(sandbox: Sandbox) -> None:
     assert found.cpu_s > 0
 
 
-def test_a_problem_without_golden_tests_is_not_called_ok(sandbox: Sandbox) -> None:
-    untested = (CheckStatus.UNTESTED, "it has no golden tests")
-    assert status(sandbox, problem(golden=())) == untested
-    assert status(sandbox, problem(golden=(), examples=("assert f(1) == 2",))) == untested
-    assert status(sandbox, problem(golden=(), examples=("assert f(1) == 3",)))[0] is CheckStatus.WRONG
-    assert status(sandbox, problem("raise ValueError('x')", golden=()))[0] is CheckStatus.UNPARSABLE
+CHANGES = GoldenHarness("def check(candidate):\n    xs = [1]\n    candidate(xs)\n    assert xs == [1, 2]")
+OOPS, CHEK = GoldenCase("f(3)", "oops"), GoldenHarness("def chek(candidate): ...")
+SEVEN = GoldenHarness("def check(candidate):\n    assert candidate(3) == 7, 'seven'")
 
 
 @pytest.mark.parametrize(
-    ("golden", "examples", "detail"),
+    ("given", "expected", "said"),
     [
-        ((*RIGHT, GoldenCase("f(3)", "7")), (), "golden test 3: f(3) is 6, not 7"),
-        (
-            (GoldenHarness("def check(candidate):\n    assert candidate(3) == 7, 'seven'"),),
-            (),
-            "golden test 1: check: Assert",
-        ),
-        (RIGHT, ("assert f(1) == 2", "assert f(3) == 7"), "example 2: f(3) is 6, not 7"),
-        (RIGHT, ("assert f(3) > 7",), "example 1: check: AssertionError"),
-        ((GoldenCase("f(3)", "oops"),), (), "golden test 1: the expected value oops cannot be evaluated: NameError"),
-        ((GoldenHarness("def chek(candidate): ..."),), (), "golden test 1: check: NameError"),
+        # A problem without golden tests is not called ok, and its examples and its solution are checked all the same.
+        (problem(golden=()), CheckStatus.UNTESTED, "it has no golden tests"),
+        (problem(golden=(), examples=("assert f(1) == 2",)), CheckStatus.UNTESTED, "it has no golden tests"),
+        (problem(golden=(), examples=("assert f(1) == 3",)), CheckStatus.WRONG, "example 1: f(1) is 2, not 3"),
+        (problem("raise ValueError('x')", golden=()), CheckStatus.UNPARSABLE, "the program does not load"),
+        # A wrong solution or test is named.
+        (problem(golden=(*RIGHT, GoldenCase("f(3)", "7"))), CheckStatus.WRONG, "golden test 3: f(3) is 6, not 7"),
+        (problem(golden=(SEVEN,)), CheckStatus.WRONG, "golden test 1: check: Assert"),
+        (problem(examples=("assert f(1) == 2", "assert f(3) == 7")), CheckStatus.WRONG, "example 2: f(3) is 6, not 7"),
+        (problem(examples=("assert f(3) > 7",)), CheckStatus.WRONG, "example 1: check: AssertionError"),
+        (problem(golden=(OOPS,)), CheckStatus.WRONG, "golden test 1: the expected value oops cannot be evaluated: N"),
+        (problem(golden=(CHEK,)), CheckStatus.WRONG, "golden test 1: check: NameError"),
+        # A test of changed arguments names the field that it needs.
+        (problem("def f(xs):\n    xs.append(2)\n", (CHANGES,)), CheckStatus.WRONG, '"calls": {"in_place": true}'),
+        (problem("def f(x:"), CheckStatus.UNPARSABLE, "the program does not load"),
+        (problem("def g(x): ..."), CheckStatus.UNPARSABLE, "the program does not load"),
+        (problem("import no_such_module"), CheckStatus.UNPARSABLE, "the program does not load"),
+        (problem(examples=("assert f(1) ==",)), CheckStatus.UNPARSABLE, "is not Python"),
     ],
 )
-def test_a_wrong_solution_or_test_is_named(
-    sandbox: Sandbox, golden: tuple[GoldenTest, ...], examples: tuple[str, ...], detail: str
+def test_what_is_wrong_with_a_problem_is_said(
+    sandbox: Sandbox, given: Problem, expected: CheckStatus, said: str
 ) -> None:
-    found, said = status(sandbox, problem(golden=golden, examples=examples))
-    assert found is CheckStatus.WRONG
-    assert said.startswith(detail)
-
-
-def test_a_test_of_changed_arguments_names_the_field_that_it_needs(sandbox: Sandbox) -> None:
-    harness = GoldenHarness("def check(candidate):\n    xs = [1]\n    candidate(xs)\n    assert xs == [1, 2]")
-    found, said = status(sandbox, problem("def f(xs):\n    xs.append(2)\n", golden=(harness,)))
-    assert found is CheckStatus.WRONG
-    assert '"calls": {"in_place": true}' in said
-
-
-def test_a_solution_that_does_not_load_is_unparsable(sandbox: Sandbox) -> None:
-    for solution in ("def f(x:", "def g(x): ...", "import no_such_module"):
-        found, said = status(sandbox, problem(solution))
-        assert found is CheckStatus.UNPARSABLE
-        assert "the program does not load" in said
-
-
-def test_an_example_that_is_not_python_is_unparsable(sandbox: Sandbox) -> None:
-    found, said = status(sandbox, problem(examples=("assert f(1) ==",)))
-    assert (found, "is not Python" in said) == (CheckStatus.UNPARSABLE, True)
+    found, detail = status(sandbox, given)
+    assert found is expected
+    assert said in detail
 
 
 def test_hidden_state_shows_as_flaky_because_the_second_run_goes_backwards(sandbox: Sandbox) -> None:
@@ -123,13 +109,10 @@ def test_it_takes_at_least_one_run(sandbox: Sandbox) -> None:
         check_problems([problem()], sandbox, runs=0)
 
 
-def test_the_first_problems_of_humaneval_are_ok(sandbox: Sandbox) -> None:
-    assert {found.status for found in check_problems(load_problems("humaneval", limit=24), sandbox)} == {CheckStatus.OK}
-
-
-@pytest.mark.slow
-def test_all_of_humaneval_is_ok(sandbox: Sandbox) -> None:
-    assert [found for found in check_problems(load_problems("humaneval"), sandbox) if found.status != "ok"] == []
+@pytest.mark.parametrize("limit", [24, pytest.param(None, marks=pytest.mark.slow)])
+def test_humaneval_is_ok(sandbox: Sandbox, limit: int | None) -> None:
+    problems = load_problems("humaneval", limit=limit)
+    assert [found for found in check_problems(problems, sandbox) if found.status != "ok"] == []
 
 
 ROOT = """

@@ -17,6 +17,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Guarantee, Job, JobReport, Limits, Sandbox
 from codea1_env.values import encode
 from tests.support.replies import bare
+from tests.support.several_answers import verdicts
 
 TWICE = Problem("twice", "def f(x): ...", "f", "def f(x): return 2 * x", (GoldenCase("f(1)", "2"),))
 RIGHT, WRONG = Candidate("def f(x): return x + x"), Candidate("def f(x): return 7")
@@ -75,10 +76,7 @@ def judged(
     return sandbox, report.candidates
 
 
-def verdicts(report: CandidateReport) -> list[Verdict]:
-    return [case.verdict for case in report.suites[0].cases]
-
-
+HUNG, UNHEARD, FULL = map(Outcome, (OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN, OutcomeKind.MEMORY_LIMIT))
 LUCKY = "assert str(iter([f(1)]))[-2] in '02468ace'"
 
 
@@ -98,22 +96,26 @@ def test_a_case_that_the_solution_does_not_confirm_in_the_same_company_is_flaky(
     assert score(report, RULES).coder.value == 1.0
 
 
-def test_a_case_that_the_solution_confirms_beats_a_wrong_program() -> None:
+@pytest.mark.parametrize(
+    ("solution", "program", "text", "expected", "n_batches"),
+    [
+        # A case that the solution confirms beats a wrong program.
+        ({"[f(1)]": value([2])}, {"[f(1)]": value([7])}, "[f(1)] == [2]", [Verdict.WRONG_ANSWER], 3),
+        # Nothing is asked again for plain calls, cases that are passed, and what takes all memory alone.
+        ({"[f(1)]": value([2])}, {"[f(1)]": value([2])}, "[f(1)] == [2]", [Verdict.PASSED], 2),
+        ({"f(3)": value(2)}, {"f(3)": value(7)}, "f(3) == 2", [Verdict.WRONG_ANSWER], 2),
+        ({"f(2)": value(4)}, {"f(2)": FULL}, "f(2) == 4", [Verdict.MEMORY_LIMIT], 2),
+    ],
+)
+def test_the_solution_is_asked_again_where_a_programs_answer_may_be_the_companys(
+    solution: dict[str, Outcome], program: dict[str, Outcome], text: str, expected: list[Verdict], n_batches: int
+) -> None:
     def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return value([2]) if is_solution(job) else value([7])
+        return (solution if is_solution(job) else program)[call]
 
-    sandbox, (report,) = judged(answer, "assert [f(1)] == [2]", WRONG)
-    assert verdicts(report) == [Verdict.WRONG_ANSWER]
-    assert sandbox.n_batches == 3
-
-
-def test_nothing_is_asked_again_for_plain_calls_and_for_cases_that_are_passed() -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return value([2]) if call == "[f(1)]" else value(2 if is_solution(job) else 7)
-
-    sandbox, (report,) = judged(answer, "assert [f(1)] == [2]\nassert f(3) == 2", WRONG)
-    assert verdicts(report) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
-    assert sandbox.n_batches == 2
+    sandbox, (report,) = judged(answer, f"assert {text}", WRONG)
+    assert verdicts(report) == expected
+    assert sandbox.n_batches == n_batches
 
 
 def test_a_replayed_case_that_the_solution_no_longer_confirms_says_nothing() -> None:
@@ -147,20 +149,11 @@ def test_a_corrected_case_that_turns_out_flaky_counts_as_invalid_once() -> None:
 def test_what_runs_out_of_memory_in_company_is_asked_again_alone() -> None:
     def answer(job: Job, call: str, n_before: int) -> Outcome:
         is_crowded = len(job.calls) > 1 and not is_solution(job)
-        return Outcome(OutcomeKind.MEMORY_LIMIT) if call == "f(2)" and is_crowded else value(2 * int(call[2]))
+        return FULL if call == "f(2)" and is_crowded else value(2 * int(call[2]))
 
     sandbox, (report,) = judged(answer, "assert f(1) == 2\nassert f(2) == 4", RIGHT)
     assert verdicts(report) == [Verdict.PASSED, Verdict.PASSED]
     assert sandbox.asked[-1] == (RIGHT.program, ["f(2)"])
-
-
-def test_what_runs_out_of_memory_alone_fails() -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return value(4) if is_solution(job) else Outcome(OutcomeKind.MEMORY_LIMIT)
-
-    sandbox, (report,) = judged(answer, "assert f(2) == 4", RIGHT)
-    assert verdicts(report) == [Verdict.MEMORY_LIMIT]
-    assert sandbox.n_batches == 2
 
 
 def test_answers_of_several_candidates_are_not_mixed_up() -> None:
@@ -168,8 +161,8 @@ def test_answers_of_several_candidates_are_not_mixed_up() -> None:
         if is_solution(job):
             return value([call])
         if job.program == WRONG.program:
-            return value([7]) if call.startswith("[") else Outcome(OutcomeKind.MEMORY_LIMIT)
-        return Outcome(OutcomeKind.MEMORY_LIMIT) if call == "f(2)" and len(job.calls) > 1 else value([call])
+            return value([7]) if call.startswith("[") else FULL
+        return FULL if call == "f(2)" and len(job.calls) > 1 else value([call])
 
     text = "assert [f(1)] == 0\nassert f(2) == 0"
     _, (wrong, right, again) = judged(answer, text, WRONG, RIGHT, WRONG)
@@ -194,14 +187,11 @@ def test_solutions_must_do_with_half_of_what_candidates_get() -> None:
 def test_a_hard_question_gets_more_time_and_is_asked_alone() -> None:
     def answer(job: Job, call: str, n_before: int) -> Outcome:
         has_time = is_solution(job) or call != "f(2)" or job.limits.cpu_s >= 5
-        return value(2 * int(call[2])) if has_time else Outcome(OutcomeKind.TIME_LIMIT)
+        return value(2 * int(call[2])) if has_time else HUNG
 
     sandbox, (report,) = judged(answer, "assert f(1) == 2\nassert f(2) == 4", RIGHT, solution_s=0.5)
     assert verdicts(report) == [Verdict.PASSED, Verdict.PASSED]
     assert sandbox.asked[-2:] == [(TWICE.solution, ["f(2)"]), (RIGHT.program, ["f(2)"])]
-
-
-HUNG, UNHEARD = Outcome(OutcomeKind.TIME_LIMIT), Outcome(OutcomeKind.NOT_RUN)
 
 
 def test_one_testers_hanging_inputs_cost_another_ones_suite_nothing() -> None:
@@ -214,11 +204,9 @@ def test_one_testers_hanging_inputs_cost_another_ones_suite_nothing() -> None:
         return UNHEARD if len(job.calls) == 4 else value(7)
 
     sandbox = Scripted(answer)
-    texts = ["assert f(101) == 202\nassert f(102) == 204", "assert f(1) == 2\nassert f(2) == 4"]
-    suites = tuple(bare(text) for text in texts)
+    suites = (bare("assert f(101) == 202\nassert f(102) == 204"), bare("assert f(1) == 2\nassert f(2) == 4"))
     (report,) = Judge(sandbox, RULES).judge([Duel(TWICE, (WRONG,), (suites,))])
-    found = [[case.verdict for case in suite.cases] for suite in report.candidates[0].suites]
-    assert found == [[Verdict.TIME_LIMIT] * 2, [Verdict.WRONG_ANSWER] * 2]
+    assert verdicts(report.candidates[0]) == [Verdict.TIME_LIMIT] * 2 + [Verdict.WRONG_ANSWER] * 2
     assert sandbox.asked[-1] == (WRONG.program, ["f(1)", "f(2)"])
 
 
@@ -229,9 +217,7 @@ def test_sleep_that_other_suites_have_used_up_is_given_back(sandbox: Sandbox) ->
     suites = tuple(bare(text) for text in texts)
     slower = Candidate("import time\ndef f(x):\n  time.sleep(0.15)\n  return x")
     (report,) = Judge(sandbox, RULES, limits=Limits(wall_s=1.6)).judge([Duel(problem, (slower,), (suites,))])
-    assert [[case.verdict for case in suite.cases] for suite in report.candidates[0].suites] == [
-        [Verdict.PASSED] * 4
-    ] * 4
+    assert verdicts(report.candidates[0]) == [Verdict.PASSED] * 16
     assert report.candidates[0].rechecks.rerun > 0
 
 
@@ -248,7 +234,7 @@ def test_what_was_not_asked_behind_hard_questions_is_asked_with_their_time() -> 
 
 def test_an_endless_loop_gets_no_more_time_where_the_solution_is_quick() -> None:
     def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return value(2) if is_solution(job) else Outcome(OutcomeKind.TIME_LIMIT)
+        return value(2) if is_solution(job) else HUNG
 
     sandbox, (report,) = judged(answer, "assert f(1) == 2", RIGHT)
     assert verdicts(report) == [Verdict.TIME_LIMIT]

@@ -15,9 +15,9 @@ from codea1_env.facts.submissions import Candidate
 from codea1_env.facts.verdicts import CandidateReport, SuiteReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import Problem
-from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
+from tests.support.replies import block
 
 pytestmark = pytest.mark.slow
 
@@ -50,17 +50,11 @@ each_case = pytest.mark.parametrize("case", CASES, ids=[re.sub(r"\W+", "_", case
 @pytest.fixture(scope="module")
 def reports(sandbox: Sandbox) -> dict[str, CandidateReport]:
     """All programs, judged at once; each assert is a suite of its own, so that none counts as a duplicate."""
-    rules = preset("fixed")
     duels = [
-        Duel.crossed(
-            case.problem,
-            [Candidate(case.program)],
-            [read_suite(f"```python\nassert {text}\n```", rules.reading, entry_point="f") for text in case.asserts],
-        )
+        Duel.crossed(case.problem, [Candidate(case.program)], [block(f"assert {text}") for text in case.asserts])
         for case in CASES
     ]
-    found = Judge(sandbox, rules).judge(duels)
-    return {report.problem_id: report.candidates[0] for report in found}
+    return {report.problem_id: report.candidates[0] for report in Judge(sandbox, preset("fixed")).judge(duels)}
 
 
 def test_there_are_enough_of_them() -> None:
@@ -68,7 +62,6 @@ def test_there_are_enough_of_them() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
 
 
-@pytest.mark.slow
 @each_case
 def test_plain_python_passes_it(case: Case, tmp_path: Path) -> None:
     script = tmp_path / "program.py"

@@ -115,22 +115,21 @@ def test_the_rule_is_off_in_paper_and_release_and_on_in_what_derives_from_fixed(
     assert reasons(judged(sandbox, "assert f(5) == f(5) + 0", "paper")) == []
 
 
-def test_what_the_examples_state_is_marked(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize(
+    ("reply", "is_example"),
+    [
+        ("f(2) == 4", True),
+        ("f(3) == 9", False),  # the statement says something else
+        ("f(2) + 1 == 5", True),
+        ("f(2) < f(4)", True),
+        ("f(2) < f(5)", False),
+        ("f(4) == 16", True),
+        ("f(6) == 36", False),
+    ],
+)
+def test_what_the_examples_state_is_marked(sandbox: Sandbox, reply: str, is_example: bool) -> None:
     examples = ("assert f(2) == 4", "assert f(3) == 8", "assert abs(f(4) - 16) < 1")
-    replies = ["f(2) == 4", "f(3) == 9", "f(2) + 1 == 5", "f(2) < f(4)", "f(2) < f(5)", "f(4) == 16", "f(6) == 36"]
-    found = {
-        reply: [case.is_example for case in judged(sandbox, f"assert {reply}", examples=examples).cases]
-        for reply in replies
-    }
-    assert found == {
-        "f(2) == 4": [True],
-        "f(3) == 9": [False],  # the statement says something else
-        "f(2) + 1 == 5": [True],
-        "f(2) < f(4)": [True],
-        "f(2) < f(5)": [False],
-        "f(4) == 16": [True],
-        "f(6) == 36": [False],
-    }
+    assert [case.is_example for case in judged(sandbox, f"assert {reply}", examples=examples).cases] == [is_example]
 
 
 SORT = "def f(items):\n    return sorted(items)"

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from codea1_env import MistakeBook, code_a1_v0
-from codea1_env.errors import AgentUnavailable, SandboxError, UnknownName, UserError
+from codea1_env.errors import AgentUnavailable, UnknownName, UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rounds.referee import Referee
@@ -58,12 +58,9 @@ def test_our_own_failure_is_none_with_a_reason(broken_sandbox, toys):
     assert scored.parts == {"coder": {}, "tester": {}}
 
 
-def test_a_mask_says_what_failed(sandbox, toys):
-    class Refusing(type(sandbox)):
-        def run(self, jobs):
-            raise SandboxError("no worker starts")
-
-    (scored,) = Referee(toys, sandbox=Refusing()).rewards(["toy/add"], [RIGHT], [SUITE])
+def test_a_mask_says_what_failed(watched, toys):
+    watched.error = "no worker starts"
+    (scored,) = Referee(toys, sandbox=watched).rewards(["toy/add"], [RIGHT], [SUITE])
     assert (scored.coder, scored.tester, scored.masked_because) == (None, None, "no worker starts")
 
 
@@ -93,21 +90,19 @@ def test_chat_messages_are_replies(sandbox, toys):
             referee.rewards(["toy/add"], [reply])
 
 
-def test_replayed_cases_count(sandbox, toys):
-    referee = Referee(toys, sandbox=sandbox)
+def test_replayed_cases_count_and_rewards_can_be_awaited(sandbox, toys):
+    referee, asked = Referee(toys, sandbox=sandbox), (["toy/add"], [LOOKS_RIGHT], [SUITE])
     with MistakeBook() as book:
-        (scored,) = referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE])
+        (scored,) = referee.rewards(*asked)
         rounds = referee.open([Tree(toys[0])])
         rounds.submit_programs([LOOKS_RIGHT])
         rounds.submit_suites([SUITE])
         book.record(rounds.results()[0].book_report, referee.rules.book)
-        replayed = [entry.to_valid_case() for entry in book.retrieve("toy/add", referee.rules.book)]
-    (again,) = referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE], replayed={"toy/add": replayed})
-    assert asyncio.run(referee.arewards(["toy/add"], [LOOKS_RIGHT], [SUITE], replayed={"toy/add": replayed})) == [again]
-    assert (scored.parts["coder"], again.parts["coder"]) == (
-        {"pass_new": 0.5},
-        {"pass_replayed": 0.0, "pass_new": 0.25},
-    )
+        replayed = {"toy/add": [entry.to_valid_case() for entry in book.retrieve("toy/add", referee.rules.book)]}
+    (again,) = referee.rewards(*asked, replayed=replayed)
+    assert asyncio.run(referee.arewards(*asked, replayed=replayed)) == [again]
+    assert scored.parts["coder"] == {"pass_new": 0.5}
+    assert again.parts["coder"] == {"pass_replayed": 0.0, "pass_new": 0.25}
 
 
 def test_only_a_program_that_loads_is_shown_to_a_tester(sandbox, broken_sandbox, toys):
@@ -115,13 +110,6 @@ def test_only_a_program_that_loads_is_shown_to_a_tester(sandbox, broken_sandbox,
     assert referee.loaded_program(toys[0], RIGHT).startswith("def add(a, b):")
     assert referee.loaded_program(toys[0], "def add(a, b:") is None
     assert Referee(toys, sandbox=broken_sandbox).loaded_program(toys[0], RIGHT) is None
-
-
-def test_rewards_can_be_awaited(sandbox, toys):
-    referee = Referee(toys, sandbox=sandbox)
-    assert asyncio.run(referee.arewards(["toy/add"], [LOOKS_RIGHT], [SUITE])) == referee.rewards(
-        ["toy/add"], [LOOKS_RIGHT], [SUITE]
-    )
 
 
 def test_numbers_and_names_must_fit(sandbox, toys):
@@ -164,12 +152,8 @@ def test_rules_that_pay_for_golden_tests_need_them(sandbox, toys):
 def test_golden_tests_say_what_is_right_and_what_was_not_given(sandbox, toys):
     programs = [RIGHT, "def add(a, b): return 3", "no code here", AgentUnavailable("gone")]
     found = Referee(toys, sandbox=sandbox).golden(["toy/add"] * 4, programs)
-    assert [(each.passed, each.pass_rate, each.masked) for each in found] == [
-        (True, 1.0, ""),
-        (False, 0.5, ""),
-        (False, 0.0, ""),
-        (None, None, "agent"),
-    ]
+    expected = [(True, 1.0, ""), (False, 0.5, ""), (False, 0.0, ""), (None, None, "agent")]
+    assert [(each.passed, each.pass_rate, each.masked) for each in found] == expected
     assert found[0].program == "def add(a, b):\n    return a + b"
     assert found[2].verdict is Verdict.NO_CODE
     assert found[2].detail == "holds no program"

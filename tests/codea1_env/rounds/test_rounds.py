@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import methodcaller
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +15,14 @@ from codea1_env import MistakeBook
 from codea1_env.errors import SandboxError, UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import Label, RoundOptions, Rounds
 from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tests, Tree
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score_group
-from codea1_env.rules.ruleset import Ruleset, preset
-from tests.support.toys import BROKEN, FALSE, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Sandbox
+from tests.support.toys import ADD, BROKEN, FALSE, GONE, LAST, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
 
 
 def played(rounds: Rounds, programs: Sequence[object], suites: Sequence[Tests]) -> list[JudgedTree]:
@@ -37,23 +38,20 @@ def values(numbers: np.ndarray) -> list[object]:
     return [None if np.isnan(each) else round(float(each), 9) for each in numbers.ravel()]
 
 
-@pytest.fixture
-def add(toys: ProblemSet):
-    return toys.by_id("toy/add")
+def opened(sandbox: Sandbox, *trees: Tree, **options: Any) -> Rounds:
+    return Referee((ADD, LAST), RULES, sandbox=sandbox).open(trees, RoundOptions(**options))
 
 
 @pytest.mark.parametrize("rules", ["fixed", "paper", "release", "golden", "cure"])
 @pytest.mark.parametrize("suites_per", list(SuitesPer))
-def test_a_tree_is_what_the_judge_says_of_its_replies(sandbox, toys, add, rules, suites_per):
+def test_a_tree_is_what_the_judge_says_of_its_replies(sandbox, rules, suites_per):
     ruleset = replace(preset(rules), tests_per_suite=2)
-    tree = Tree(add, n_candidates=3, n_suites=2, suites_per=suites_per)
+    tree = Tree(ADD, n_candidates=3, n_suites=2, suites_per=suites_per)
     programs, suites = [RIGHT, LOOKS_RIGHT, WRONG], [NAIVE, SHARP]
-    (found,) = played(Referee(toys, ruleset, sandbox=sandbox).open([tree]), programs, suites)
+    (found,) = played(Referee((ADD,), ruleset, sandbox=sandbox).open([tree]), programs, suites)
     read = [read_candidate(text, ruleset.reading, entry_point="add") for text in programs]
     tests = [read_suite(text, ruleset.reading, entry_point="add", tests_per_suite=2) for text in suites]
-    duel = Duel.crossed(add, read, tests)
-    if suites_per is SuitesPer.CANDIDATE:
-        duel = replace(duel, shares_suites=False)
+    duel = replace(Duel.crossed(ADD, read, tests), shares_suites=suites_per is SuitesPer.PROBLEM)
     (report,) = Judge(sandbox, ruleset).judge([duel])
     assert found.report == report
     assert found.rewards == score_group(report, ruleset)
@@ -61,15 +59,12 @@ def test_a_tree_is_what_the_judge_says_of_its_replies(sandbox, toys, add, rules,
     assert found.tester_rewards.shape == (tree.n_groups, 2)
 
 
-def test_turns_say_who_sees_what_and_where_it_stands(sandbox, toys, add):
-    trees = [Tree(add, n_candidates=2, n_suites=2, name="00000007", seed=(5, 7)), Tree(toys[1], 1, 1, name="b")]
-    rounds = Referee(toys, RULES, sandbox=sandbox).open(trees)
+def test_turns_say_who_sees_what_and_where_it_stands(sandbox):
+    trees = [Tree(ADD, n_candidates=2, n_suites=2, name="00000007", seed=(5, 7)), Tree(LAST, 1, 1, name="b")]
+    rounds = opened(sandbox, *trees)
     turns = rounds.coder_turns()
-    assert [(each.tree, each.candidate, each.info["role"]) for each in turns] == [
-        (0, 0, "coder"),
-        (0, 1, "coder"),
-        (1, 0, "coder"),
-    ]
+    assert [(each.tree, each.candidate) for each in turns] == [(0, 0), (0, 1), (1, 0)]
+    assert {each.info["role"] for each in turns} == {"coder"}
     assert [each.seed for each in turns] == [(5, 7, 0, 0, 0), (5, 7, 0, 1, 0), (0, 0, 0)]
     assert [each.info["episode_id"] for each in turns] == ["00000007-0-0", "00000007-1-0", "b-0-0"]
     rounds.submit_programs([RIGHT, BROKEN, RIGHT])
@@ -80,33 +75,25 @@ def test_turns_say_who_sees_what_and_where_it_stands(sandbox, toys, add):
     assert turns[0].info["tests_per_suite"] == 2
 
 
-def test_labels_and_views_are_the_drivers(sandbox, toys, add):
+def test_labels_and_views_are_the_drivers(sandbox):
     def samples(tree: Tree, role: str, candidate: int, suite: int) -> Label:
         return Label(f"{tree.problem.id}/{candidate}", extra={"sample": candidate, "tester_view": "black_box"})
 
-    options = RoundOptions(labels=samples, shows_program=False)
-    rounds = Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 2)], options)
+    rounds = opened(sandbox, Tree(ADD, 2), labels=samples, shows_program=False)
     rounds.submit_programs([RIGHT, WRONG])
     turns = rounds.tester_turns()
     assert len(turns) == 2
+    labels = {"tester_view": "black_box", "group_id": "toy/add/tester"}
     for n, turn in enumerate(turns):
         assert turn.observation["program"] == ""
-        assert (turn.info["episode_id"], turn.info["sample"], turn.info["tester_view"]) == (
-            f"toy/add/{n}",
-            n,
-            "black_box",
-        )
-        assert turn.info["group_id"] == "toy/add/tester"
+        assert turn.info.items() >= {"episode_id": f"toy/add/{n}", "sample": n, **labels}.items()
 
 
-def test_a_program_that_does_not_load_has_no_tester_and_runs_no_more(watched, toys, add):
-    (tree,) = played(Referee(toys, RULES, sandbox=watched).open([Tree(add, 3, 2)]), [WRONG, BROKEN, "no code"], [SHARP])
+def test_a_program_that_does_not_load_has_no_tester_and_runs_no_more(watched):
+    (tree,) = played(opened(watched, Tree(ADD, 3, 2)), [WRONG, BROKEN, "no code"], [SHARP])
     assert [len(group) for group in tree.suites] == [2, 0, 0]
-    assert [each.verdict for each in tree.report.candidates] == [
-        Verdict.PASSED,
-        Verdict.SYNTAX_ERROR,
-        Verdict.NO_CODE,
-    ]
+    verdicts = [Verdict.PASSED, Verdict.SYNTAX_ERROR, Verdict.NO_CODE]
+    assert [each.verdict for each in tree.report.candidates] == verdicts
     assert tree.report.candidates[1].candidate.program.strip() == "def add(a, b:"
     assert values(tree.coder_rewards) == [0.0, 0.0, 0.0]
     assert values(tree.tester_rewards[1:]) == [None] * 4
@@ -115,8 +102,8 @@ def test_a_program_that_does_not_load_has_no_tester_and_runs_no_more(watched, to
     assert not any("def add(a, b:" in job.program for batch in later for job in batch)
 
 
-def test_a_tester_may_be_wanted_for_every_program(watched, toys, add):
-    rounds = Referee(toys, RULES, sandbox=watched).open([Tree(add, 2)], RoundOptions(skips_invalid=False))
+def test_a_tester_may_be_wanted_for_every_program(watched):
+    rounds = opened(watched, Tree(ADD, 2), skips_invalid=False)
     rounds.submit_programs([WRONG, BROKEN])
     assert len(rounds.tester_turns()) == 2
     assert watched.batches == []
@@ -126,15 +113,15 @@ def test_a_tester_may_be_wanted_for_every_program(watched, toys, add):
     assert tree.report.candidates[1].verdict is Verdict.SYNTAX_ERROR
 
 
-def test_an_empty_suite_pays_nobody_but_is_no_fault_of_ours(sandbox, toys, add):
-    (tree,) = played(Referee(toys, RULES, sandbox=sandbox).open([Tree(add)]), [RIGHT], [""])
+def test_an_empty_suite_pays_nobody_but_is_no_fault_of_ours(sandbox):
+    (tree,) = played(opened(sandbox, Tree(ADD)), [RIGHT], [""])
     assert values(tree.coder_rewards) == [0.5]  # `no_evidence`
     assert values(tree.tester_rewards) == [0.0]
     assert tree.book_report is tree.report
 
 
-def test_suites_for_all_candidates_are_blind_and_can_be_had_before_the_programs(sandbox, toys, add):
-    rounds = Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 3, 2, SuitesPer.PROBLEM)])
+def test_suites_for_all_candidates_are_blind_and_can_be_had_before_the_programs(sandbox):
+    rounds = opened(sandbox, Tree(ADD, 3, 2, SuitesPer.PROBLEM))
     turns = rounds.tester_turns()
     assert [(each.candidate, each.suite, each.observation["program"]) for each in turns] == [(0, 0, ""), (0, 1, "")]
     rounds.submit_programs([RIGHT, WRONG, BROKEN])
@@ -149,8 +136,8 @@ def test_suites_for_all_candidates_are_blind_and_can_be_had_before_the_programs(
 # -- masks -----------------------------------------------------------------------------------------
 
 
-def test_a_program_that_did_not_come_is_masked_and_has_no_tester(sandbox, toys, add):
-    (tree,) = played(Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 2, 2)]), [GONE, WRONG], [SHARP])
+def test_a_program_that_did_not_come_is_masked_and_has_no_tester(sandbox):
+    (tree,) = played(opened(sandbox, Tree(ADD, 2, 2)), [GONE, WRONG], [SHARP])
     assert [len(group) for group in tree.suites] == [0, 2]
     assert values(tree.coder_rewards) == [None, 0.0]
     assert tree.why_masked(0) == "gone"
@@ -159,40 +146,40 @@ def test_a_program_that_did_not_come_is_masked_and_has_no_tester(sandbox, toys, 
 
 
 @pytest.mark.parametrize("suites_per", list(SuitesPer))
-def test_a_suite_that_did_not_come_masks_itself_and_the_programs_it_might_have_failed(sandbox, toys, add, suites_per):
-    tree = Tree(add, 2, 2, suites_per)
-    (found,) = played(Referee(toys, RULES, sandbox=sandbox).open([tree]), [WRONG, RIGHT], [GONE, SHARP])
-    assert values(found.coder_rewards) == [None, None]
-    expected = [None, 1.0, None, 0.5] if suites_per is SuitesPer.CANDIDATE else [None, 0.75]
+def test_a_suite_that_did_not_come_masks_itself_and_the_programs_it_might_have_failed(sandbox, suites_per):
+    tree = Tree(ADD, 3, 2, suites_per)
+    (found,) = played(opened(sandbox, tree), [WRONG, RIGHT, BROKEN], [GONE, SHARP])
+    assert values(found.coder_rewards) == [None, None, 0.0]
+    expected = [None, 1.0, None, 0.5, None, None] if suites_per is SuitesPer.CANDIDATE else [None, 0.75]
     assert values(found.tester_rewards) == expected
     assert found.why_masked(1) == "gone"
 
 
-def test_what_the_sandbox_fails_at_is_masked_and_hidden_from_the_book(broken_sandbox, toys, add):
-    (tree,) = played(Referee(toys, RULES, sandbox=broken_sandbox).open([Tree(add, 2, 2)]), [RIGHT, WRONG], [])
+def test_what_the_sandbox_fails_at_is_masked_and_hidden_from_the_book(broken_sandbox):
+    (tree,) = played(opened(broken_sandbox, Tree(ADD, 2, 2)), [RIGHT, WRONG], [])
     assert np.isnan(tree.coder_rewards).all()
     assert tree.book_report is None
     assert tree.why_masked(0) == "internal error"
 
 
-def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(watched, toys, add):
+def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(watched):
     watched.error = "no processes left"
-    referee = Referee(toys, RULES, sandbox=watched)
-    rounds = referee.open([Tree(add)])
+    referee = Referee((ADD, LAST), RULES, sandbox=watched)
+    rounds = referee.open([Tree(ADD)])
     rounds.submit_programs([RIGHT])
     with pytest.raises(SandboxError, match="no processes"):
         rounds.tester_turns()
     masked = RoundOptions(masks_sandbox_errors=True, skips_invalid=False)
-    (tree,) = played(referee.open([Tree(add, 2)], masked), [RIGHT, WRONG], [SHARP])
+    (tree,) = played(referee.open([Tree(ADD, 2)], masked), [RIGHT, WRONG], [SHARP])
     assert (tree.report, tree.rewards, tree.book_report) == (None, (), None)
     assert values(tree.coder_rewards) == values(tree.tester_rewards) == [None, None]
-    (tree,) = played(referee.open([Tree(add)], replace(masked, skips_invalid=True)), [RIGHT], [])
+    (tree,) = played(referee.open([Tree(ADD)], replace(masked, skips_invalid=True)), [RIGHT], [])
     assert values(tree.coder_rewards) == [None]
 
 
 @pytest.mark.parametrize("has_programs", [False, True])
-def test_giving_up_masks_everything_and_runs_nothing_more(watched, toys, add, has_programs):
-    rounds = Referee(toys, RULES, sandbox=watched).open([Tree(add, 2)])
+def test_giving_up_masks_everything_and_runs_nothing_more(watched, has_programs):
+    rounds = opened(watched, Tree(ADD, 2))
     if has_programs:
         rounds.submit_programs([RIGHT, BROKEN])
         rounds.tester_turns()
@@ -200,9 +187,8 @@ def test_giving_up_masks_everything_and_runs_nothing_more(watched, toys, add, ha
     rounds.give_up("the server is down")
     (tree,) = rounds.results()
     assert len(watched.batches) == before
-    assert [(each.verdict, each.detail) for each in tree.report.candidates] == [
-        (Verdict.INTERNAL_ERROR, "the server is down")
-    ] * 2
+    gone = (Verdict.INTERNAL_ERROR, "the server is down")
+    assert [(each.verdict, each.detail) for each in tree.report.candidates] == [gone] * 2
     assert bool(tree.report.candidates[0].candidate.program) is has_programs
     assert values(tree.coder_rewards) == [None, None]
 
@@ -210,21 +196,21 @@ def test_giving_up_masks_everything_and_runs_nothing_more(watched, toys, add, ha
 # -- the book, other suites, several at once -------------------------------------------------------
 
 
-def test_replayed_cases_come_with_the_tree_and_what_is_learnt_goes_back(sandbox, toys, add):
-    referee = Referee(toys, RULES, sandbox=sandbox)
+def test_replayed_cases_come_with_the_tree_and_what_is_learnt_goes_back(sandbox):
+    referee = Referee((ADD, LAST), RULES, sandbox=sandbox)
     with MistakeBook() as book:
-        (tree,) = played(referee.open([Tree(add, 2)]), [LOOKS_RIGHT, WRONG], [SHARP])
+        (tree,) = played(referee.open([Tree(ADD, 2)]), [LOOKS_RIGHT, WRONG], [SHARP])
         delta = book.record(tree.book_report, RULES.book)
         assert (delta.added, delta.size) == (2, 2)
         replayed = tuple(entry.to_valid_case() for entry in book.retrieve("toy/add", RULES.book))
-        (tree,) = played(referee.open([Tree(add, 2, replayed=replayed)]), [RIGHT, BROKEN], [NAIVE])
+        (tree,) = played(referee.open([Tree(ADD, 2, replayed=replayed)]), [RIGHT, BROKEN], [NAIVE])
         assert [case.verdict for case in tree.report.candidates[0].replayed] == [Verdict.PASSED] * 2
         assert [case.verdict for case in tree.report.candidates[1].replayed] == [Verdict.NOT_RUN] * 2
         assert book.record(tree.book_report, RULES.book).decremented + book.size() > 0
 
 
-def test_a_fork_meets_other_suites_and_checks_nothing_again(watched, toys, add):
-    base = Referee(toys, RULES, sandbox=watched).open([Tree(add, 2)])
+def test_a_fork_meets_other_suites_and_checks_nothing_again(watched):
+    base = opened(watched, Tree(ADD, 2))
     with pytest.raises(RuntimeError, match="submit_programs"):
         base.fork()
     base.submit_programs([LOOKS_RIGHT, BROKEN])
@@ -240,10 +226,10 @@ def test_a_fork_meets_other_suites_and_checks_nothing_again(watched, toys, add):
     assert tree.tester_rewards.shape == (2, 3)
 
 
-def test_submitting_never_waits_so_that_rounds_overlap(watched, toys, add):
+def test_submitting_never_waits_so_that_rounds_overlap(watched):
     watched.gate.clear()
-    referee = Referee(toys, RULES, sandbox=watched)
-    batches = [referee.open([Tree(add, 2)]), referee.open([Tree(toys[1]), Tree(add)])]
+    referee = Referee((ADD, LAST), RULES, sandbox=watched)
+    batches = [referee.open([Tree(ADD, 2)]), referee.open([Tree(LAST), Tree(ADD)])]
     batches[0].submit_programs([RIGHT, WRONG])
     batches[1].submit_programs(["def last(items): return items[-1]", WRONG])
     assert not watched.threads
@@ -257,20 +243,18 @@ def test_submitting_never_waits_so_that_rounds_overlap(watched, toys, add):
     referee.close()
 
 
-def test_in_the_foreground_everything_runs_in_the_callers_thread(watched, toys, add):
-    rounds = Referee(toys, RULES, sandbox=watched).open([Tree(add)], in_background=False)
+def test_in_the_foreground_everything_runs_in_the_callers_thread(watched):
+    rounds = Referee((ADD, LAST), RULES, sandbox=watched).open([Tree(ADD)], in_background=False)
     played(rounds, [WRONG], [SHARP])
     assert watched.threads == {threading.current_thread().name}
 
 
-def test_one_round_is_the_same_in_a_batch_and_alone(sandbox, toys, add):
-    referee = Referee(toys, RULES, sandbox=sandbox)
-    trees, programs = [Tree(add, 2), Tree(add, 1)], [LOOKS_RIGHT, BROKEN, WRONG]
-    together = played(referee.open(trees), programs, [SHARP])
-    apart = played(referee.open(trees[:1]), programs[:2], [SHARP]) + played(
-        referee.open(trees[1:]), programs[2:], [SHARP]
-    )
-    assert [tree.report for tree in together] == [tree.report for tree in apart]
+def test_one_round_is_the_same_in_a_batch_and_alone(sandbox):
+    trees, programs = [Tree(ADD, 2), Tree(ADD, 1)], [LOOKS_RIGHT, BROKEN, WRONG]
+    together = played(opened(sandbox, *trees), programs, [SHARP])
+    apart = [played(opened(sandbox, trees[0]), programs[:2], [SHARP])]
+    apart.append(played(opened(sandbox, trees[1]), programs[2:], [SHARP]))
+    assert [[tree.report] for tree in together] == [[tree.report for tree in found] for found in apart]
 
 
 # -- misuse ----------------------------------------------------------------------------------------
@@ -285,8 +269,8 @@ def test_one_round_is_the_same_in_a_batch_and_alone(sandbox, toys, add):
         (["x", b"y"], "must be texts, .* or AgentUnavailable, not bytes"),
     ],
 )
-def test_what_is_no_reply_is_refused_by_name(sandbox, toys, add, replies, said):
-    rounds = Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 2)], RoundOptions(skips_invalid=False))
+def test_what_is_no_reply_is_refused_by_name(sandbox, replies, said):
+    rounds = opened(sandbox, Tree(ADD, 2), skips_invalid=False)
     with pytest.raises(UserError, match=f"programs {said}"):
         rounds.submit_programs(replies)
     rounds.submit_programs([RIGHT, RIGHT])
@@ -294,8 +278,8 @@ def test_what_is_no_reply_is_refused_by_name(sandbox, toys, add, replies, said):
         rounds.submit_suites(replies)
 
 
-def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox, toys, add):
-    rounds = Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 2)])
+def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox):
+    rounds = opened(sandbox, Tree(ADD, 2))
     for early in (rounds.tester_turns, rounds.results):
         with pytest.raises(RuntimeError, match="submit_programs comes first"):
             early()
@@ -310,29 +294,25 @@ def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox, toys, add)
         rounds.submit_groups([[[SHARP]]])
 
 
-def test_programs_and_suites_that_were_read_before_may_be_submitted(sandbox, toys, add):
+def test_programs_and_suites_that_were_read_before_may_be_submitted(sandbox):
     candidate = read_candidate(WRONG, RULES.reading, entry_point="add")
     suite = read_suite(SHARP, RULES.reading, entry_point="add", tests_per_suite=2)
-    referee: Referee = Referee(toys, RULES, sandbox=sandbox)
-    read = played(referee.open([Tree(add)]), [candidate], [suite])
-    raw = played(referee.open([Tree(add)]), [WRONG], [SHARP])
+    read, raw = (
+        played(opened(sandbox, Tree(ADD)), [program], [tests])
+        for program, tests in ((candidate, suite), (WRONG, SHARP))
+    )
     assert read[0].report == raw[0].report
 
 
-def test_no_trees_are_no_work(sandbox, toys):
-    rules: Ruleset = RULES
-    assert played(Referee(toys, rules, sandbox=sandbox).open([]), [], [SHARP]) == []
+def test_no_trees_are_no_work(sandbox):
+    assert played(opened(sandbox), [], [SHARP]) == []
 
 
 @pytest.mark.parametrize("per", list(SuitesPer))
-def test_the_parts_of_suites_add_up_to_their_rewards(sandbox, toys, add, per):
-    tree = Tree(add, 3, 2, per)
+def test_the_parts_of_suites_add_up_to_their_rewards(sandbox, per):
     shared = per is SuitesPer.PROBLEM
     suites = [SHARP, FALSE] if shared else [SHARP, FALSE, NAIVE, SHARP]  # BROKEN gets none of its own
-    (found,) = played(Referee(toys, RULES, sandbox=sandbox).open([tree]), [WRONG, BROKEN, RIGHT], suites)
-    whole = sum(
-        weight * found.of_suites(methodcaller("part", name))
-        for name, weight in (("validity", 0.5), ("adversarial", 0.5))
-    )
+    (found,) = played(opened(sandbox, Tree(ADD, 3, 2, per)), [WRONG, BROKEN, RIGHT], suites)
+    whole = sum(0.5 * found.of_suites(methodcaller("part", name)) for name in ("validity", "adversarial"))
     assert whole == pytest.approx(found.tester_rewards, nan_ok=True)
     assert np.isnan(whole).any() == (not shared)

@@ -8,35 +8,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
+from codea1_env.facts.verdicts import CandidateReport, ProblemReport, Verdict
 from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import AtgenRules, LearnabilityRules, UtrlRules, preset
-
-PASSED, FAILED, SLOW, UNRUN = Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.TIME_LIMIT, Verdict.NOT_RUN
-
-
-def met(verdict: Verdict, *, n: int = 0, predicted: str = "0", right: bool = True, actual: str = "") -> CaseReport:
-    """What a program made of `assert f(n) == predicted`."""
-    return CaseReport(ValidCase(TestCase(f"f({n})", predicted, direct=True), b"0", right), verdict, actual)
-
-
-def suite(*cases: CaseReport, n_dropped: int = 0) -> SuiteReport:
-    n_wrong = sum(case.case.prediction_right is False for case in cases)
-    return SuiteReport(ValidSuite(tuple(case.case for case in cases), (), n_wrong + n_dropped, 0.0), cases)
-
-
-def candidate(*suites: SuiteReport, golden: float | None = None, verdict: Verdict = PASSED) -> CandidateReport:
-    return CandidateReport(Candidate("def f(n): ..."), verdict, "", (), suites, golden)
+from tests.codea1_env.rules.reports import FAILED, INVALID, PASSED, SLOW, UNRUN, candidate, met, met_all, suite_of
 
 
 def crossed(name: str, *candidates: CandidateReport) -> tuple[CandidateRewards, ...]:
@@ -47,63 +23,48 @@ def alone(name: str, only: CandidateReport) -> CandidateRewards:
     return score(only, preset(name))
 
 
-INVALID = Verdict.SYNTAX_ERROR
+LIED = met(FAILED, n=3, predicted="7", right=False, actual="7")
+BY_HAND = [
+    # scheme, report, the coder's reward, the tester's reward (None: not asked for)
+    # A kill, the share of twelve valid tests, and format.
+    ("utrl", candidate(suite_of(*met_all([FAILED, PASSED, PASSED]), n_dropped=1)), 0.7, 0.85 + 0.05 * 3 / 12 + 0.1),
+    ("utrl", candidate(suite_of(*met_all([PASSED] * 14), n_dropped=2)), 1.0, 0.05 * 14 / 16 + 0.1),  # the share of more
+    # A kill by a wrong prediction is not paid, nor charged to the coder.
+    ("utrl", candidate(suite_of(met(FAILED, right=False), met(PASSED, n=1))), 1.0, 0.05 / 12 + 0.1),
+    # Format is paid for a program that does not load, but not for none.
+    ("utrl", candidate(suite_of(), verdict=INVALID), 0.1, None),
+    ("utrl", candidate(suite_of(), verdict=Verdict.NO_CODE), 0.0, None),
+    ("utrl", candidate(suite_of()), None, 0.0),
+    ("atgen", candidate(suite_of(met(FAILED))), None, 1.0),
+    ("atgen", candidate(suite_of(met(PASSED))), None, 0.5),
+    ("atgen", candidate(suite_of(met(FAILED, right=False))), None, 0.0),  # an attack counts with a right output only
+    ("atgen", candidate(suite_of(n_dropped=1)), 0.5, 0.0),  # no evidence about the coder
+    ("atgen", candidate(suite_of()), None, -0.5),
+    ("atgen", candidate(suite_of(met(FAILED, n=1), met(PASSED, n=2), n_dropped=2)), None, (1 + 0.5 + 0 + 0) / 4),
+    ("atgen", candidate(suite_of(met(FAILED, n=1), met(PASSED, n=2), LIED)), 0.5, None),  # the rate on right cases
+    ("atgen", candidate(suite_of(), verdict=INVALID), 0.0, None),
+    # The mean over written tests.
+    ("cure", candidate(suite_of(*met_all([FAILED, PASSED]), LIED, n_dropped=1), golden=0.0), 0.0, (1 + 0 - 1 + 0) / 4),
+    ("cure", candidate(suite_of(), golden=0.0), 0.0, 0.0),
+    # Wrong tests are charged, and replies without any.
+    ("learnability", candidate(suite_of(*met_all([FAILED, PASSED]), n_dropped=2)), None, (2 * 0.5 - 2 * 0.5) / 4),
+    ("learnability", candidate(suite_of(n_dropped=3)), None, -0.5),
+    ("learnability", candidate(suite_of()), None, -1.0),
+    ("learnability", candidate(suite_of(), verdict=INVALID), -1.0, None),
+]
 
-# -- UTRL ------------------------------------------------------------------------------------------
 
-
-def test_utrl_pays_a_kill_the_share_of_twelve_valid_tests_and_format():
-    found = alone("utrl", candidate(suite(met(FAILED, n=1), met(PASSED, n=2), met(PASSED, n=3), n_dropped=1)))
-    assert found.testers[0].value == pytest.approx(0.85 + 0.05 * 3 / 12 + 0.1)
-    assert found.coder.value == pytest.approx(0.9 * 2 / 3 + 0.1)
-
-
-def test_utrl_divides_by_more_than_twelve_where_more_were_written():
-    cases = [met(PASSED, n=n) for n in range(14)]
-    assert alone("utrl", candidate(suite(*cases, n_dropped=2))).testers[0].value == pytest.approx(0.05 * 14 / 16 + 0.1)
-
-
-def test_utrl_pays_no_kill_by_a_wrong_prediction_and_does_not_charge_the_coder_for_it():
-    found = alone("utrl", candidate(suite(met(FAILED, right=False), met(PASSED, n=1))))
-    assert found.testers[0].value == pytest.approx(0.05 / 12 + 0.1)
-    assert found.coder.value == pytest.approx(1.0)
-
-
-def test_utrl_pays_format_for_a_program_that_does_not_load_but_not_for_none():
-    assert alone("utrl", candidate(suite(), verdict=INVALID)).coder.value == pytest.approx(0.1)
-    assert alone("utrl", candidate(suite(), verdict=Verdict.NO_CODE)).coder.value == 0.0
-    assert alone("utrl", candidate(suite())).testers[0].value == 0.0
+@pytest.mark.parametrize(("name", "judged", "coder", "tester"), BY_HAND)
+def test_rewards_by_hand(name, judged, coder, tester):
+    found = alone(name, judged)
+    assert coder is None or found.coder.value == pytest.approx(coder)
+    assert tester is None or found.testers[0].value == pytest.approx(tester)
 
 
 def test_utrls_discrimination_is_the_mean_over_candidates_of_what_each_says():
-    judged = [candidate(suite(met(verdict))) for verdict in (FAILED, FAILED, FAILED, PASSED)]
+    judged = [candidate(suite_of(met(verdict))) for verdict in (FAILED, FAILED, FAILED, PASSED)]
     values = [each.testers[0].value for each in crossed("utrl", *judged)]
     assert sum(values) / 4 == pytest.approx(0.85 * 3 / 4 + 0.05 / 12 + 0.1)
-
-
-# -- ATGen -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("judged", "tester"),
-    [
-        (suite(met(FAILED)), 1.0),
-        (suite(met(PASSED)), 0.5),
-        (suite(met(FAILED, right=False)), 0.0),  # an attack counts with a right output only
-        (suite(n_dropped=1), 0.0),
-        (suite(), -0.5),
-        (suite(met(FAILED, n=1), met(PASSED, n=2), n_dropped=2), (1 + 0.5 + 0 + 0) / 4),
-    ],
-)
-def test_atgen_prices_each_written_test(judged, tester):
-    assert alone("atgen", candidate(judged)).testers[0].value == pytest.approx(tester)
-
-
-def test_atgens_coder_gets_its_pass_rate_on_right_cases():
-    judged = candidate(suite(met(FAILED, n=1), met(PASSED, n=2), met(FAILED, n=3, right=False)))
-    assert alone("atgen", judged).coder.value == 0.5
-    assert alone("atgen", candidate(suite(n_dropped=1))).coder.value == 0.5  # no evidence
-    assert alone("atgen", candidate(suite(), verdict=INVALID)).coder.value == 0.0
 
 
 # -- CURE ------------------------------------------------------------------------------------------
@@ -111,10 +72,10 @@ def test_atgens_coder_gets_its_pass_rate_on_right_cases():
 
 def test_cure_pays_a_right_test_the_share_of_wrong_programs_that_it_fails():
     judged = [
-        candidate(suite(met(PASSED)), golden=1.0),
-        candidate(suite(met(FAILED)), golden=0.5),
-        candidate(suite(met(SLOW)), golden=0.0),
-        candidate(suite(met(PASSED)), golden=0.9),
+        candidate(suite_of(met(PASSED)), golden=1.0),
+        candidate(suite_of(met(FAILED)), golden=0.5),
+        candidate(suite_of(met(SLOW)), golden=0.0),
+        candidate(suite_of(met(PASSED)), golden=0.9),
     ]
     found = crossed("cure", *judged)
     assert [each.testers[0].value for each in found] == [pytest.approx(2 / 3)] * 4
@@ -124,31 +85,27 @@ def test_cure_pays_a_right_test_the_share_of_wrong_programs_that_it_fails():
 def test_cure_charges_a_wrong_test_for_the_wrong_programs_that_pass_it_as_it_was_written():
     wrong = {"predicted": "[1, 2]", "right": False}
     judged = [
-        candidate(suite(met(PASSED, **wrong)), golden=1.0),
-        candidate(suite(met(FAILED, actual="[1, 2]", **wrong)), golden=0.5),
-        candidate(suite(met(FAILED, actual="[1, 3]", **wrong)), golden=0.5),
-        candidate(suite(met(Verdict.RUNTIME_ERROR, actual="ValueError: [1, 2]", **wrong)), golden=0.5),
+        candidate(suite_of(met(PASSED, **wrong)), golden=1.0),
+        candidate(suite_of(met(FAILED, actual="[1, 2]", **wrong)), golden=0.5),
+        candidate(suite_of(met(FAILED, actual="[1, 3]", **wrong)), golden=0.5),
+        candidate(suite_of(met(Verdict.RUNTIME_ERROR, actual="ValueError: [1, 2]", **wrong)), golden=0.5),
     ]
     assert crossed("cure", *judged)[0].testers[0].value == pytest.approx(-1 / 3)
 
 
-def test_cure_takes_the_mean_over_written_tests():
-    cases = (met(FAILED, n=1), met(PASSED, n=2), met(FAILED, n=3, predicted="7", right=False, actual="7"))
-    found = alone("cure", candidate(suite(*cases, n_dropped=1), golden=0.0))
-    assert found.testers[0].value == pytest.approx((1 + 0 - 1 + 0) / 4)
-    assert alone("cure", candidate(suite(), golden=0.0)).testers[0].value == 0.0
-
-
 def test_cure_without_a_wrong_program_pays_nothing_and_without_golden_tests_is_masked():
-    right = candidate(suite(met(PASSED)), golden=1.0)
+    right = candidate(suite_of(met(PASSED)), golden=1.0)
     assert crossed("cure", right, right)[0].testers[0].value == 0.0
-    unknown = alone("cure", candidate(suite(met(FAILED))))
+    unknown = alone("cure", candidate(suite_of(met(FAILED))))
     assert unknown.coder.masked
     assert unknown.testers[0].masked
 
 
 def test_a_program_that_does_not_load_says_nothing_about_a_suite():
-    judged = [candidate(suite(met(UNRUN)), golden=0.0, verdict=INVALID), candidate(suite(met(FAILED)), golden=0.0)]
+    judged = [
+        candidate(suite_of(met(UNRUN)), golden=0.0, verdict=INVALID),
+        candidate(suite_of(met(FAILED)), golden=0.0),
+    ]
     for name, value in (("cure", 1.0), ("learnability", 0.0)):
         found = crossed(name, *judged)
         assert (found[0].testers[0].value, found[1].testers[0].value) == (0.0, value)
@@ -159,18 +116,10 @@ def test_a_program_that_does_not_load_says_nothing_about_a_suite():
 
 @pytest.mark.parametrize(("n_solved", "tester"), [(0, 0.0), (1, 0.75), (2, 0.5), (3, 0.25), (4, 0.0)])
 def test_learnability_is_one_minus_the_solve_rate_but_nothing_at_its_ends(n_solved, tester):
-    judged = [candidate(suite(met(PASSED if number < n_solved else FAILED))) for number in range(4)]
+    judged = [candidate(suite_of(met(PASSED if number < n_solved else FAILED))) for number in range(4)]
     found = crossed("learnability", *judged)
     assert [each.testers[0].value for each in found] == [pytest.approx(tester)] * 4
     assert [each.coder.value for each in found] == [1.0] * n_solved + [-0.5] * (4 - n_solved)
-
-
-def test_learnability_charges_wrong_tests_and_replies_without_any():
-    found = alone("learnability", candidate(suite(met(FAILED, n=1), met(PASSED, n=2), n_dropped=2)))
-    assert found.testers[0].value == pytest.approx((2 * 0.5 - 2 * 0.5) / 4)
-    assert alone("learnability", candidate(suite(n_dropped=3))).testers[0].value == -0.5
-    assert alone("learnability", candidate(suite())).testers[0].value == -1.0
-    assert alone("learnability", candidate(suite(), verdict=INVALID)).coder.value == -1.0
 
 
 # -- constants -------------------------------------------------------------------------------------
@@ -185,9 +134,9 @@ CONSTANTS = [
 @pytest.mark.parametrize(("name", "part", "constant"), CONSTANTS)
 def test_every_constant_of_a_rival_can_be_set_and_moves_a_reward(name, part, constant):
     judged = [
-        candidate(suite(met(FAILED, n=1), met(PASSED, n=2), n_dropped=1)),
-        candidate(suite(met(PASSED, n=1), met(PASSED, n=2), n_dropped=1)),
-        candidate(suite()),
+        candidate(suite_of(met(FAILED, n=1), met(PASSED, n=2), n_dropped=1)),
+        candidate(suite_of(met(PASSED, n=1), met(PASSED, n=2), n_dropped=1)),
+        candidate(suite_of()),
     ]
     rules = preset(name)
     other = replace(rules, reward=replace(rules.reward, **{name: part(**{constant: 7.0})}))
@@ -212,7 +161,7 @@ def groups(draw: st.DrawFn) -> tuple[CandidateReport, ...]:
             for n, right in enumerate(rights):
                 verdict = draw(st.sampled_from([PASSED, FAILED, SLOW, UNRUN])) if is_valid else UNRUN
                 cases.append(met(verdict, n=n, predicted="3", right=right, actual=draw(st.sampled_from(["3", "4"]))))
-            suites.append(suite(*cases, n_dropped=n_dropped))
+            suites.append(suite_of(*cases, n_dropped=n_dropped))
         golden = draw(st.sampled_from([0.0, 0.5, 1.0])) if is_valid else 0.0
         found.append(candidate(*suites, golden=golden, verdict=PASSED if is_valid else INVALID))
     return tuple(found)

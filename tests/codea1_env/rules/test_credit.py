@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.errors import UserError
-from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, ValidCase, ValidSuite, Verdict
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import CommonKills, CreditRules, Ruleset, preset
+from codea1_env.rules.ruleset import CommonKills, CreditRules, preset
+from tests.codea1_env.rules.reports import FAILED, OURS, PASSED, candidate, met, suite_of
 
 K = 4
 Written = tuple[bool, bool]
@@ -23,6 +22,8 @@ written = st.tuples(st.booleans(), st.booleans())
 suites = st.lists(written, max_size=K)
 replays = st.lists(st.booleans(), max_size=3)
 shares = st.floats(0, 1)
+settings = st.fixed_dictionaries({"others": st.lists(suites, max_size=2), "replayed": replays, "alpha": shares})
+"""Beside what a suite is judged."""
 credit_rules = st.builds(
     CreditRules,
     wrong_answers=st.booleans(),
@@ -33,16 +34,6 @@ credit_rules = st.builds(
     most_kills=st.none() | st.integers(1, 5),
     common_kills=st.sampled_from(CommonKills),
 )
-
-
-def judged(cases: list[Written], first: int) -> tuple[CaseReport, ...]:
-    return tuple(
-        CaseReport(
-            ValidCase(TestCase(f"f({n})", "0", direct=True), b"0", is_right),
-            Verdict.WRONG_ANSWER if fails else Verdict.PASSED,
-        )
-        for n, (is_right, fails) in enumerate(cases, first)
-    )
 
 
 def earned(
@@ -56,51 +47,42 @@ def earned(
     """Return the reward of a suite beside others, for a program that fails some replays."""
     rules = replace(preset("fixed"), tests_per_suite=K)
     rules = replace(rules, reward=replace(rules.reward, alpha=alpha, credit=credit))
-    run = [judged(each, 100 * n) for n, each in enumerate([cases, *(others or [])])]
-    written_suites = tuple(SuiteReport(ValidSuite(tuple(case.case for case in each), (), 0, 0.0), each) for each in run)
-    history = judged([(True, fails) for fails in replayed or []], 1000)
-    report = CandidateReport(Candidate("def f(n): ..."), Verdict.PASSED, "", history, written_suites)
-    return score(report, rules).testers[0].value
+    judged = [
+        suite_of(*(met(FAILED if fails else PASSED, n=n, right=is_right) for n, (is_right, fails) in enumerate(each)))
+        for each in [cases, *(others or [])]
+    ]
+    history = [FAILED if fails else PASSED for fails in replayed or []]
+    return score(candidate(*judged, replayed=history), rules).testers[0].value
 
 
-@given(cases=suites, others=st.lists(suites, max_size=2), replayed=replays, alpha=shares, credit=credit_rules)
-def test_rewards_lie_between_0_and_1(cases, others, replayed, alpha, credit):
-    assert -1e-9 <= earned(cases, credit, alpha=alpha, others=others, replayed=replayed) <= 1 + 1e-9
+@given(cases=suites, setting=settings, credit=credit_rules)
+def test_rewards_lie_between_0_and_1(cases, setting, credit):
+    assert -1e-9 <= earned(cases, credit, **setting) <= 1 + 1e-9
 
 
-@given(cases=suites, others=st.lists(suites, max_size=2), replayed=replays, alpha=shares)
-def test_by_default_right_cases_count_and_nothing_else(cases, others, replayed, alpha):
+@given(cases=suites, setting=settings)
+def test_by_default_right_cases_count_and_nothing_else(cases, setting):
+    alpha, replayed = setting["alpha"], setting["replayed"]
     right, kills = sum(each[0] for each in cases), sum(each == RIGHT_KILL for each in cases)
     adversarial = kills / K
     if replayed:
         adversarial = (adversarial - sum(replayed) / len(replayed) + 1) / 2 if right else 0.0
-    found = earned(cases, CreditRules(), alpha=alpha, others=others, replayed=replayed)
-    assert found == pytest.approx(alpha * right / K + (1 - alpha) * adversarial)
+    assert earned(cases, CreditRules(), **setting) == pytest.approx(alpha * right / K + (1 - alpha) * adversarial)
 
 
-@given(
-    cases=st.lists(written, min_size=1, max_size=K),
-    others=st.lists(suites, max_size=2),
-    replayed=replays,
-    alpha=shares,
-    credit=credit_rules,
-    data=st.data(),
-)
-def test_a_right_answer_and_a_failure_never_cost_their_tester_anything(cases, others, replayed, alpha, credit, data):
+@given(cases=st.lists(written, min_size=1, max_size=K), setting=settings, credit=credit_rules, data=st.data())
+def test_a_right_answer_and_a_failure_never_cost_their_tester_anything(cases, setting, credit, data):
     number = data.draw(st.integers(0, len(cases) - 1))
     is_right, fails = cases[number]
 
-    def with_case(case: Written) -> float:
-        changed = [*cases[:number], case, *cases[number + 1 :]]
-        return earned(changed, credit, alpha=alpha, others=others, replayed=replayed)
+    def with_cases(*instead: Written) -> float:
+        return earned([*cases[:number], *instead, *cases[number + 1 :]], credit, **setting)
 
-    assert with_case((True, fails)) >= with_case((False, fails)) - 1e-12
-    assert with_case((is_right, True)) >= with_case((is_right, False)) - 1e-12
-    shorter = [*cases[:number], *cases[number + 1 :]]
-    without = earned(shorter, credit, alpha=alpha, others=others, replayed=replayed)
-    assert with_case((True, fails)) >= without - 1e-12
+    assert with_cases((True, fails)) >= with_cases((False, fails)) - 1e-12
+    assert with_cases((is_right, True)) >= with_cases((is_right, False)) - 1e-12
+    assert with_cases((True, fails)) >= with_cases() - 1e-12
     if not credit.wrong_answers and not credit.forgiven:
-        assert with_case((False, fails)) == pytest.approx(without)
+        assert with_cases((False, fails)) == pytest.approx(with_cases())
 
 
 @given(
@@ -116,20 +98,11 @@ def test_lies_alone_earn_nothing(n_lies, n_kills, replayed, credit):
 
 @given(
     cases=suites,
-    others=st.lists(suites, max_size=2),
-    replayed=replays,
-    alpha=shares,
-    credit=st.builds(
-        CreditRules,
-        gate=shares,
-        power=st.sampled_from([0.0, 1.0]),
-        most_kills=st.none() | st.integers(1, 5),
-        common_kills=st.sampled_from(CommonKills),
-    ),
+    setting=settings,
+    credit=st.builds(replace, credit_rules, wrong_answers=st.just(False), forgiven=st.just(0), floor=st.just(1.0)),
 )
-def test_what_only_takes_credit_away_earns_no_more_than_fixed(cases, others, replayed, alpha, credit):
-    given_ = {"alpha": alpha, "others": others, "replayed": replayed}
-    assert earned(cases, credit, **given_) <= earned(cases, CreditRules(), **given_) + 1e-12
+def test_what_only_takes_credit_away_earns_no_more_than_fixed(cases, setting, credit):
+    assert earned(cases, credit, **setting) <= earned(cases, CreditRules(), **setting) + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -172,10 +145,8 @@ def test_a_number_out_of_range_is_refused_by_name(name, value):
 
 
 def test_a_failure_of_our_own_is_masked():
-    rules: Ruleset = preset("fixed")
+    rules = preset("fixed")
     rules = replace(rules, reward=replace(rules.reward, credit=CreditRules(wrong_answers=True, gate=0.5)))
-    case = ValidCase(TestCase("f(1)", "0", direct=True), b"0", True)
-    broken = SuiteReport(ValidSuite((case,), (), 0, 0.0), (CaseReport(case, Verdict.INTERNAL_ERROR),))
-    found = score(CandidateReport(Candidate("def f(n): ..."), Verdict.PASSED, "", (), (broken,)), rules)
+    found = score(candidate(suite_of(met(OURS))), rules)
     assert found.coder.masked
     assert all(tester.masked for tester in found.testers)

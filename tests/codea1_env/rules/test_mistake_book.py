@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
 from codea1_env.rules.mistake_book import (
     BookEntry,
     BookKey,
@@ -31,12 +23,13 @@ from codea1_env.rules.mistake_book import (
     select_replayed,
 )
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate, preset
-from tests.support.books import FAILED, PASSED
+from tests.codea1_env.rules.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, suite_of
 
 RELEASE = BookRules()
 COUNTING = BookRules(count_replay_failures=True)
 REMOVING = BookRules(update=BookUpdate.REMOVE_ON_PASS)
 QUALITY = BookRules(update=BookUpdate.QUALITY, min_quality=0.5)
+UPDATES = [RELEASE, COUNTING, REMOVING, QUALITY]
 
 Verdicts = dict[int, Verdict]
 """By number of the case."""
@@ -56,9 +49,7 @@ def candidate(
     def judged(cases: Verdicts) -> tuple[CaseReport, ...]:
         return tuple(CaseReport(case(number), found, f"was {found}") for number, found in cases.items())
 
-    reports = tuple(
-        SuiteReport(ValidSuite(tuple(case(n) for n in cases), (), 0, 0.0), judged(cases)) for cases in suites
-    )
+    reports = tuple(suite_of(*judged(cases)) for cases in suites)
     return CandidateReport(Candidate(program), verdict, "", judged(replayed or {}), reports)
 
 
@@ -76,34 +67,46 @@ def frequencies(book: tuple[BookEntry, ...]) -> dict[int, int]:
     return {int(one.key.expected): one.frequency for one in book}
 
 
-# -- release --
+# -- updates --
+
+FAILED_TWICE = [candidate({1: FAILED}), candidate({1: SLOW})]
+PASSED_AND_FAILED = [*[candidate({1: PASSED})] * 4, candidate({1: FAILED})]
+HIDDEN = candidate({1: PASSED, 2: FAILED}, {3: FAILED, 4: OURS})
+PLAYED = [
+    # frequencies by case, rules, candidates, frequencies afterwards
+    # Every valid candidate that passes a replayed case takes one off, and an entry leaves at zero however many do.
+    ({1: 5, 2: 5}, RELEASE, [candidate({1: PASSED, 2: FAILED}), candidate({1: PASSED, 2: PASSED})], {1: 3, 2: 4}),
+    ({1: 2}, RELEASE, [candidate({1: PASSED})] * 3, {}),
+    # New failures count over suites and candidates.
+    ({}, RELEASE, [candidate(None, {1: FAILED}, {1: FAILED, 2: PASSED}), candidate(None, {1: FAILED})], {1: 3}),
+    # A failed replay adds nothing in the release, and one each where it is counted, after passes have come off.
+    ({1: 2}, RELEASE, FAILED_TWICE, {1: 2}),
+    ({1: 2}, COUNTING, FAILED_TWICE, {1: 4}),
+    ({1: 2}, RELEASE, PASSED_AND_FAILED, {}),
+    ({1: 2}, COUNTING, PASSED_AND_FAILED, {1: 1}),
+    # A candidate with an internal error anywhere is no evidence.
+    *(({1: 1, 2: 1}, rules, [HIDDEN], {1: 1, 2: 1}) for rules in UPDATES),
+    # A pass removes whatever the frequency; a case that fails again comes back.
+    (
+        {1: 9, 2: 9},
+        replace(REMOVING, count_replay_failures=True),
+        [candidate({1: PASSED, 2: FAILED}), candidate({1: FAILED, 2: FAILED})],
+        {2: 11},
+    ),
+    ({1: 9}, REMOVING, [candidate({1: PASSED}, {1: FAILED})], {1: 1}),
+    # A case that nobody failed never enters, whatever its quality.
+    ({}, replace(QUALITY, min_quality=0.0), [candidate(None, {1: PASSED})], {}),
+    # A full book lets the least frequent and then the oldest go.
+    ({1: 3, 2: 1, 3: 1, 4: 2}, replace(RELEASE, max_entries=3), [], {1: 3, 3: 1, 4: 2}),
+    ({1: 3, 2: 1, 3: 1, 4: 2}, replace(RELEASE, max_entries=2), [], {1: 3, 4: 2}),
+    ({1: 3, 2: 1, 3: 1, 4: 2}, replace(RELEASE, max_entries=0), [], {}),
+]
 
 
-def test_every_valid_candidate_that_passes_a_replayed_case_takes_one_off():
-    book = (entry(1, 5), entry(2, 5))
-    after = play(book, RELEASE, candidate({1: PASSED, 2: FAILED}), candidate({1: PASSED, 2: PASSED}))
-    assert frequencies(after) == {1: 3, 2: 4}
-
-
-def test_an_entry_leaves_at_zero_however_many_pass_it():
-    assert play((entry(1, 2),), RELEASE, *[candidate({1: PASSED})] * 3) == ()
-
-
-def test_new_failures_count_over_suites_and_candidates():
-    after = play((), RELEASE, candidate(None, {1: FAILED}, {1: FAILED, 2: PASSED}), candidate(None, {1: FAILED}))
-    assert frequencies(after) == {1: 3}
-
-
-def test_a_failed_replay_adds_nothing_in_release_and_one_each_where_counted():
-    round_played = [candidate({1: FAILED}), candidate({1: Verdict.TIME_LIMIT})]
-    assert frequencies(play((entry(1, 2),), RELEASE, *round_played)) == {1: 2}
-    assert frequencies(play((entry(1, 2),), COUNTING, *round_played)) == {1: 4}
-
-
-def test_passes_come_off_before_failures_are_added():
-    round_played = [*[candidate({1: PASSED})] * 4, candidate({1: FAILED})]
-    assert play((entry(1, 2),), RELEASE, *round_played) == ()
-    assert frequencies(play((entry(1, 2),), COUNTING, *round_played)) == {1: 1}
+@pytest.mark.parametrize(("before", "rules", "candidates", "after"), PLAYED)
+def test_a_round_changes_frequencies(before, rules, candidates, after):
+    book = tuple(entry(number, frequency) for number, frequency in before.items())
+    assert frequencies(play(book, rules, *candidates)) == after
 
 
 def test_an_entry_may_leave_and_come_back_younger_in_one_round():
@@ -118,30 +121,24 @@ def test_a_replayed_case_that_is_gone_is_ignored():
     assert play((entry(2),), COUNTING, candidate({1: FAILED})) == (entry(2),)
 
 
-@pytest.mark.parametrize("verdict", [Verdict.SYNTAX_ERROR, Verdict.NO_ENTRY_POINT, Verdict.INTERNAL_ERROR])
-@pytest.mark.parametrize("rules", [RELEASE, COUNTING, REMOVING, QUALITY])
+@pytest.mark.parametrize("verdict", [INVALID, Verdict.NO_ENTRY_POINT, OURS])
+@pytest.mark.parametrize("rules", UPDATES)
 def test_invalid_candidates_are_no_evidence(rules, verdict):
     broken = candidate({1: PASSED, 2: FAILED}, {3: FAILED}, verdict=verdict)
     after = play((entry(1), entry(2)), rules, broken)
     assert [replace(one, last_replayed_round=0) for one in after] == [entry(1), entry(2)]
 
 
-@pytest.mark.parametrize("rules", [RELEASE, COUNTING, REMOVING, QUALITY])
-def test_a_candidate_with_an_internal_error_anywhere_is_no_evidence(rules):
-    ours = candidate({1: PASSED, 2: FAILED}, {3: FAILED, 4: Verdict.INTERNAL_ERROR})
-    assert frequencies(play((entry(1), entry(2)), rules, ours)) == {1: 1, 2: 1}
-
-
-@pytest.mark.parametrize("rules", [RELEASE, COUNTING, REMOVING, QUALITY])
+@pytest.mark.parametrize("rules", UPDATES)
 def test_what_was_not_run_is_no_evidence(rules):
-    unsure = candidate({1: Verdict.NOT_RUN}, {2: Verdict.NOT_RUN, 3: Verdict.RUNTIME_ERROR})
+    unsure = candidate({1: UNRUN}, {2: UNRUN, 3: Verdict.RUNTIME_ERROR})
     after = play((entry(1),), rules, unsure)
     assert frequencies(after) == {1: 1, 3: 1}
     assert after[0].n_evaluated == 1
 
 
 def test_tried_entries_count_as_replayed_even_without_evidence():
-    after = play((entry(1), entry(2)), RELEASE, candidate({1: Verdict.NOT_RUN}, verdict=Verdict.SYNTAX_ERROR))
+    after = play((entry(1), entry(2)), RELEASE, candidate({1: UNRUN}, verdict=INVALID))
     assert [one.last_replayed_round for one in after] == [7, 0]
 
 
@@ -149,13 +146,13 @@ def test_off_changes_nothing():
     assert changes(ProblemReport("p", (candidate({1: PASSED}, {2: FAILED}),)), BookRules(update=BookUpdate.OFF)) == ()
 
 
-verdicts = st.sampled_from([PASSED, PASSED, FAILED, Verdict.RUNTIME_ERROR, Verdict.NOT_RUN])
+verdicts = st.sampled_from([PASSED, PASSED, FAILED, Verdict.RUNTIME_ERROR, UNRUN])
 suites = st.dictionaries(st.integers(1, 6), verdicts, max_size=4)
 
 
 @st.composite
 def rounds(draw: st.DrawFn, replayable: tuple[int, ...]) -> list[CandidateReport]:
-    validity = st.sampled_from([PASSED, PASSED, PASSED, Verdict.SYNTAX_ERROR])
+    validity = st.sampled_from([PASSED, PASSED, PASSED, INVALID])
     return [
         candidate({n: draw(verdicts) for n in replayable}, *draw(st.lists(suites, max_size=3)), verdict=draw(validity))
         for _ in range(draw(st.integers(0, 3)))
@@ -194,18 +191,7 @@ def test_release_rounds_agree_with_a_literal_model(data):
         assert list(frequencies(book).items()) == list(expected.items())
 
 
-# -- the other updates --
-
-
-def test_remove_on_pass_removes_whatever_the_frequency():
-    book = (entry(1, 9), entry(2, 9))
-    rules = replace(REMOVING, count_replay_failures=True)
-    after = play(book, rules, candidate({1: PASSED, 2: FAILED}), candidate({1: FAILED, 2: FAILED}))
-    assert frequencies(after) == {2: 11}
-
-
-def test_remove_on_pass_lets_a_case_that_fails_again_come_back():
-    assert frequencies(play((entry(1, 9),), REMOVING, candidate({1: PASSED}, {1: FAILED}))) == {1: 1}
+# -- quality --
 
 
 def test_quality_is_the_share_of_evaluations_that_failed_and_decides_who_enters():
@@ -225,17 +211,6 @@ def test_quality_is_a_running_mean_over_replays_and_new_evaluations():
     assert after[0].n_evaluated == 4
 
 
-def test_quality_never_takes_in_a_case_that_nobody_failed():
-    assert play((), replace(QUALITY, min_quality=0.0), candidate(None, {1: PASSED})) == ()
-
-
-def test_a_full_book_lets_the_least_frequent_and_then_the_oldest_go():
-    book = (entry(1, 3), entry(2, 1), entry(3, 1), entry(4, 2))
-    assert frequencies(play(book, replace(RELEASE, max_entries=3))) == {1: 3, 3: 1, 4: 2}
-    assert frequencies(play(book, replace(RELEASE, max_entries=2))) == {1: 3, 4: 2}
-    assert play(book, replace(RELEASE, max_entries=0)) == ()
-
-
 def test_a_full_book_under_quality_lets_the_lowest_quality_go_first():
     book = (entry(1, 9, n_evaluated=36), entry(2, 1), entry(3, 1))
     assert frequencies(play(book, replace(QUALITY, max_entries=2))) == {2: 1, 3: 1}
@@ -248,7 +223,7 @@ def test_a_full_book_under_quality_lets_the_lowest_quality_go_first():
 def test_provenance_names_the_first_program_that_failed_and_what_it_did():
     played = [
         candidate(None, {1: PASSED}, program="a"),
-        candidate(None, {1: Verdict.TIME_LIMIT}, program="b"),
+        candidate(None, {1: SLOW}, program="b"),
         candidate(None, {1: FAILED}, program="c"),
     ]
     who = Provenance(run="r", episode_id="e", round=3, coder="c", tester="t")

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import warnings
+from functools import partial
 
 import pytest
 from hypothesis import assume, example, given
@@ -23,79 +24,12 @@ SURROGATES_TOO = st.characters(blacklist_categories=())
 FENCES = ["```", "```python", "```py\n", "~~~", "````python", "```bash"]
 SNIPPETS = [
     *("<think>", "</think>", "\n<thinking>", "f(1) is f(1)", " or ", " in [", "bool(", "range(", "len("),
-    *(
-        "assert ",
-        "f(",
-        "f(1)",
-        " == ",
-        "!=",
-        " is ",
-        " and ",
-        "not ",
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        ":",
-        ",",
-        "=",
-        ".",
-        ";",
-    ),
-    *(
-        "x",
-        "x = ",
-        "y",
-        "1",
-        "-1.5",
-        "'a'",
-        '"',
-        "'",
-        '"""',
-        "'''",
-        "f'{x}'",
-        "\\",
-        "#",
-        "@",
-        "lambda x: ",
-        "for x in ",
-        "if ",
-    ),
-    *(
-        "def t():",
-        "class T:",
-        "import math",
-        "from os import *",
-        "math.pi",
-        "try:",
-        "else:",
-        "\n",
-        "\n",
-        "\n    ",
-        "\t",
-        "\r\n",
-    ),
-    *(
-        "\0",
-        "\ud800",
-        "😀",
-        "é",
-        "\f",
-        "\x0b",
-        "\u2028",
-        "\ufeff",
-        "0x",
-        "e9",
-        "j",
-        "async ",
-        "await ",
-        "yield ",
-        ":=",
-        "*",
-        "**",
-    ),
+    *("assert ", "f(", "f(1)", " == ", "!=", " is ", " and ", "not "),
+    *("(", ")", "[", "]", "{", "}", ":", ",", "=", ".", ";", "*", "**", ":=", "\\", "#", "@"),
+    *("x", "x = ", "y", "1", "-1.5", "0x", "e9", "j", "'a'", '"', "'", '"""', "'''", "f'{x}'"),
+    *("lambda x: ", "for x in ", "if ", "def t():", "class T:", "try:", "else:", "async ", "await ", "yield "),
+    *("import math", "from os import *", "math.pi", "\n", "\n", "\n    ", "\t", "\r\n"),
+    *("\0", "\ud800", "😀", "é", "\f", "\x0b", "\u2028", "\ufeff"),
     *FENCES,
 ]
 
@@ -189,14 +123,8 @@ HOSTILE = {
 
 
 SLOW = (
-    *(
-        "nots",
-        "elifs",
-        "semicolons behind non-ASCII",
-        "tests that are equal to themselves",
-        "long things in long lists",
-    ),
-    *("thoughts that were never begun", "subscripts", "conditionals"),
+    *("nots", "elifs", "semicolons behind non-ASCII", "tests that are equal to themselves"),
+    *("long things in long lists", "thoughts that were never begun", "subscripts", "conditionals"),
 )
 """Texts that take some tenths of a second."""
 
@@ -217,15 +145,6 @@ def test_a_reply_of_ten_megabytes_is_refused_at_once():
         rejection = item.rejection if isinstance(item, Candidate) else item.rejections[0]
         assert rejection.reason is RejectionReason.TOO_LONG
     assert time.process_time() - before < 5.0
-
-
-@pytest.mark.slow
-def test_the_longest_reply_that_is_read_takes_seconds_not_minutes():
-    line = "assert f(1) == 1\n"  # eight tokens
-    suite = bare(line * (MAX_TOKENS // 9), tests_per_suite=8)
-    assert len(suite.cases) == 8
-    assert {rejection.reason for rejection in suite.rejections} == {RejectionReason.TOO_MANY}
-    assert len(suite.rejections) == MAX_LISTED
 
 
 @pytest.mark.parametrize("reading", Reading)
@@ -309,62 +228,24 @@ def test_threads_reading_at_once_leave_the_warning_filters_alone():
 
 ATOMS = st.sampled_from(
     [
-        "1",
-        "-2.5",
-        "'a'",
-        '"it\'s"',
-        "None",
-        "[]",
-        "{}",
-        "(1,)",
-        "{1, 2}",
-        "1j",
-        "b'x'",
-        "x",
-        "y",
-        "i",
-        "math.pi",
-        "os.sep",
-        "f",
-        "f(1)",
-        "len('a')",
-        "open",
-        "undefined",
-        "u'a'",
-        "...",
-        "0x1F",
+        *("1", "-2.5", "'a'", '"it\'s"', "None", "[]", "{}", "(1,)", "{1, 2}", "1j", "b'x'", "u'a'", "...", "0x1F"),
+        *("x", "y", "i", "math.pi", "os.sep", "f", "f(1)", "len('a')", "open", "undefined"),
     ]
 )
+FORMS = [
+    *("f({0})", "f({0}, k={1})", "[{0}, {1}]", "{{{0}: {1}}}", "({0} + {1})", "{0} == {1}", "({0} < {1})"),
+    *("{0} and {1}", "({0} if x else {1})", "[{0} for i in {1} if i]", "{{x: {0} for x in [{1}]}}"),
+    *("(lambda x, y={0}: {1})", "{0}[{1}:]", "not {0}", "-({0})", "f(*{0})", "({0}).real", "({0})._x"),
+    *("f'{{{0}}}!'", "(z := {0})", "{0} is None"),
+]
 
 
-def _wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    pair = st.tuples(inner, inner)
-    return st.one_of(
-        inner.map(lambda a: f"f({a})"),
-        pair.map(lambda p: f"f({p[0]}, k={p[1]})"),
-        pair.map(lambda p: f"[{p[0]}, {p[1]}]"),
-        pair.map(lambda p: f"{{{p[0]}: {p[1]}}}"),
-        pair.map(lambda p: f"({p[0]} + {p[1]})"),
-        pair.map(lambda p: f"{p[0]} == {p[1]}"),
-        pair.map(lambda p: f"({p[0]} < {p[1]})"),
-        pair.map(lambda p: f"{p[0]} and {p[1]}"),
-        pair.map(lambda p: f"({p[0]} if x else {p[1]})"),
-        pair.map(lambda p: f"[{p[0]} for i in {p[1]} if i]"),
-        pair.map(lambda p: f"{{x: {p[0]} for x in [{p[1]}]}}"),
-        pair.map(lambda p: f"(lambda x, y={p[0]}: {p[1]})"),
-        pair.map(lambda p: f"{p[0]}[{p[1]}:]"),
-        inner.map(lambda a: f"not {a}"),
-        inner.map(lambda a: f"-({a})"),
-        inner.map(lambda a: f"f(*{a})"),
-        inner.map(lambda a: f"({a}).real"),
-        inner.map(lambda a: f"({a})._x"),
-        inner.map(lambda a: f"f'{{{a}}}!'"),
-        inner.map(lambda a: f"(z := {a})"),
-        inner.map(lambda a: f"{a} is None"),
-    )
+def _combined(forms: list[str], inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Texts in which each form is filled with two others."""
+    return st.tuples(st.sampled_from(forms), inner, inner).map(lambda found: found[0].format(*found[1:]))
 
 
-EXPRESSIONS = st.recursive(ATOMS, _wider, max_leaves=8)
+EXPRESSIONS = st.recursive(ATOMS, partial(_combined, FORMS), max_leaves=8)
 STATEMENTS = st.one_of(
     EXPRESSIONS.map(lambda e: f"assert {e}"),
     st.tuples(EXPRESSIONS, EXPRESSIONS).map(lambda p: f"assert {p[0]} == {p[1]}"),
@@ -373,20 +254,11 @@ STATEMENTS = st.one_of(
     st.tuples(EXPRESSIONS, EXPRESSIONS).map(lambda p: f"x, y = {p[0]}, {p[1]}"),
     EXPRESSIONS.map(lambda e: f"def test():\n    x = {e}\n    assert f(x) == x"),
     EXPRESSIONS.map(lambda e: f"for i in {e}:\n    assert f(i) == i"),
-    st.sampled_from(
-        [
-            "import math",
-            "import os",
-            "from math import pi as x",
-            "import math as y",
-            "x.append(1)",
-            "assert f(",
-            "del x",
-        ]
-    ),
+    st.sampled_from(["import math", "import os", "from math import pi as x", "import math as y"]),
+    st.sampled_from(["x.append(1)", "assert f(", "del x"]),
 )
 FILES = st.lists(STATEMENTS, min_size=1, max_size=8).map(
-    lambda lines: "import math\nx = 1\ny = [2]\n" + "\n".join(lines)
+    lambda lines: "\n".join(["import math\nx = 1\ny = [2]", *lines])
 )
 
 ALLOWED = {"f", "math", "x", "y", "len", "bool"}  # x and y where a lambda, a comprehension or an import binds them
@@ -449,19 +321,15 @@ def check_that_its_free_names_are_bound_by_its_imports_or_are_built_in(case: Tes
 # -- meaning --
 
 
-def _arithmetic(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    two = st.tuples(inner, inner)
-    forms = [
-        "f({0})", "f({0}, k={1})", "f(*[{0}, {1}])", "({0} + {1})", "({0}) * ({1})", "({0} if {1} else 3)",
-        "[{0}, {1}][1]", "(lambda x: {0})({1})", "(lambda y, x={0}: x - y)({1})",
-        "sum(x for x in [{0}, {1}])", "[x + y for y in [{0}]][0]",
-        "([x for x in [x, {0}] if {1}][:1] == [1])", "({0} < {1})", "({0} or {1})", "(not {0})", "(-({0}))",
-        "len(str({0}))",
-    ]  # fmt: skip
-    return st.tuples(st.sampled_from(forms), two).map(lambda pair: pair[0].format(*pair[1]))
-
-
-NUMBERS = st.recursive(st.sampled_from(["1", "2", "-3", "x", "y", "x", "y"]), _arithmetic, max_leaves=6)
+ARITHMETIC = [
+    *("f({0})", "f({0}, k={1})", "f(*[{0}, {1}])", "({0} + {1})", "({0}) * ({1})", "({0} if {1} else 3)"),
+    *("[{0}, {1}][1]", "(lambda x: {0})({1})", "(lambda y, x={0}: x - y)({1})"),
+    *("sum(x for x in [{0}, {1}])", "[x + y for y in [{0}]][0]", "([x for x in [x, {0}] if {1}][:1] == [1])"),
+    *("({0} < {1})", "({0} or {1})", "(not {0})", "(-({0}))", "len(str({0}))"),
+]
+NUMBERS = st.recursive(
+    st.sampled_from(["1", "2", "-3", "x", "y", "x", "y"]), partial(_combined, ARITHMETIC), max_leaves=6
+)
 LINES = st.one_of(
     st.tuples(st.sampled_from(["x = {}", "y = {}", "x = y = {}", "y: int = {}", "assert f({})"]), NUMBERS),
     st.tuples(st.sampled_from(["x, y = y, {}", "assert f(x) == {}", "assert {} == f(y, k=1)", "assert {}"]), NUMBERS),
@@ -489,17 +357,3 @@ def test_a_case_holds_iff_its_assert_holds_where_it_stands(lines):
             case = cases[number]
             holds = eval(case.expression, {"f": stand_in}) == eval(case.prediction, {"f": stand_in})
             assert holds is bool(eval(condition, namespace))
-
-
-def test_every_reason_that_reading_can_give_occurs():
-    strict = [
-        "",
-        "none",
-        "```python\nassert f(1\nassert len('') == 0\nassert f == f(1)\ng()\nassert f(1) == 1\nassert f(2) == 2\n```",
-    ]
-    found = {rejection.reason for reply in strict for rejection in bare(reply, tests_per_suite=1).rejections}
-    found |= {r.reason for r in read_suite("```python\nassert f(1)\n```", Reading.RELEASE, entry_point="f").rejections}
-    found |= {r.reason for r in bare("long", max_characters=3).rejections}
-    reasons = list(RejectionReason)
-    of_reading = {*reasons[: reasons.index(RejectionReason.DUPLICATE)]}
-    assert found == of_reading

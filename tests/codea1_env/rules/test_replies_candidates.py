@@ -89,24 +89,15 @@ def test_strict_chooses_among_several_blocks(reply, program):
         "async def f(x):\n    return x",
         "try:\n    from math import f\nexcept ImportError:\n    def f(x):\n        return x",
         "if __name__ == '__main__':\n    import sys\ndef f(x):\n    return x",
+        "try:\n    import numpy\nexcept ImportError: pass\nclass A:\n    import math\ndef f(x):\n    return x",
+        # white space stays, too
+        'def f(x):\n    """\n  \n    Doc.\t\n    """\n   \n    return x  ',
     ],
 )
 def test_strict_keeps_every_way_to_define_the_entry_point(program):
     helper = "```python\ndef g():\n    pass\n```\n"
     assert strict(f"{helper}```python\n{program}\n```\n{helper}") == program
     assert strict(f"Some words first.\n\n{program}\n\nAnd last words.") == program
-
-
-def test_conditional_and_class_level_imports_stay_as_they_are_unlike_the_release_d18():
-    guarded = "try:\n    import numpy\nexcept ImportError:\n    numpy = None"
-    program = f"{guarded}\nclass A:\n    import math\ndef f(x):\n    return x"
-    assert strict(f"```python\n{program}\n```") == program
-
-
-def test_white_space_within_a_program_is_kept():
-    program = 'def f(x):\n    """\n  \n    Doc.\t\n    """\n   \n    return x  '
-    for reply in (f"```python\n{program}\n```", program, f"First some prose.\n\n{program}\n\nAnd a last word."):
-        assert strict(reply) == program
 
 
 def test_strict_keeps_a_broken_bare_program_for_its_syntax_error():
@@ -121,14 +112,8 @@ def test_strict_takes_the_longest_run_of_code_if_none_defines_the_entry_point():
 @pytest.mark.parametrize(
     "reply",
     [
-        "I cannot do this.",
-        "Sorry",
-        "Note: nothing",
-        "```python\n\n```",
-        "```bash\nls\n```",
-        "```json\n{}\n```",
-        "42",
-        "x < y",
+        *("I cannot do this.", "Sorry", "Note: nothing", "42", "x < y"),
+        *(f"```{code}\n```" for code in ("python\n", "json\n{}", "bash\nls")),
     ],
 )
 def test_strict_says_that_there_is_no_code(reply):
@@ -138,9 +123,10 @@ def test_strict_says_that_there_is_no_code(reply):
 
 @pytest.mark.parametrize("reading", Reading)
 @pytest.mark.parametrize("reply", ["", " \n\t\r\n ", "\n" * 1000])
-def test_a_blank_reply_is_an_empty_reply(reply, reading):
-    candidate = read_candidate(reply, reading, entry_point="f")
+def test_a_blank_reply_is_an_empty_reply_and_an_empty_suite_d20(reply, reading):
+    candidate, suite = (read(reply, reading, entry_point="f") for read in (read_candidate, read_suite))
     assert (candidate.program, candidate.rejection.reason) == ("", RejectionReason.EMPTY_REPLY)
+    assert (suite.cases, [each.reason for each in suite.rejections]) == ((), [RejectionReason.EMPTY_REPLY])
 
 
 @pytest.mark.parametrize("reading", Reading)
@@ -156,24 +142,20 @@ def test_a_reply_that_is_too_long_is_not_read(reading):
 # -- release, method.md 1.1 --
 
 
-def test_release_takes_the_first_labelled_block_only():
-    assert release(f"Text\n```python\n{OLD}\n```\nBetter\n```python\n{F}\n```") == OLD
+RELEASED = [
+    (f"Text\n```python\n{OLD}\n```\nBetter\n```python\n{F}\n```", OLD),  # the first labelled block only
+    # Other fences, an unclosed block and bare code are returned whole.
+    *((f"{fence}\n{F}\n```\n", f"{fence}\n{F}\n```") for fence in ("```", "```py", "```Python")),
+    (f"```python\n{F}", f"```python\n{F}"),
+    (f"\n\n{F}\n", F),
+    ("```python\n  x = '```'\n```", "  x = '"),  # cut at any later fence, with its spaces
+    ("<think>```python\n0\n```\n</think>```python\n1\n```", "0"),  # thoughts are read as well
+]
 
 
-@pytest.mark.parametrize("fence", ["```", "```py", "```Python"])
-def test_release_returns_other_fences_whole_and_strict_does_not_d20(fence):
-    reply = f"{fence}\n{F}\n```\n"
-    assert release(reply) == reply.strip("\n")
-    assert strict(reply) == F
-
-
-def test_release_returns_an_unclosed_block_and_bare_code_whole():
-    assert release(f"```python\n{F}") == f"```python\n{F}"
-    assert release(f"\n\n{F}\n") == F
-
-
-def test_release_cuts_at_any_later_fence_and_keeps_spaces():
-    assert release("```python\n  x = '```'\n```") == "  x = '"
+@pytest.mark.parametrize(("reply", "program"), RELEASED)
+def test_release_reads_as_the_release_does_d20(reply, program):
+    assert release(reply) == program
 
 
 def test_release_reports_an_empty_block_as_no_code():
@@ -186,27 +168,23 @@ DRAFT = "<think>Maybe\n```python\ndef f(x):\n    return 0\n```\n"
 @pytest.mark.parametrize("start", [DRAFT, DRAFT.removeprefix("<think>"), DRAFT.replace("<think>", "\n<Thinking>\n")])
 def test_a_program_that_was_only_thought_of_is_not_the_answer(start):
     reply = f"{start}No.\n</think>\n\n```python\ndef f(x):\n    return 1\n```"
-    assert "return 1" in read_candidate(reply, Reading.STRICT, entry_point="f").program
-    only_thought = read_candidate(f"{start}No.</think>\nI give up.", Reading.STRICT, entry_point="f")
-    assert only_thought.program == ""
+    assert strict(reply) == "def f(x):\n    return 1"
+    assert strict(f"{start}No.</think>\nI give up.") == ""
 
 
-def test_a_reply_that_never_stops_thinking_holds_no_program():
-    candidate = read_candidate(DRAFT, Reading.STRICT, entry_point="f")
-    assert candidate.program == ""
-    assert candidate.rejection is not None
-    assert candidate.rejection.reason is RejectionReason.NO_CODE
-    assert "thinking" in candidate.rejection.detail
-
-
-def test_the_release_reads_thoughts_as_it_does():
-    assert "return 0" in read_candidate(f"{DRAFT}</think>", Reading.RELEASE, entry_point="f").program
+def test_a_reply_that_never_stops_thinking_holds_neither_a_program_nor_tests():
+    reply = f"{DRAFT}```python\nassert f(1) == 1\n```\nassert f(2) == 2"
+    candidate, suite = (read(reply, Reading.STRICT, entry_point="f") for read in (read_candidate, read_suite))
+    assert (candidate.program, suite.cases, len(suite.rejections)) == ("", (), 1)
+    for rejection in (candidate.rejection, *suite.rejections):
+        assert rejection.reason is RejectionReason.NO_CODE
+        assert "thinking" in rejection.detail
 
 
 def test_tags_within_a_program_are_no_thoughts():
     program = "def f(x):\n    return x.split('</think>')[-1].removeprefix('<think>')"
     for reply in (program, f"```python\n{program}\n```", f"<think>a</think>\n```\n{program}\n```"):
-        assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+        assert strict(reply) == program
 
 
 def documented(fence: str, margin: str = "    ", label: str = "") -> str:
@@ -221,7 +199,7 @@ def test_a_fence_in_a_docstring_cuts_no_program(outer, fence):
     for margin, label in product(("", "  ", "    ", "        "), ("", "python", "text")):
         program = documented(fence, margin, label)
         reply = f"Here:\n{outer}\n{program}\n```\nIt prints\n```\n2\n```\nand `x`."
-        assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+        assert strict(reply) == program
 
 
 def test_a_fence_in_a_docstring_cuts_no_program_that_is_indented_or_unclosed():
@@ -230,7 +208,7 @@ def test_a_fence_in_a_docstring_cuts_no_program_that_is_indented_or_unclosed():
         "```python", "     ```python", 1
     )
     for reply in (indented, f"```python\n{program}"):
-        assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+        assert strict(reply) == program
 
 
 @pytest.mark.parametrize(
@@ -246,7 +224,7 @@ def test_a_fence_in_a_docstring_cuts_no_program_that_is_indented_or_unclosed():
     ],
 )
 def test_where_a_block_ends_otherwise(reply, program):
-    assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+    assert strict(reply) == program
 
 
 def test_tests_are_read_beyond_a_fence_in_quotes():

@@ -10,20 +10,12 @@ from pathlib import Path
 import pytest
 
 from codea1_env.errors import UnknownName, UserError
-from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
+from codea1_env.facts.verdicts import CandidateReport, ProblemReport, Verdict
 from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import load_problems
 from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import RewardRules, Ruleset, preset, reward_plugin
+from tests.codea1_env.rules.reports import candidate, met, suite_of
 
 SOURCE = """
 from codea1_env.rules.reward_parts import CandidateRewards, Reward
@@ -87,9 +79,7 @@ def rules(scheme: str) -> Ruleset:
 
 def judged(*verdicts: Verdict) -> CandidateReport:
     """One suite of one case per verdict."""
-    case = ValidCase(TestCase("f(1)", "0", direct=True), b"0", True)
-    suites = tuple(SuiteReport(ValidSuite((case,), (), 0, 0.0), (CaseReport(case, verdict),)) for verdict in verdicts)
-    return CandidateReport(Candidate("def f(n): ..."), Verdict.PASSED, "", (), suites)
+    return candidate(*(suite_of(met(verdict)) for verdict in verdicts))
 
 
 @pytest.mark.parametrize("name", ["my-kills", "codea1_kill_rewards:kills"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement, pairwise
 
@@ -13,39 +14,18 @@ from hypothesis import strategies as st
 
 from codea1_agents.train.grpo.grouping import group_advantages
 from codea1_env.errors import UserError
-from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
+from codea1_env.facts.submissions import Rejection, RejectionReason
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidSuite, Verdict
 from codea1_env.rules.reward_parts import MASKED, CandidateRewards, alpha_with_book, n_written
 from codea1_env.rules.rewards import names_of_suite_parts, score, score_group
 from codea1_env.rules.ruleset import PRESETS, CommonKills, CreditRules, Replays, RewardRules, Ruleset, preset
-from tests.support.books import FAILED, PASSED
+from tests.codea1_env.rules.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, met, met_all, suite_of
+from tests.codea1_env.rules.reports import candidate as report
 
 
-def case(n: int, *, right: bool | None = True) -> ValidCase:
-    return ValidCase(TestCase(f"f({n})", "0", direct=True), b"0", right)
-
-
-def suite(verdicts: list[Verdict], *, n_invalid: int = 0, n_wrong: int = 0, nonprintable: float = 0.0) -> SuiteReport:
-    """A judged suite whose last `n_wrong` cases had wrong predictions (which `n_invalid` must include)."""
-    n_right = len(verdicts) - n_wrong
-    cases = tuple(case(i, right=i < n_right) for i in range(len(verdicts)))
-    reports = tuple(CaseReport(one, verdict) for one, verdict in zip(cases, verdicts, strict=True))
-    return SuiteReport(ValidSuite(cases, (), n_invalid, nonprintable), reports)
-
-
-def report(
-    *suites: SuiteReport, replayed: list[Verdict] | None = None, verdict: Verdict = PASSED, golden: float | None = None
-) -> CandidateReport:
-    history = tuple(CaseReport(case(100 + i), v) for i, v in enumerate(replayed or []))
-    return CandidateReport(Candidate("def f(n): ..."), verdict, "", history, suites, golden)
+def suite(verdicts: list[Verdict], *, n_wrong: int = 0, n_dropped: int = 0, nonprintable: float = 0.0) -> SuiteReport:
+    """A judged suite whose last `n_wrong` cases had wrong predictions, and of which more tests were dropped."""
+    return suite_of(*met_all(verdicts, n_wrong=n_wrong), n_dropped=n_dropped, nonprintable=nonprintable)
 
 
 def rewards(judged: CandidateReport, rules: str | Ruleset) -> CandidateRewards:
@@ -54,18 +34,18 @@ def rewards(judged: CandidateReport, rules: str | Ruleset) -> CandidateRewards:
 
 RELEASE_TABLE = [
     # n_valid, invalid, fails, replayed (passed, all), coder, tester: method.md 1.6
-    (8, 0, 0, None, 1.0, 0.50),
-    (8, 0, 8, None, 0.0, 1.00),
-    (8, 8, 8, None, 0.0, 0.50),
-    (0, 8, 0, None, 0.0, 0.00),
+    (8, 0, 0, (0, 0), 1.0, 0.50),
+    (8, 0, 8, (0, 0), 0.0, 1.00),
+    (8, 8, 8, (0, 0), 0.0, 0.50),
+    (0, 8, 0, (0, 0), 0.0, 0.00),
     (8, 0, 0, (8, 8), 1.0, 0.75),
     (8, 0, 8, (8, 8), 0.5, 1.00),
     (8, 0, 0, (0, 8), 0.5, 0.50),
     (8, 0, 8, (0, 8), 0.0, 0.75),
     (1, 0, 0, (8, 8), 1.0, 0.3125),
     (0, 8, 0, (8, 8), 1.0, 0.00),
-    (4, 0, 4, None, 0.0, 0.50),
-    (12, 0, 4, None, 2 / 3, 0.50),
+    (4, 0, 4, (0, 0), 0.0, 0.50),
+    (12, 0, 4, (0, 0), 2 / 3, 0.50),
 ]
 
 
@@ -73,53 +53,86 @@ RELEASE_TABLE = [
 def test_release_reproduces_the_official_table(n_valid, invalid, fails, replayed, coder, tester):
     # In the row of 12 the failing tests are the last four, beyond the eight that count for the tester.
     verdicts = [PASSED] * (n_valid - fails) + [FAILED] * fails
-    history = None if replayed is None else [PASSED] * replayed[0] + [FAILED] * (replayed[1] - replayed[0])
-    judged = report(suite(verdicts, n_invalid=invalid, n_wrong=min(invalid, n_valid)), replayed=history)
+    n_wrong = min(invalid, n_valid)
+    history = [PASSED] * replayed[0] + [FAILED] * (replayed[1] - replayed[0])
+    judged = report(suite(verdicts, n_wrong=n_wrong, n_dropped=invalid - n_wrong), replayed=history)
     found = rewards(judged, "release")
     assert found.coder.value == pytest.approx(coder, abs=1e-12)
     assert found.testers[0].value == pytest.approx(tester, abs=1e-12)
-
-
-def test_release_thirteenth_row_invalid_candidate_pays_only_the_penalty():
-    judged = report(suite([], nonprintable=0.25), verdict=Verdict.SYNTAX_ERROR)
-    found = rewards(judged, "release")
-    assert (found.coder.value, found.testers[0].value) == (0.0, -0.25)
-
-
-def test_release_coder_gets_the_mean_over_suites_and_nothing_for_an_empty_one():
-    judged = report(suite([PASSED] * 8), suite([], n_invalid=8))
-    assert rewards(judged, "release").coder.value == 0.5
-    # Eq. 2 averages over suites that have tests, and so does `fixed`: the coder does not pay for a tester's garbage.
-    assert rewards(judged, "paper").coder.value == 1.0
-    assert rewards(judged, "fixed").coder.value == 1.0
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "n_invalid", "replayed", "adversarial", "tester"),
-    [
-        # Figure 6 with K = 3, row 2 as Eq. 3 gives it (method.md A12).
-        ([PASSED, PASSED, PASSED], 1, [PASSED, FAILED], 0.25, 0.458333),
-        ([FAILED, PASSED, PASSED], 0, [PASSED, FAILED], 0.416667, 0.708333),
-        ([FAILED, FAILED, PASSED], 0, [PASSED, FAILED], 0.583333, 0.791667),
-    ],
-)
-def test_paper_agrees_with_figure_6(verdicts, n_invalid, replayed, adversarial, tester):
-    rules = replace(preset("paper"), tests_per_suite=3)
-    found = rewards(report(suite(verdicts, n_invalid=n_invalid, n_wrong=n_invalid), replayed=replayed), rules)
-    parts = {part.name: part.value for part in found.testers[0].parts}
-    assert parts["adversarial"] == pytest.approx(adversarial, abs=1e-6)
-    assert found.testers[0].value == pytest.approx(tester, abs=1e-6)
-
-
-def test_paper_without_history_rewards_one_minus_pass_rate():
-    found = rewards(report(suite([FAILED, PASSED])), replace(preset("paper"), tests_per_suite=2))
-    assert {part.name: part.value for part in found.testers[0].parts} == {"validity": 1.0, "adversarial": 0.5}
 
 
 def rejecting(judged: SuiteReport, *reasons: RejectionReason) -> SuiteReport:
     """The same suite, of a reply in which one test more was rejected, without being counted as invalid."""
     dropped = tuple(Rejection(reason, "assert f(9) == 0", 9) for reason in reasons)
     return replace(judged, suite=replace(judged.suite, rejections=dropped))
+
+
+def example_and(*cases: CaseReport, replayed: Sequence[Verdict] = ()) -> CandidateReport:
+    """A program that fails a case that the statement's examples answer."""
+    return report(suite_of(met(FAILED, n=1, example=True), *cases), replayed=replayed)
+
+
+ONE_EMPTY = report(suite([PASSED] * 8), suite([], n_dropped=8))
+ALL_WRONG = report(suite([FAILED] * 8, n_wrong=8))
+BY_HAND = [
+    # rules, report, the coder's reward, the tester's reward (None: not asked for)
+    ("release", report(suite([], nonprintable=0.25), verdict=INVALID), 0.0, -0.25),  # the table's thirteenth row
+    # Eq. 2 averages over suites that have tests, and so does `fixed`: the coder does not pay for a tester's garbage.
+    ("release", ONE_EMPTY, 0.5, None),
+    ("paper", ONE_EMPTY, 1.0, None),
+    ("fixed", ONE_EMPTY, 1.0, None),
+    # D24; the corrected cases still count against the program
+    ("release", ALL_WRONG, 0.0, 0.5),
+    ("fixed", ALL_WRONG, 0.0, 0.0),
+    ("fixed", report(suite([FAILED] * 2, n_wrong=2), replayed=[PASSED] * 4), 0.5, 0.0),  # no right case, no bonus
+    ("fixed", example_and(replayed=[PASSED]), 0.5, 0.0),  # nor without a case that can earn something
+    # Cases that were not run count against the coder, but not for the tester.
+    ("fixed", report(suite([FAILED, UNRUN, UNRUN, PASSED])), 0.25, 0.5 * 4 / 8 + 0.5 * 1 / 8),
+    ("fixed", report(suite([])), 0.5, 0.0),  # no evidence
+    # Written: 3 kept and 1 dropped. Right: the failing and one passing; wrong: the corrected one and the dropped one.
+    ("skillxiv", report(suite([FAILED, PASSED, PASSED], n_wrong=1, n_dropped=1)), 2 / 3, (1 + 0.6 - 0.5 - 0.5) / 4),
+    ("skillxiv", report(suite([]), verdict=INVALID), -1.0, None),
+    # What failed for our limits counts for no share.
+    ("paper", report(rejecting(suite([FAILED] * 4), RejectionReason.UNKNOWABLE)), 0.0, 1.0),
+    ("golden", report(suite([FAILED]), golden=0.75), 0.75, 0.0),
+    ("golden", report(suite([FAILED])), math.nan, None),
+    ("golden", report(suite([]), verdict=Verdict.NO_CODE), 0.0, None),
+    ("zero_sum", report(suite([]), verdict=Verdict.NO_CODE), -1.0, 1.0),
+    ("zero_sum", report(suite([])), 1.0, -1.0),
+    # No coder is paid for using up its time.
+    ("zero_sum", report(suite([PASSED] * 8)), 1.0, -1.0),
+    ("zero_sum", report(suite([SLOW] * 8)), -1.0, 1.0),
+    ("zero_sum", report(suite([SLOW] * 5 + [UNRUN] * 3)), -1.0, 1.0),  # its own doing
+    ("zero_sum", report(suite([PASSED] * 2 + [FAILED] + [UNRUN] * 5)), -0.5, 0.5),
+    ("zero_sum", report(suite([PASSED] * 4 + [UNRUN] * 4)), 0.5, -0.5),  # slow, maybe right: neither side is paid
+    ("zero_sum", report(suite([UNRUN] * 8)), 0.0, 0.0),
+    ("zero_sum", report(suite([FAILED, UNRUN, UNRUN], n_wrong=1)), 1 - 2 * 2 / 8, 2 * 2 / 8 - 1),  # right ones count
+]
+
+
+@pytest.mark.parametrize(("name", "judged", "coder", "tester"), BY_HAND)
+def test_rewards_by_hand(name, judged, coder, tester):
+    found = rewards(judged, name)
+    assert found.coder.value == pytest.approx(coder, nan_ok=True)
+    assert tester is None or found.testers[0].value == pytest.approx(tester)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "n_wrong", "replayed", "adversarial", "tester"),
+    [
+        # Figure 6 with K = 3, row 2 as Eq. 3 gives it (method.md A12).
+        ([PASSED, PASSED, PASSED], 1, [PASSED, FAILED], 0.25, 0.458333),
+        ([FAILED, PASSED, PASSED], 0, [PASSED, FAILED], 0.416667, 0.708333),
+        ([FAILED, FAILED, PASSED], 0, [PASSED, FAILED], 0.583333, 0.791667),
+        ([FAILED, FAILED, PASSED], 0, [], 0.666667, 0.833333),  # without history, one minus the pass rate
+    ],
+)
+def test_paper_agrees_with_figure_6(verdicts, n_wrong, replayed, adversarial, tester):
+    rules = replace(preset("paper"), tests_per_suite=3)
+    found = rewards(report(suite(verdicts, n_wrong=n_wrong), replayed=replayed), rules)
+    parts = {part.name: part.value for part in found.testers[0].parts}
+    assert parts["adversarial"] == pytest.approx(adversarial, abs=1e-6)
+    assert found.testers[0].value == pytest.approx(tester, abs=1e-6)
 
 
 UNCOUNTED = [RejectionReason.OPAQUE_VALUE, RejectionReason.TOO_MANY_CALLS, RejectionReason.UNKNOWABLE]
@@ -129,135 +142,56 @@ UNCOUNTED = [RejectionReason.OPAQUE_VALUE, RejectionReason.TOO_MANY_CALLS, Rejec
     ("judged", "paid"),
     [
         (suite([FAILED] * 5), True),
-        (suite([FAILED] * 4, n_invalid=1), True),  # four that count, and one that the solution does not run
+        (suite([FAILED] * 4, n_dropped=1), True),  # four that count, and one that the solution does not run
         (suite([FAILED]), False),
         (suite([FAILED] * 4), False),
-        (suite([FAILED] * 5, n_invalid=1), False),
+        (suite([FAILED] * 5, n_dropped=1), False),
         (rejecting(suite([FAILED] * 5), RejectionReason.TOO_MANY), False),
         (rejecting(suite([FAILED] * 5), RejectionReason.NOT_AN_ASSERT), True),
         *((rejecting(suite([FAILED] * 4), reason), True) for reason in UNCOUNTED),
         *((rejecting(suite([FAILED] * 5), reason), False) for reason in UNCOUNTED),
         # Corrected first, and then not to be known: one test.
-        (rejecting(suite([FAILED] * 4, n_invalid=1), RejectionReason.WRONG_PREDICTION, UNCOUNTED[-1]), True),
+        (rejecting(suite([FAILED] * 4, n_dropped=1), RejectionReason.WRONG_PREDICTION, UNCOUNTED[-1]), True),
         (suite([]), False),
     ],
 )
-@pytest.mark.parametrize("replayed", [None, [PASSED, FAILED]])
+@pytest.mark.parametrize("replayed", [[], [PASSED, FAILED]])
 def test_paper_pays_a_suite_of_exactly_k_written_tests_only(judged, paid, replayed):
     tester = rewards(report(judged, replayed=replayed), "paper").testers[0]
     assert (tester.value > 0) is paid
     assert [part.name for part in tester.parts] == ["validity", "adversarial"]
 
 
-def test_paper_leaves_tests_that_failed_for_our_limits_out_of_the_share_that_is_right():
-    found = rewards(report(rejecting(suite([FAILED] * 4), RejectionReason.UNKNOWABLE)), "paper")
-    assert {part.name: part.value for part in found.testers[0].parts} == {"validity": 1.0, "adversarial": 1.0}
-
-
-def test_d24_wrong_predictions_that_all_fail_earn_half_in_release_and_nothing_in_fixed():
-    judged = report(suite([FAILED] * 8, n_invalid=8, n_wrong=8))
-    assert rewards(judged, "release").testers[0].value == 0.5
-    assert rewards(judged, "fixed").testers[0].value == 0.0
-    assert rewards(judged, "fixed").coder.value == 0.0  # the corrected cases still count against the program
-
-
-def test_fixed_gives_no_history_bonus_to_a_suite_without_a_right_case():
-    judged = report(suite([FAILED] * 2, n_invalid=2, n_wrong=2), replayed=[PASSED] * 4)
-    assert rewards(judged, "fixed").testers[0].value == 0.0
-
-
-def test_fixed_counts_cases_that_were_not_run_against_the_coder_but_not_for_the_tester():
-    judged = report(suite([FAILED, Verdict.NOT_RUN, Verdict.NOT_RUN, PASSED]))
-    found = rewards(judged, replace(preset("fixed"), tests_per_suite=4))
-    assert found.coder.value == 0.25
-    assert {part.name: part.value for part in found.testers[0].parts}["adversarial"] == 0.25
-
-
-def test_no_evidence_is_neither_a_pass_nor_a_failure_in_fixed():
-    assert rewards(report(suite([])), "fixed").coder.value == preset("fixed").reward.no_evidence == 0.5
-
-
 @pytest.mark.parametrize("name", sorted(set(PRESETS) - {"release", "golden", "cure", "zero_sum"}))
 def test_no_evidence_can_be_masked_for_the_coder_alone(name):
     rules = preset(name)
     rules = replace(rules, reward=replace(rules.reward, no_evidence="masked"))
-    untested = report(suite([], n_invalid=1))
+    untested = report(suite([], n_dropped=1))
     found = rewards(untested, rules)
     assert found.coder.masked
     assert found.testers == rewards(untested, name).testers
-    tested = report(suite([PASSED], n_invalid=1))
+    tested = report(suite([PASSED], n_dropped=1))
     assert rewards(tested, rules) == rewards(tested, name)
 
 
 @pytest.mark.parametrize(("pays", "tester"), [(True, 0.5 * 2 / 8 + 0.5 * 2 / 8), (False, 0.5 * 1 / 8 + 0.5 * 1 / 8)])
 def test_what_the_statement_answers_counts_for_the_coder_and_earns_the_tester_nothing_in_fixed(pays, tester):
-    cases = (case(1), replace(case(2), is_example=True))
-    judged = report(SuiteReport(ValidSuite(cases, (), 0, 0.0), tuple(CaseReport(each, FAILED) for each in cases)))
+    judged = example_and(met(FAILED, n=2))
     rules = replace(preset("fixed"), reward=replace(preset("fixed").reward, pays_examples=pays))
     assert rewards(judged, rules).testers[0].value == tester
     assert rewards(judged, rules).coder.value == 0.0
-
-
-def test_a_suite_of_examples_alone_has_no_bonus_of_the_history_in_fixed():
-    alone = replace(case(1), is_example=True)
-    judged = report(SuiteReport(ValidSuite((alone,), (), 0, 0.0), (CaseReport(alone, FAILED),)), replayed=[PASSED])
-    assert rewards(judged, "fixed").testers[0].value == 0.0
-    assert rewards(judged, "fixed").coder.value == 0.5
 
 
 def test_only_fixed_and_what_derives_from_it_pay_nothing_for_examples():
     assert [name for name, rules in PRESETS.items() if not rules.reward.pays_examples] == ["fixed", "first_kill"]
 
 
-def test_skillxiv_prices_each_case():
-    judged = report(suite([FAILED, PASSED, PASSED], n_invalid=2, n_wrong=1))
-    # Written: 3 kept and 1 dropped. Right: the failing and one passing; wrong: the corrected one and the dropped one.
-    expected = (0.6 + 0.4 + 0.6 - 0.5 - 0.5) / 4
-    found = rewards(judged, "skillxiv")
-    assert found.testers[0].value == pytest.approx(expected)
-    assert found.coder.value == pytest.approx(2 / 3)
-    assert rewards(report(suite([]), verdict=Verdict.SYNTAX_ERROR), "skillxiv").coder.value == -1.0
-
-
-def test_golden_pays_the_pass_rate_and_masks_an_unknown_one():
-    assert rewards(report(suite([FAILED]), golden=0.75), "golden").coder.value == 0.75
-    assert rewards(report(suite([FAILED]), golden=0.75), "golden").testers[0].value == 0.0
-    assert rewards(report(suite([FAILED])), "golden").coder.masked
-    assert rewards(report(suite([]), verdict=Verdict.NO_CODE), "golden").coder.value == 0.0
-
-
-def test_zero_sum_without_a_candidate_or_without_a_test():
-    assert rewards(report(suite([]), verdict=Verdict.NO_CODE), "zero_sum").testers[0].value == 1.0
-    assert rewards(report(suite([])), "zero_sum").coder.value == 1.0
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "coder"),
-    [
-        ([PASSED] * 8, 1.0),
-        ([Verdict.TIME_LIMIT] * 8, -1.0),
-        ([Verdict.TIME_LIMIT] * 5 + [Verdict.NOT_RUN] * 3, -1.0),  # its own doing
-        ([PASSED] * 2 + [FAILED] + [Verdict.NOT_RUN] * 5, -0.5),
-        ([PASSED] * 4 + [Verdict.NOT_RUN] * 4, 0.5),  # slow, maybe right: neither side is paid
-        ([Verdict.NOT_RUN] * 8, 0.0),
-    ],
-)
-def test_zero_sum_pays_no_coder_for_using_up_its_time(verdicts, coder):
-    found = rewards(report(suite(verdicts)), "zero_sum")
-    assert (found.coder.value, found.testers[0].value) == (coder, -coder)
-
-
-def test_zero_sum_counts_only_right_cases_that_were_not_run():
-    judged = report(suite([FAILED, Verdict.NOT_RUN, Verdict.NOT_RUN], n_wrong=1))
-    assert rewards(judged, "zero_sum").testers[0].parts[0].value == 2 / 8
-
-
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_our_own_failure_is_masked_and_never_zero(name):
     for judged in (
-        report(suite([PASSED, Verdict.INTERNAL_ERROR])),
-        report(suite([PASSED]), replayed=[Verdict.INTERNAL_ERROR]),
-        report(suite([]), verdict=Verdict.INTERNAL_ERROR),
+        report(suite([PASSED, OURS])),
+        report(suite([PASSED]), replayed=[OURS]),
+        report(suite([]), verdict=OURS),
         report(SuiteReport(ValidSuite((), (), 0, 0.0, internal_error=True), ())),
     ):
         found = rewards(judged, name)
@@ -265,7 +199,7 @@ def test_our_own_failure_is_masked_and_never_zero(name):
         assert all(tester.masked for tester in found.testers)
 
 
-VERDICTS = st.lists(st.sampled_from([PASSED, FAILED, Verdict.TIME_LIMIT, Verdict.NOT_RUN]), max_size=8)
+VERDICTS = st.lists(st.sampled_from([PASSED, FAILED, SLOW, UNRUN]), max_size=8)
 
 
 @st.composite
@@ -273,15 +207,15 @@ def suites(draw: st.DrawFn) -> SuiteReport:
     verdicts = draw(VERDICTS)
     n_wrong = draw(st.integers(0, len(verdicts)))
     n_dropped = draw(st.integers(0, 8 - len(verdicts)))
-    return suite(verdicts, n_wrong=n_wrong, n_invalid=n_wrong + n_dropped, nonprintable=draw(st.floats(0, 1)))
+    return suite(verdicts, n_wrong=n_wrong, n_dropped=n_dropped, nonprintable=draw(st.floats(0, 1)))
 
 
 @st.composite
 def reports(draw: st.DrawFn) -> CandidateReport:
-    verdict = draw(st.sampled_from([PASSED, PASSED, PASSED, Verdict.SYNTAX_ERROR]))
+    verdict = draw(st.sampled_from([PASSED, PASSED, PASSED, INVALID]))
     return report(
         *draw(st.lists(suites(), min_size=1, max_size=3)),
-        replayed=draw(st.none() | VERDICTS),
+        replayed=draw(st.just([]) | VERDICTS),
         verdict=verdict,
         golden=draw(st.floats(0, 1)),
     )
@@ -311,7 +245,7 @@ def test_zero_sum_sums_to_zero(judged):
 
 
 @pytest.mark.parametrize("name", ["paper", "release", "fixed", "zero_sum"])
-@given(n=st.integers(1, 8), replayed=st.none() | VERDICTS)
+@given(n=st.integers(1, 8), replayed=st.just([]) | VERDICTS)
 def test_another_kill_never_costs_the_tester_nor_pays_the_coder(name, n, replayed):
     def with_kills(n_killed: int) -> CandidateRewards:
         rules = replace(preset(name), tests_per_suite=n) if name == "paper" else preset(name)
@@ -346,13 +280,13 @@ def test_a_suite_of_more_than_k_cases_is_paid_for_its_first_k(name):
 @given(
     st.sampled_from(sorted(set(PRESETS) - {"skillxiv"})),
     st.integers(1, 4),
-    st.lists(st.sampled_from([PASSED, FAILED, Verdict.NOT_RUN]), max_size=12),
+    st.lists(st.sampled_from([PASSED, FAILED, UNRUN]), max_size=12),
     st.integers(0, 12),
-    st.none() | st.lists(st.sampled_from([PASSED, FAILED]), min_size=1, max_size=4),
+    st.just([]) | st.lists(st.sampled_from([PASSED, FAILED]), min_size=1, max_size=4),
 )
 def test_no_reward_exceeds_1_however_long_the_suite(name, k, verdicts, n_wrong, replayed):
     n_wrong = min(n_wrong, len(verdicts))
-    judged = report(suite(verdicts, n_invalid=n_wrong, n_wrong=n_wrong), replayed=replayed, golden=0.5)
+    judged = report(suite(verdicts, n_wrong=n_wrong), replayed=replayed, golden=0.5)
     found = rewards(judged, replace(preset(name), tests_per_suite=k))
     assert all(-1 <= one.value <= 1 for one in (found.coder, *found.testers))
 
@@ -362,7 +296,7 @@ def test_no_reward_exceeds_1_however_long_the_suite(name, k, verdicts, n_wrong, 
 K = 4
 OF_EQ_3 = ("fixed", "paper", "release")
 ALPHAS = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
-REPLAYED = st.lists(st.sampled_from([PASSED, FAILED, Verdict.NOT_RUN]), min_size=1, max_size=8)
+REPLAYED = st.lists(st.sampled_from([PASSED, FAILED, UNRUN]), min_size=1, max_size=8)
 
 
 def with_replays(name: str, alpha: float, replays: str) -> Ruleset:
@@ -380,15 +314,11 @@ def attempts(draw: st.DrawFn, *, is_plain: bool = False) -> SuiteReport:
     verdicts = draw(st.lists(st.sampled_from([PASSED, FAILED]), min_size=n_cases, max_size=n_cases))
     n_dropped = K - n_cases if is_plain else draw(st.integers(0, K - n_cases))
     share = 0.0 if is_plain else draw(st.floats(0, 1))
-    return suite(verdicts, n_wrong=n_wrong, n_invalid=n_wrong + n_dropped, nonprintable=share)
+    return suite(verdicts, n_wrong=n_wrong, n_dropped=n_dropped, nonprintable=share)
 
 
 @pytest.mark.parametrize("name", OF_EQ_3)
-@given(
-    group=st.lists(attempts(is_plain=True), min_size=2, max_size=5),
-    replayed=REPLAYED,
-    alpha=ALPHAS,
-)
+@given(group=st.lists(attempts(is_plain=True), min_size=2, max_size=5), replayed=REPLAYED, alpha=ALPHAS)
 def test_replays_are_another_weight_of_validity_where_each_suite_has_a_right_case(name, group, replayed, alpha):
     judged = report(*group, replayed=replayed)
     paid, as_alpha = (
@@ -404,7 +334,7 @@ def test_replays_are_another_weight_of_validity_where_each_suite_has_a_right_cas
 def test_elsewhere_replays_add_what_the_rules_say(name, group, replayed, alpha):
     judged = report(*group, replayed=replayed)
     paid, as_alpha = (rewards(judged, with_replays(name, alpha, way)) for way in Replays)
-    fails = {PASSED: 0, FAILED: 1, Verdict.NOT_RUN: 0 if name == "fixed" else 1}
+    fails = {PASSED: 0, FAILED: 1, UNRUN: 0 if name == "fixed" else 1}
     bonus = (1 - alpha) / 2 * (1 - sum(fails[verdict] for verdict in replayed) / len(replayed))
     scale = (1 + alpha) / 2
     for found, other, one in zip(paid.testers, as_alpha.testers, group, strict=True):
@@ -421,17 +351,13 @@ def test_empty_suites_are_where_replays_move_advantages(alpha, most):
     """The figures of docs/rules.md: groups of four suites of four tests, all replays passed."""
     kinds = [(right, failed) for right in range(K + 1) for failed in range(right + 1)]
     groups = np.array(list(combinations_with_replacement(kinds, 4)))
+    suites = [suite([FAILED] * failed + [PASSED] * (right - failed)) for right, failed in kinds]
     found = {}
     for way in Replays:
-        rules = with_replays("fixed", alpha, way)
-        value = {
-            (right, failed): rewards(
-                report(suite([FAILED] * failed + [PASSED] * (right - failed)), replayed=[PASSED]), rules
-            )
-            .testers[0]
-            .value
-            for right, failed in kinds
-        }
+        paid = [
+            rewards(report(each, replayed=[PASSED]), with_replays("fixed", alpha, way)).testers[0] for each in suites
+        ]
+        value = {kind: reward.value for kind, reward in zip(kinds, paid, strict=True)}
         found[way] = group_advantages(np.array([[value[tuple(each)] for each in group] for group in groups.tolist()]))
     moved = np.abs(found[Replays.PAID].values - found[Replays.AS_ALPHA].values).max(axis=1)
     assert moved.max() == pytest.approx(most, abs=0.005)
@@ -448,8 +374,7 @@ def test_as_alpha_pays_no_replays(name, judged, alpha):
 
 
 def test_as_alpha_masks_what_a_failed_replay_hides():
-    judged = report(suite([PASSED]), replayed=[Verdict.INTERNAL_ERROR])
-    assert rewards(judged, with_replays("fixed", 0.5, "as_alpha")).coder.masked
+    assert rewards(report(suite([PASSED]), replayed=[OURS]), with_replays("fixed", 0.5, "as_alpha")).coder.masked
 
 
 def test_as_alpha_is_refused_where_testers_are_not_paid_by_replays():
@@ -475,7 +400,7 @@ def test_candidates_with_suites_of_their_own_are_scored_alone(name, judged):
 
 
 def test_what_one_candidate_hides_says_nothing_about_the_others():
-    judged = (report(suite([FAILED]), golden=0.5), report(suite([Verdict.INTERNAL_ERROR]), golden=0.5))
+    judged = (report(suite([FAILED]), golden=0.5), report(suite([OURS]), golden=0.5))
     for name in PRESETS:
         first, second = score_group(ProblemReport("p", judged, shares_suites=True), preset(name))
         assert first == score(judged[0], preset(name))

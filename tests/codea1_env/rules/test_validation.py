@@ -164,12 +164,6 @@ def test_d6_a_prediction_that_raises_costs_no_other_case_its_slot():
     assert [c.prediction_right for c in valid.cases] == [False, True, True]
 
 
-def test_d11_equal_sets_written_in_another_order_are_one_case():
-    first, second = value({"a", "b", "c"}), value({"c", "b", "a"})
-    assert first.value == second.value
-    assert reasons(check(seen(first), seen(second), cases=[case(1), case(1)])) == [RejectionReason.DUPLICATE]
-
-
 def test_our_own_failure_leaves_no_evidence_at_all():
     for evidence in (seen(OURS), seen(value(1), OURS), seen(value(1), predicted=OURS)):
         valid = check(seen(value(1)), evidence)

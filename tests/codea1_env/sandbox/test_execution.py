@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place
+from codea1_env.sandbox.interface import BROKEN_HARNESS, Call, Job, JobReport, Limits, Place
 from codea1_env.sandbox.local.execution import Execution, internal_error_report
 from codea1_env.sandbox.local.process import Process
 from codea1_env.sandbox.local.worker import Ends, Worker
@@ -21,6 +21,7 @@ from codea1_env.sandbox.wire import APPLY, LOAD, Notice, Op, Tag, frame_bytes
 
 ENDED, KILLED, ABORTED = 0, 9, 6
 HARNESS = Call("check(f)", place=Place.HARNESS)
+BROKEN = "BrokenChannel"
 
 
 class Stage:
@@ -52,6 +53,12 @@ class Stage:
 
     def process(self, number: int) -> Process | None:
         return next((process for process in self.execution.processes if process.number == number), None)
+
+    @property
+    def first(self) -> Process:
+        process = self.process(0)
+        assert process is not None
+        return process
 
     def says(self, number: int, *frames: bytes) -> None:
         self.far[number].sendall(b"".join(frames))
@@ -86,6 +93,13 @@ def kinds(report: JobReport) -> list[str]:
     return [outcome.kind.value for outcome in report.outcomes]
 
 
+def started(calls: Sequence[Call], *frames: bytes, **limits: Any) -> Stage:
+    """A stage whose first process has loaded the program and said more."""
+    stage = Stage(calls, **limits)
+    stage.says(0, loaded(), *frames)
+    return stage
+
+
 TWO = (Call("f(1)"), Call("f(2)"))
 
 
@@ -105,60 +119,54 @@ def test_a_missing_answer_is_never_a_value() -> None:
     assert kinds(stage.report()) == ["value", "exited"]
 
 
-def test_an_answer_to_another_call_breaks_the_channel() -> None:
-    for wrong in (
-        gives(1),
-        gives(0) + gives(0),
-        gives(APPLY),
-        loaded(),
-        frame_bytes(b"?", 0),
-        frame_bytes(Tag.APPLY, 0),
-    ):
-        stage = Stage(TWO, max_restarts=0)
-        stage.says(0, loaded(), wrong)
-        outcomes = stage.report().outcomes
-        assert {outcome.error_type for outcome in outcomes} & {"BrokenChannel"}
-        assert stage.killed == [0]
+@pytest.mark.parametrize(
+    "wrong",
+    [gives(1), gives(0) + gives(0), gives(APPLY), loaded(), frame_bytes(b"?", 0), frame_bytes(Tag.APPLY, 0)],
+)
+def test_an_answer_to_another_call_breaks_the_channel(wrong: bytes) -> None:
+    stage = started(TWO, wrong, max_restarts=0)
+    outcomes = stage.report().outcomes
+    assert {outcome.error_type for outcome in outcomes} & {"BrokenChannel"}
+    assert stage.killed == [0]
 
 
-def test_nothing_counts_that_a_process_says_after_its_channel_broke() -> None:
-    stage = Stage(TWO, max_restarts=0)
-    stage.says(0, loaded(), gives(5), gives(0), gives(1))
-    assert kinds(stage.report()) == ["crashed", "crashed"]
+SLOW = loaded(500_000), gives(0, cpu_us=1_400_000), gives(1, cpu_us=2_500_001)
+FORGED, NO_NEWS = (frame_bytes(Tag.VALUE, LOAD, payload) for payload in (b"true", b"null"))
 
 
-def test_a_value_before_loading_does_not_count() -> None:
-    stage = Stage(TWO)
-    stage.says(0, gives(0), loaded(), gives(0), gives(1))
+@pytest.mark.parametrize(
+    ("calls", "limits", "events", "expected", "error"),
+    [
+        # Nothing counts that a process says after its channel broke, or before it has loaded.
+        (TWO, {"max_restarts": 0}, [(0, loaded(), gives(5), gives(0), gives(1))], "value crashed crashed", BROKEN),
+        (TWO, {}, [(0, gives(0), loaded(), gives(0), gives(1))], "crashed crashed crashed", BROKEN),
+        # A value for loading is neither loading nor an answer, of a program or of a harness.
+        (TWO, {}, [(0, FORGED)], "crashed crashed crashed", BROKEN),
+        ((*TWO, HARNESS), {}, [(0, loaded()), (0, ABORTED), (1, FORGED)], "value crashed crashed crashed", BROKEN),
+        ((HARNESS, HARNESS), {}, [(0, loaded()), (1, NO_NEWS)], "value crashed crashed", BROKEN_HARNESS),
+        # The rest goes on in a new process, and fails if that does not load.
+        (TWO, {}, [(0, loaded()), (0, ABORTED), (1, loaded(), gives(1))], "value crashed value", "SIGABRT"),
+        (TWO, {}, [(0, loaded()), (0, ENDED), (1, ENDED)], "value exited exited", ""),
+        # Time by the process's own account; only deaths that took long are limited in number.
+        (TWO, {"cpu_s": 1.0}, [(0, *SLOW)], "value value time_limit", ""),
+        (TWO, {"cpu_s": 1.0, "max_restarts": 0}, [(0, loaded()), (0, ENDED, 1_000)], "value exited exited", ""),
+        (TWO, {"cpu_s": 1.0, "max_restarts": 0}, [(0, loaded()), (0, ENDED, 600_000)], "value exited not_run", ""),
+    ],
+)
+def test_a_report_follows_from_what_processes_say_and_how_they_end(
+    calls: Sequence[Call], limits: dict[str, Any], events: list[tuple[Any, ...]], expected: str, error: str
+) -> None:
+    stage = Stage(calls, **limits)
+    for number, *said in events:
+        stage.says(number, *said) if isinstance(said[0], bytes) else stage.ends(number, *said)
     report = stage.report()
-    assert report.load.kind is OutcomeKind.CRASHED
-    assert kinds(report) == ["crashed", "crashed"]
-
-
-def test_a_value_for_loading_is_neither_loading_nor_an_answer() -> None:
-    forged = frame_bytes(Tag.VALUE, LOAD, b"true")
-    stage = Stage(TWO)
-    stage.says(0, forged)
-    assert stage.report().load.error_type == "BrokenChannel"
-    stage = Stage((*TWO, HARNESS))
-    stage.says(0, loaded())
-    stage.ends(0, ABORTED)
-    stage.says(1, forged)
-    assert {outcome.kind for outcome in stage.report().outcomes} == {OutcomeKind.CRASHED}
-
-
-def test_a_value_for_loading_a_harness_answers_none_of_its_calls() -> None:
-    stage = Stage([HARNESS, HARNESS])
-    stage.says(0, loaded())
-    stage.says(1, frame_bytes(Tag.VALUE, LOAD, b"null"))
-    assert {outcome.kind for outcome in stage.report().outcomes} == {OutcomeKind.CRASHED}
+    assert [report.load.kind.value, *kinds(report)] == expected.split()
+    assert report.outcomes[0].error_type == error
 
 
 def test_who_has_closed_its_end_is_not_listened_to() -> None:
-    stage = Stage([HARNESS])
-    stage.says(0, loaded())
-    process = stage.process(0)
-    assert process is not None
+    stage = started([HARNESS])
+    process = stage.first
     assert not process.has_closed
     stage.far[0].shutdown(socket.SHUT_WR)
     stage.execution.on_readable(process)
@@ -168,8 +176,7 @@ def test_who_has_closed_its_end_is_not_listened_to() -> None:
 
 def test_who_waits_for_us_to_listen_does_not_sleep() -> None:
     stage = Stage(TWO)
-    process = stage.process(0)
-    assert process is not None
+    process = stage.first
     stage.now += 0.02
     assert process.idle_s(0, 60.0) == pytest.approx(0.02)
     stage.says(0, loaded(), gives(0, b'"' + b"x" * 5000 + b'"'))
@@ -183,41 +190,13 @@ def test_who_waits_for_us_to_listen_does_not_sleep() -> None:
 
 
 def test_who_says_much_so_that_its_sleep_does_not_count_is_excused_for_so_long_only() -> None:
-    stage = Stage((*TWO, *TWO))
-    process = stage.process(0)
-    assert process is not None
-    stage.says(0, loaded())
+    stage = started((*TWO, *TWO))
+    process = stage.first
     for number, excusable_s in enumerate((60.0, 0.01)):
         stage.says(0, gives(number, b'"' + b"x" * 5000 + b'"'))
         stage.now += 0.02
         assert (process.idle_s(0, excusable_s) == 0.0) is (excusable_s == 60.0)
     stage.report()
-
-
-def test_the_rest_goes_on_in_a_new_process() -> None:
-    stage = Stage(TWO)
-    stage.says(0, loaded())
-    stage.ends(0, ABORTED)
-    stage.says(1, loaded(), gives(1))
-    report = stage.report()
-    assert kinds(report) == ["crashed", "value"]
-    assert report.outcomes[0].error_type == "SIGABRT"
-
-
-def test_a_program_that_loads_only_once_fails_the_rest() -> None:
-    stage = Stage(TWO)
-    stage.says(0, loaded())
-    stage.ends(0)
-    stage.ends(1)
-    report = stage.report()
-    assert report.loaded
-    assert kinds(report) == ["exited", "exited"]
-
-
-def test_a_call_over_its_time_by_the_processs_own_account_is_a_time_limit() -> None:
-    stage = Stage(TWO, cpu_s=1.0)
-    stage.says(0, loaded(500_000), gives(0, cpu_us=1_400_000), gives(1, cpu_us=2_500_001))
-    assert kinds(stage.report()) == ["value", "time_limit"]
 
 
 def test_the_time_of_each_call_is_reported_and_loading_is_no_call() -> None:
@@ -227,129 +206,90 @@ def test_the_time_of_each_call_is_reported_and_loading_is_no_call() -> None:
 
 
 def test_waiting_for_a_loaded_machine_uses_up_no_restarts() -> None:
-    stage = Stage(TWO, wall_s=0.05, max_restarts=1)
-    stage.says(0, loaded())
-    process = stage.process(0)
-    assert process is not None
+    stage = started(TWO, wall_s=0.05, max_restarts=1)
     for _ in range(3):
         stage.now += 0.06
-        stage.execution.on_cpu(process, 0, lambda: stage.now, False)
+        stage.execution.on_cpu(stage.first, 0, lambda: stage.now, False)
     stage.ends(0)
     stage.says(1, loaded(), gives(1))
     assert kinds(stage.report()) == ["exited", "value"]
 
 
-def test_the_time_of_a_harness_call_counts_the_programs_part() -> None:
-    stage = Stage([HARNESS])
-    stage.says(0, loaded())
-    stage.says(1, loaded(), frame_bytes(Tag.APPLY, APPLY, b"x"))
-    stage.says(0, frame_bytes(Tag.VALUE, APPLY, b"1", 400_000))
-    stage.says(1, gives(0, b"true", cpu_us=100_000))
-    assert stage.report().call_s == pytest.approx((0.4,))
-
-
-def test_a_measurement_over_the_limit_kills() -> None:
+@pytest.mark.parametrize(
+    ("claimed_us", "measured_us"),
+    [
+        (500_000, [1_500_000, 1_600_000]),
+        (900_000, [60_000, 1_200_000]),  # to say that it has used much before buys a process no time
+    ],
+)
+def test_a_measurement_over_the_limit_kills(claimed_us: int, measured_us: list[int]) -> None:
     stage = Stage(TWO, cpu_s=1.0)
-    stage.says(0, loaded(500_000))
-    process = stage.process(0)
-    assert process is not None
-    stage.execution.on_cpu(process, 1_500_000, lambda: None, is_retry=False)
-    assert stage.killed == []
-    stage.execution.on_cpu(process, 1_600_000, lambda: None, is_retry=False)
+    stage.says(0, loaded(claimed_us))
+    for cpu_us in measured_us:
+        assert stage.killed == []
+        stage.execution.on_cpu(stage.first, cpu_us, lambda: None, is_retry=False)
     assert stage.killed == [0]
     stage.says(1, loaded(), gives(1))
     assert kinds(stage.report()) == ["time_limit", "value"]
 
 
-def test_claiming_to_have_used_much_before_buys_no_time() -> None:
-    stage = Stage(TWO, cpu_s=1.0)
-    stage.says(0, loaded(900_000))  # it says so; in truth it has used next to nothing
-    process = stage.process(0)
-    assert process is not None
-    stage.execution.on_cpu(process, 60_000, lambda: None, is_retry=False)
-    stage.execution.on_cpu(process, 1_200_000, lambda: None, is_retry=False)
-    assert stage.killed == [0]
-    stage.report()
-
-
-def test_a_process_that_could_not_be_made_is_nobodys_fault() -> None:
-    stage = Stage(TWO)
-    stage.ends(0, -1)
+@pytest.mark.parametrize(("is_loaded", "status"), [(False, -1), (True, KILLED)])
+def test_a_process_that_could_not_be_made_or_was_killed_by_the_machine_is_nobodys_fault(
+    is_loaded: bool, status: int
+) -> None:
+    stage = started(TWO) if is_loaded else Stage(TWO)
+    stage.ends(0, status)
     assert stage.execution.is_starved
     stage.execution.abort()
     stage.report()
 
 
-def test_who_is_killed_by_the_machine_is_not_blamed_and_who_can_kill_itself_is() -> None:
-    stage = Stage(TWO)
-    stage.says(0, loaded())
-    stage.ends(0, KILLED)
-    assert stage.execution.is_starved
-    stage.execution.abort()
-    stage.report()
-    stage = Stage(TWO, max_restarts=0)
+def test_who_can_kill_itself_is_blamed() -> None:
+    stage = started(TWO, max_restarts=0)
     stage.jobs_can_kill_themselves = True
-    stage.says(0, loaded())
     stage.ends(0, KILLED)
     assert kinds(stage.report()) == ["crashed", "exited"]
 
 
-def test_only_deaths_that_took_long_are_limited_in_number() -> None:
-    for cpu_us, last in ((1_000, "exited"), (600_000, "not_run")):
-        stage = Stage(TWO, cpu_s=1.0, max_restarts=0)
-        stage.says(0, loaded())
-        stage.ends(0, cpu_us=cpu_us)
-        assert kinds(stage.report()) == ["exited", last]
-
-
 def test_how_a_harness_call_uses_the_program_is_reported() -> None:
-    stage = Stage([Call("f(0)"), HARNESS])
-    stage.says(0, loaded(), gives(0))
+    stage = started([Call("f(0)"), HARNESS], gives(0))
     stage.says(1, loaded(), frame_bytes(Tag.APPLY, APPLY, b"one"))
     stage.says(0, gives(APPLY, b'"answer"'))
     stage.says(1, frame_bytes(Tag.APPLY, APPLY, b"two"))
     stage.says(0, frame_bytes(Tag.OPAQUE, APPLY, b"a generator"))
     stage.says(1, gives(1, b"true"))
     answers = [Outcome(OutcomeKind.VALUE, b'"answer"'), Outcome(OutcomeKind.OPAQUE, message="a generator")]
-    assert stage.report().entry_point_calls == (
-        (),
-        tuple(map(EntryPointCall, (b"one", b"two"), answers)),
-    )
+    assert stage.report().entry_point_calls == ((), tuple(map(EntryPointCall, (b"one", b"two"), answers)))
 
 
 def test_who_dies_of_its_processor_limit_is_to_blame() -> None:
-    stage = Stage(TWO, cpu_s=1.0, max_restarts=0)
-    stage.says(0, loaded())
-    process = stage.process(0)
-    assert process is not None
-    stage.ends(0, KILLED, cpu_us=process.cpu_limit_s * 1_000_000)
+    stage = started(TWO, cpu_s=1.0, max_restarts=0)
+    stage.ends(0, KILLED, cpu_us=stage.first.cpu_limit_s * 1_000_000)
     assert kinds(stage.report()) == ["time_limit", "not_run"]
 
 
-def test_a_harness_call_is_passed_on_and_back() -> None:
-    stage = Stage([HARNESS])
-    stage.says(0, loaded())
+def test_a_harness_call_is_passed_on_and_back_and_its_time_counts_the_programs_part() -> None:
+    stage = started([HARNESS])
     stage.says(1, loaded(), frame_bytes(Tag.APPLY, APPLY, b"arguments"))
     assert stage.far[0].recv(1 << 16).endswith(b"arguments")
-    stage.says(0, gives(APPLY, b'"answer"'))
+    stage.says(0, gives(APPLY, b'"answer"', cpu_us=400_000))
     assert stage.far[1].recv(1 << 16).endswith(b'"answer"')
-    stage.says(1, gives(0, b"true"))
-    assert kinds(stage.report()) == ["value"]
+    stage.says(1, gives(0, b"true", cpu_us=100_000))
+    report = stage.report()
+    assert kinds(report) == ["value"]
+    assert report.call_s == pytest.approx((0.4,))
 
 
 def test_a_harness_cannot_blame_the_program_for_what_it_did_not_do() -> None:
-    stage = Stage([HARNESS])
-    stage.says(0, loaded())
+    stage = started([HARNESS])
     blame = json.dumps(["ValueError", "ValueError", "it was the program", True]).encode()
     stage.says(1, loaded(), frame_bytes(Tag.ERROR, 0, blame))
     (outcome,) = stage.report().outcomes
-    assert outcome.message == "it was the program"
-    assert outcome.kind is OutcomeKind.ERROR
+    assert (outcome.kind, outcome.message) == (OutcomeKind.ERROR, "it was the program")
 
 
 def test_an_uncaught_fault_of_the_program_is_reported_as_the_program_stated_it() -> None:
-    stage = Stage([HARNESS])
-    stage.says(0, loaded())
+    stage = started([HARNESS])
     stage.says(1, loaded(), frame_bytes(Tag.APPLY, APPLY, b"x"))
     stage.says(0, frame_bytes(Tag.OPAQUE, APPLY, b"a generator"))
     stage.says(1, frame_bytes(Tag.ERROR, 0, json.dumps(["OpaqueResultUse", "TypeError", "m", True]).encode()))
@@ -358,8 +298,7 @@ def test_an_uncaught_fault_of_the_program_is_reported_as_the_program_stated_it()
 
 
 def test_a_program_that_speaks_unasked_during_a_harness_breaks_its_channel() -> None:
-    stage = Stage([HARNESS], max_restarts=0)
-    stage.says(0, loaded())
+    stage = started([HARNESS], max_restarts=0)
     stage.says(1, loaded())
     stage.says(0, gives(APPLY))
     assert stage.report().outcomes[0].error_type == "BrokenChannel"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -23,8 +24,9 @@ def f(x):
     return x
 """
 SLEEP = "import time\ndef f(x):\n    time.sleep(x)\n    return x\n"
-MEMORY = "def f(x): return len(bytearray(x << 20))\n"
+MEMORY = "def f(x): return len(bytearray(x << 20)) >> 20\n"
 DEATH = "import os\ndef f(x): return os.abort() if x else os._exit(3)\n"
+HARNESS = Harness("def check(f): return f(0.05)\n")
 THROUGH_HARNESS = (Call("check(f)", place=Place.HARNESS), Call("f(9) + f(0.01)", place=Place.HARNESS))
 
 
@@ -32,18 +34,19 @@ def calls(*arguments: float) -> tuple[Call, ...]:
     return tuple(Call(f"f({argument})") for argument in arguments)
 
 
-JOBS = [
-    Job("def f(x): return x\n", "f", calls(1, 2, 3), limits=LIMITS),
-    Job(SPIN, "f", calls(0.01, 0.15, 9, 0.05), limits=LIMITS),
-    Job(SPIN, "f", calls(*[0.05] * 8), limits=LIMITS),
-    Job(SLEEP, "f", calls(0.2, 60, 0.1), limits=LIMITS),
-    Job(MEMORY, "f", calls(10, 80, 200, 20), limits=LIMITS),
-    Job(DEATH, "f", calls(0, 1), limits=LIMITS),
-    Job("while True: pass\n", "f", calls(1), limits=LIMITS),
-    Job("def f(x): return f(x)\n", "f", calls(1), limits=LIMITS),
-    Job("def f(:\n", "f", calls(1), limits=LIMITS),
-    Job(SPIN, "f", THROUGH_HARNESS, harness=Harness("def check(f): return f(0.05)\n"), limits=LIMITS),
-]
+CASES: dict[Job, list[str]] = {
+    Job("def f(x): return x\n", "f", calls(1, 2, 3)): ["valuenull", "value1", "value2", "value3"],
+    Job(SPIN, "f", calls(0.01, 0.15, 9, 0.05)): ["valuenull", "value0.01", "value0.15", "time_limit", "value0.05"],
+    Job(SPIN, "f", calls(*[0.05] * 8)): ["valuenull", *["value0.05"] * 8],
+    Job(SLEEP, "f", calls(0.2, 60, 0.1)): ["valuenull", "value0.2", "time_limit", "value0.1"],
+    Job(MEMORY, "f", calls(10, 80, 200, 20)): ["valuenull", "value10", "value80", "memory_limit", "value20"],
+    Job(DEATH, "f", calls(0, 1)): ["valuenull", "exited", "crashed"],
+    Job("while True: pass\n", "f", calls(1)): ["time_limit", "not_run"],
+    Job("def f(x): return f(x)\n", "f", calls(1)): ["valuenull", "error"],
+    Job("def f(:\n", "f", calls(1)): ["error", "not_run"],
+    Job(SPIN, "f", THROUGH_HARNESS, harness=HARNESS): ["valuenull", "value0.05", "time_limit"],
+}
+JOBS = [replace(job, limits=LIMITS) for job in CASES]
 
 
 @pytest.fixture
@@ -69,18 +72,7 @@ def idle() -> list[list[str]]:
 
 
 def test_idle_each_program_gets_what_it_deserves(idle: list[list[str]]) -> None:
-    assert idle == [
-        ["valuenull", "value1", "value2", "value3"],
-        ["valuenull", "value0.01", "value0.15", "time_limit", "value0.05"],
-        ["valuenull", *["value0.05"] * 8],
-        ["valuenull", "value0.2", "time_limit", "value0.1"],
-        ["valuenull", "value10485760", "value83886080", "memory_limit", "value20971520"],
-        ["valuenull", "exited", "crashed"],
-        ["time_limit", "not_run"],
-        ["valuenull", "error"],
-        ["error", "not_run"],
-        ["valuenull", "value0.05", "time_limit"],
-    ]
+    assert idle == list(CASES.values())
 
 
 @pytest.mark.parametrize("time", range(2))

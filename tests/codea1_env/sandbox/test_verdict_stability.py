@@ -13,15 +13,9 @@ from codea1_env.problems.problem import GoldenHarness, Problem
 from tests.support import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
-ROW = Problem(
-    id="row/0",
-    statement="Return the larger number.",
-    entry_point="larger",
-    solution="def larger(a, b):\n    return a if a > b else b\n",
-    golden=(
-        GoldenHarness("def check(candidate):\n    assert candidate(1, 2) == 2\n    assert candidate(3, 2) == 3\n"),
-    ),
-)
+LARGER = "def larger(a, b):\n    return a if a > b else b\n"
+CHECK = GoldenHarness("def check(candidate):\n    assert candidate(1, 2) == 2\n    assert candidate(3, 2) == 3\n")
+ROW = Problem("row/0", "Return the larger number.", "larger", LARGER, (CHECK,))
 
 
 @pytest.fixture
