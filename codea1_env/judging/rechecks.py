@@ -206,7 +206,7 @@ class _FailedCalls:
             elif failure.error_type == BROKEN_HARNESS and failure.kind is OutcomeKind.CRASHED:
                 undecided[call] = RejectionReason.UNKNOWABLE
             elif failure.kind in _SELF_ENDED and can_be_repeated(record):
-                or_items = failure.kind is OutcomeKind.OPAQUE
+                or_items = failure.kind is OutcomeKind.OPAQUE and bool(failure.error_type)  # else its value is opaque
                 if is_equal_so_far(record, each.within_budget(call, record), comparison, or_items=or_items):
                     repeats.append(_Repeat(self.position, call, record, or_items))
         return replace(each.with_undecided(undecided), outcomes={**each.outcomes, **internal_errors}), repeats

@@ -7,9 +7,10 @@ of the entry point as a whole. The value of any other expression is compared as 
 Values are compared here under an order or a tolerance. A checker is a program of the problem's author: it runs in the
 sandbox, as its own job, in no process with a candidate, and gets plain data only. Each program's answers have their own
 job, so no program's answer can use up the checker's resources for another one. A checker that raises, hangs, or returns
-anything but True or False gives an INTERNAL_ERROR, which is masked and no verdict about anyone. So an answer that makes
-ordinary checkers fail is wrong without a check: one that is far longer than the solution's, one that holds arrays or
-signalling NaNs where the solution's holds none, and one whose bytes cannot be decoded.
+anything but True or False about an answer is asked about the solution's own answer to the same arguments. If it knows
+that one, the other answer is wrong, since no right answer is one on which the problem's own checker fails; if it fails
+again, the outcome is an INTERNAL_ERROR, which is masked and no verdict about anyone. An answer that is far longer than
+the solution's, or whose bytes cannot be decoded, is wrong without a check.
 """
 
 from __future__ import annotations
@@ -43,7 +44,6 @@ def {entry}(args, kwargs, expected, answer):
 """
 _TRUE, _FALSE = values.encode(True), values.encode(False)
 _FREE_BYTES, _TIMES_LONGER = 2048, 16  # an answer that is longer could use up a checker's time
-_NOT_COMPARABLE = (b'{"n":', b'{"D":"sNaN', b'{"D":"-sNaN')  # arrays and signalling NaNs, for which `==` is no bool
 
 
 class AnswerPair(NamedTuple):
@@ -141,7 +141,8 @@ def judged_answers(
     """Return the outcome of each answer: the expected value if it is right, its own value if it is wrong.
 
     An answer that equals the expected one under the problem's order and tolerance is right; so is one that its checker
-    accepts. If the checker fails, the outcome is an INTERNAL_ERROR. Answers that no checker has to expect are wrong.
+    accepts. An answer on which the checker fails is wrong, unless it also fails on the expected one: then the outcome
+    is an INTERNAL_ERROR.
 
     Args:
         batches: a problem and answers of one program each; a checker runs once per batch.
@@ -165,10 +166,42 @@ def judged_answers(
         if positions
     ]
     reports = iter(sandbox.run(jobs) if jobs else ())
-    for (_, pairs), positions, outcomes in zip(batches, open_pairs, found, strict=True):
+    faults = list[_Fault]()
+    for (problem, pairs), positions, outcomes in zip(batches, open_pairs, found, strict=True):
         for n, said in zip(positions, next(reports).outcomes if positions else (), strict=True):
             outcomes[n] = _accepted(said, pairs[n])
+            if outcomes[n].kind is OutcomeKind.INTERNAL_ERROR and said.kind is not OutcomeKind.INTERNAL_ERROR:
+                faults.append(_Fault(problem, pairs[n], said, outcomes, n))
+    again = sandbox.run([fault.job(limits) for fault in faults]) if faults else []
+    for fault, report in zip(faults, again, strict=True):
+        fault.settle(report)
     return found
+
+
+class _Fault(NamedTuple):
+    """An answer on which a checker has failed, and where its outcome stands."""
+
+    problem: Problem
+    pair: AnswerPair
+    said: Outcome
+    outcomes: list[Outcome]
+    position: int
+
+    def job(self, limits: Limits) -> Job:
+        """Return the job that asks about the solution's answer; and again about this one, if others used up the job."""
+        asked = [self.pair._replace(actual=self.pair.expected)]
+        return checker_job(self.problem, asked + [self.pair] * (self.said.kind is OutcomeKind.NOT_RUN), limits)
+
+    def settle(self, report: JobReport) -> None:
+        """Replace the outcome, unless the checker has failed on the solution's answer, too."""
+        own, *again = report.outcomes
+        if not checker_fault(own):
+            said = again[0] if again else self.said
+            accepted = said.value == _TRUE
+            if said.kind is not OutcomeKind.INTERNAL_ERROR:
+                self.outcomes[self.position] = Outcome(
+                    OutcomeKind.VALUE, self.pair.expected if accepted else self.pair.actual
+                )
 
 
 def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:
@@ -239,7 +272,7 @@ def _is_checked(pair: AnswerPair) -> bool:
     """Whether a checker must answer about a pair; otherwise the answer is wrong."""
     if len(pair.actual) > _FREE_BYTES + _TIMES_LONGER * len(pair.expected):
         return False
-    return _is_sound(pair) and not any(tag in pair.actual and tag not in pair.expected for tag in _NOT_COMPARABLE)
+    return _is_sound(pair)
 
 
 def _is_sound(pair: AnswerPair) -> bool:

@@ -39,7 +39,7 @@ class Tag:
     MEMORY = b"M"  # process: MemoryError
     ERROR = b"E"  # process: JSON [class, nearest builtin class, message, raised by the program]
     APPLY = b"A"  # harness -> trusted -> program: encoded (args, kwargs)
-    ITEMS = b"I"  # program: not plain data, but it can be iterated; an `Items`
+    ITEMS = b"I"  # program: the result of a harness call that is not plain data; an `Items`
     CHANGED = b"C"  # program: an answer and the arguments that it changed; a `Changed`
     OUTPUT = b"S"  # script: from here on, the bytes are no frames but its standard output
 
@@ -118,9 +118,30 @@ class Values(NamedTuple):
     """(n,)"""
 
 
-class Items(NamedTuple):
-    """What a result that is not plain data yields when it is iterated."""
+class Truth:
+    """What `bool()` says of a result that is not plain data."""
 
+    FALSE, TRUE, UNKNOWN = range(3)
+
+
+_OPERATIONS = """
+    call iter next len getitem setitem contains reversed enter exit neg pos abs invert int float complex index round
+    trunc lt le gt ge add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow
+    matmul rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift
+"""
+OPERATIONS = tuple(f"__{name}__" for name in _OPERATIONS.split())
+"""The special methods of a result that is not plain data which a harness may use."""
+N_UNARY = OPERATIONS.index("__lt__")
+"""So many of them come first that no second operand can provide."""
+
+
+class Items(NamedTuple):
+    """What Python would see of a result that is not plain data, as far as it can be sent."""
+
+    truth: int
+    """One of `Truth`."""
+    operations: int
+    """Bit n is set iff its class has the method `OPERATIONS[n]`. Others fail as in one process."""
     can_repeat: bool
     """Whether it can be iterated more than once."""
     length: int
@@ -130,12 +151,13 @@ class Items(NamedTuple):
     description: bytes
     """Of the result, in UTF-8."""
     items: bytes
-    """Encoded list."""
+    """Encoded list; empty if it cannot be iterated."""
 
     def pack(self) -> bytes:
         """Return the payload of its frame."""
-        flags = self.can_repeat | self.is_cut << 1
-        return _ITEMS.pack(flags, self.length, len(self.description)) + self.description + self.items
+        flags = self.can_repeat | self.is_cut << 1 | self.truth << 2
+        head = _ITEMS.pack(flags, self.operations, self.length, len(self.description))
+        return head + self.description + self.items
 
     @classmethod
     def unpack(cls, payload: bytes) -> Items:
@@ -146,9 +168,10 @@ class Items(NamedTuple):
         """
         if len(payload) < _ITEMS.size:
             raise WireError("items that cannot be read")
-        flags, length, n_description = _ITEMS.unpack_from(payload)
+        flags, operations, length, n_description = _ITEMS.unpack_from(payload)
         middle = _ITEMS.size + n_description
-        return cls(bool(flags & 1), length, bool(flags & 2), payload[_ITEMS.size : middle], payload[middle:])
+        stated = payload[_ITEMS.size : middle], payload[middle:]
+        return cls(flags >> 2, operations, bool(flags & 1), length, bool(flags & 2), *stated)
 
 
 class Changed(NamedTuple):
@@ -181,7 +204,7 @@ class Changed(NamedTuple):
         return cls(payload[_CHANGED.size : middle], tag, payload[middle:])
 
 
-_ITEMS, _CHANGED, _NOTE_LENGTH = struct.Struct("<BqI"), struct.Struct("<cI"), struct.Struct("<I")
+_ITEMS, _CHANGED, _NOTE_LENGTH = struct.Struct("<BQqI"), struct.Struct("<cI"), struct.Struct("<I")
 _HEADER_BYTES, _unpack_header, _VALUE = HEADER.size, HEADER.unpack_from, Tag.VALUE
 _new_frame = tuple.__new__
 

@@ -43,9 +43,17 @@ PLAIN_INT_BITS = 1024  # larger ones as hex: decimal text takes quadratic time, 
 _PLAIN_INT = 1 << PLAIN_INT_BITS
 
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False).encode
-_mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
-_namespace_of: Callable[[type], Any] = type.__dict__["__dict__"].__get__
+mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+namespace_of: Callable[[type], Any] = type.__dict__["__dict__"].__get__
 _name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
+
+
+def is_protocol_name(name: str) -> bool:
+    """Whether libraries read something into an attribute of this name, as numpy reads memory for `__array_interface__`.
+
+    A decoded dataclass has its fields as attributes, so the sender would choose what they read.
+    """
+    return len(name) > 2 and name[0] == name[-1] == "_"  # `__array__`, but also ctypes' `_as_parameter_`
 
 
 class Opaque(ValueError):
@@ -179,6 +187,8 @@ class _Encoding:
 
     def write_dataclass(self, value: Any, depth: int) -> Any:
         fields = [field.name for field in sys.modules["dataclasses"].fields(value) if field.compare]
+        if any(map(is_protocol_name, fields)):
+            raise Opaque(f"a {_name_of(type(value))}"[:200])
         pairs = [[self.node(name, depth), self.node(object.__getattribute__(value, name), depth)] for name in fields]
         return {"k": [self.node(_name_of(type(value)), depth), pairs]}
 
@@ -238,21 +248,21 @@ def _writer_for(kind: type) -> _Writer:
     late = _late_writer(kind)
     if late is not None:
         return late
-    mro = _mro_of(kind)
+    mro = mro_of(kind)
     numpy = sys.modules.get("numpy")  # never imported here: if a value is numpy's, numpy is loaded
     if numpy is not None:
         if any(cls is numpy.generic for cls in mro):
             return _Encoding.write_scalar
         if kind is numpy.ndarray:
             return _Encoding.write_array
-    namespace = _namespace_of(kind)
+    namespace = namespace_of(kind)
     if "__dataclass_fields__" in namespace and _has_generated_equality(namespace):
         return _Encoding.write_dataclass
     for cls in mro[:-1]:
         writer = _WRITERS.get(id(cls))
         if writer is not None and writer is not _Encoding.write_range:  # see `_LATE_WRITERS`
             return writer
-        if {"__eq__", "__ne__"} & set(_namespace_of(cls)):
+        if {"__eq__", "__ne__"} & set(namespace_of(cls)):
             break
     raise Opaque(f"a {_name_of(kind)}"[:200])
 

@@ -24,7 +24,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS
+from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS, is_protocol_name
 
 if TYPE_CHECKING:
     import datetime
@@ -305,7 +305,11 @@ def _check_moment(payload: Any) -> None:
 def _check_dataclass(payload: Any) -> None:
     _check_list(payload)
     _require(len(payload) == 2 and type(payload[0]) is str and type(payload[1]) is list, "k")
-    _require(all(type(pair) is list and len(pair) == 2 and type(pair[0]) is str for pair in payload[1]), "k")
+    _require(all(type(pair) is list and len(pair) == 2 and _is_field(pair[0]) for pair in payload[1]), "k")
+
+
+def _is_field(name: Any) -> bool:
+    return type(name) is str and not is_protocol_name(name)
 
 
 def _check_array(payload: Any) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
+import ctypes
 import dataclasses
 import datetime
 import enum
 import json
 import math
+import pickle
 import subprocess
 import sys
 import time
@@ -682,3 +685,50 @@ def test_nothing_but_the_standard_library_is_needed() -> None:
         "assert 'numpy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-S", "-I", "-c", code, str(folder)], check=True)
+
+
+PROTOCOLS = [
+    "__array__", "__array_interface__", "__array_struct__", "__array_priority__", "__array_function__",
+    "__array_ufunc__", "__buffer__", "__dlpack__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
+    "__deepcopy__", "__copy__", "__index__", "__float__", "__class__", "__dict__", "__len__", "__iter__",
+    "__getitem__", "__eq__", "__hash__", "__bool__", "__fspath__", "__cuda_array_interface__", "_as_parameter_",
+    "_repr_html_",
+]  # fmt: skip
+
+
+@given(
+    names=st.lists(
+        st.sampled_from(PROTOCOLS) | st.from_regex(r"[a-z_]{1,12}", fullmatch=True), min_size=1, max_size=3, unique=True
+    ),
+    address=st.integers(1, 1 << 47),
+)
+def test_a_value_from_outside_is_inert_whatever_its_fields_are_called(names: list[str], address: int) -> None:
+    interface = {"d": [["shape", {"t": []}], ["typestr", "<f8"], ["data", {"t": [address, True]}], ["version", 3]]}
+    data = json.dumps({"k": ["Pointer", [[name, interface] for name in names]]}, separators=(",", ":")).encode()
+    try:
+        value = decode(data)
+    except Malformed:
+        return
+    assert not set(names) & set(PROTOCOLS)
+    assert validate(data) is None
+    boxed = np.asarray(value)  # reads memory at the address if it finds an interface
+    assert (boxed.dtype, boxed.shape, boxed.item()) == (np.dtype(object), (), value)
+    assert copy.deepcopy(value) == copy.copy(value) == value
+    for use in (json.dumps, pickle.dumps, float, len, iter, memoryview, ctypes.c_void_p.from_param):
+        with pytest.raises((TypeError, ValueError, AttributeError, pickle.PicklingError, ctypes.ArgumentError)):
+            use(value)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_field_that_libraries_read_something_into_is_not_sent_and_not_believed(name: str) -> None:
+    with pytest.raises(Opaque):
+        encode(renamed(name) if name in ("__class__", "__dict__") else dataclasses.make_dataclass("P", [name])(1))
+    with pytest.raises(Malformed):
+        validate(b'{"k":["Pointer",[["%b",1]]]}' % name.encode())
+
+
+def renamed(name: str) -> Any:
+    """An instance of a dataclass whose list of fields was changed after it was made."""
+    made = dataclasses.make_dataclass("Pointer", ["x"])
+    made.__dataclass_fields__["x"].name = name
+    return made(1)

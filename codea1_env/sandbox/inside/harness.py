@@ -2,8 +2,9 @@
 
 The stand-in sends its arguments as plain data and returns or raises what the program answers. So the program works on
 copies. If a tester wrote the harness, the answer contains the changes that the program made to its arguments, and this
-module makes the same changes. A result that is not plain data becomes an object that is equal to nothing: if the result
-could be iterated, the object yields the same items; any other use of it is refused.
+module makes the same changes. A result that is not plain data becomes an object that is equal to nothing: it has the
+result's truth value, yields the result's items, and fails where the result's class lacks a special method; any other
+use of it is refused.
 
 If the job has records of a program's answers, no program is called: the entry point returns changed versions of these
 answers.
@@ -23,7 +24,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from codea1_env.sandbox.inside.channel import BUILTINS, Answer, Channel
-from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Items, Tag
+from codea1_env.sandbox.wire import APPLY, LOAD, N_UNARY, OPERATIONS, Changed, Items, Tag, Truth
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 from codea1_env.values.tree import Malformed
@@ -88,10 +89,15 @@ class OpaqueResultUse(TypeError):
 
 
 class OpaqueResult:
-    """Represents a result of the program that is not plain data. Its truth value is True; any other use is refused."""
+    """Represents a result of the program that is not plain data.
 
-    def __init__(self, description: str, refuse: Callable[[str], NoReturn]) -> None:
-        self.__description = description
+    Its truth value is the result's. A special method that the result's class lacks fails as it would fail on the
+    result; any other use is refused, since what it would do is not known here.
+    """
+
+    def __init__(self, stated: Items, refuse: Callable[[str], NoReturn]) -> None:
+        self.__stated = stated
+        self.__description = stated.description.decode("utf-8", "replace")
         self.__refuse = refuse
 
     def __repr__(self) -> str:
@@ -100,54 +106,68 @@ class OpaqueResult:
     def __getattr__(self, name: str) -> NoReturn:
         self.__refuse(self.__description)
 
-    def _refused(self, *_: Any, **__: Any) -> Any:
+    def __format__(self, spec: str) -> NoReturn:
         self.__refuse(self.__description)
 
-    __call__ = __iter__ = __next__ = __len__ = __getitem__ = __setitem__ = __contains__ = _refused
-    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused
-    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __neg__ = __abs__ = __int__ = __float__ = _refused
-    __index__ = __round__ = __enter__ = __exit__ = __reversed__ = __pow__ = __rpow__ = __divmod__ = _refused
-    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __pos__ = __matmul__ = _refused
-    __rfloordiv__ = __rmod__ = __lshift__ = __rshift__ = __complex__ = __format__ = _refused
-
     def __bool__(self) -> bool:
-        return True
+        if self.__stated.truth not in (Truth.FALSE, Truth.TRUE):
+            self.__refuse(self.__description)
+        return self.__stated.truth == Truth.TRUE
+
+    def _used(self, number: int) -> Any:
+        """Refuse a special method, by its position in `OPERATIONS`, unless the class lacks it."""
+        if self.__stated.operations >> number & 1:
+            self.__refuse(self.__description)
+        if number < N_UNARY:
+            raise TypeError(f"{self.__description} does not support {OPERATIONS[number]}")
+        return NotImplemented
+
+
+def _operation(number: int) -> Callable[..., Any]:
+    def use(self: OpaqueResult, *_: Any, **__: Any) -> Any:
+        return self._used(number)
+
+    return use
+
+
+for _number, _name in enumerate(OPERATIONS):
+    setattr(OpaqueResult, _name, _operation(_number))
 
 
 class IterableResult(OpaqueResult):
     """Represents a result that is not plain data but can be iterated: a generator, a view, a custom iterator."""
 
     def __init__(self, items: Items, refuse: Callable[[str], NoReturn]) -> None:
-        super().__init__(items.description.decode("utf-8", "replace"), refuse)
+        super().__init__(items, refuse)
         self.__stated, self.__values = items, decode(items.items)
+        self.__refuse = refuse
         self.__iterator = self.__yielding()
 
     def __getattr__(self, name: str) -> NoReturn:
         if name == "keys":  # `dict` distinguishes a mapping from pairs by this attribute
             raise AttributeError(name)
-        raise self._refused()
+        super().__getattr__(name)
 
     def __yielding(self) -> Iterator[Any]:
         yield from self.__values
         if self.__stated.is_cut:
-            self._refused()
+            self.__refuse("more than the first items")
 
     def __iter__(self) -> Iterator[Any]:
         return self.__yielding() if self.__stated.can_repeat else self
 
     def __next__(self) -> Any:
-        return self._refused() if self.__stated.can_repeat else next(self.__iterator)
+        return self._used(_NEXT) if self.__stated.can_repeat else next(self.__iterator)
 
     def __len__(self) -> int:
-        return self._refused() if self.__stated.length < 0 else self.__stated.length
-
-    def __bool__(self) -> bool:
-        return self.__stated.length != 0
+        return int(self._used(_LEN)) if self.__stated.length < 0 else self.__stated.length
 
     def __contains__(self, item: object) -> bool:
         return any(item is each or item == each for each in self)
 
 
+_NEXT, _LEN = OPERATIONS.index("__next__"), OPERATIONS.index("__len__")
+_NOTHING_KNOWN = Items(Truth.UNKNOWN, -1, False, -1, False, b"what an argument holds", b"")  # -1: it has every method
 _RESULTS = frozenset(f"a {kind.__name__}" for kind in (OpaqueResult, IterableResult))
 """Messages of `encode` about these classes."""
 
@@ -213,16 +233,17 @@ class _StandIn:
     def _result(self, answer: Answer) -> Any:
         if answer.tag == Tag.VALUE:
             return decode(answer.payload)
-        if answer.tag == Tag.OPAQUE:
-            return OpaqueResult(answer.payload.decode("utf-8", "replace"), self._refuse_use)
         if answer.tag == Tag.ITEMS:
-            return IterableResult(Items.unpack(answer.payload), self._refuse_use)
+            stated = Items.unpack(answer.payload)
+            return (IterableResult if stated.items else OpaqueResult)(stated, self._refuse_use)
+        if answer.tag == Tag.OPAQUE:
+            return OpaqueResult(_NOTHING_KNOWN._replace(description=answer.payload), self._refuse_use)
         return self._raise(_as_exception(answer))
 
     def _fill_with_opaque(self, arguments: Iterable[Any]) -> None:
         """Fill arguments with opaque objects, after the program has put something into them that is not plain data."""
         for each in arguments:
-            unknown = [OpaqueResult("what an argument holds", self._refuse_use) for _ in range(_n_items(each) + 1)]
+            unknown = [OpaqueResult(_NOTHING_KNOWN, self._refuse_use) for _ in range(_n_items(each) + 1)]
             if isinstance(each, tuple):
                 self._fill_with_opaque(each)
             elif isinstance(each, dict):

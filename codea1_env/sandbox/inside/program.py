@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.channel import BUILTINS, Answer, Channel, as_answer, as_error_answer, describe_error
-from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Items, Tag
+from codea1_env.sandbox.wire import APPLY, LOAD, OPERATIONS, Changed, Items, Tag, Truth
 from codea1_env.values.decoding import decode
-from codea1_env.values.encoding import Opaque, TooLarge, encode
+from codea1_env.values.encoding import Opaque, TooLarge, encode, mro_of, namespace_of
 
 # As before any program ran.
 _callable, _compile, _eval, _exec, _getattr, _iter, _len, _next = (
@@ -101,18 +101,17 @@ class _Yielded(NamedTuple):
 
 
 def _answer(value: Any, max_bytes: int, until: float) -> Answer:
-    """Return the answer for a result: its value, or the items that it yields if it is not plain data but iterable."""
+    """Return the answer for a result: its value, or what Python sees of it if it is not plain data."""
     answer = as_answer(value, max_bytes)
     if answer.tag != Tag.OPAQUE:
         return answer
+    stated = Items(
+        _truth_of(value), _operations_of(type(value)), False, _length_of(value), False, answer.payload[:200], b""
+    )
     try:
         iterator = _iter(value)
     except TypeError:
-        return answer
-    try:
-        length = _len(value)
-    except Exception:  # noqa: BLE001  -- it has no length
-        length = -1
+        return Answer(Tag.ITEMS, stated.pack())
     yielded, encoded = _first_items(iterator, until), b""
     while not encoded:
         try:
@@ -120,12 +119,31 @@ def _answer(value: Any, max_bytes: int, until: float) -> Answer:
         except Opaque:
             plain = [_as_plain(item, until) for item in yielded.items]
             if all(map(_is, plain, yielded.items)):
-                return answer
+                return Answer(Tag.ITEMS, stated.pack())
             yielded = yielded._replace(items=plain)
         except TooLarge:
             yielded = _Yielded(yielded.items[: len(yielded.items) // 2], True)
-    can_repeat = iterator is not value
-    return Answer(Tag.ITEMS, Items(can_repeat, length, yielded.is_cut, answer.payload[:200], encoded).pack())
+    stated = stated._replace(can_repeat=iterator is not value, is_cut=yielded.is_cut, items=encoded)
+    return Answer(Tag.ITEMS, stated.pack())
+
+
+def _truth_of(value: Any) -> int:
+    try:
+        return Truth.TRUE if value else Truth.FALSE
+    except Exception:  # noqa: BLE001  -- as an array of several elements does
+        return Truth.UNKNOWN
+
+
+def _length_of(value: Any) -> int:
+    try:
+        return _len(value)
+    except Exception:  # noqa: BLE001  -- it has none
+        return -1
+
+
+def _operations_of(kind: type) -> int:
+    has = {name for cls in mro_of(kind)[:-1] for name in namespace_of(cls)}
+    return sum(1 << number for number, name in enumerate(OPERATIONS) if name in has)
 
 
 def _as_plain(item: Any, until: float) -> Any:

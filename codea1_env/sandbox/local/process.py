@@ -259,9 +259,11 @@ def as_outcome(frame: Frame) -> Outcome:
 
 
 def _of_items(items: Items) -> Outcome:
+    text = printable(_start_of(items.description))
+    if not items.items:
+        return Outcome(OutcomeKind.OPAQUE, message=text)
     if items.items[:1] != b"[":
         raise WireError("items that are no list")
-    text = printable(_start_of(items.description))
     return Outcome(OutcomeKind.OPAQUE, message=text, items=as_value(items.items).value)
 
 

@@ -176,12 +176,18 @@ def test_an_iterator_of_the_right_items_is_neither_right_nor_wrong(expected: obj
 def test_a_result_that_cannot_be_sent_is_used_as_in_python_or_doubted(sandbox: Sandbox) -> None:
     solution, yields = "def f(x): return [x, x + 1]", "def f(x):\n  yield x\n  yield x + 1"
     text = "assert list(f(3)) == [3, 4]\nassert sorted(f(4)) == [4, 5]\nassert f(5) == [5, 6]\nassert f(6)[0] == 6"
-    report = judged(solution, yields, text, sandbox)
-    assert [case.verdict for case in report.suites[0].cases] == [Verdict.PASSED, Verdict.PASSED, Verdict.WRONG_ANSWER]
+    computed = "\nassert f(3 + 4) == [7, 8]"  # what it returns cannot be sent: it fails as a direct call does
+    report = judged(solution, yields, text + computed, sandbox)
+    passed, failed = Verdict.PASSED, Verdict.WRONG_ANSWER
+    assert [case.verdict for case in report.suites[0].cases] == [passed, passed, failed, Verdict.RUNTIME_ERROR, failed]
+    shelf = "class S:\n  def __init__(self, items): self.items = items\n  __iter__ = lambda self: iter(self.items)\n"
+    shelf += "  __getitem__ = lambda self, n: self.items[n]\ndef f(x): return S([x, x + 1])"
+    report = judged(solution, shelf, text, sandbox)
+    assert [case.verdict for case in report.suites[0].cases] == [passed, passed, failed]
     assert [rejection.reason.value for rejection in report.suites[0].suite.rejections] == ["unknowable"]
     assert report.suites[0].suite.n_invalid == 0
     assert report.rechecks.undecided == 1
-    wrong = judged(solution, yields.replace("x + 1", "x"), text, sandbox)
+    wrong = judged(solution, shelf.replace("x + 1", "x"), text, sandbox)
     assert [case.verdict.is_failure for case in wrong.suites[0].cases] == [True] * 4
 
 

@@ -185,6 +185,51 @@ def test_answers_that_break_ordinary_checkers_are_wrong_and_mask_nothing(sandbox
     assert verdicts(report) == [Verdict.WRONG_ANSWER]
 
 
+FAILING = {
+    "raises on what is no number": "import math\n  return math.isclose(answer, expected, rel_tol=1e-3)",
+    "overflows": "return abs(1.0 + 2.0 * answer + float(answer) ** 3) < 1e-4 or answer == expected",
+    "compares": "return bool(answer[0] < 3) if answer != expected else True",
+    "returns no bool": "return answer == expected or answer",
+    "hangs on long answers": "while answer != expected and len(str(answer)) > 300: pass\n  return answer == expected",
+    "exits": "import os\n  return answer == expected or (os._exit(0) if answer == 10**400 else False)",
+}
+ANSWERS = [
+    "10 ** 400",
+    "1e300",
+    "None",
+    "'x'",
+    "[]",
+    "{}",
+    "float('nan')",
+    "1j",
+    "[[1]]",
+    "(x for x in ())",
+    "b'x'",
+    "f",
+]
+
+
+@pytest.mark.parametrize("checker", FAILING.values(), ids=FAILING)
+def test_an_answer_on_which_a_checker_fails_that_knows_the_solutions_is_wrong(sandbox: Sandbox, checker: str) -> None:
+    problem = replace(SIGN, answers=AnswerRules(checker=f"def check(arguments, expected, answer):\n  {checker}\n"))
+    programs = [f"def f(x): return {answer}" for answer in ANSWERS]
+    tests = ["assert f(3) == 1", "assert f(-3) + 0 == -1"]
+    reports = judged(sandbox, problem, [SIGN.solution, *programs], tests, Limits(cpu_s=0.4))
+    assert verdicts(reports[0]) == [Verdict.PASSED] * 2
+    for answer, report in zip(ANSWERS, reports[1:], strict=True):
+        assert all(verdict.is_failure for verdict in verdicts(report)), answer
+        assert not report.has_internal_error, answer
+
+
+def test_answers_after_those_that_use_up_a_checker_are_asked_again(sandbox: Sandbox) -> None:
+    hangs = "def check(arguments, expected, answer):\n  while answer == 7: pass\n  return answer % 2 == expected % 2\n"
+    problem = replace(SIGN, answers=AnswerRules(checker=hangs))
+    program = "def f(x): return 7 if x < 10 else 3"
+    tests = [f"assert f({x}) == 1" for x in (*range(1, 9), 11, 12)]
+    (report,) = judged(sandbox, problem, [program], tests, Limits(cpu_s=0.3))
+    assert verdicts(report) == [Verdict.WRONG_ANSWER] * 8 + [Verdict.PASSED] * 2
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

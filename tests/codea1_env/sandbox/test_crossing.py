@@ -127,13 +127,59 @@ def test_a_result_that_can_be_iterated_is_used_as_in_python(sandbox: Sandbox, pr
     assert values(run(sandbox, program, expression)) == [eval(expression, scope)]
 
 
+SHELF = """
+class Shelf:
+    __iter__ = lambda self: iter([1])
+    __getitem__ = __add__ = __call__ = __lt__ = __float__ = __getattr__ = lambda self, *_: 1
+    __len__ = lambda self: 0 / 0
+def f(x): return Shelf()
+"""
+
+
 @pytest.mark.parametrize(
     "expression",
-    ["f(1)[0]", "f(1) + f(2)", "f(1).send", "f(1) & f(2)", "f'{f(1)}'", "list(f(99_999))", "len(f(1))", "f(1)()"],
+    ["f(1)[0]", "f(1) + 1", "f(1)()", "f(1) < 2", "float(f(1))", "len(f(1))", "bool(f(1))", "f(1).any", "f'{f(1)}'"],
 )
-def test_any_other_use_of_it_is_refused(sandbox: Sandbox, expression: str) -> None:
+def test_what_a_result_might_do_is_refused(sandbox: Sandbox, expression: str) -> None:
+    (outcome,) = run(sandbox, SHELF, expression).outcomes
+    assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
+
+
+@pytest.mark.parametrize("expression", ["f(1).send", "f'{f(1)}'", "list(f(99_999))"])
+def test_any_other_use_of_an_iterator_is_refused(sandbox: Sandbox, expression: str) -> None:
     (outcome,) = run(sandbox, "def f(x): yield from range(x)", expression).outcomes
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
+
+
+@pytest.mark.parametrize("program", ["def f(x): yield x", "class A: pass\ndef f(x): return A()"])
+@pytest.mark.parametrize(
+    "expression",
+    ["f(1)[0]", "f(1) + f(2)", "[1] + f(1)", "f(1) & f(2)", "2 ** f(1)", "len(f(1))", "f(1)()", "f(1) < f(2)", "-f(1)",
+     "int(f(1))", "f(1)[0:1]", "reversed(f(1))", "round(f(1))", "'ab'[f(1)]", "[].append(f(1)) or f(1) @ 2"],
+)  # fmt: skip
+def test_what_the_class_of_a_result_lacks_fails_as_in_python(sandbox: Sandbox, program: str, expression: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(program, scope)  # the programs of this test
+    with pytest.raises(TypeError):
+        eval(expression, scope)
+    (outcome,) = run(sandbox, program, expression).outcomes
+    assert (outcome.kind, outcome.error_type) == (OutcomeKind.ERROR, "TypeError")
+
+
+@pytest.mark.parametrize(
+    ("body", "truth"),
+    [("pass", True), ("__bool__ = lambda self: False", False), ("__len__ = lambda self: 0", False),
+     ("__len__ = lambda self: 2", True), ("__iter__ = lambda self: iter([])", True), ("__bool__ = lambda _: 1", None),
+     ("__iter__ = lambda self: iter([1]); __bool__ = lambda self: False", False)],
+)  # fmt: skip
+def test_its_truth_value_travels_with_it(sandbox: Sandbox, body: str, truth: bool | None) -> None:
+    (outcome,) = run(
+        sandbox, f"class A: {body}\ndef f(x): return A()", "[bool(f(1)), not f(1), 1 if f(1) else 0]"
+    ).outcomes
+    if truth is None:
+        assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
+    else:
+        assert decode(outcome.value or b"") == [truth, not truth, int(truth)]
 
 
 def test_it_equals_nothing(sandbox: Sandbox) -> None:
