@@ -59,8 +59,8 @@ def equal(
     """Return whether two encoded values are equal with the meaning of Python's `==` on plain data.
 
     1 == 1.0 == True, a list differs from a tuple, set == frozenset, dicts are unordered, NaN differs from itself.
-    Arrays equal only arrays of the same shape and elements; Counter and OrderedDict compare as dicts; dataclasses by
-    class name and fields.
+    Arrays equal only arrays of the same shape and elements, and without dimensions also what they hold; Counter and
+    OrderedDict compare as dicts; dataclasses by class name and fields.
 
     A tolerance applies where the expected number is a float or complex; an expected integer needs equality.
 
@@ -92,12 +92,24 @@ def equal(
         tree_a, tree_b = (_without_order(parse(data), unordered_levels) for data in (expected, actual))
     except BeyondBudget:
         return False
+    if not strict_types and (b",[],[" in expected or b",[],[" in actual):
+        tree_a, tree_b = _unboxed(tree_a), _unboxed(tree_b)
     if not strict_types and not unordered_levels and b"{" not in expected and b"{" not in actual:
         if tree_a == tree_b:
             return True
         if rel_tol == abs_tol == 0:
             return False
     return _Comparing(rel_tol, abs_tol, nan_equal, strict_types, mutual, exact_numbers_too).equal(tree_a, tree_b)
+
+
+def _unboxed(node: Any) -> Any:
+    """Return a tree in which an array without dimensions is what it holds: numpy compares the two as equal."""
+    if type(node) is list:
+        return [_unboxed(each) for each in node]
+    if type(node) is not Tagged:
+        return node
+    is_box = node.tag == "n" and not node.payload[1]
+    return _unboxed(node.payload[2][0]) if is_box else Tagged(node.tag, _unboxed(node.payload))
 
 
 def _without_order(node: Any, n_levels: int) -> Any:

@@ -27,6 +27,7 @@ value has such a class, its module is loaded already.
 from __future__ import annotations
 
 import collections
+import gc
 import json
 import math
 import sys
@@ -192,8 +193,24 @@ class _Encoding:
         pairs = [[self.node(name, depth), self.node(object.__getattribute__(value, name), depth)] for name in fields]
         return {"k": [self.node(_name_of(type(value)), depth), pairs]}
 
+    def write_user_data(self, value: Any, depth: int) -> Any:
+        return self.node(_held_by(object.__getattribute__(value, "data")), depth)
+
+    def write_chain(self, value: Any, depth: int) -> Any:
+        merged: dict[Any, Any] = {}
+        for mapping in reversed(_held_by(object.__getattribute__(value, "maps"))):
+            merged.update(_held_by(mapping))
+        return self.node(merged, depth)
+
+    def write_proxy(self, value: Any, depth: int) -> Any:
+        return self.node(_held_by(gc.get_referents(value)[0]), depth)
+
     def write_scalar(self, value: Any, depth: int) -> Any:
         item = value.item()
+        if type(item) is type(value) and mro_of(type(value))[1].__name__ == "floating":  # longdouble
+            item = float(value)
+            if math.isinf(item) and not sys.modules["numpy"].isinf(value):
+                raise Opaque("a longdouble")
         if id(type(item)) not in _WRITERS and _late_writer(type(item)) is None:  # longdouble, void
             raise Opaque(f"a {_name_of(type(value))}")
         return self.node(item, depth)
@@ -238,8 +255,20 @@ _LATE_WRITERS: dict[tuple[str, str], _Writer] = {
     ("datetime", "time"): _Encoding.write_time,
     ("datetime", "datetime"): _Encoding.write_datetime,
     ("datetime", "timedelta"): _Encoding.write_timedelta,
+    ("collections", "UserDict"): _Encoding.write_user_data,
+    ("collections", "UserList"): _Encoding.write_user_data,
+    ("collections", "UserString"): _Encoding.write_user_data,
+    ("collections", "ChainMap"): _Encoding.write_chain,
+    ("types", "MappingProxyType"): _Encoding.write_proxy,
 }
 """By module and class: classes that exist only after their module has been imported."""
+
+
+def _held_by(content: Any) -> Any:
+    """Return what a wrapper of the standard library holds, if it is plain data that no program can have redefined."""
+    if type(content) not in (dict, list, str):
+        raise Opaque(f"a wrapper of a {_name_of(type(content))}"[:200])
+    return content
 
 
 def _writer_for(kind: type) -> _Writer:

@@ -15,6 +15,7 @@ import pickle
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -221,7 +222,7 @@ class OwnEqualityBox(Box):
         *(object(), AlwaysEqual(), EqualList([1]), Disguised(), OwnEqualityBox(1, [])),
         *((n for n in [1]), iter([1]), lambda: 1, int, json),
         enum.Enum("Color", "RED").RED,  # type: ignore[attr-defined]
-        *(type("MyDecimal", (Decimal,), {})(1), np.array([object()]), np.longdouble(1), [1, (2, {3: object()})]),
+        *(type("MyDecimal", (Decimal,), {})(1), np.array([object()]), [1, (2, {3: object()})]),
     ],
     ids=lambda value: type.__dict__["__name__"].__get__(type(value)),
 )
@@ -251,7 +252,9 @@ def test_what_is_not_plain_data_is_opaque(value: Any) -> None:
     ],
 )
 def test_subclasses_that_compare_as_their_base_travel_as_what_their_base_holds(value: Any, plain: Any) -> None:
-    assert encode(value) == encode(plain)
+    assert equal(encode(plain), encode(value), nan_equal=True)
+    assert equal(encode([value, {1: value}]), encode([plain, {1: plain}]), nan_equal=True)
+    assert not equal(encode([value]), encode([[plain]]))
 
 
 def test_too_much_is_refused_before_it_is_written_out() -> None:
@@ -732,3 +735,50 @@ def renamed(name: str) -> Any:
     made = dataclasses.make_dataclass("Pointer", ["x"])
     made.__dataclass_fields__["x"].name = name
     return made(1)
+
+
+class Hostile(dict[Any, Any]):
+    def __getitem__(self, key: Any) -> Any:
+        raise AssertionError("it was called")
+
+    keys = items = __iter__ = __len__ = __getitem__  # type: ignore[assignment]
+
+
+EQUAL_TO_PLAIN = [
+    (collections.UserDict({"a": 1}), {"a": 1}),
+    (collections.UserList([1, 2]), [1, 2]),
+    (collections.UserString("ab"), "ab"),
+    (collections.ChainMap({"a": 1}, {"b": 2, "a": 3}), {"b": 2, "a": 1}),
+    (types.MappingProxyType({"a": [1]}), {"a": [1]}),
+    (np.array(5), 5),
+    (np.array(2.5), 2.5),
+    (np.array("x"), "x"),
+    (np.longdouble(0.5), 0.5),
+    ([np.longdouble("nan")], [float("nan")]),
+]
+
+
+@pytest.mark.parametrize(("value", "plain"), EQUAL_TO_PLAIN, ids=lambda value: type(value).__name__)
+def test_wrappers_of_the_libraries_are_what_they_equal(value: Any, plain: Any) -> None:
+    assert value == plain or "nan" in repr(plain)
+    assert equal(encode(plain), encode(value), nan_equal=True)
+    assert equal(encode([value, {1: value}]), encode([plain, {1: plain}]), nan_equal=True)
+    assert not equal(encode([value]), encode([[plain]]))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        type("Mine", (collections.UserDict,), {})({"a": 1}),
+        types.MappingProxyType(Hostile(a=1)),
+        collections.ChainMap(Hostile(a=1)),
+        types.MappingProxyType(collections.UserDict({"a": 1})),
+        np.longdouble("1e4000"),
+        np.array(object(), dtype=object),
+        np.clongdouble(1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_wrappers_of_something_else_are_not_sent(value: Any) -> None:
+    with pytest.raises(Opaque):
+        encode(value)

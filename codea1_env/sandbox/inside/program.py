@@ -189,6 +189,8 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
             _exec(code, namespace)
         entry = namespace.get(job["entry"])
         method = _getattr(entry, job["method"], None) if job["method"] else entry
+        if method is None and _callable(entry):  # only its instances may have it
+            method = _getattr(entry(), job["method"], None)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         channel.send_error(LOAD, error)
         return None
@@ -203,7 +205,7 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
 def compiled(channel: Channel, source: str) -> Any:
     """Return the code of a program; if it is not Python, send why and return None."""
     try:
-        return _compile(source, "<program>", "exec", dont_inherit=True)
+        return _compile(source.removeprefix("\ufeff"), "<program>", "exec", dont_inherit=True)
     except _NOT_PYTHON as error:
         channel.send(Tag.ERROR, LOAD, describe_error(error, name="SyntaxError"))
         return None

@@ -10,9 +10,11 @@ from __future__ import annotations
 import _thread
 import atexit
 import builtins
+import gc
 import io
 import os
 import sys
+from _weakref import ref as weak_reference
 from types import ModuleType
 from typing import Any
 
@@ -38,8 +40,6 @@ class _Input:
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
     """Compile the program; if the job has a call, run the program on its input, and end."""
-    module = ModuleType("__main__")
-    _modules["__main__"] = module
     codes = []
     for name in ("preamble", "program"):
         code = program.compiled(channel, job[name])
@@ -58,7 +58,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
             return
         channel.send(Tag.OUTPUT, number)
         _connect(found.content)
-        _execute(codes, module, number)
+        _execute(codes, number)
 
 
 def _evaluated(call: str | bytes, name: str) -> Any:
@@ -109,8 +109,10 @@ def _feed(writing: int, rest: bytes) -> None:
     os.close(writing)
 
 
-def _execute(codes: list[Any], module: ModuleType, number: int) -> None:
+def _execute(codes: list[Any], number: int) -> None:
     """Run the program as the main module, as far as the end of the process."""
+    module = ModuleType("__main__")
+    _modules["__main__"] = module
     namespace = vars(module)
     namespace["__file__"] = "program.py"  # as in a script; the file does not exist
     atexit._clear()
@@ -122,12 +124,15 @@ def _execute(codes: list[Any], module: ModuleType, number: int) -> None:
         status = _status(error.code)
         note = end_note(*as_error_answer(error), number) if status else b""
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
-        status, note = 1, end_note(*as_error_answer(error), number)
+        status, note = _hooked(error), end_note(*as_error_answer(error), number)
     finally:
-        flushed = _finish(namespace, stdout)
-        status = status or flushed
-        _write(note if status else b"")
-        exit_now(status)
+        reference = weak_reference(module)
+        del module, namespace, codes
+        try:
+            status = _finish(reference, stdout) or status
+            _write(note if status else b"")
+        finally:
+            exit_now(status)
 
 
 def _status(code: object) -> int:
@@ -136,24 +141,60 @@ def _status(code: object) -> int:
     return code & 0xFF if isinstance(code, int) else 1
 
 
-def _finish(namespace: dict[str, Any], stdout: Any) -> int:
-    """Do what CPython does at its end: wait for threads, call exit handlers, flush; return a status if that fails."""
+def _hooked(error: BaseException) -> int:
+    """Let the program's own `sys.excepthook`, if it has one, show an exception; return the exit status."""
+    try:
+        hook = sys.excepthook
+        if hook is not sys.__excepthook__:
+            hook(type(error), error, error.__traceback__)
+    except SystemExit as ending:
+        return _status(ending.code)
+    except BaseException:  # noqa: BLE001  -- CPython shows both
+        pass
+    return 1
+
+
+def _finish(module: Any, stdout: Any) -> int:
+    """End as CPython ends: wait for threads, call exit handlers, flush, drop the main module and whatever it held.
+
+    Args:
+        module: weak reference to the main module; nothing here may hold it.
+        stdout: the original standard output.
+
+    Returns:
+        The exit status, which is not 0 if standard output cannot be flushed.
+    """
+    status = 0
     try:
         if "threading" in _modules:
             _modules["threading"]._shutdown()
         atexit._run_exitfuncs()
-        _flush(stdout)
-        namespace.clear()  # ends objects of the program, some of which write when they end
-        _flush(stdout)
+    except BaseException:  # noqa: BLE001  -- CPython shows it and goes on
+        pass
+    try:
+        current = getattr(sys, "stdout", None)
+        if current is not None and not _is_closed(current):
+            current.flush()
     except BaseException:  # noqa: BLE001  -- an untrusted program may raise anything
-        return _FLUSH_FAILED
-    return 0
+        status = _FLUSH_FAILED
+    try:
+        sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+        sys.last_traceback = sys.last_value = sys.last_type = None
+        _modules.pop("__main__", None)
+        gc.collect()  # ends generators and objects in cycles, some of which write when they end
+        if (held := module()) is not None:
+            vars(held).clear()
+        stdout.flush()
+    except BaseException:  # noqa: BLE001  -- CPython shows it and goes on
+        pass
+    return status
 
 
-def _flush(stdout: Any) -> None:
-    for stream in (sys.stdout, stdout):
-        if stream is not None and not getattr(stream, "closed", False):
-            stream.flush()
+def _is_closed(stream: Any) -> bool:
+    try:
+        return bool(stream.closed)
+    except Exception:  # noqa: BLE001  -- as CPython takes it
+        return False
 
 
 def _write(note: bytes) -> None:

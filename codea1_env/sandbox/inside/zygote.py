@@ -19,7 +19,7 @@ from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, NoReturn
 
-from codea1_env.sandbox.inside import kernel, memory_layout, null_device, seal
+from codea1_env.sandbox.inside import devices, kernel, memory_layout, seal
 from codea1_env.sandbox.wire import Op
 
 # The modules that programs import most: importing them in a child would take longer than its whole job. But each
@@ -57,7 +57,7 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     job.run_warm_up_jobs()
     try:
         sealed = seal.seal(options)
-        null_device.install()  # not before: sealing opens devices by their names
+        devices.install()  # not before: sealing opens devices by their names
         _compact_memory()
         seal_child, own_bytes = seal.child_seal(), _address_space()
         _try_a_child(seal_child, own_bytes)

@@ -155,11 +155,18 @@ def test_a_stop_iteration_ends_no_loop_of_the_tests_or_of_a_harness(
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.ERROR, "StopIteration")
 
 
-@pytest.mark.parametrize("resource", ["RLIMIT_CPU", "RLIMIT_AS", "RLIMIT_STACK"])
+@pytest.mark.parametrize("resource", ["RLIMIT_CPU", "RLIMIT_AS"])
 def test_limits_cannot_be_changed_not_even_lowered(sandbox: LocalSandbox, resource: str) -> None:
     program = f"import resource\ndef f(): resource.setrlimit(resource.{resource}, (0, 0))"
     (outcome,) = run(sandbox, program, "f()").outcomes
     assert outcome.kind is OutcomeKind.ERROR
+
+
+def test_a_limit_of_the_stack_is_accepted_without_effect(sandbox: LocalSandbox) -> None:
+    program = (
+        "import resource as r\ndef f(): r.setrlimit(r.RLIMIT_STACK, (1, 1)); return r.getrlimit(r.RLIMIT_STACK)[0] > 1"
+    )
+    assert [value(outcome) for outcome in run(sandbox, program, "f()").outcomes] == [True]
 
 
 # Loading
@@ -527,3 +534,11 @@ def test_nonsense_settings_are_refused() -> None:
         LocalSandbox(tiers=("namespace",))
     with pytest.raises(ValueError, match="at least one worker"):
         LocalSandbox(0)
+
+
+@pytest.mark.parametrize(
+    "body", ["def __init__(self): self.f = lambda x: x + 1", "def __getattr__(self, name): return lambda x: x + 1"]
+)
+def test_a_method_may_be_an_attribute_of_the_instance(sandbox: LocalSandbox, body: str) -> None:
+    job = Job(f"class Solution:\n  {body}\n", "Solution().f", direct("Solution().f(1)"))
+    assert [value(outcome) for outcome in sandbox.run([job])[0].outcomes] == [2]

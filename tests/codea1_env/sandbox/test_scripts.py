@@ -3,6 +3,10 @@ decide."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
@@ -169,3 +173,59 @@ def test_a_forged_note_states_an_error_at_most(sandbox: Sandbox) -> None:
         sandbox, note + "os.write(1, b'7' + frame + struct.pack('<I', len(frame)))\nos._exit(1)", "run('')"
     )
     assert found.summary == "Mine: hello"
+
+
+ENDINGS = {
+    "own class": "class Out:\n  def __init__(self): self.parts = []\n  def write(self, t): self.parts.append(t)\n"
+    "  def flush(self): sys.__stdout__.write(''.join(self.parts)); self.parts.clear()\nsys.stdout = Out()\nprint(r)",
+    "own class without flush": "class Out:\n  def write(self, t): sys.__stdout__.write(t)\nsys.stdout = Out()\n"
+    "print(r)",
+    "own class whose flush fails": "class Out:\n  write = sys.stdout.write\n  def flush(self): 1 / 0\n"
+    "sys.stdout = Out()\nprint(r)",
+    "fast output": "import io\nclass Fast(io.BytesIO):\n  def flush(self):\n    os.write(1, self.getvalue())\n"
+    "    self.truncate(0)\n"
+    "sys.stdout = io.TextIOWrapper(Fast(), write_through=True)\nprint(r)",
+    "detached": "import io\nsys.stdout = io.TextIOWrapper(sys.stdout.detach())\nprint(r)",
+    "a wrapper that is never flushed": "import io\nout = io.TextIOWrapper(sys.stdout.buffer)\nout.write(str(r))",
+    "another file": "sys.stdout = open('/dev/stdout', 'w')\nprint(r)",
+    "no stream": "print(r)\nsys.stdout = None",
+    "a deleted stream": "print(r)\ndel sys.stdout",
+    "a closed stream": "print(r)\nsys.stdout.close()",
+    "__del__": "class A:\n  def __del__(self): sys.stdout.write(str(r))\na = A()",
+    "__del__ after an exit": "class A:\n  def __del__(self): print(r)\na = A()\nsys.exit()",
+    "__del__ in a cycle": "class A:\n  def __del__(self): print(r)\na = A()\na.a = a",
+    "__del__ without globals": "class A:\n  def __init__(self, write): self.write = write\n"
+    "  def __del__(self): self.write('7')\nA.a = A(sys.stdout.write)",
+    "__del__ that fails": "class A:\n  def __del__(self): 1 / 0\na = A()\nprint(r)",
+    "held by another module": "import math\nclass A:\n  def __del__(self): sys.stdout.write(str(r))\n"
+    "math.a = A()\ndel math.a",
+    "finally of a generator": "def g():\n  try: yield\n  finally: print(r)\nx = g()\nnext(x)",
+    "context of a generator": "import contextlib\n@contextlib.contextmanager\ndef g():\n  try: yield\n"
+    "  finally: print(r)\n"
+    "x = g()\nx.__enter__()",
+    "excepthook that ends": "def hook(*_):\n  print(r)\n  sys.stdout.flush()\n  os._exit(0)\n"
+    "sys.excepthook = hook\nraise KeyError",
+    "excepthook that exits": "def hook(*_):\n  print(r)\n  sys.exit(0)\nsys.excepthook = hook\nraise KeyError",
+    "excepthook that returns": "sys.excepthook = lambda *_: print(r)\nraise KeyError",
+    "excepthook that fails": "sys.excepthook = lambda *_: 1 / 0\nprint(r)\nraise KeyError",
+    "no excepthook": "del sys.excepthook\nprint(r)\nraise KeyError",
+    "excepthook and an exit": "sys.excepthook = lambda *_: os._exit(9)\nprint(r)\nsys.exit(0)",
+    "an exit handler that fails": "import atexit\natexit.register(lambda: 1 / 0)\nprint(r)",
+    "an exit handler that exits": "import atexit\natexit.register(lambda: sys.exit(4))\nprint(r)",
+    "a closed descriptor": "print(r)\nsys.stdout.flush()\nos.close(1)\nraise KeyError",
+    "standard input by its name": "print(r)\nprint(open('/dev/stdin').read())",
+    "the null device": "print(r)\nprint('x', file=open('/dev/null', 'w'))",
+    "a limit of the stack": "import resource\nresource.setrlimit(resource.RLIMIT_STACK, (1 << 26, 1 << 26))\nprint(r)",
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_script_ends_as_it_ends_in_plain_python(sandbox: Sandbox, name: str, tmp_path: Path) -> None:
+    head = "\ufeffimport os, sys\nr = sum(map(int, input().split()))\n"
+    script = tmp_path / "program.py"
+    script.write_text(head + ENDINGS[name])
+    plain = subprocess.run([sys.executable, "-S", script], input="3 4\n", capture_output=True, text=True, check=False)
+    (found,) = outcomes_of(sandbox, head + ENDINGS[name], "run('3 4')")
+    assert (found.kind is OutcomeKind.VALUE) == (plain.returncode == 0), (found, plain)
+    if found.value is not None:
+        assert found.value == encode(" ".join(plain.stdout.split()))
