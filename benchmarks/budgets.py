@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from measuring import option_parser
 
 from codea1_env.judging.golden import GOLDEN_LIMITS
-from codea1_env.rules.replies import MAX_CHARACTERS, MAX_TOKENS, read_candidate, read_suite
+from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox.interface import Limits
 from codea1_env.sandbox.local.process import as_outcome
@@ -411,7 +411,7 @@ def main() -> None:
     n_equal, wrong = compare_pairs(options.pairs, options.seed)
     print(f"{options.pairs:,} pairs, {n_equal:,} equal, {len(wrong)} compared wrongly", *wrong[:5], sep="\n")
     sizes = (CANDIDATE_BYTES, 1 << 20, 3 << 20, MAX_BYTES, GOLDEN_BYTES)
-    lengths = (MAX_TOKENS, MAX_CHARACTERS)
+    lengths = (MAX_CHARACTERS,)
     costs = [
         (seconds(each), each.name) for each in inputs(options.cases, options.seed, sizes=sizes, characters=lengths)
     ]

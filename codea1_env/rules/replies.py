@@ -30,8 +30,9 @@ from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
 from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
 
-MAX_CHARACTERS = 262_144
-"""Longest reply that is read, unless the caller says otherwise; about sixteen times the release's longest reply."""
+MAX_CHARACTERS = 65_536
+"""Longest reply that is read, unless the caller says otherwise; about four times the release's longest reply.
+Parsing it takes up to half a second and 100 MB."""
 
 MAX_NODES = 8_192
 """Most syntax nodes in all non-plain cases of a reply, with names inlined: reading them takes about half a second."""
@@ -40,14 +41,10 @@ MAX_RELEASE_CASES = 512
 """Most cases of a reply in the RELEASE reading. The release has no such limit, but each case may use a program's whole
 time."""
 
-MAX_TOKENS = 65_536
-"""Most words, numbers and signs in a reply: parsing them takes up to half a second and 100 MB."""
-
 MAX_FIELDS = 8_192
 """Most braces in a reply that may hold an f-string: Python parses each replacement field by itself."""
 
 _MAX_FIELD_STEPS = 1 << 28  # for each field, Python scans its f-string from the start
-_TOKEN = re.compile(r"\w+|[^\w \t]")
 _F_STRING = re.compile(r"(?<!\w)(?:[fF][rR]?|[rR][fF])['\"]")
 
 _SURPLUS = f"at most {MAX_RELEASE_CASES} cases of a reply are run"
@@ -68,7 +65,7 @@ def read_candidate(
             ```` ```python ```` block, else the whole reply.
         entry_point: the function that the program must define, used to choose among blocks; may be empty.
         max_program_bytes: a program that is longer in UTF-8 is TOO_LONG; None: no such bound. A reply of more than
-            `MAX_CHARACTERS`, `MAX_TOKENS` or `MAX_FIELDS` is TOO_LONG in any case.
+            `MAX_CHARACTERS` or `MAX_FIELDS` is TOO_LONG in any case.
     """
     rejection = _unreadable(reply, MAX_CHARACTERS)
     if rejection is not None:
@@ -108,7 +105,7 @@ def read_suite(
         entry_point: the function under test. RELEASE uses it only to decide which cases are direct.
         tests_per_suite: STRICT drops further cases as TOO_MANY; None: no bound. RELEASE ignores it and drops cases
             beyond `MAX_RELEASE_CASES`.
-        max_characters: a longer reply is TOO_LONG. So are a reply of more than `MAX_TOKENS` or `MAX_FIELDS`, and an
+        max_characters: a longer reply is TOO_LONG. So are a reply of more than `MAX_FIELDS`, and an
             assert that brings the reply beyond `MAX_NODES`.
         output: what counts in an output, for programs on standard input: predicted outputs get this form.
         forms: what tests of the problem may do beside plain calls (`Problem.calls`); RELEASE ignores it.
@@ -165,9 +162,6 @@ def _test_blocks(fenced: Fenced) -> list[Block]:
 def _unreadable(reply: str, max_characters: int) -> Rejection | None:
     if len(reply) > max_characters:
         detail = f"{len(reply):,} characters; at most {max_characters:,} are read"
-        return Rejection(RejectionReason.TOO_LONG, _excerpt(reply), 0, detail)
-    if len(reply) > MAX_TOKENS and _TOKEN.subn("", reply)[1] > MAX_TOKENS:
-        detail = f"more than {MAX_TOKENS:,} words, numbers and signs"
         return Rejection(RejectionReason.TOO_LONG, _excerpt(reply), 0, detail)
     if _has_too_many_fields(reply):
         return Rejection(RejectionReason.TOO_LONG, _excerpt(reply), 0, "too many braces for a text with an f-string")

@@ -93,6 +93,12 @@ def _certain_calls(node: ast.AST, entry_point: str) -> Iterator[ast.Call]:
 
 def _apply(call: ast.Call, scope: Scope, text: str) -> None:
     names = [name for name in _names_in(call) if _is_mutable(scope.names.get(name))]
+    try:
+        scope.budget.spend(len(names) * len(scope.names))
+    except UnreadableError as error:
+        for name in names:
+            scope.bind(name, Unusable(error.reason, error.detail))
+        return
     after = {name: _value_after(call, name, scope) for name in names}
     for name in names:
         _separate(name, scope, text)
@@ -148,8 +154,14 @@ def _is_copy(node: ast.expr) -> bool:
 
 
 def _depth(node: ast.AST) -> int:
-    """Return how deeply an expression nests collections, outside of functions."""
+    """Return how deeply an expression nests collections, outside of functions.
+
+    The node remembers it: replacements of names share subtrees, so their paths double with every line.
+    """
     if isinstance(node, ast.Lambda):
         return 0
-    deepest = max(map(_depth, ast.iter_child_nodes(node)), default=0)
-    return deepest + isinstance(node, _COLLECTIONS)
+    known: int | None = getattr(node, "nested_collections", None)
+    if known is None:
+        deepest = max(map(_depth, ast.iter_child_nodes(node)), default=0)
+        known = node.nested_collections = deepest + isinstance(node, _COLLECTIONS)  # type: ignore[attr-defined]
+    return known

@@ -39,7 +39,8 @@ def inline_names(node: ast.expr, scope: Scope) -> Inlined:
 
     Raises:
         UnreadableError: FORBIDDEN_NAME for a name, attribute or binding that a test may not use, or for an undefined
-            name; SYNTAX_ERROR for await and yield, and for a tree that is too deep.
+            name; TOO_LONG beyond the budget of the reply; SYNTAX_ERROR for await and yield, and for a tree that is too
+            deep.
     """
     inliner = _Inliner(scope)
     inliner.allow_callables([node])
@@ -96,6 +97,7 @@ class _Inliner:
     def visit(self, node: ast.expr, bound: frozenset[str], level: int) -> ast.expr:
         self._check_depth(level)
         self.size += 1
+        self.scope.budget.spend(1)
         return _VISITORS.get(type(node), _Inliner._other)(self, node, bound, level)
 
     def _check_depth(self, level: int) -> None:

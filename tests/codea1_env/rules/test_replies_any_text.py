@@ -12,10 +12,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite, TestCase
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.rejections import MAX_LISTED
-from codea1_env.rules.replies import MAX_FIELDS, MAX_TOKENS, read_candidate, read_suite
+from codea1_env.rules.replies import MAX_CHARACTERS, MAX_FIELDS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Comparison, Reading, Validation
 from codea1_env.rules.validation import validate
 from tests.support.replies import bare, block
@@ -151,7 +152,7 @@ def test_a_reply_of_ten_megabytes_is_refused_at_once():
 @pytest.mark.parametrize(
     "reply",
     [
-        "assert f(1) == 1\n" * (MAX_TOKENS // 9 + 2_000),
+        "assert f(1) == 1\n" * (MAX_CHARACTERS // 17 + 1),
         f"assert f(f'{'{a}' * (MAX_FIELDS + 1)}') == 1",
         f"```python\nassert f(rF'{'{a}' * 2_000}') == 1\n```\n{'word ' * 40_000}",
         "assert f({})" + ", {}" * (MAX_FIELDS - 3) + f" == {{f'{{1}}': f'{'{2}' * 9}'}}",
@@ -169,9 +170,9 @@ def test_a_reply_beyond_the_budget_is_not_parsed(reply, reading, monkeypatch):
 @pytest.mark.parametrize(
     "reply",
     [
-        "assert f(1) == 1\n" * (MAX_TOKENS // 9),
-        "x = 1\n" + "prose, of a kind. " * 10_000 + "\nassert f(1) == 1",
-        "assert f({}, {}, {}) == {}\n" * (MAX_FIELDS // 3),
+        "assert f(1) == 1\n" * (MAX_CHARACTERS // 17),
+        "x = 1\n" + "prose, of a kind. " * 3_000 + "\nassert f(1) == 1",
+        "assert f({}, {}, {}) == {}\n" * (MAX_CHARACTERS // 27),
         "assert f(f'" + "{1}" * 900 + "') == 1",
     ],
     ids=["tests", "prose", "dicts", "fields"],
@@ -186,7 +187,7 @@ def test_a_reply_within_the_budget_is_read(reply):
         ("assert f(1\n" * 5_000, Reading.STRICT, 5_000),
         ("assert f(1\n" * 5_000, Reading.RELEASE, 5_000),
         ("x.y\n" * 5_000 + "assert 1 == 1\n" * 3_000, Reading.STRICT, 3_000),
-        ("assert g(1) == 1\n" * 5_000, Reading.STRICT, 5_000),
+        ("assert g(1) == 1\n" * 3_000, Reading.STRICT, 3_000),
     ],
 )
 def test_rejections_beyond_the_listed_ones_are_counted(reply, reading, counted):
@@ -357,3 +358,32 @@ def test_a_case_holds_iff_its_assert_holds_where_it_stands(lines):
             case = cases[number]
             holds = eval(case.expression, {"f": stand_in}) == eval(case.prediction, {"f": stand_in})
             assert holds is bool(eval(condition, namespace))
+
+
+def in_place(text: str) -> Suite:
+    forms = CallForms(in_place=True)
+    return read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f", tests_per_suite=8, forms=forms)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x0 = [1]\n" + "".join(f"x{n + 1} = [x{n}, x{n}]\n" for n in range(60)) + "f(x60)\nassert x60 == 1",
+        "x0 = [1]\n" + "".join(f"x{n + 1} = x{n} + x{n}\nf(x{n + 1})\n" for n in range(60)) + "assert x60 == 1",
+        "".join(f"x{n}=[]\n" for n in range(3000)) + f"f({','.join(f'x{n}' for n in range(3000))})\nassert x1 == 1",
+        "".join(f"x{n}=[]\n" for n in range(3000)) + "".join(f"f(x{n})\n" for n in range(3000)) + "assert x1 == 1",
+        "x = [1]\n" + "f(x)\n" * 9000 + "assert x == 1",
+        "x = [[1], [2]]\n" + "".join(f"y{n}=x\n" for n in range(3000)) + "f(x)\n" * 3000 + "assert x == 1",
+        "x = [" + "[" * 40 + "]" * 40 + "]\n" + "y = x[:]\nf(x, y)\n" * 3000 + "assert x == 1",
+    ],
+    ids=["doubling", "doubling and calls", "many names", "many calls", "one name", "many aliases", "deep copies"],
+)
+def test_names_that_a_call_changes_cost_a_bounded_number_of_steps(text: str) -> None:
+    before = time.process_time()
+    in_place(text[:MAX_CHARACTERS])
+    assert time.process_time() - before < 3.0  # more names or lines took minutes, or had no end
+
+
+def test_few_names_are_within_the_budget_of_steps() -> None:
+    text = "".join(f"x{n} = [{n}]\nf(x{n})\nassert x{n} == [0]\n" for n in range(8))
+    assert len(in_place(text).cases) == 8
