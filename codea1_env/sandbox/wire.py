@@ -38,6 +38,7 @@ class Tag:
     TOO_LARGE = b"B"  # process: larger than `Limits.value_bytes`
     MEMORY = b"M"  # process: MemoryError
     ERROR = b"E"  # process: JSON [class, nearest builtin class, message, raised by the program]
+    CALL = b"D"  # trusted -> program: a direct call, marshalled with whether it is the last frame
     APPLY = b"A"  # harness -> trusted -> program: encoded (args, kwargs)
     ITEMS = b"I"  # program: the result of a harness call that is not plain data; an `Items`
     CHANGED = b"C"  # program: an answer and the arguments that it changed; a `Changed`

@@ -1,12 +1,14 @@
 """The process of a candidate or a solution: loads the program, then answers calls one by one.
 
-The job contains the direct calls, as expressions or as encoded arguments. The calls of a harness arrive later as
-frames, one at a time, with encoded arguments. The body of a program, a direct call and a call of a harness start at the
-same stack depth, and each has as many frames left as a script has.
+The job contains the direct calls, as expressions or as encoded arguments, if the program cannot see them there
+(`local.reach`); else each arrives as a frame after the previous answer. So do the calls of a harness, with encoded
+arguments. The body of a program, a direct call and a call of a harness start at the same stack depth, and each has as
+many frames left as a script has.
 """
 
 from __future__ import annotations
 
+import marshal
 import sys
 from operator import is_ as _is
 from time import process_time
@@ -29,32 +31,41 @@ _callable, _compile, _eval, _exec, _getattr, _iter, _len, _next = (
     len,
     next,
 )
-_modules = sys.modules
+_modules, _loads = sys.modules, marshal.loads
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for invalid text
 _NEVER_CHANGED = frozenset({bool, bytes, complex, float, int, str, type(None)})
 _MAX_ITEMS = 1 << 14  # that are read from a result that is not plain data
 
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
-    """Load `job["program"]`, answer `job["calls"]`; then answer calls of the stand-in if `job["serve"]`."""
+    """Load `job["program"]`, answer `job["calls"]`; then, if `job["serve"]`, the calls that arrive as frames."""
     entry = _load(channel, job)
     if entry is None:
         return
-    max_bytes = job["value_bytes"]
     channel.send(Tag.LOADED, LOAD)
     for index, call in job["calls"]:
-        if type(call) is bytes:
-            _apply(channel, index, entry, call, job)
-            continue
-        try:
-            # A new namespace and new arguments for each call: only the program's own state persists.
-            value = _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
-            channel.send_value(index, value, max_bytes)
-        except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
-            channel.send_error(index, error)
-        value = None
-    while job["serve"]:
-        _apply(channel, APPLY, entry, channel.receive().payload, job)
+        _answer_call(channel, index, entry, call, job)
+    is_serving = job["serve"]
+    while is_serving:
+        frame = channel.receive()
+        if frame.tag == Tag.CALL:  # only now, so that no earlier call could see it
+            call, is_serving = _loads(frame.payload)
+            _answer_call(channel, frame.call, entry, call, job)
+        else:
+            _apply(channel, APPLY, entry, frame.payload, job)
+
+
+def _answer_call(channel: Channel, index: int, entry: Any, call: str | bytes, job: dict[str, Any]) -> None:
+    """Answer a direct call, given as an expression or as encoded arguments."""
+    if type(call) is bytes:
+        _apply(channel, index, entry, call, job)
+        return
+    try:
+        # A new namespace and new arguments for each call: only the program's own state persists.
+        value = _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
+        channel.send_value(index, value, job["value_bytes"])
+    except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
+        channel.send_error(index, error)
 
 
 def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[str, Any]) -> None:

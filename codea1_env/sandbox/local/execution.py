@@ -1,6 +1,7 @@
 """One job from its first fork to its report: a state machine without threads, clocks or system calls of its own.
 
-Stages: the program's process loads (`LOADING`) and answers the direct calls (`DIRECT`). If there are harness calls, it
+Stages: the program's process loads (`LOADING`) and answers the direct calls (`DIRECT`), which it gets all at once or,
+if it might see them before it must answer (`reach`), one by one. If there are harness calls, it
 keeps running, and a second process loads the harness (`HARNESS_LOADING`) and evaluates them (`HARNESS`). The execution
 passes each call of the stand-in to the program's process, and the answer back to the harness. If a call hangs or kills
 its process, the other calls continue in new processes.
@@ -34,6 +35,7 @@ from codea1_env.sandbox.interface import (
     Place,
 )
 from codea1_env.sandbox.local.process import Process, as_outcome, as_value, error_fields
+from codea1_env.sandbox.local.reach import may_see_calls
 from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
 
@@ -83,6 +85,7 @@ class Execution:
         places = [call.place for call in job.calls]
         self._direct = _positions(places, Place.PROGRAM)
         self._indirect = _positions(places, Place.HARNESS)
+        self._calls_come_singly = len(self._direct) > 1 and may_see_calls(plain(job.program))
         self._n_faults = 0
         self._cpu_us = 0
         self._used_s = [0.0] * len(job.calls)
@@ -116,7 +119,7 @@ class Execution:
     @property
     def needs_answers(self) -> bool:
         """Whether processes wait, now or later, for frames from this execution."""
-        return bool(self._indirect)
+        return bool(self._indirect) or self._calls_come_singly
 
     @property
     def active(self) -> Process:
@@ -239,7 +242,7 @@ class Execution:
     def _take_values(self) -> None:
         """Process the answers to the next direct calls, as long as they are values, as most frames are."""
         direct, outcomes, limit_s = self._direct, self._outcomes, self.job.limits.cpu_s
-        found = self._program.values(direct)
+        found = self._program.values((direct[0],) if self._calls_come_singly else direct)
         if not found.payloads:
             return
         for payload, seconds in zip(found.payloads, self._program.begin_after_all(found.cpu_us), strict=True):
@@ -373,8 +376,8 @@ class Execution:
             len(self._direct) + len(self._indirect) + 1,
             role="program",
             **self._sources(),
-            calls=numbered(job.calls, self._direct),
-            serve=bool(self._indirect),
+            calls=() if self._calls_come_singly else numbered(job.calls, self._direct),
+            serve=bool(self._indirect) or self._calls_come_singly,
             changes=not job.harness.is_trusted,
             items_s=job.limits.cpu_s * _ITEMS_SHARE,
         )
@@ -412,6 +415,10 @@ class Execution:
 
     def _next_stage(self) -> None:
         if self._direct:
+            if self._calls_come_singly:
+                ((index, call),) = numbered(self.job.calls, (self._direct[0],))
+                is_last = len(self._direct) == 1 and not self._indirect
+                self._program.send(Tag.CALL, index, marshal.dumps((call, not is_last)))
             return
         if self._indirect:
             self._start_harness()

@@ -1,0 +1,82 @@
+"""Who may get all calls at once: whoever cannot see them, as far as the syntax of a program shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.problems import load_problems
+from codea1_env.sandbox import Call, Job, Sandbox
+from codea1_env.sandbox.local.reach import may_see_calls
+
+REACHING = [
+    "import sys", "import gc", "import numpy", "import json.decoder", "from . import x", "from collections import *",
+    "import random\nrandom._os", "from random import _os", "import typing\ntyping.sys", "from re import sys",
+    "import dataclasses as d\nd.inspect.currentframe()", "import enum\nenum.bltns.open", "import copy\ncopy.weakref",
+    "g = (x for x in [])\ng.gi_frame", "async def f(): pass\nf().cr_frame", "f = None\nf.f_back.f_locals",
+    "try:\n  1 / 0\nexcept Exception as e:\n  e.__traceback__", "().__class__.__base__.__subclasses__()",
+    "'{0.gi_frame}'.format(1)", "s = 'x'\ns.format(1)", "import string\nstring.Formatter().vformat('', (), {})",
+    "'{0.__dict__}'", "match x:\n  case A(gi_frame=y): pass", "match x:\n  case A(__dict__=y): pass",
+    "getattr(1, 'real')", "x = eval", "open('/proc/self/mem')", "__import__('gc')", "__builtins__",
+    "(lambda: 0).__code__",
+    "f.__globals__", "import operator\noperator.attrgetter", "from operator import methodcaller as m",
+    "import functools\nfunctools.singledispatch", "import typing\ntyping.get_type_hints", "vars()", "memoryview(b'')",
+    "x = '" + "{" * 40_000 + "'", "#" * 70_000,
+]  # fmt: skip
+HARMLESS = [
+    "def f(x): return x", "import re\n"
+    "P = re.compile('a.b')", "'{} {:>3}'.format(1, 2)", "def f(input, dir, code): return code",
+    "class A:\n  def __init__(self): self._x = 1\n  def __eq__(self, other): return self._x == other._x",
+    "from collections import defaultdict, Counter\nimport math, itertools as it\nfrom typing import List",
+    "if __name__ == '__main__':\n  print(1)", "class A:\n"
+    "  def __secret(self): return self.__secret", "def (", "x = (" * 300,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", REACHING)
+def test_a_program_that_may_reach_its_calls_gets_them_one_by_one(program: str) -> None:
+    assert may_see_calls(program)
+
+
+@pytest.mark.parametrize("program", HARMLESS)
+def test_a_harmless_program_gets_all_at_once(program: str) -> None:
+    assert not may_see_calls(program)
+
+
+def test_so_do_the_solutions_of_our_own_problems() -> None:
+    assert [problem.id for problem in load_problems("starter") if may_see_calls(problem.solution)] == []
+
+
+WAYS = {
+    "frames": "import sys\ndef calls():\n  frame = sys._getframe()\n  while frame:\n"
+    "    yield from frame.f_locals.values()\n"
+    "    frame = frame.f_back\n",
+    "a traceback": "def calls():\n  try: 1 / 0\n  except Exception as e: frame = e.__traceback__.tb_frame\n"
+    "  while frame:\n"
+    "    yield from frame.f_locals.values()\n    frame = frame.f_back\n",
+    "a generator": "def gen():\n  yield running.gi_frame.f_back\nrunning = gen()\ndef calls():\n  global running\n"
+    "  running = gen()\n  frame = next(running)\n  while frame:\n    yield from frame.f_locals.values()\n"
+    "    frame = frame.f_back\n",
+    "the collector": "import gc\ndef calls(): return [o for o in gc.get_objects() if type(o) is dict and "
+    "'value_bytes' in o]\n",
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_later_calls_are_not_in_the_process_of_a_program_that_looks_for_them(sandbox: Sandbox, way: str) -> None:
+    program = way + "def f(x):\n  found = [repr(each)[:9999] for each in calls()]\n"
+    program += "  return [n for n in range(5) if any(f'secret-{n}' in each for each in found)]\n"
+    calls = tuple(Call(f"f('secret-{n}')") for n in range(5))
+    (report,) = sandbox.run([Job(program, "f", calls)])
+    for number, outcome in enumerate(report.outcomes):
+        assert outcome.value is not None, outcome
+        seen = [int(each) for each in outcome.value.decode().strip("[]").split(",") if each]
+        assert max(seen, default=0) <= number, "a later call"
+
+
+def test_calls_that_come_singly_keep_their_places_state_and_restarts(sandbox: Sandbox) -> None:
+    program = "import sys, os\nseen = []\ndef f(x):\n  if x == 2: os._exit(0)\n  if x == 3: raise KeyError\n"
+    program += "  seen.append(x)\n  return seen\n"
+    (report,) = sandbox.run([Job(program, "f", tuple(Call(f"f({n})") for n in range(6)))])
+    kinds = [outcome.kind.value for outcome in report.outcomes]
+    assert kinds == ["value", "value", "exited", "error", "value", "value"]
+    assert [outcome.value for outcome in report.outcomes if outcome.value] == [b"[0]", b"[0,1]", b"[4]", b"[4,5]"]
