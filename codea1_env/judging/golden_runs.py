@@ -8,7 +8,6 @@ from itertools import islice
 
 from codea1_env.facts.verdicts import GoldenFinding, Verdict
 from codea1_env.judging.golden import (
-    GOLDEN_LIMITS,
     ExpectedValues,
     GoldenResult,
     GoldenRun,
@@ -17,15 +16,13 @@ from codea1_env.judging.golden import (
     golden_pass_rate,
     golden_results,
 )
+from codea1_env.judging.golden_time import SHORT, GoldenTime
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Comparison
-from codea1_env.sandbox.interface import Job, Limits, Sandbox
+from codea1_env.sandbox.interface import Limits, Sandbox
 
-PROGRAM_LIMITS = replace(GOLDEN_LIMITS, max_restarts=0)
+PROGRAM_LIMITS = replace(SHORT, max_restarts=0)
 """A program has failed as soon as a call hangs or kills its process, so the rest need not run."""
-
-_CASE_CPU_S = 5.0
-"""For a value case, which is one call; the larger limit above is for harnesses of up to a thousand calls."""
 
 
 def run_golden(
@@ -41,32 +38,25 @@ def run_golden(
         programs: each with its problem, which has golden tests; an empty program counts as failed.
         sandbox: where they run.
         comparison: when values are equal.
-        limits: bounds per call; value cases get at most 5 s of processor time.
+        limits: bounds per call of a first run; more follows from the solution's time (`golden_time`).
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
     distinct = dict.fromkeys((problem.id, program) for problem, program in programs if program)
     problems = {problem.id: problem for problem, _ in programs}
-    plans = {
-        key: tuple(_with_case_limit(job) for job in golden_jobs(problems[key[0]], key[1], limits)) for key in distinct
-    }
+    plans = {key: golden_jobs(problems[key[0]], key[1], limits) for key in distinct}
     jobs = [job for plan in plans.values() for job in plan]
     reports = iter(sandbox.run(jobs) if jobs else ())
-    expected = ExpectedValues(sandbox, limits).of(problems.values())
+    expected = ExpectedValues(sandbox).of(problems.values())
     runs = [GoldenRun(problems[key[0]], plan, tuple(islice(reports, len(plan)))) for key, plan in plans.items()]
+    accepted = accept_golden_answers(GoldenTime(sandbox).given(runs), expected, sandbox, comparison)
     found = {
         key: _finding(golden_results(run.problem, run.reports, expected, comparison))
-        for key, run in zip(plans, accept_golden_answers(runs, expected, sandbox, comparison), strict=True)
+        for key, run in zip(plans, accepted, strict=True)
     }
     nothing = GoldenFinding(False, 0.0, Verdict.NO_CODE)
     return [found[problem.id, program] if program else nothing for problem, program in programs]
-
-
-def _with_case_limit(job: Job) -> Job:
-    if job.harness.source:
-        return job
-    return replace(job, limits=replace(job.limits, cpu_s=min(job.limits.cpu_s, _CASE_CPU_S)))
 
 
 def _finding(results: Sequence[GoldenResult]) -> GoldenFinding:

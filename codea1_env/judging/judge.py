@@ -41,6 +41,7 @@ from codea1_env.judging.golden import (
     golden_pass_rate,
     golden_results,
 )
+from codea1_env.judging.golden_time import SHORT, GoldenTime
 from codea1_env.judging.rechecks import CandidateOutcomes, Undecided, recheck_failures
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
@@ -114,6 +115,7 @@ class Judge:
         solution_limits = limits_of_solutions(self.limits)
         self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
         self._expected = ExpectedValues(sandbox)
+        self._golden_time = GoldenTime(sandbox)
 
     def check(self, candidates: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
         """Load each problem's candidate without calling it; return one check per candidate, in order."""
@@ -204,7 +206,7 @@ class Judge:
 
     def _run(self, tasks: Sequence[_CandidateTask]) -> Iterator[CandidateReport]:
         jobs = [program_job(e.duel.problem, e.candidate.program, e.expected, self.limits) for e in tasks]
-        goldens = [golden_jobs(e.duel.problem, e.candidate.program) if self.golden else () for e in tasks]
+        goldens = [golden_jobs(e.duel.problem, e.candidate.program, SHORT) if self.golden else () for e in tasks]
         others = [job for golden in goldens for job in golden]
         expected = self._expected.of(task.duel.problem for task in tasks if self.golden)
         comparison = self.rules.comparison
@@ -220,7 +222,7 @@ class Judge:
             GoldenRun(task.duel.problem, golden, tuple(islice(of_golden, len(golden))))
             for task, golden in zip(tasks, goldens, strict=True)
         ]
-        runs = accept_golden_answers(runs, expected, self.sandbox, comparison)
+        runs = accept_golden_answers(self._golden_time.given(runs), expected, self.sandbox, comparison)
         for task, run, report, answers in zip(tasks, runs, reports, outcomes, strict=False):
             rate = self._golden_rate(run.problem, run.reports, expected)
             yield self._report(task, self._checked(report, task.candidate), answers, rate)
