@@ -59,7 +59,8 @@ def _try(command: list[str]) -> None:
 
 def _bwrap_options(visible: Layout, python: str, root: str) -> list[str]:
     """Return bubblewrap's options."""
-    arguments = ["--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
+    arguments = ["--unshare-all", "--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1"]
+    arguments += ["--cap-drop", "ALL"]
     for path in (*visible.shown, python):
         arguments += ["--ro-bind", path, path]
     for path in visible.hidden:

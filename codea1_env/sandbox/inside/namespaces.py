@@ -7,6 +7,7 @@ zygote ends, the kernel kills everything that it forked.
 
 from __future__ import annotations
 
+import _socket as socket
 import os
 import signal
 
@@ -33,6 +34,10 @@ def enter(visible: Layout, control: int) -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
         _write("/proc/self/gid_map", f"{group} {group} 1")
+    try:
+        socket.sethostname("sandbox")
+    except OSError as error:
+        raise kernel.KernelRefuses(error.errno, f"sethostname: {error.strerror}") from error
     _build_root(visible)
     pid = os.fork()
     if pid:

@@ -68,7 +68,7 @@ def child_filter() -> bytes:
     """
     program = [(_LOAD, 0, 0, _OFFSET_NUMBER)]
     program += _if("clone", _arg_has(0, _CLONE_THREAD))
-    for name in ("fork", "vfork", "recvmsg", "sendmsg", "seccomp", "wait4", "waitid"):
+    for name in ("fork", "vfork", "recvmsg", "sendmsg", "seccomp", "wait4", "waitid", "sysinfo"):
         program += _if(name, _refuse(errno.EPERM))
     for name, position in (("kill", 1), ("tgkill", 2)):
         program += _if(name, _arg_is_not(position, signal.SIGKILL) + _arg_among(0, (_ANY_PID,)))

@@ -21,6 +21,7 @@ from codea1_env.sandbox.local import (
     LocalSandbox,
     shared_sandbox,
 )
+from codea1_env.values import decode
 from tests.support import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tiers are Linux's")
@@ -48,7 +49,7 @@ ATTEMPTS = {
     "suicide": "os.kill(os.getpid(), 9)",
 }
 PROGRAM = """
-import os, socket
+import ctypes, os, socket
 def f(attempt):
     try:
         return eval(attempt)
@@ -160,6 +161,19 @@ def test_a_tier_keeps_what_it_promises_whoever_starts_it(tier: str, user: str) -
         got.pop("sources", None)
     assert {type(value) for value in got.values()} <= {str}, got
     assert set(got.values()) <= {"PermissionError", "FileNotFoundError", "OSError"}, got
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_the_machine_has_no_name_and_no_load(tier: str) -> None:
+    seen = "os.uname().nodename", "ctypes.CDLL(None).sysinfo(ctypes.create_string_buffer(512))"
+    with LocalSandbox(1, tiers=(tier,)) as sandbox:
+        try:
+            outcomes = sandbox.run([Job(PROGRAM, "f", tuple(Call(f"f({each!r})") for each in seen))])[0].outcomes
+        except SandboxError as reason:
+            pytest.skip(str(reason))
+    name, load = (decode(outcome.value or b"") for outcome in outcomes)
+    assert (name == "sandbox") is (PROMISES[tier] is Guarantee.ISOLATED)
+    assert load == (0 if tier == "rlimits" else -1)
 
 
 @pytest.fixture
