@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from operator import itemgetter
+from typing import Self, TypeAlias, TypeVar
 
 from codea1_env.facts.outcomes import OutcomeKind
-from codea1_env.rules.confirmation import combined_outcome, is_confirmed
+from codea1_env.rules.confirmation import combined_outcome, drawn_order, is_confirmed
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, JobReport, Sandbox
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +22,7 @@ class CandidateRun:
     position: int
     """Of the candidate's job in `jobs`."""
     report: JobReport
-    is_reversed: bool = False
-    """Whether it is the second run, with the calls in reverse order."""
+    """In the order of the job's calls, whatever the order of the run."""
 
 
 Accept: TypeAlias = Callable[[Sequence[CandidateRun]], list[JobReport]]
@@ -34,6 +36,7 @@ def run_candidates(
     accept: Accept,
     *,
     confirm: float,
+    draws_order: bool,
     comparison: Comparison,
 ) -> list[JobReport]:
     """Run all jobs together; return a report per candidate's job, then one per other job.
@@ -43,34 +46,68 @@ def run_candidates(
         others: further jobs, which run once.
         sandbox: where all of them run.
         accept: applied to the reports of the candidates, before those of two runs are combined.
-        confirm: share of candidates that run twice, the second time in reverse order; both runs must agree.
+        confirm: share of candidates that run twice, the second time in another order; both runs must agree.
+        draws_order: whether orders are drawn; otherwise a first run has the order of the calls, a second the reverse.
         comparison: when two values agree.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
     twice = [position for position, job in enumerate(jobs) if job.calls and is_confirmed(job.program, confirm)]
-    reversed_jobs = [replace(jobs[position], calls=jobs[position].calls[::-1]) for position in twice]
-    reports = sandbox.run([*jobs, *others, *reversed_jobs])
+    first = [_Ordered.of(job, 0, draws_order) for job in jobs]
+    again = [_Ordered.of(jobs[position], 1, draws_order) for position in twice]
+    reports = sandbox.run([*(each.job for each in first), *others, *(each.job for each in again)])
     n_once = len(jobs) + len(others)
-    first = _loaded(jobs, reports[: len(jobs)], sandbox)
-    again = _loaded(reversed_jobs, reports[n_once:], sandbox)
-    runs = [CandidateRun(position, report) for position, report in enumerate(first)]
-    runs += [CandidateRun(position, report, is_reversed=True) for position, report in zip(twice, again, strict=True)]
-    accepted = accept(runs)
+    loaded = _loaded([each.job for each in (*first, *again)], [*reports[: len(jobs)], *reports[n_once:]], sandbox)
+    in_place = [each.in_place(report) for each, report in zip((*first, *again), loaded, strict=True)]
+    positions = (*range(len(jobs)), *twice)
+    accepted = accept([CandidateRun(position, report) for position, report in zip(positions, in_place, strict=True)])
     found, second = accepted[: len(jobs)], accepted[len(jobs) :]
     for position, report in zip(twice, second, strict=True):
         found[position] = _both(found[position], report, comparison)
     return [*found, *reports[len(jobs) : n_once]]
 
 
-def _both(first: JobReport, reverse: JobReport, comparison: Comparison) -> JobReport:
-    """Combine the reports of two runs, the second in reverse order."""
-    if not (first.loaded and reverse.loaded):
-        return first if reverse.loaded else replace(first, load=reverse.load, outcomes=reverse.outcomes[::-1])
-    pairs = zip(first.outcomes, reversed(reverse.outcomes), strict=True)
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """A job with its calls in the order of a run."""
+
+    job: Job
+    order: tuple[int, ...]
+    """(n,) positions of its calls among those of the original job."""
+
+    @classmethod
+    def of(cls, job: Job, run: int, is_drawn: bool) -> Self:
+        n = len(job.calls)
+        if is_drawn and n > 1:
+            order = drawn_order(job.program, [call.expression for call in job.calls], run)
+        else:
+            order = tuple(range(n)[:: -1 if run else 1])
+        return cls(replace(job, calls=tuple(job.calls[position] for position in order)), order)
+
+    def in_place(self, report: JobReport) -> JobReport:
+        """Return a report on the job with everything in the order of the original job's calls."""
+
+        def restored(items: tuple[_T, ...]) -> tuple[_T, ...]:
+            if len(items) != len(self.order):
+                return items
+            return tuple(item for _, item in sorted(zip(self.order, items, strict=True), key=itemgetter(0)))
+
+        return replace(
+            report,
+            outcomes=restored(report.outcomes),
+            call_s=restored(report.call_s),
+            entry_point_calls=restored(report.entry_point_calls),
+        )
+
+
+def _both(first: JobReport, second: JobReport, comparison: Comparison) -> JobReport:
+    """Combine the reports of two runs."""
+    if not (first.loaded and second.loaded):
+        return first if second.loaded else replace(first, load=second.load, outcomes=second.outcomes)
+    pairs = zip(first.outcomes, second.outcomes, strict=True)
     outcomes = tuple(combined_outcome(one, other, comparison) for one, other in pairs)
-    return replace(first, outcomes=outcomes, cpu_s=first.cpu_s + reverse.cpu_s)
+    return replace(first, outcomes=outcomes, cpu_s=first.cpu_s + second.cpu_s)
 
 
 def _loaded(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox) -> list[JobReport]:

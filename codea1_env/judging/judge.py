@@ -211,7 +211,15 @@ class Judge:
         expected = self._expected.of(task.duel.problem for task in tasks if self.golden)
         comparison = self.rules.comparison
         accept = partial(self._accepted, tasks)
-        reports = run_candidates(jobs, others, self.sandbox, accept, confirm=self.rules.confirm, comparison=comparison)
+        reports = run_candidates(
+            jobs,
+            others,
+            self.sandbox,
+            accept,
+            confirm=self.rules.confirm,
+            draws_order=self.rules.draws_order,
+            comparison=comparison,
+        )
         outcomes = [
             task.outcomes(replace(report, outcomes=self._outcomes(report)))
             for task, report in zip(tasks, reports, strict=False)
@@ -334,9 +342,7 @@ class _CandidateTask:
 
     def answered(self, run: CandidateRun) -> AnsweredCalls:
         """Return a run's answers beside the solution's."""
-        order = slice(None, None, -1 if run.is_reversed else 1)
-        calls, expected = tuple(self.expected)[order], tuple(self.expected.values())[order]
-        return AnsweredCalls(self.duel.problem, calls, expected, run.report)
+        return AnsweredCalls(self.duel.problem, tuple(self.expected), tuple(self.expected.values()), run.report)
 
     def outcomes(self, report: JobReport) -> CandidateOutcomes:
         """Return the outcomes of a report by call."""

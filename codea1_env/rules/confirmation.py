@@ -1,11 +1,13 @@
-"""Confirmation runs: some candidates run twice, the second time in reverse order and in another process.
+"""In which order a candidate answers its calls, and which candidates run twice, in two orders and processes.
 
-A right answer must depend neither on chance nor on the order of the calls.
+A right answer must depend neither on chance nor on the order of the calls, and the order of a suite, which often climbs
+from one case to the next, must not help a program that remembers what it was asked before.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison
@@ -30,6 +32,31 @@ def is_confirmed(program: str, share: float) -> bool:
     return int.from_bytes(digest.digest()) < share * (1 << _BITS)
 
 
+def drawn_order(program: str, calls: Sequence[str], run: int) -> tuple[int, ...]:
+    """Return the order of a run's calls, as positions. A hash decides, of which the program knows only a part.
+
+    Args:
+        program: source of the candidate.
+        calls: all of its calls, as texts.
+        run: 0, or 1 for the second run, which has another order.
+    """
+    key = hashlib.blake2b(digest_size=32, person=b"order")
+    for text in (program, *calls):
+        key.update(hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest())
+
+    def drawn(number: int) -> tuple[int, ...]:
+        def place(position: int) -> bytes:
+            return hashlib.blake2b(f"{number} {position}".encode(), key=key.digest(), digest_size=16).digest()
+
+        return tuple(sorted(range(len(calls)), key=place))
+
+    first = drawn(0)
+    if run == 0:
+        return first
+    second = drawn(run)
+    return second if second != first else first[::-1]
+
+
 def combined_outcome(first: Outcome, second: Outcome, comparison: Comparison) -> Outcome:
     """Combine the outcomes of two runs of one call: a value only if both runs returned it.
 
@@ -37,8 +64,8 @@ def combined_outcome(first: Outcome, second: Outcome, comparison: Comparison) ->
     failure in either run counts, the first run's if both failed. Different values give an ERROR of type `Flaky`.
 
     Args:
-        first: outcome of the run in order.
-        second: outcome of the run in reverse order, in another process.
+        first: outcome of the first run.
+        second: outcome of the second run, in another order and process.
         comparison: when two values count as equal.
     """
     for kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):

@@ -324,8 +324,11 @@ class Ruleset:
     reward: RewardRules = field(default_factory=RewardRules)
     book: BookRules = field(default_factory=BookRules)
     confirm: float = 0.0
-    """Share of candidates, in [0, 1], that run twice, the second time in reverse order and in another process. A case
-    on which the runs differ counts as failed."""
+    """Share of candidates, in [0, 1], that run twice, the second time in another order and process. A case on which the
+    runs differ counts as failed."""
+    draws_order: bool = False
+    """Whether a candidate answers its calls in a drawn order, so that remembering earlier inputs gains less. Otherwise
+    it answers them in the order of the suites, and a second time in reverse."""
 
     def __post_init__(self) -> None:
         _check_number("confirm", self.confirm, least=0.0, most=1.0)
@@ -367,6 +370,7 @@ def _range(least: float, most: float) -> str:
 
 _FIXED = Ruleset(
     name="fixed",
+    draws_order=True,
     max_program_bytes=16_384,  # four bytes for each of the 4096 tokens of the paper's replies
     drop_vacuous=True,
     drop_rewritten=True,

@@ -23,7 +23,7 @@ import sys
 frame = sys._getframe()
 while frame is not None:
     job = frame.f_locals.get("job")
-    if isinstance(job, dict) and job["calls"]:
+    if isinstance(job, dict) and (job["calls"] or job["serve"]):
         raise ImportError("not now")
     frame = frame.f_back
 def f(x): return 7
@@ -59,10 +59,30 @@ def test_a_program_that_never_loads_is_invalid(sandbox: LocalSandbox, confirm: f
 
 
 def test_an_answer_that_depends_on_what_was_asked_before_does_not_count_when_confirmed(sandbox: LocalSandbox) -> None:
-    assert verdicts(judged(sandbox, COUNTS)) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
+    assert sorted(verdicts(judged(sandbox, COUNTS))) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
     report = judged(sandbox, COUNTS, confirm=1.0)
     assert verdicts(report) == [Verdict.RUNTIME_ERROR, Verdict.RUNTIME_ERROR]
     assert "another run" in report.suites[0].cases[0].actual
+
+
+REMEMBERS = """
+seen = []
+def f(x):
+    seen.append(x)
+    return len(seen)
+"""
+
+
+@pytest.mark.parametrize(("rules", "is_drawn"), [("fixed", True), ("zero_sum", True), ("paper", False)])
+    ("rules", "is_drawn"), [("fixed", True), ("zero_sum", True), ("paper", False), ("release", False)]
+)
+def test_a_preset_says_whether_the_order_of_calls_is_drawn(sandbox: LocalSandbox, rules: str, is_drawn: bool) -> None:
+    counting = Problem("count", "def f(x): ...", "f", "def f(x): return x", (GoldenCase("f(1)", "1"),))
+    suite = bare("\n".join(f"assert f({x}) == {x}" for x in range(1, 6)))
+    (report,) = Judge(sandbox, preset(rules)).judge([Duel(counting, (Candidate(REMEMBERS),), ((suite,),))])
+    found = verdicts(report.candidates[0])
+    assert (found == [Verdict.PASSED] * 5) is not is_drawn
+    assert len(found) == 5
 
 
 def test_a_right_program_is_right_twice(sandbox: LocalSandbox) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.rules.confirmation import combined_outcome, is_confirmed
+from codea1_env.rules.confirmation import combined_outcome, drawn_order, is_confirmed
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.values import encode
 
@@ -77,3 +77,22 @@ def test_values_are_compared_as_everywhere_else() -> None:
     assert combined_outcome(ONE, nearly, PLAIN).error_type == "Flaky"
     ordered, reordered = (Outcome(OutcomeKind.VALUE, encode(d)) for d in ({1: 1, 2: 2}, {2: 2, 1: 1}))
     assert combined_outcome(ordered, reordered, PLAIN) is ordered
+
+
+CALLS = [f"f({n})" for n in range(6)]
+
+
+def test_orders_are_drawn_from_program_and_calls_alone() -> None:
+    orders = {drawn_order(f"def f(x): return {n}", CALLS, 0) for n in range(200)}
+    assert len(orders) > 150  # of 720
+    assert {order[0] for order in orders} == set(range(6))
+    assert drawn_order("p", CALLS, 0) == drawn_order("p", CALLS, 0) != drawn_order("p", CALLS, 1)
+    assert drawn_order("p", CALLS, 0) != drawn_order("p", [*CALLS[:-1], "f(7)"], 0)
+    assert [drawn_order("p", CALLS[:n], 1) for n in range(2)] == [(), (0,)]
+
+
+@given(st.text(), st.lists(st.text(), max_size=5))
+def test_every_order_has_each_call_once_and_the_second_is_another(program: str, calls: list[str]) -> None:
+    first, second = (drawn_order(program, calls, run) for run in (0, 1))
+    assert sorted(first) == sorted(second) == [*range(len(calls))]
+    assert len(calls) < 2 or first != second
