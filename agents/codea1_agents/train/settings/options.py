@@ -45,6 +45,7 @@ class GameOptions(_Section):
     max_program_bytes: Count | None = None
     validation: str | None = None
     confirm: Share | None = None
+    draws_order: bool | None = None
     reward: dict[str, Any] = Field(default_factory=dict)
     """E.g. `alpha`; see docs/rules.md."""
     book: dict[str, Any] = Field(default_factory=dict)
