@@ -21,9 +21,9 @@ _MAX_CHARACTERS = 65_536  # a longer program is not parsed here
 _MAX_FIELD_STEPS = 1 << 26  # for each field, Python reads the whole f-string
 
 _HARMLESS_MODULES = """
-    __future__ abc array bisect calendar cmath collections collections.abc contextlib copy dataclasses datetime decimal
-    enum fractions functools hashlib heapq itertools json math numbers operator random re statistics string struct
-    textwrap time typing unicodedata
+    __future__ abc array bisect cmath collections collections.abc copy datetime decimal enum fractions functools
+    hashlib heapq itertools json math numbers operator random re statistics string struct textwrap time typing
+    unicodedata
 """
 _REACHING_BUILTINS = "breakpoint compile delattr eval exec getattr globals locals memoryview open setattr vars"
 _FRAME_ATTRIBUTES = """
@@ -31,14 +31,15 @@ _FRAME_ATTRIBUTES = """
     gi_code gi_frame gi_yieldfrom tb_frame tb_next
 """
 _REACHING_ATTRIBUTES = """
-    attrgetter format_map ForwardRef Formatter get_field get_type_hints methodcaller singledispatch
-    singledispatchmethod vformat
-    annotationlib ast bltns builtins codecs copyreg ctypes dis faulthandler gc importlib inspect io keyword linecache
-    locale marshal mmap multiprocessing opcode os pdb pickle platform posix posixpath reprlib resource runpy signal
-    socket sre subprocess sys thread threading traceback tracemalloc types warnings weakref
+    attrgetter caller eval_type evaluate_forward_ref format_map ForwardRef Formatter get_field get_type_hints
+    methodcaller redirect_stderr redirect_stdout RedirectStream singledispatch singledispatchmethod update_wrapper
+    vformat wraps annotationlib ast bltns builtins calendar codecs contextlib copyreg ctypes dataclasses dis
+    faulthandler gc importlib inspect io keyword linecache locale marshal mmap multiprocessing opcode os pdb pickle
+    platform posix posixpath reprlib resource runpy signal socket sre subprocess sys thread threading traceback
+    tracemalloc types warnings weakref
 """
 _HARMLESS_METHODS = """
-    abs add all and annotations await bool call ceil class class_getitem complex contains delitem divmod doc enter eq
+    abs add all and await bool call ceil class class_getitem complex contains delitem divmod doc enter eq
     exit float floor floordiv format future ge getitem gt hash iadd iand ifloordiv ilshift imod imul index init
     init_subclass int invert ior ipow irshift isub iter itruediv ixor le len length_hint lshift lt main match_args
     matmul missing mod module mul name ne neg new next or pos post_init pow qualname radd rand rdivmod repr reversed
@@ -49,7 +50,8 @@ _MODULES, _BUILTINS = frozenset(_HARMLESS_MODULES.split()), frozenset(_REACHING_
 _FRAMES = frozenset(_FRAME_ATTRIBUTES.split())
 """In a text they may be the fields of a template."""
 _ATTRIBUTES = frozenset(_REACHING_ATTRIBUTES.split())
-"""Of the harmless modules: functions that reach what a text names, and modules that they have imported."""
+"""Of the harmless modules: functions that reach what a text names (`update_wrapper` reads attributes), and modules that
+they have imported."""
 _METHODS = frozenset(f"__{name}__" for name in _HARMLESS_METHODS.split())
 
 

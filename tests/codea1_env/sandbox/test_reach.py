@@ -15,7 +15,10 @@ REACHING = [
     "g = (x for x in [])\ng.gi_frame", "async def f(): pass\nf().cr_frame", "f = None\nf.f_back.f_locals",
     "try:\n  1 / 0\nexcept Exception as e:\n  e.__traceback__", "().__class__.__base__.__subclasses__()",
     "'{0.gi_frame}'.format(1)", "s = 'x'\ns.format(1)", "import string\nstring.Formatter().vformat('', (), {})",
-    "'{0.__dict__}'", "match x:\n  case A(gi_frame=y): pass", "match x:\n  case A(__dict__=y): pass",
+    "'{0.__dict__}'", "match x:\n  case A(gi_frame=y): pass", "match x:\n  case A(__dict__=y): 1",
+    "import contextlib", "import dataclasses", "import typing\ntyping.contextlib", "import typing as t\nt._eval_type",
+    "from functools import wraps as w", "import functools\nfunctools.update_wrapper",
+    "class A:\n  __annotations__ = {}",
     "getattr(1, 'real')", "x = eval", "open('/proc/self/mem')", "__import__('gc')", "__builtins__",
     "(lambda: 0).__code__",
     "f.__globals__", "import operator\noperator.attrgetter", "from operator import methodcaller as m",
@@ -56,6 +59,16 @@ WAYS = {
     "a generator": "def gen():\n  yield running.gi_frame.f_back\nrunning = gen()\ndef calls():\n  global running\n"
     "  running = gen()\n  frame = next(running)\n  while frame:\n    yield from frame.f_locals.values()\n"
     "    frame = frame.f_back\n",
+    "a wrapper's attributes": "import functools\nfound = []\nclass Catch:\n"
+    "  def __setattr__(self, name, value): found.append(value)\n"
+    "def read(thing, name):\n  found.clear()\n"
+    "  functools.update_wrapper(Catch(), thing, assigned=(name,), updated=())\n  return found[0]\n"
+    "def gen(): yield read(running, 'gi_' + 'frame')\nrunning = gen()\n"
+    "def calls():\n  global running\n  running = gen()\n  frame = read(next(running), 'f_' + 'back')\n"
+    "  while frame:\n    yield from read(frame, 'f_' + 'locals').values()\n    frame = read(frame, 'f_' + 'back')\n",
+    "a redirection": "import contextlib\nclass R(contextlib.redirect_stdout): _stream = '_getframe'\n"
+    "def calls():\n  r = R(None)\n  r.__enter__()\n  frame = r._old_targets[0](0)\n  r.__exit__(None, None, None)\n"
+    "  while frame:\n    yield from frame.f_locals.values()\n    frame = frame.f_back\n",
     "the collector": "import gc\ndef calls(): return [o for o in gc.get_objects() if type(o) is dict and "
     "'value_bytes' in o]\n",
 }
