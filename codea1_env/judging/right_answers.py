@@ -166,42 +166,55 @@ def judged_answers(
         if positions
     ]
     reports = iter(sandbox.run(jobs) if jobs else ())
-    faults = list[_Fault]()
+    doubted = list[_Doubted]()
     for (problem, pairs), positions, outcomes in zip(batches, open_pairs, found, strict=True):
-        for n, said in zip(positions, next(reports).outcomes if positions else (), strict=True):
-            outcomes[n] = _accepted(said, pairs[n])
-            if outcomes[n].kind is OutcomeKind.INTERNAL_ERROR and said.kind is not OutcomeKind.INTERNAL_ERROR:
-                faults.append(_Fault(problem, pairs[n], said, outcomes, n))
-    again = sandbox.run([fault.job(limits) for fault in faults]) if faults else []
-    for fault, report in zip(faults, again, strict=True):
-        fault.settle(report)
+        said = dict(zip(positions, next(reports).outcomes if positions else (), strict=True))
+        for n, answer in said.items():
+            outcomes[n] = _accepted(answer, pairs[n])
+        failed = {n: answer for n, answer in said.items() if _has_failed(answer)}
+        if failed:
+            doubted.append(_Doubted(problem, pairs, failed, outcomes))
+    again = sandbox.run([each.job(limits) for each in doubted]) if doubted else []
+    for each, report in zip(doubted, again, strict=True):
+        each.settle(report)
     return found
 
 
-class _Fault(NamedTuple):
-    """An answer on which a checker has failed, and where its outcome stands."""
+class _Doubted(NamedTuple):
+    """The answers of one program on which a checker has failed."""
 
     problem: Problem
-    pair: AnswerPair
-    said: Outcome
+    pairs: Sequence[AnswerPair]
+    failed: Mapping[int, Outcome]
+    """By position: what was said of each."""
     outcomes: list[Outcome]
-    position: int
+    """By position: changed by `settle`."""
 
     def job(self, limits: Limits) -> Job:
-        """Return the job that asks about the solution's answer; and again about this one, if others used up the job."""
-        asked = [self.pair._replace(actual=self.pair.expected)]
-        return checker_job(self.problem, asked + [self.pair] * (self.said.kind is OutcomeKind.NOT_RUN), limits)
+        """Return the job that asks about the solution's answers, then about those to which others left no time."""
+        own = [self.pairs[n]._replace(actual=self.pairs[n].expected) for n in self.failed]
+        return checker_job(self.problem, [*own, *(self.pairs[n] for n in self._unasked)], limits)
+
+    @property
+    def _unasked(self) -> list[int]:
+        return [n for n, said in self.failed.items() if said.kind is OutcomeKind.NOT_RUN]
 
     def settle(self, report: JobReport) -> None:
-        """Replace the outcome, unless the checker has failed on the solution's answer, too."""
-        own, *again = report.outcomes
-        if not checker_fault(own):
-            said = again[0] if again else self.said
-            accepted = said.value == _TRUE
-            if said.kind is not OutcomeKind.INTERNAL_ERROR:
-                self.outcomes[self.position] = Outcome(
-                    OutcomeKind.VALUE, self.pair.expected if accepted else self.pair.actual
-                )
+        """Replace each outcome, unless the checker has failed on the solution's answer, too."""
+        of_own = dict(zip(self.failed, report.outcomes, strict=False))
+        again = dict(zip(self._unasked, report.outcomes[len(self.failed) :], strict=True))
+        for n, said in self.failed.items():
+            last = again.get(n, said)
+            if not checker_fault(of_own[n]) and last.kind is not OutcomeKind.INTERNAL_ERROR:
+                pair = self.pairs[n]
+                value = pair.expected if last.value == _TRUE else pair.actual
+                self.outcomes[n] = Outcome(OutcomeKind.VALUE, value)
+
+
+def _has_failed(said: Outcome) -> bool:
+    """Whether a checker has failed by a fault of its own or of the answer."""
+    is_malformed = said.error_type == values.Malformed.__name__
+    return bool(checker_fault(said)) and not is_malformed and said.kind is not OutcomeKind.INTERNAL_ERROR
 
 
 def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:

@@ -92,7 +92,7 @@ def _limits(given: Any) -> Limits:
 
 def _completed(given: Any) -> Any:
     """Return the object of a ruleset with the fields that it leaves out: those of the preset of its name, if any."""
-    if not isinstance(given, dict) or given.get("name") not in PRESETS:
+    if not isinstance(given, dict) or given.get("name") not in list(PRESETS):
         return given
     whole = _RULESET.dump_python([preset(given["name"])], mode="json")[0]
     parts = {name: whole[name] | value for name, value in given.items() if isinstance(value, dict) and name in whole}

@@ -194,23 +194,26 @@ class _Encoding:
         return {"k": [self.node(_name_of(type(value)), depth), pairs]}
 
     def write_user_data(self, value: Any, depth: int) -> Any:
-        return self.node(_held_by(object.__getattribute__(value, "data")), depth)
+        wanted = {"UserDict": _MAPPINGS, "UserList": (list,), "UserString": (str,)}[type(value).__name__]
+        return self.node(_held_by(object.__getattribute__(value, "data"), wanted), depth)
 
     def write_chain(self, value: Any, depth: int) -> Any:
         merged: dict[Any, Any] = {}
-        for mapping in reversed(_held_by(object.__getattribute__(value, "maps"))):
-            merged.update(_held_by(mapping))
+        for mapping in reversed(_held_by(object.__getattribute__(value, "maps"), (list,))):
+            merged.update(_held_by(mapping, _MAPPINGS))
         return self.node(merged, depth)
 
     def write_proxy(self, value: Any, depth: int) -> Any:
-        return self.node(_held_by(gc.get_referents(value)[0]), depth)
+        return self.node(_held_by(gc.get_referents(value)[0], _MAPPINGS), depth)
 
     def write_scalar(self, value: Any, depth: int) -> Any:
         item = value.item()
         if type(item) is type(value) and mro_of(type(value))[1].__name__ == "floating":  # longdouble
             item = float(value)
-            if math.isinf(item) and not sys.modules["numpy"].isinf(value):
+            if item != value and value == value:
                 raise Opaque("a longdouble")
+        elif mro_of(type(value))[0].__name__ in ("datetime64", "timedelta64") and type(item) in (int, type(None)):
+            raise Opaque(f"a {type(value).__name__} that no datetime equals")
         if id(type(item)) not in _WRITERS and _late_writer(type(item)) is None:  # longdouble, void
             raise Opaque(f"a {_name_of(type(value))}")
         return self.node(item, depth)
@@ -264,9 +267,12 @@ _LATE_WRITERS: dict[tuple[str, str], _Writer] = {
 """By module and class: classes that exist only after their module has been imported."""
 
 
-def _held_by(content: Any) -> Any:
-    """Return what a wrapper of the standard library holds, if it is plain data that no program can have redefined."""
-    if type(content) not in (dict, list, str):
+_MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+
+
+def _held_by(content: Any, wanted: tuple[type, ...]) -> Any:
+    """Return what a wrapper of the standard library holds, if it is of a class that no program can have redefined."""
+    if type(content) not in wanted:
         raise Opaque(f"a wrapper of a {_name_of(type(content))}"[:200])
     return content
 

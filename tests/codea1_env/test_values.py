@@ -744,12 +744,20 @@ class Hostile(dict[Any, Any]):
     keys = items = __iter__ = __len__ = __getitem__  # type: ignore[assignment]
 
 
+def _user_dict_of_a_list() -> Any:
+    value = collections.UserDict[Any, Any]()
+    value.data = [1]  # type: ignore[assignment]
+    return value
+
+
 EQUAL_TO_PLAIN = [
     (collections.UserDict({"a": 1}), {"a": 1}),
     (collections.UserList([1, 2]), [1, 2]),
     (collections.UserString("ab"), "ab"),
     (collections.ChainMap({"a": 1}, {"b": 2, "a": 3}), {"b": 2, "a": 1}),
     (types.MappingProxyType({"a": [1]}), {"a": [1]}),
+    (types.MappingProxyType(collections.OrderedDict(a=1)), {"a": 1}),
+    (collections.ChainMap(collections.OrderedDict(a=1)), {"a": 1}),
     (np.array(5), 5),
     (np.array(2.5), 2.5),
     (np.array("x"), "x"),
@@ -774,6 +782,9 @@ def test_wrappers_of_the_libraries_are_what_they_equal(value: Any, plain: Any) -
         collections.ChainMap(Hostile(a=1)),
         types.MappingProxyType(collections.UserDict({"a": 1})),
         np.longdouble("1e4000"),
+        np.longdouble("0.1") + np.longdouble("1e-19"),
+        np.datetime64("2020-01-01T00:00:00.000000001"),
+        _user_dict_of_a_list(),
         np.array(object(), dtype=object),
         np.clongdouble(1),
     ],

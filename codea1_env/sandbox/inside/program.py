@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import marshal
 import sys
-from operator import is_ as _is
 from time import process_time
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -34,6 +33,16 @@ _callable, _compile, _eval, _exec, _getattr, _iter, _len, _next = (
 _modules, _loads = sys.modules, marshal.loads
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for invalid text
 _NEVER_CHANGED = frozenset({bool, bytes, complex, float, int, str, type(None)})
+_MAX_NESTED = 4  # iterators in iterators
+_INSTEAD = {
+    "__reversed__": ({"__len__", "__getitem__"},),
+    "__iter__": ({"__getitem__"},),
+    "__contains__": ({"__iter__"}, {"__getitem__"}),
+    "__int__": ({"__index__"}, {"__trunc__"}),
+    "__float__": ({"__index__"},),
+    "__complex__": ({"__float__"}, {"__index__"}),
+}
+"""The methods that Python calls where another one is missing."""
 _MAX_ITEMS = 1 << 14  # that are read from a result that is not plain data
 
 
@@ -120,21 +129,18 @@ def _answer(value: Any, max_bytes: int, until: float) -> Answer:
         _truth_of(value), _operations_of(type(value)), False, _length_of(value), False, answer.payload[:200], b""
     )
     try:
-        iterator = _iter(value)
+        yielded = _first_items(_iter(value), until, _MAX_NESTED)
     except TypeError:
         return Answer(Tag.ITEMS, stated.pack())
-    yielded, encoded = _first_items(iterator, until), b""
+    encoded = b""
     while not encoded:
         try:
             encoded = encode(yielded.items, max_bytes=max_bytes // 2)
-        except Opaque:
-            plain = [_as_plain(item, until) for item in yielded.items]
-            if all(map(_is, plain, yielded.items)):
-                return Answer(Tag.ITEMS, stated.pack())
-            yielded = yielded._replace(items=plain)
         except TooLarge:
             yielded = _Yielded(yielded.items[: len(yielded.items) // 2], True)
-    stated = stated._replace(can_repeat=iterator is not value, is_cut=yielded.is_cut, items=encoded)
+    if yielded.items or not yielded.is_cut:
+        can_repeat = _iter(value) is not value
+        stated = stated._replace(can_repeat=can_repeat, is_cut=yielded.is_cut, items=encoded)
     return Answer(Tag.ITEMS, stated.pack())
 
 
@@ -154,36 +160,55 @@ def _length_of(value: Any) -> int:
 
 def _operations_of(kind: type) -> int:
     has = {name for cls in mro_of(kind)[:-1] for name in namespace_of(cls)}
+    for name, others in _INSTEAD.items():
+        if any(each <= has for each in others):
+            has.add(name)
     return sum(1 << number for number, name in enumerate(OPERATIONS) if name in has)
 
 
-def _as_plain(item: Any, until: float) -> Any:
-    """Return an item, or the list of the items that it yields if it is not plain data itself."""
-    try:
-        encode(item)
-    except Opaque:
-        try:
-            return _first_items(_iter(item), until).items
-        except TypeError:
-            return item
-    except TooLarge:
-        return item
-    return item
+def _first_items(iterator: Any, until: float, n_nested: int) -> _Yielded:
+    """Return what an iterator yields until it ends or fails, or the process has used `until` processor seconds.
 
-
-def _first_items(iterator: Any, until: float) -> _Yielded:
-    """Return what an iterator yields until it ends or fails, or the process has used `until` processor seconds."""
+    An item that is not plain data is read at once, since the next one may end it, as in `groupby`. One that cannot be
+    read ends the items.
+    """
     items: list[Any] = []
     while len(items) < _MAX_ITEMS and process_time() < until:
         try:
-            items.append(_next(iterator))
+            items.append(_as_plain(_next(iterator), until, n_nested))
         except StopIteration:
             return _Yielded(items, False)
+        except Opaque:
+            break
         except Exception:
             if not items:
                 raise
             break  # a harness that reads only these items does not see the exception
     return _Yielded(items, True)
+
+
+def _as_plain(item: Any, until: float, n_nested: int) -> Any:
+    """Return an item, or what it yields if it is not plain data itself: a tuple for a tuple, else a list.
+
+    Raises:
+        Opaque: it cannot be read whole.
+    """
+    try:
+        encode(item)
+    except Opaque:
+        try:
+            iterator = _iter(item) if n_nested else None
+        except TypeError:
+            iterator = None
+        if iterator is None:
+            raise
+        yielded = _first_items(iterator, until, n_nested - 1)
+        if yielded.is_cut:
+            raise
+        return tuple(yielded.items) if type(item) is tuple else yielded.items
+    except TooLarge:
+        return item
+    return item
 
 
 def _load(channel: Channel, job: dict[str, Any]) -> Any:

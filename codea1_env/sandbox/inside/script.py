@@ -118,10 +118,11 @@ def _execute(codes: list[Any], number: int) -> None:
     atexit._clear()
     note, status, stdout = b"", 0, sys.stdout
     try:
+        sys.setrecursionlimit(sys.getrecursionlimit() + 1)  # for `_execute`
         for code in codes:
             _exec(code, namespace)
     except SystemExit as error:
-        status = _status(error.code)
+        status = _status(_code_of(error))
         note = end_note(*as_error_answer(error), number) if status else b""
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         status, note = _hooked(error), end_note(*as_error_answer(error), number)
@@ -138,7 +139,16 @@ def _execute(codes: list[Any], number: int) -> None:
 def _status(code: object) -> int:
     if code is None:
         return 0
-    return code & 0xFF if isinstance(code, int) else 1
+    if not isinstance(code, int):
+        return 1
+    return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 255
+
+
+def _code_of(ending: SystemExit) -> object:
+    try:
+        return ending.code
+    except BaseException:  # noqa: BLE001  -- a property of a class of the program's own
+        return 1
 
 
 def _hooked(error: BaseException) -> int:
@@ -148,7 +158,7 @@ def _hooked(error: BaseException) -> int:
         if hook is not sys.__excepthook__:
             hook(type(error), error, error.__traceback__)
     except SystemExit as ending:
-        return _status(ending.code)
+        return _status(_code_of(ending))
     except BaseException:  # noqa: BLE001  -- CPython shows both
         pass
     return 1
@@ -172,9 +182,11 @@ def _finish(module: Any, stdout: Any) -> int:
     except BaseException:  # noqa: BLE001  -- CPython shows it and goes on
         pass
     try:
-        current = getattr(sys, "stdout", None)
-        if current is not None and not _is_closed(current):
-            current.flush()
+        for name in ("stdout", "stderr"):
+            current = getattr(sys, name, None)
+            if current is not None and not _is_closed(current):
+                current.flush()
+            del current  # else its own end would come after the last flush
     except BaseException:  # noqa: BLE001  -- an untrusted program may raise anything
         status = _FLUSH_FAILED
     try:

@@ -85,7 +85,9 @@ class Execution:
         places = [call.place for call in job.calls]
         self._direct = _positions(places, Place.PROGRAM)
         self._indirect = _positions(places, Place.HARNESS)
-        self._calls_come_singly = len(self._direct) > 1 and may_see_calls(plain(job.program))
+        self._calls_come_singly = len(self._direct) > 1 and any(
+            map(may_see_calls, (plain(job.preamble), plain(job.program)))
+        )
         self._n_faults = 0
         self._cpu_us = 0
         self._used_s = [0.0] * len(job.calls)

@@ -30,28 +30,32 @@ _FRAME_ATTRIBUTES = """
     ag_await ag_code ag_frame cr_await cr_code cr_frame cr_origin f_back f_builtins f_code f_globals f_locals f_trace
     gi_code gi_frame gi_yieldfrom tb_frame tb_next
 """
-_REACHING_ATTRIBUTES = """
-    attrgetter caller eval_type evaluate_forward_ref format_map ForwardRef Formatter get_field get_type_hints
+_REACHING_FUNCTIONS = """
+    attrgetter caller eval_type evaluate evaluate_forward_ref format_map ForwardRef Formatter get_field get_type_hints
     methodcaller redirect_stderr redirect_stdout RedirectStream singledispatch singledispatchmethod update_wrapper
-    vformat wraps annotationlib ast bltns builtins calendar codecs contextlib copyreg ctypes dataclasses dis
-    faulthandler gc importlib inspect io keyword linecache locale marshal mmap multiprocessing opcode os pdb pickle
-    platform posix posixpath reprlib resource runpy signal socket sre subprocess sys thread threading traceback
-    tracemalloc types warnings weakref
+    vformat wraps
+"""
+_REACHING_MODULES = """
+    annotationlib ast bltns builtins calendar codecs contextlib copyreg ctypes dataclasses dis faulthandler gc importlib
+    inspect io keyword linecache locale marshal mmap multiprocessing opcode os pdb pickle platform posix posixpath
+    reprlib resource runpy signal socket sre subprocess sys thread threading traceback tracemalloc types warnings
+    weakref
 """
 _HARMLESS_METHODS = """
     abs add all and await bool call ceil class class_getitem complex contains delitem divmod doc enter eq
     exit float floor floordiv format future ge getitem gt hash iadd iand ifloordiv ilshift imod imul index init
-    init_subclass int invert ior ipow irshift isub iter itruediv ixor le len length_hint lshift lt main match_args
-    matmul missing mod module mul name ne neg new next or pos post_init pow qualname radd rand rdivmod repr reversed
+    init_subclass int invert ior ipow irshift isub iter itruediv ixor le len length_hint lshift lt main matmul
+    missing mod module mul name ne neg new next or pos post_init pow qualname radd rand rdivmod repr reversed
     rfloordiv rlshift rmod rmul ror round rpow rrshift rshift rsub rtruediv rxor set_name slots str sub truediv trunc
     version xor
 """
 _MODULES, _BUILTINS = frozenset(_HARMLESS_MODULES.split()), frozenset(_REACHING_BUILTINS.split())
 _FRAMES = frozenset(_FRAME_ATTRIBUTES.split())
 """In a text they may be the fields of a template."""
-_ATTRIBUTES = frozenset(_REACHING_ATTRIBUTES.split())
-"""Of the harmless modules: functions that reach what a text names (`update_wrapper` reads attributes), and modules that
-they have imported."""
+_FUNCTIONS = frozenset(_REACHING_FUNCTIONS.split())
+"""Of the harmless modules: functions that reach what a text names (`update_wrapper` reads attributes)."""
+_ATTRIBUTES = _FUNCTIONS | frozenset(_REACHING_MODULES.split())
+"""These, and modules that the harmless ones have imported."""
 _METHODS = frozenset(f"__{name}__" for name in _HARMLESS_METHODS.split())
 
 
@@ -75,11 +79,11 @@ def _import(node: ast.Import) -> bool:
 
 def _import_from(node: ast.ImportFrom) -> bool:
     names = [alias.name for alias in node.names]
-    return bool(node.level) or node.module not in _MODULES or "*" in names or any(map(_is_reaching, names))
+    return bool(node.level) or node.module not in _MODULES or any(map(_is_reaching, names))
 
 
 def _name(node: ast.Name) -> bool:
-    return node.id in _BUILTINS or _is_hidden(node.id)
+    return node.id in _BUILTINS or node.id in _FUNCTIONS or _is_hidden(node.id)
 
 
 def _attribute(node: ast.Attribute) -> bool:
@@ -108,6 +112,6 @@ _READERS: dict[type[ast.AST], Callable[[Any], bool]] = {
     ast.Name: _name,
     ast.Attribute: _attribute,
     ast.Constant: _constant,
-    ast.MatchClass: lambda node: any(map(_is_reaching, node.kwd_attrs)),
+    ast.MatchClass: lambda node: bool(node.patterns) or any(map(_is_reaching, node.kwd_attrs)),  # `__match_args__`
     ast.keyword: lambda node: node.arg is not None and _is_hidden(node.arg),
 }

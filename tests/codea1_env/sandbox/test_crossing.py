@@ -119,6 +119,7 @@ def test_a_program_cannot_raise_what_only_the_stand_in_may(sandbox: Sandbox) -> 
         ("def f(x):\n  for n in range(x):\n    yield (m for m in range(n))", "[list(each) for each in f(3)]"),
         ("def f(x):\n  yield x\n  raise ValueError", "next(f(3))"),
         ("def f(x): return [iter([n]) for n in range(x)]", "[list(each) for each in f(2)]"),
+        ("import itertools\ndef f(x): return itertools.groupby(x)", "[(key, list(group)) for key, group in f('aab')]"),
     ],
 )
 def test_a_result_that_can_be_iterated_is_used_as_in_python(sandbox: Sandbox, program: str, expression: str) -> None:
@@ -143,6 +144,27 @@ def f(x): return Shelf()
 def test_what_a_result_might_do_is_refused(sandbox: Sandbox, expression: str) -> None:
     (outcome,) = run(sandbox, SHELF, expression).outcomes
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
+
+
+SEQUENCE = """
+class Pair:
+    __len__ = lambda self: 2
+    __getitem__ = lambda self, n: n
+    __index__ = lambda self: 5
+def f(x): return Pair()
+"""
+
+
+@pytest.mark.parametrize("expression", ["list(reversed(f(1)))", "int(f(1))", "float(f(1))"])
+def test_what_python_would_do_by_another_method_is_refused(sandbox: Sandbox, expression: str) -> None:
+    (outcome,) = run(sandbox, SEQUENCE, expression).outcomes
+    assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
+
+
+def test_items_that_cannot_be_read_are_not_left_out(sandbox: Sandbox) -> None:
+    program = "def f(x): return iter([[object()], [object()]])"
+    (outcome,) = run(sandbox, program, "[len(each) for each in f(1)]").outcomes
+    assert outcome.kind is OutcomeKind.OPAQUE
 
 
 @pytest.mark.parametrize("expression", ["f(1).send", "f'{f(1)}'", "list(f(99_999))"])

@@ -9,7 +9,7 @@ from codea1_env.sandbox import Call, Job, Sandbox
 from codea1_env.sandbox.local.reach import may_see_calls
 
 REACHING = [
-    "import sys", "import gc", "import numpy", "import json.decoder", "from . import x", "from collections import *",
+    "import sys", "import gc", "import numpy", "import json.decoder", "from . import x",
     "import random\nrandom._os", "from random import _os", "import typing\ntyping.sys", "from re import sys",
     "import dataclasses as d\nd.inspect.currentframe()", "import enum\nenum.bltns.open", "import copy\ncopy.weakref",
     "g = (x for x in [])\ng.gi_frame", "async def f(): pass\nf().cr_frame", "f = None\nf.f_back.f_locals",
@@ -23,6 +23,9 @@ REACHING = [
     "(lambda: 0).__code__",
     "f.__globals__", "import operator\noperator.attrgetter", "from operator import methodcaller as m",
     "import functools\nfunctools.singledispatch", "import typing\ntyping.get_type_hints", "vars()", "memoryview(b'')",
+    "match x:\n  case A(y): pass",
+    "from operator import *\nx = attrgetter('gi_frame')", "from typing import ForwardRef as F",
+    "import typing\ntyping.List['x'].__args__[0].evaluate", "import typing\ntyping.List['x'].__args__[0]._evaluate",
     "x = '" + "{" * 40_000 + "'", "#" * 70_000,
 ]  # fmt: skip
 HARMLESS = [
@@ -31,7 +34,7 @@ HARMLESS = [
     "class A:\n  def __init__(self): self._x = 1\n  def __eq__(self, other): return self._x == other._x",
     "from collections import defaultdict, Counter\nimport math, itertools as it\nfrom typing import List",
     "if __name__ == '__main__':\n  print(1)", "class A:\n"
-    "  def __secret(self): return self.__secret", "def (", "x = (" * 300,
+    "  def __secret(self): return self.__secret", "def (", "x = (" * 300, "from collections import *",
 ]  # fmt: skip
 
 

@@ -215,6 +215,12 @@ ENDINGS = {
     "a closed descriptor": "print(r)\nsys.stdout.flush()\nos.close(1)\nraise KeyError",
     "standard input by its name": "print(r)\nprint(open('/dev/stdin').read())",
     "the null device": "print(r)\nprint('x', file=open('/dev/null', 'w'))",
+    "own class that writes as it goes": "class Out:\n  def __init__(self): self.parts = []\n  def flush(self): pass\n"
+    "  def write(self, t): self.parts.append(t)\n  def __del__(self): sys.__stdout__.write(''.join(self.parts))\n"
+    "sys.stdout = Out()\nprint(r)",
+    "a huge exit code": "print(r)\nsys.exit(2**70)",
+    "an exit code that is a class's": "class E(SystemExit):\n  code = property(lambda self: 1 / 0)\nprint(r)\nraise E",
+    "recursion to the limit": "def down(n): return n and down(n - 1)\nprint(r, down(996))",
     "a limit of the stack": "import resource\nresource.setrlimit(resource.RLIMIT_STACK, (1 << 26, 1 << 26))\nprint(r)",
 }
 

@@ -229,9 +229,9 @@ BODIES: list[tuple[str, Any]] = [
 
 
 def named(body: Any) -> Iterator[Any]:
-    """The body with the canary's name in each place in turn, as a value and as a key."""
+    """The body with the canary's name in each place in turn, as a value, in an array and as a key."""
     if isinstance(body, str | None):
-        yield CANARY
+        yield from (CANARY, [CANARY], {CANARY: CANARY})
     elif isinstance(body, list):
         yield from ([*body[:n], each, *body[n + 1 :]] for n, old in enumerate(body) for each in named(old))
     elif isinstance(body, dict):
