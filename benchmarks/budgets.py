@@ -1,13 +1,15 @@
 """Measures the cost of untrusted bytes and texts in the trusted process, and compares equality of values with Python's.
 
-    python benchmarks/budgets.py [--cases N] [--pairs N] [--seed N]
+    python benchmarks/budgets.py [--cases N] [--pairs N] [--search N] [--seed N]
 
-Three parts:
+Four parts:
 
 - *pairs*: Python's `==` and `values.equal` (on encodings) compare all pairs of values of mixed types, many of them
   almost equal. The known differences (`values.comparison`) are not drawn.
 - *inputs*: frames, encoded values and replies, half of them with changed bytes, and the largest ones that candidates,
   golden tests and agents may send. Readers may raise only the documented errors.
+- *search*: texts of many parts, for each reader of texts. Those that cost most for their length are kept and changed;
+  the worst are grown to the longest that is read.
 - *costs*: processor seconds and MB (`tracemalloc`, in a second run) of the most expensive inputs.
 
 The exit status is 1 if a comparison is wrong, or if an input takes more than 1 s or 200 MB.
@@ -31,12 +33,16 @@ from typing import Any, NamedTuple
 
 from measuring import option_parser
 
+from codea1_env.errors import UserError
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.judging.golden import GOLDEN_LIMITS
 from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox.interface import Limits
 from codea1_env.sandbox.local.process import as_outcome
+from codea1_env.sandbox.local.reach import may_see_calls
 from codea1_env.sandbox.wire import Frame, Tag, WireError
+from codea1_env.service.judging import posted_problems
 from codea1_env.values import Malformed, decode, describe, encode, equal, to_source, validate
 from codea1_env.values.tree import MAX_BYTES
 
@@ -387,6 +393,93 @@ def inputs(
                 yield Input(what, partial(read, text, reading, entry_point="f"))
 
 
+# -- search --
+
+_SHORT, _KEPT = 2048, 16  # characters of the texts that are tried; texts that are changed further, one for each part
+_PARTS = (
+    *(part.replace("{", "{{").replace("}", "}}") for part in _REPLIES),
+    *("x{n} = [x{m}, x{m}]\n", "x{n} = x{m} + x{m}\n", "f(x{n})\n", "assert x{n} == 1\n", "assert f(x{n}) == x{m}\n"),
+    *("x{n}, x{m} = x{m}, x{n}\n", "x{n} = x{m}[:]\n", "x{n}.append(x{m})\n", "x{n},", "f(x{n}, x{m})\n", "f'''"),
+    *(
+        "assert f'{{x{n}}}' == f(x{n})\n",
+        "f'{{x}}' ",
+        "{{x:{{y}}}}",
+        "import math as x{n}\n",
+        "def x{n}():\n",
+        "class x:\n",
+    ),
+    *("  assert f({n}) == {m}\n", "assert all(f(i) == x{n} for i in x{m})\n", "except: ", ")", "]", "}}", "\n"),
+    *("assert f({n}) == {m} and f({m}) == {n}\n", "assert not not not f({n}) == 1\n", "x{n} = {{{m}: x{m}}}\n"),
+)
+
+Recipe = list[tuple[str, int]]
+"""Parts of a text, each with how often it is repeated."""
+
+
+def text_of(recipe: Recipe, length: int) -> str:
+    """Return the text of a recipe, its repetitions scaled to a length in characters."""
+    unit = max(1, sum(len(part) * n for part, n in recipe))
+    numbered = (
+        part.replace("{n}", str(i + 1)).replace("{m}", str(i))
+        for part, n in recipe
+        for i in range(max(1, n * length // unit))
+    )
+    return "".join(numbered).replace("{{", "{").replace("}}", "}")[:length]
+
+
+def changed_recipe(rng: random.Random, recipe: Recipe) -> Recipe:
+    """Return a recipe with one part added, removed, moved or repeated more often."""
+    made = list(recipe)
+    place = rng.randrange(len(made) + 1)
+    match rng.randrange(4):
+        case 0 if len(made) > 1:
+            made.pop(place - 1)
+        case 1 if made:
+            part, n = made[place - 1]
+            made[place - 1] = part, max(1, n * rng.choice((1, 2, 8)) // rng.choice((1, 4)))
+        case 2 if len(made) > 1:
+            made.insert(rng.randrange(len(made)), made.pop(place - 1))
+        case _:
+            made.insert(place, (rng.choice(_PARTS), rng.choice((1, 1, 4, 64))))
+    return made[:8]
+
+
+def _read_posted(text: str) -> None:
+    row = {"id": "x", "statement": text, "solution": f"def f(x):\n    return x\n{text}", "entry_point": "f"}
+    for each in (row, row | {"golden": [{"expression": f"f({text})", "expected": text}]}, row | {"tests": [text]}):
+        with contextlib.suppress(UserError):
+            posted_problems([each])
+
+
+_FORMS: dict[str, Callable[[str], object]] = {
+    "suite": partial(read_suite, reading=Reading.STRICT, entry_point="f", tests_per_suite=8),
+    "suite of a problem in place": partial(
+        read_suite, reading=Reading.STRICT, entry_point="f", tests_per_suite=8, forms=CallForms(in_place=True)
+    ),
+    "suite, as the release reads it": partial(read_suite, reading=Reading.RELEASE, entry_point="f"),
+    "program": partial(read_candidate, reading=Reading.STRICT, entry_point="f"),
+    "program that may see its calls": may_see_calls,
+    "problem of a request": _read_posted,
+}
+
+
+def search(n_texts: int, seed: int) -> Iterator[Input]:
+    """Yield the worst texts of each form at full length, after a search over `n_texts` short ones."""
+    for name, read in _FORMS.items():
+        rng, worst = random.Random(f"{seed} {name}"), dict[str, tuple[float, Recipe]]()
+        for _ in range(n_texts):
+            parents = sorted(worst.values(), key=lambda pair: pair[0])[-_KEPT:]
+            recipe = changed_recipe(rng, rng.choice(parents)[1] if parents and rng.random() < 0.8 else [])
+            text = text_of(recipe, _SHORT)
+            cost = seconds(Input(name, partial(read, text))) / max(256, len(text))
+            most_of_it = max(recipe, key=lambda pair: len(pair[0]) * pair[1])[0]
+            worst[most_of_it] = max(worst.get(most_of_it, (0.0, recipe)), (cost, recipe), key=lambda pair: pair[0])
+        for _, recipe in sorted(worst.values(), key=lambda pair: pair[0])[-_KEPT:]:
+            for length in (MAX_CHARACTERS // 4, MAX_CHARACTERS):
+                for text in (text_of(recipe, length), f"```python\n{text_of(recipe, length - 14)}\n```"):
+                    yield Input(f"{len(text):,} characters, {name}: {recipe!r:.120}", partial(read, text))
+
+
 def seconds(each: Input) -> float:
     """Return the processor time of reading an input."""
     started = time.process_time()
@@ -406,6 +499,7 @@ def main() -> None:
     parser = option_parser(__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="small inputs; default 10,000")
     parser.add_argument("--pairs", type=int, default=100_000, help="default 100,000")
+    parser.add_argument("--search", type=int, default=5_000, help="texts of each form; default 5,000")
     parser.add_argument("--seed", type=int, default=0, help="default 0")
     options = parser.parse_args()
     n_equal, wrong = compare_pairs(options.pairs, options.seed)
@@ -420,8 +514,16 @@ def main() -> None:
         *(f"  {s:.2f} {name}" for s, name in _most_expensive(costs)),
         sep="\n",
     )
+    found = list(search(options.search, options.seed))
+    costs_found = [(seconds(each), each.name) for each in found]
+    print(f"search, {options.search:,} texts of each of {len(_FORMS)} forms:", sep="\n")
+    for name in _FORMS:
+        of_form = [cost for cost in costs_found if f" {name}:" in cost[1]]
+        print(*(f"  {s:.2f} {what}" for s, what in _most_expensive(of_form)[:3]), sep="\n")
+    costs += costs_found
     tracemalloc.start()
-    sizes_mb = [(megabytes(each), each.name) for each in inputs(0, 0, sizes=sizes, characters=lengths)]
+    measured = (*inputs(0, 0, sizes=sizes, characters=lengths), *found)
+    sizes_mb = [(megabytes(each), each.name) for each in measured]
     print("MB:", *(f"  {mb:.0f} {name}" for mb, name in _most_expensive(sizes_mb)), sep="\n")
     sys.exit(bool(wrong) or max(costs)[0] > MAX_SECONDS or max(sizes_mb)[0] > MAX_MB)
 

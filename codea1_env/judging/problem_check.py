@@ -25,6 +25,7 @@ from codea1_env.judging.golden import (
 )
 from codea1_env.problems.problem import GoldenTest, Problem
 from codea1_env.problems.snippets import read_test
+from codea1_env.python_text import TextBudget, parse
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
 
@@ -215,7 +216,9 @@ def _status_of_tests(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[
 
 def _in_place_hint(problem: Problem, bad: GoldenResult) -> str:
     """Say what is missing if a solution that returns nothing fails an assert: its tests look at arguments."""
-    returns = any(isinstance(node, ast.Return) and node.value for node in ast.walk(ast.parse(problem.solution)))
+    returns = any(
+        isinstance(node, ast.Return) and node.value for node in ast.walk(parse(problem.solution, TextBudget.of_row()))
+    )
     if problem.script or problem.calls.in_place or returns or "AssertionError" not in bad.detail:
         return ""
     return '; the solution returns nothing: to test changed arguments, state "calls": {"in_place": true}'

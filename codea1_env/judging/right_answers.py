@@ -26,10 +26,10 @@ from codea1_env.facts.answers import CHECK, AnswerRules
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import Problem
+from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.canonical_calls import parameters_of
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.rules.reading.python_text import UnreadableError, parse
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.values import tree

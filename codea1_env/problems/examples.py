@@ -155,5 +155,5 @@ def _calls(node: ast.expr, entry_point: str, known: frozenset[str]) -> bool:
 
 
 def _imported_names(statement: str) -> frozenset[str]:
-    aliases = (part for part in ast.walk(ast.parse(imports_of(statement))) if isinstance(part, ast.alias))
+    aliases = (part for part in ast.walk(parse(imports_of(statement), "the imports")) if isinstance(part, ast.alias))
     return frozenset((alias.asname or alias.name).partition(".")[0] for alias in aliases)

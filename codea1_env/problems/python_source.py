@@ -8,16 +8,12 @@ import warnings
 from collections import Counter
 from difflib import get_close_matches
 
+from codea1_env import python_text
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import read_entry_point
+from codea1_env.facts.submissions import RejectionReason
+from codea1_env.python_text import TextBudget, UnreadableError
 
-_MAX_FIELD_STEPS = 1 << 28  # a tenth of a second
-_LITERAL = re.compile(
-    r"""#[^\n]*|(?<!\w)(?:([fF][rR]?|[rR][fF])|[bBuUrR]{0,2})"""
-    r"""(?:(?P<triple>\"{3}|'{3})(?:[^\\]|\\.)*?(?:(?P=triple)|\Z)|"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?)""",
-    re.DOTALL,
-)
-"""A comment or a literal of text; group 1 is the prefix of an f-string."""
 _FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 _IMPORT_LINE = re.compile(r"^(?:import|from)\s+\w.*$", re.MULTILINE)
 
@@ -26,26 +22,15 @@ def parse(source: str, what: str) -> ast.Module:
     """Return the syntax tree.
 
     Raises:
-        BrokenInput: the source is not Python; the message calls it `what` and names the line.
+        BrokenInput: the source is not Python, or costs more than a row may; the message calls it `what` and names the
+            line.
     """
-    if _field_steps(source) > _MAX_FIELD_STEPS:
-        raise BrokenInput(f"{what} has an f-string of too many fields: each takes as long as the whole text to read")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in strings of datasets
-            return ast.parse(source)
-    except SyntaxError as error:
-        raise BrokenInput(f"{what} is not Python: {error.msg} (line {error.lineno})") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise BrokenInput(f"{what} is not Python: {error}") from error
-
-
-def _field_steps(source: str) -> int:
-    """Return how many characters Python reads of f-strings: the whole text once for each of its fields."""
-    if source.count("{") * len(source) <= _MAX_FIELD_STEPS:
-        return 0
-    found = (match for match in _LITERAL.finditer(source) if match[1] is not None)
-    return sum(match[0].count("{") * len(match[0]) for match in found)
+        return python_text.parse(source, TextBudget.of_row())
+    except UnreadableError as error:
+        where = "" if error.line is None else f" (line {error.line})"
+        fault = "takes too long to read" if error.reason is RejectionReason.TOO_LONG else "is not Python"
+        raise BrokenInput(f"{what} {fault}: {error.detail}{where}") from error
 
 
 def require_expression(source: str, what: str) -> None:

@@ -106,7 +106,7 @@ def _case(snippet: str, node: ast.stmt, entry_point: str, *, functions: bool) ->
 
 def _one_line(source: str) -> str:
     # An expression of several lines needs the parentheses that were around it.
-    return source if "\n" not in source else unparse(ast.parse(f"({source})", mode="eval"))
+    return source if "\n" not in source else unparse(parse(f"({source})", "a test").body[0])
 
 
 def _solution_aliases(tree: ast.Module) -> list[ast.alias]:
@@ -135,10 +135,10 @@ def _check_function(tree: ast.Module, body: Sequence[ast.stmt], entry_point: str
     defined, method = read_entry_point(entry_point)
     names = {alias.asname or alias.name for alias in _solution_aliases(tree) if alias.name == defined}
     value = f"type({defined!r}, (), {{{method!r}: staticmethod(candidate)}})" if method else "candidate"
-    binding = ast.parse("\n".join(f"{name} = {value}" for name in sorted(names | {defined}))).body
-    check = ast.parse("def check(candidate): pass").body[0]
+    binding = parse("\n".join(f"{name} = {value}" for name in sorted(names | {defined})), what).body
+    check = parse("def check(candidate): pass", what).body[0]
     assert isinstance(check, ast.FunctionDef)
-    check.body = [*binding, *rest, *ast.parse("\n".join(calls)).body]
+    check.body = [*binding, *rest, *parse("\n".join(calls), what).body]
     harness = unparse(ast.Module([*imports, check], []))
     return joined(_pytest(), harness) if any(map(_is_pytest_import, imports)) else harness
 

@@ -21,6 +21,7 @@ from codea1_env.errors import UnknownName
 from codea1_env.facts.problem_kinds import RUN
 from codea1_env.problems.own_rows import problem_from_row
 from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.problems.python_source import parse
 
 DIFFICULTIES = ("easy", "medium", "hard")
 FUNCTIONS = "functions"
@@ -63,7 +64,7 @@ def _stated(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _examples(statement: str) -> Iterator[str]:
-    *_, definition = ast.parse(statement).body
+    *_, definition = parse(statement, "the statement").body
     *_, function = (node for node in ast.walk(definition) if isinstance(node, ast.FunctionDef))
     for example in DocTestParser().get_examples(ast.get_docstring(function) or ""):
         expected = " ".join(example.want.split("\n")).strip() or "None"  # a prompt shows nothing for None

@@ -16,6 +16,7 @@ from math import isnan
 from statistics import fmean
 
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
+from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.reward_parts import (
     MASKED,
@@ -206,8 +207,9 @@ def _passes_as_written(report: CaseReport, comparison: Comparison) -> bool:
 
 def _encoded(literal: str) -> bytes | None:
     try:
-        return encoded_literal(ast.parse(literal, mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, LiteralError):
+        (statement,) = parse(literal).body
+        return encoded_literal(statement.value) if isinstance(statement, ast.Expr) else None
+    except (ValueError, UnreadableError, LiteralError):
         return None
 
 

@@ -18,13 +18,12 @@ from codea1_env import values
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.outcomes import EntryPointCall
 from codea1_env.facts.submissions import TestCase
+from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.rules.reading.python_text import UnreadableError, parse
 from codea1_env.values import tree
 
 _BINDS_NAMES = re.compile(r"\b(?:for|lambda)\b|:=")
 _MUTABLE_TAGS = frozenset("sdqBnk")
-_MAX_PARSED = 65_536  # characters; syntax trees take much memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # compared by identity, which is cheap
@@ -107,7 +106,7 @@ class CanonicalCalls:
             call = f"{self.entry_point}({text[2:-6].removesuffix(',')})"
             if not call.endswith(self.default_endings):
                 return call
-        if not text or len(text) > _MAX_PARSED:
+        if not text:
             return repr(arguments)
         try:
             (statement,) = parse(text).body
@@ -243,6 +242,6 @@ def _literal(node: ast.expr | None) -> str | None:
     """Return the source of a default in the form that `_written` uses; None if there is none, or it is no literal."""
     try:
         source = values.to_source(encoded_literal(node)) if node is not None else None
-        return None if source is None else ast.unparse(ast.parse(source.expression, mode="eval"))
-    except LiteralError:
+        return None if source is None else ast.unparse(parse(source.expression).body[0])
+    except (LiteralError, UnreadableError):
         return None

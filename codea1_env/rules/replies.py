@@ -14,13 +14,13 @@ decide whether two cases are the same.
 
 from __future__ import annotations
 
-import re
 import string
 from collections import Counter
 
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
+from codea1_env.python_text import TextBudget
 from codea1_env.rules.printed import case_as_printed
 from codea1_env.rules.reading import release, strict_programs
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
@@ -34,18 +34,9 @@ MAX_CHARACTERS = 65_536
 """Longest reply that is read, unless the caller says otherwise; about four times the release's longest reply.
 Parsing it takes up to half a second and 100 MB."""
 
-MAX_NODES = 8_192
-"""Most syntax nodes in all non-plain cases of a reply, with names inlined: reading them takes about half a second."""
-
 MAX_RELEASE_CASES = 512
 """Most cases of a reply in the RELEASE reading. The release has no such limit, but each case may use a program's whole
 time."""
-
-MAX_FIELDS = 8_192
-"""Most braces in a reply that may hold an f-string: Python parses each replacement field by itself."""
-
-_MAX_FIELD_STEPS = 1 << 28  # for each field, Python scans its f-string from the start
-_F_STRING = re.compile(r"(?<!\w)(?:[fF][rR]?|[rR][fF])['\"]")
 
 _SURPLUS = f"at most {MAX_RELEASE_CASES} cases of a reply are run"
 _UNFINISHED = "the reply ends within its thinking, before an answer"
@@ -65,17 +56,18 @@ def read_candidate(
             ```` ```python ```` block, else the whole reply.
         entry_point: the function that the program must define, used to choose among blocks; may be empty.
         max_program_bytes: a program that is longer in UTF-8 is TOO_LONG; None: no such bound. A reply of more than
-            `MAX_CHARACTERS` or `MAX_FIELDS` is TOO_LONG in any case.
+            `MAX_CHARACTERS` is TOO_LONG in any case. Text that costs more than a `TextBudget` to read counts as text
+            that does not parse.
     """
-    rejection = _unreadable(reply, MAX_CHARACTERS)
+    rejection = _unreadable(reply)
     if rejection is not None:
         return Candidate("", rejection)
     detail = "holds no program"
     if reading is Reading.RELEASE:
         program = release.find_program(reply)
     else:
-        answer = without_thinking(_normalised(reply))
-        program = strict_programs.find_program(read_fences(answer.text), entry_point)
+        answer, budget = without_thinking(_normalised(reply)), TextBudget()
+        program = strict_programs.find_program(read_fences(answer.text, budget), entry_point, budget)
         detail = _UNFINISHED if answer.unfinished else detail
     if not program.strip():
         return Candidate("", Rejection(RejectionReason.NO_CODE, _excerpt(reply), 0, detail))
@@ -92,7 +84,6 @@ def read_suite(
     *,
     entry_point: str,
     tests_per_suite: int | None = None,
-    max_characters: int = MAX_CHARACTERS,
     output: OutputForm | None = None,
     forms: CallForms = PLAIN_CALLS,
 ) -> Suite:
@@ -105,29 +96,27 @@ def read_suite(
         entry_point: the function under test. RELEASE uses it only to decide which cases are direct.
         tests_per_suite: STRICT drops further cases as TOO_MANY; None: no bound. RELEASE ignores it and drops cases
             beyond `MAX_RELEASE_CASES`.
-        max_characters: a longer reply is TOO_LONG. So are a reply of more than `MAX_FIELDS`, and an
-            assert that brings the reply beyond `MAX_NODES`.
         output: what counts in an output, for programs on standard input: predicted outputs get this form.
         forms: what tests of the problem may do beside plain calls (`Problem.calls`); RELEASE ignores it.
 
     Returns:
-        A suite that lists at most `reading.rejections.MAX_LISTED` rejections and counts all of them. Its
+        A suite without cases if the reply has more than `MAX_CHARACTERS` (TOO_LONG). An assert is TOO_LONG, too, if it
+        brings the cost of the reply beyond a `TextBudget`. The suite lists at most `reading.rejections.MAX_LISTED`
+        rejections and counts all of them. Its
         `nonprintable_share` is a share of all characters of the reply: STRICT counts characters that are neither
         printable nor white space (control characters, lone surrogates), RELEASE those outside `string.printable`.
     """
     share = _nonprintable_share(reply, reading)
-    rejection = _unreadable(reply, max_characters)
+    rejection = _unreadable(reply)
     if rejection is not None:
         return Suite((), (rejection,), share)
     if reading is Reading.RELEASE:
-        cases, rejections = release.read_tests(reply, entry_point, min(max_characters, MAX_NODES))
+        cases, rejections = release.read_tests(reply, entry_point, TextBudget())
         for case in cases[MAX_RELEASE_CASES:]:
             rejections.add(RejectionReason.TOO_MANY, case.to_assert(), case.line, _SURPLUS)
         cases = cases[:MAX_RELEASE_CASES]
     else:
-        cases, rejections = _read_strictly(
-            _normalised(reply), SuiteReader(entry_point, tests_per_suite, min(max_characters, MAX_NODES), forms=forms)
-        )
+        cases, rejections = _read_strictly(_normalised(reply), SuiteReader(entry_point, tests_per_suite, forms=forms))
     if not cases and not rejections.listed:
         rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "holds no assert")
     n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
@@ -138,10 +127,10 @@ def read_suite(
 
 def _read_strictly(text: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
     answer = without_thinking(text)
-    fenced = read_fences(answer.text)
-    blocks = [read_statements(block.text, block.first_line) for block in _test_blocks(fenced)]
+    fenced = read_fences(answer.text, reader.budget)
+    blocks = [read_statements(block.text, block.first_line, reader.budget) for block in _test_blocks(fenced)]
     if not any(map(holds_assert, blocks)):
-        outside = read_statements(fenced.outside, 1)
+        outside = read_statements(fenced.outside, 1, reader.budget)
         if holds_assert(outside):
             reader.prose_is_broken = False
             blocks = [outside]
@@ -159,22 +148,13 @@ def _test_blocks(fenced: Fenced) -> list[Block]:
     ]
 
 
-def _unreadable(reply: str, max_characters: int) -> Rejection | None:
-    if len(reply) > max_characters:
-        detail = f"{len(reply):,} characters; at most {max_characters:,} are read"
+def _unreadable(reply: str) -> Rejection | None:
+    if len(reply) > MAX_CHARACTERS:
+        detail = f"{len(reply):,} characters; at most {MAX_CHARACTERS:,} are read"
         return Rejection(RejectionReason.TOO_LONG, _excerpt(reply), 0, detail)
-    if _has_too_many_fields(reply):
-        return Rejection(RejectionReason.TOO_LONG, _excerpt(reply), 0, "too many braces for a text with an f-string")
     if not reply.strip():
         return Rejection(RejectionReason.EMPTY_REPLY, "", 0, "nothing but white space")
     return None
-
-
-def _has_too_many_fields(reply: str) -> bool:
-    n_fields = reply.count("{")
-    if n_fields <= MAX_FIELDS and n_fields * len(reply) <= _MAX_FIELD_STEPS:
-        return False
-    return _F_STRING.search(reply) is not None
 
 
 def _normalised(reply: str) -> str:

@@ -171,6 +171,8 @@ class Items(NamedTuple):
             raise WireError("items that cannot be read")
         flags, operations, length, n_description = _ITEMS.unpack_from(payload)
         middle = _ITEMS.size + n_description
+        if flags >> 2 > Truth.UNKNOWN or middle > len(payload):
+            raise WireError("items that cannot be read")
         stated = payload[_ITEMS.size : middle], payload[middle:]
         return cls(flags >> 2, operations, bool(flags & 1), length, bool(flags & 2), *stated)
 

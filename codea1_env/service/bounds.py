@@ -22,8 +22,6 @@ class ServiceBounds:
     """Objects, arrays, keys and items of one request."""
     max_held_bytes: int = 256 << 20
     """Of the bodies of all requests that are read, wait or run."""
-    max_problem_bytes: int = 1 << 18
-    """Of the problems that one request brings, as JSON: reading a megabyte takes up to 6 s."""
     max_items: int = 1024
     """Programs of one request, or jobs."""
     n_running: int = 32

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 from codea1_env.errors import UserError
 from codea1_env.problems.own_rows import problem_from_row
-from codea1_env.problems.problem import ProblemSet
+from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.problems.sources import ProblemSource, load_problems
+from codea1_env.python_text import TextBudget, UnreadableError
 from codea1_env.rounds.referee import Referee
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
@@ -109,10 +110,30 @@ class ServedJudge:
         return Referee(self.problems, rules, sandbox=self.sandbox, limits=limits, golden=golden)
 
     def _with_posted(self, request: JudgeRequest) -> ProblemSet:
-        size = len(json.dumps(request.problems))
-        if size > self.bounds.max_problem_bytes:
-            raise UserError(f"the problems of a request may have at most {self.bounds.max_problem_bytes} bytes")
-        posted = ProblemSet("this request", tuple(map(problem_from_row, request.problems)))
+        posted = ProblemSet("this request", posted_problems(request.problems))
         own = {problem.id for problem in posted}
         others = dict.fromkeys(name for name in request.problem_ids if name not in own)
         return ProblemSet("this request", (*posted, *map(self.problems.by_id, others)))
+
+
+def posted_problems(rows: Sequence[dict[str, Any]]) -> tuple[Problem, ...]:
+    """Read the problems that a request brings, with the fields of this project's own rows.
+
+    Raises:
+        UserError: a row is faulty, or all of them together cost more than a `TextBudget` to read.
+    """
+    budget = TextBudget()
+    try:
+        for text in _texts(rows):
+            budget.take_parsing(text)
+    except UnreadableError as error:
+        raise UserError(f"the problems of a request take too long to read: {error.detail}") from error
+    return tuple(map(problem_from_row, rows))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeGuard
 
 from codea1_env.facts.entry_points import EntryPoint, read_entry_point
-from codea1_env.rules.reading.python_text import UnreadableError, parse, write
+from codea1_env.python_text import UnreadableError, parse, write
 
 _FOLDED_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,

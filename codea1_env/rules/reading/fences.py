@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 from textwrap import dedent
 
+from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rules.reading.logical_lines import has_open_quotes
-from codea1_env.rules.reading.python_text import UnreadableError, parse
 
 _PYTHON = frozenset({"py", "py3", "python", "python3"})
 _OTHER_LANGUAGES = """
@@ -64,9 +65,6 @@ class Fenced:
     """The text around the blocks. Lines of blocks and fences are blank, so line numbers stay valid."""
 
 
-_MAX_SEARCHES = 32  # per reply: each fence that may stand in quotes takes one pass over its block
-
-
 @dataclass(slots=True)
 class _Open:
     fence: str
@@ -75,13 +73,16 @@ class _Open:
     indent: int = 0
 
 
-def read_fences(text: str) -> Fenced:
-    """Split `text` (lines end in line feeds) into fenced blocks and the rest; accepts any text."""
+def read_fences(text: str, budget: TextBudget) -> Fenced:
+    """Split `text` (lines end in line feeds) into fenced blocks and the rest; accepts any text.
+
+    Where the budget does not suffice to tell whether a fence stands in quotes, it does not.
+    """
     lines = text.split("\n")
     outside = list(lines)
     blocks: list[Block] = []
     opened: _Open | None = None
-    quotes = _Quotes(lines)
+    quotes = _Quotes(lines, budget)
     skipped = 0  # lines before it are part of a block
     for index, line in enumerate(lines):
         if index < skipped:
@@ -112,36 +113,43 @@ class _Quotes:
     """Finds the fences that stand in quotes and are therefore part of a program."""
 
     lines: Sequence[str]
-    searches: int = _MAX_SEARCHES
+    budget: TextBudget
+    _ends: list[int] = field(init=False)
+    """How many characters come before each line."""
+
+    def __post_init__(self) -> None:
+        self._ends = list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
     def end_of_block(self, opened: _Open, first: int) -> int:
         """Return the line that ends a block: line `first`, its first fence, or a later one if `first` is quoted."""
         if opened.label in _NOT_PYTHON or not self._is_quoted(opened, first):
             return first
+        try:
+            self.budget.take_steps(len(self.lines) - first)
+        except UnreadableError:
+            return first
         for end in range(first + 1, len(self.lines) + 1):
             is_end = end == len(self.lines) or _closes(self.lines[end], opened)
             if is_end and not self._is_quoted(opened, end):
-                return end if _is_python(self._code(opened, end)) else first
+                return end if self._is_python(self._code(opened, end)) else first
         return first
 
     def _is_quoted(self, opened: _Open, index: int) -> bool:
-        if self.searches <= 0:
+        try:
+            self.budget.take_characters(self._ends[index] - self._ends[opened.first])
+        except UnreadableError:
             return False
         code = self._code(opened, index)
-        if '"""' not in code and "'''" not in code:
+        return ('"""' in code or "'''" in code) and has_open_quotes(code)
+
+    def _is_python(self, code: str) -> bool:
+        try:
+            return bool(parse(without_margin(code), self.budget).body)
+        except UnreadableError:
             return False
-        self.searches -= 1
-        return has_open_quotes(code)
 
     def _code(self, opened: _Open, end: int) -> str:
         return "\n".join(self.lines[opened.first : end])
-
-
-def _is_python(code: str) -> bool:
-    try:
-        return bool(parse(without_margin(code)).body)
-    except UnreadableError:
-        return False
 
 
 def without_margin(text: str) -> str:

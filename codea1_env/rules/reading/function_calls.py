@@ -13,9 +13,9 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
 from codea1_env.rules.reading.direct_calls import has_plain_keywords, is_call_of, is_direct, is_literal
-from codea1_env.rules.reading.python_text import UnreadableError, parse
 
 SOURCE_CALL = "source_call"
 """Attribute of the stand-in for the entry point: it sends the text of a closed call."""

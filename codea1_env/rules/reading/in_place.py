@@ -15,10 +15,10 @@ import copy
 from collections.abc import Iterator
 from dataclasses import replace
 
+from codea1_env.python_text import UnreadableError, parse, write
 from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, is_direct
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
-from codea1_env.rules.reading.python_text import UnreadableError, parse, write
 from codea1_env.rules.reading.scopes import AliasGroup, Inlined, Scope, Unusable
 
 _MAY_BE_SKIPPED = (ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)
@@ -94,7 +94,7 @@ def _certain_calls(node: ast.AST, entry_point: str) -> Iterator[ast.Call]:
 def _apply(call: ast.Call, scope: Scope, text: str) -> None:
     names = [name for name in _names_in(call) if _is_mutable(scope.names.get(name))]
     try:
-        scope.budget.spend(len(names) * len(scope.names))
+        scope.budget.take_steps(len(names) * len(scope.names))
     except UnreadableError as error:
         for name in names:
             scope.bind(name, Unusable(error.reason, error.detail))

@@ -16,6 +16,7 @@ from typing import Any
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason
+from codea1_env.python_text import MAX_DEPTH, UnreadableError
 from codea1_env.rules.reading.allowed_names import (
     COMPARED_ONLY,
     MODULES,
@@ -26,7 +27,6 @@ from codea1_env.rules.reading.allowed_names import (
 )
 from codea1_env.rules.reading.direct_calls import names_method
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
-from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError
 from codea1_env.rules.reading.scopes import INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
 
 _INSPECTORS = frozenset({"isinstance", "issubclass", "repr", "str"})
@@ -97,7 +97,7 @@ class _Inliner:
     def visit(self, node: ast.expr, bound: frozenset[str], level: int) -> ast.expr:
         self._check_depth(level)
         self.size += 1
-        self.scope.budget.spend(1)
+        self.scope.budget.take_steps(1)
         return _VISITORS.get(type(node), _Inliner._other)(self, node, bound, level)
 
     def _check_depth(self, level: int) -> None:

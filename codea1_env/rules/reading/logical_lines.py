@@ -40,21 +40,6 @@ class LogicalLine:
     """Its first word; empty if it begins with something else. A decorator begins with `@`."""
 
 
-def bracket_depth(text: str, limit: int) -> int:
-    """Return the deepest nesting of brackets outside strings and comments; an upper bound if that is within `limit`."""
-    n_open = text.count("(") + text.count("[") + text.count("{")
-    if n_open <= limit:
-        return n_open
-    depth = deepest = 0
-    for token, _ in _tokens(text):
-        if token in "([{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif token in ")]}":
-            depth = max(0, depth - 1)
-    return deepest
-
-
 def has_open_quotes(text: str) -> bool:
     """Whether `text` ends within a string in triple quotes."""
     return any(token == _UNCLOSED and text.startswith(_TRIPLE, position) for token, position in _tokens(text))

@@ -14,9 +14,9 @@ from typing import Any
 
 from codea1_env import values
 from codea1_env.facts.submissions import TestCase
+from codea1_env.python_text import MAX_DEPTH
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.rules.reading.python_text import MAX_DEPTH
 
 _MAX_KEYS = 256  # keys that collide cost quadratic time
 _MAX_LITERAL = 4096  # characters, for the same reason

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codea1_env.facts.submissions import RejectionReason, TestCase
+from codea1_env.python_text import PYTHON_ERRORS, TextBudget, UnreadableError, parse
 from codea1_env.rules.reading.direct_calls import is_direct, names_method
 from codea1_env.rules.reading.plain import encoded_prediction
-from codea1_env.rules.reading.python_text import PARSER_ERRORS, UnreadableError, parse
 from codea1_env.rules.reading.rejections import Rejections
 
 _LABELLED = re.compile(r"```python(.*?)```", re.DOTALL)
@@ -49,15 +49,15 @@ def find_program(reply: str) -> str:
     return (code if label and fence else reply).strip("\n")
 
 
-def read_tests(reply: str, entry_point: str, inlined_budget: int) -> tuple[list[TestCase], Rejections]:
+def read_tests(reply: str, entry_point: str, budget: TextBudget) -> tuple[list[TestCase], Rejections]:
     """Return the cases of a reply, in order, and what was dropped.
 
     Args:
         reply: any text.
         entry_point: only decides which cases are direct; a case may call any function.
-        inlined_budget: most nodes that inlined names may add to all cases together.
+        budget: of the reply; pays for parsing, and for the nodes that inlined names add.
     """
-    reader = _Reader(entry_point, inlined_budget)
+    reader = _Reader(entry_point, budget)
     blocks = list(_LABELLED.finditer(reply))
     if not blocks:
         for line in _numbered(reply, 1):
@@ -81,7 +81,7 @@ def _numbered(text: str, first: int) -> Iterator[_Line]:
 @dataclass(slots=True)
 class _Reader:
     entry_point: str
-    inlined_budget: int
+    budget: TextBudget
     names: dict[str, ast.expr] = field(default_factory=dict)
     cases: list[TestCase] = field(default_factory=list)
     rejections: Rejections = field(default_factory=Rejections)
@@ -110,13 +110,13 @@ class _Reader:
     def keep(self, text: str, line: int) -> None:
         """Parse `text` again and add its case: an answer that needed brackets may lose its end, as in the release."""
         try:
-            call, answer = _sides(parse(text).body)
+            call, answer = _sides(parse(text, self.budget).body)
             direct, text = is_direct(call, self.entry_point), ast.unparse(answer)
             predicted = encoded_prediction(answer, text)
             case = TestCase(ast.unparse(call), text, direct=direct, line=line, predicted=predicted)
         except UnreadableError as error:
             self.reject(error.reason, text, line, error.detail)
-        except PARSER_ERRORS:
+        except PYTHON_ERRORS:
             self.reject(RejectionReason.SYNTAX_ERROR, text, line, "cannot be written back")
         else:
             self.cases.append(case)
@@ -128,7 +128,7 @@ class _Reader:
     def _read_piece(self, piece: list[_Line]) -> None:
         source, line = _joined(piece), piece[0].number
         try:
-            body = parse(source).body
+            body = parse(source, self.budget).body
         except UnreadableError as error:
             self.reject(RejectionReason.NOT_AN_ASSERT, source, line, error.detail)
             return
@@ -145,15 +145,14 @@ class _Reader:
 
     def _keep_equality(self, call: ast.Call, answer: ast.expr, source: str, line: int) -> None:
         """Keep the assert with `==` as its operator, and replace the names that are whole arguments of its call."""
-        arguments = [self._resolved(argument) for argument in call.args]
-        keywords = [ast.keyword(keyword.arg, self._resolved(keyword.value)) for keyword in call.keywords]
-        if self.inlined_budget < 0:
-            self.reject(RejectionReason.TOO_LONG, source, line, "too long once its names are inlined")
-            return
         try:
+            arguments = [self._resolved(argument) for argument in call.args]
+            keywords = [ast.keyword(keyword.arg, self._resolved(keyword.value)) for keyword in call.keywords]
             made = ast.Call(self._function(call.func), arguments, keywords)
             text = f"assert {ast.unparse(made)} == {ast.unparse(answer)}"
-        except PARSER_ERRORS:
+        except UnreadableError as error:
+            self.reject(error.reason, source, line, error.detail)
+        except PYTHON_ERRORS:
             self.reject(RejectionReason.NO_COMPARISON, source, line, "cannot be written back")
         else:
             self.keep(text, line)
@@ -167,10 +166,10 @@ class _Reader:
         return node
 
     def _resolved(self, node: ast.expr) -> ast.expr:
-        if not isinstance(node, ast.Name) or node.id not in self.names or self.inlined_budget < 0:
+        if not isinstance(node, ast.Name) or node.id not in self.names:
             return node
         value = self.names[node.id]
-        self.inlined_budget -= sum(1 for _ in ast.walk(value))
+        self.budget.take_nodes(sum(1 for _ in ast.walk(value)))
         return value
 
 

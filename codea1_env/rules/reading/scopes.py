@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from codea1_env.facts.submissions import RejectionReason
-from codea1_env.rules.reading.python_text import UnreadableError
+from codea1_env.python_text import TextBudget
 
 
 class AliasGroup:
@@ -96,23 +96,6 @@ INSTANCE = Unusable(
 
 
 @dataclass(slots=True)
-class ReadingBudget:
-    """How many steps the reading of one reply may still take, over all of its statements."""
-
-    left: int = 1 << 18
-
-    def spend(self, n_steps: int) -> None:
-        """Take some steps.
-
-        Raises:
-            UnreadableError: TOO_LONG if they are more than are left.
-        """
-        self.left -= n_steps
-        if self.left < 0:
-            raise UnreadableError(RejectionReason.TOO_LONG, "its names take too many steps to inline")
-
-
-@dataclass(slots=True)
 class Scope:
     """The values of a file's names at one point of the file."""
 
@@ -120,7 +103,7 @@ class Scope:
     names: dict[str, Inlined | Imported | Unusable] = field(default_factory=dict)
     functions: bool = False
     """Whether arguments of the entry point may hold functions (`CallForms.functions`)."""
-    budget: ReadingBudget = field(default_factory=ReadingBudget)
+    budget: TextBudget = field(default_factory=TextBudget)
     """Of the reply; all its scopes share it."""
 
     def child(self) -> Scope:

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rules.reading.logical_lines import LogicalLine, logical_lines
-from codea1_env.rules.reading.python_text import UnreadableError, parse
 
 MAX_NESTING = 8
 """Most functions and classes around an assert that is still read."""
@@ -66,11 +66,11 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Text that is not Python."""
+    """Text that is not Python, or costs more to read than is left."""
 
     text: str
     line: int
-    detail: str
+    fault: UnreadableError
 
     @property
     def is_assert(self) -> bool:
@@ -103,18 +103,20 @@ class Segment:
     logical: tuple[LogicalLine, ...]
 
 
-def read_statements(text: str, first_line: int) -> list[Piece]:
+def read_statements(text: str, first_line: int, budget: TextBudget) -> list[Piece]:
     """Return the statements and broken pieces of `text`, in order; accepts any text.
 
     Args:
         text: lines end in line feeds.
         first_line: line of the reply that `text` begins on, from 1.
+        budget: of the reply; text that costs more than is left is broken.
     """
     lines = text.split("\n")
+    recovery = _Recovery(budget)
     try:
-        return _parsed(text, Source(lines, first_line))
+        return recovery.parsed(text, Source(lines, first_line))
     except UnreadableError:
-        return _merged(_recovered(lines, first_line, 0))
+        return _merged(recovery.pieces(lines, first_line, 0))
 
 
 def segments(text: str) -> list[Segment]:
@@ -136,73 +138,76 @@ def _continues(line: LogicalLine, group: Sequence[LogicalLine]) -> bool:
     return line.indent == start.indent and (decorated or line.word in _CONTINUES)
 
 
-def _parsed(text: str, source: Source) -> list[Piece]:
-    return [Statement(node, source) for node in parse(text).body]
+@dataclass(frozen=True, slots=True)
+class _Recovery:
+    """Reads what can be read of a text that does not parse as a whole."""
 
+    budget: TextBudget
 
-def _recovered(lines: Sequence[str], first_line: int, nesting: int) -> Iterator[Piece]:
-    for segment in segments("\n".join(lines)):
-        part = _dedented(lines[segment.first : segment.end])
-        line = first_line + segment.first
+    def parsed(self, text: str, source: Source) -> list[Piece]:
+        return [Statement(node, source) for node in parse(text, self.budget).body]
+
+    def pieces(self, lines: Sequence[str], first_line: int, nesting: int) -> Iterator[Piece]:
+        for segment in segments("\n".join(lines)):
+            part = _dedented(lines[segment.first : segment.end])
+            line = first_line + segment.first
+            try:
+                yield from self.parsed("\n".join(part), Source(part, line))
+            except UnreadableError as error:
+                yield from self._parts(segment, part, line, nesting, error)
+
+    def _parts(
+        self, segment: Segment, part: list[str], line: int, nesting: int, fault: UnreadableError
+    ) -> Iterator[Piece]:
+        """Yield the readable parts of a segment that does not parse as a whole."""
+        head = segment.logical[0]
+        n_head = head.end - segment.first
+        if len(segment.logical) == 1:
+            yield from self._stray_lines(part, line, fault)
+            return
+        if nesting == MAX_NESTING or head.word in _COMPOUND or head.word.startswith("@"):
+            yield Broken("\n".join(part), line, fault)
+            return
+        rest = self.pieces(part[n_head:], line + n_head, nesting + 1)
+        definition = self._definition(part[:n_head], line)
+        if definition is not None:
+            yield Partial(definition, tuple(_merged(rest)))
+            return
+        yield from self.pieces(part[:n_head], line, MAX_NESTING)
+        yield from rest
+
+    def _definition(self, head: list[str], line: int) -> Statement | None:
         try:
-            yield from _parsed("\n".join(part), Source(part, line))
-        except UnreadableError as error:
-            yield from _recovered_parts(segment, part, line, nesting, error.detail)
+            body = parse("\n".join(head) + " pass", self.budget).body
+        except UnreadableError:
+            return None
+        is_one = len(body) == 1 and isinstance(body[0], DEFINITIONS)
+        return Statement(body[0], Source(head, line)) if is_one else None
 
-
-def _recovered_parts(segment: Segment, part: list[str], line: int, nesting: int, detail: str) -> Iterator[Piece]:
-    """Yield the readable parts of a segment that does not parse as a whole."""
-    head = segment.logical[0]
-    n_head = head.end - segment.first
-    if len(segment.logical) == 1:
-        yield from _stray_lines(part, line, detail)
-        return
-    if nesting == MAX_NESTING or head.word in _COMPOUND or head.word.startswith("@"):
-        yield Broken("\n".join(part), line, detail)
-        return
-    rest = _recovered(part[n_head:], line + n_head, nesting + 1)
-    definition = _definition(part[:n_head], line)
-    if definition is not None:
-        yield Partial(definition, tuple(_merged(rest)))
-        return
-    yield from _recovered(part[:n_head], line, MAX_NESTING)
-    yield from rest
-
-
-def _definition(head: list[str], line: int) -> Statement | None:
-    try:
-        body = parse("\n".join(head) + " pass").body
-    except UnreadableError:
-        return None
-    is_one = len(body) == 1 and isinstance(body[0], DEFINITIONS)
-    return Statement(body[0], Source(head, line)) if is_one else None
-
-
-def _stray_lines(part: list[str], line: int, detail: str) -> Iterator[Piece]:
-    """Keep the assignments and imports that follow an unclosed bracket; the rest is broken."""
-    broken: list[str] = []
-    begun = line
-    for offset, text in enumerate(part):
-        pieces = _simple(text, line + offset) if offset and text[:1].strip() else []
-        if not pieces:
-            begun = begun if broken else line + offset
-            broken.append(text)
-            continue
+    def _stray_lines(self, part: list[str], line: int, fault: UnreadableError) -> Iterator[Piece]:
+        """Keep the assignments and imports that follow an unclosed bracket; the rest is broken."""
+        broken: list[str] = []
+        begun = line
+        for offset, text in enumerate(part):
+            pieces = self._simple(text, line + offset) if offset and text[:1].strip() else []
+            if not pieces:
+                begun = begun if broken else line + offset
+                broken.append(text)
+                continue
+            if broken:
+                yield Broken("\n".join(broken), begun, fault)
+                broken = []
+            yield from pieces
         if broken:
-            yield Broken("\n".join(broken), begun, detail)
-            broken = []
-        yield from pieces
-    if broken:
-        yield Broken("\n".join(broken), begun, detail)
+            yield Broken("\n".join(broken), begun, fault)
 
-
-def _simple(text: str, line: int) -> list[Piece]:
-    try:
-        pieces = _parsed(text, Source([text], line))
-    except UnreadableError:
-        return []
-    simple = (ast.Assign, ast.Import, ast.ImportFrom)
-    return pieces if all(isinstance(p, Statement) and isinstance(p.node, simple) for p in pieces) else []
+    def _simple(self, text: str, line: int) -> list[Piece]:
+        try:
+            pieces = self.parsed(text, Source([text], line))
+        except UnreadableError:
+            return []
+        simple = (ast.Assign, ast.Import, ast.ImportFrom)
+        return pieces if all(isinstance(p, Statement) and isinstance(p.node, simple) for p in pieces) else []
 
 
 def _merged(pieces: Iterable[Piece]) -> list[Piece]:
@@ -221,7 +226,7 @@ def _merged(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _joined(run: list[Broken]) -> list[Broken]:
-    return [Broken("\n".join(b.text for b in run), run[0].line, run[0].detail)] if run else []
+    return [Broken("\n".join(b.text for b in run), run[0].line, run[0].fault)] if run else []
 
 
 def _dedented(lines: Sequence[str]) -> list[str]:

@@ -21,44 +21,104 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codea1_env.facts.entry_points import read_entry_point
+from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rules.reading.fences import Block, Fenced, without_margin
-from codea1_env.rules.reading.python_text import UnreadableError, parse
 from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
 _ANY_DEF = r"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]"
 _ANY_CLASS = r"^[ \t]*class[ \t]+{name}[ \t]*[(\[:]"
 
 
-def find_program(fenced: Fenced, entry_point: str) -> str:
-    """Return the program in a reply; empty if there is none. `entry_point` may be empty (unknown)."""
-    blocks = [block for block in fenced.blocks if block.may_be_python]
-    defining = [block for block in blocks if _mentions_definition(block.text, entry_point)]
-    if defining:
-        return _tidy(defining[-1].text)
-    run = _run_outside(fenced.outside, entry_point)
-    if blocks and not run.defines_entry_point:
-        return _tidy(_best_block(blocks).text)
-    return _tidy(run.text)
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Consecutive statements between lines of prose."""
+
+    text: str
+    defines_entry_point: bool = False
 
 
-def _best_block(blocks: list[Block]) -> Block:
-    return next((block for block in reversed(blocks) if _defines_something(block.text)), blocks[0])
+def find_program(fenced: Fenced, entry_point: str, budget: TextBudget) -> str:
+    """Return the program in a reply; empty if there is none. `entry_point` may be empty (unknown).
+
+    Text that costs more than is left of the budget counts as text that does not parse.
+    """
+    return _Search(entry_point, budget).program(fenced)
 
 
-def _mentions_definition(text: str, entry_point: str) -> bool:
-    if not entry_point:
-        return False
-    try:
-        return read_entry_point(entry_point).name in _defined(parse(text).body)
-    except UnreadableError:
-        return _first_def(text, entry_point) is not None
+@dataclass(frozen=True, slots=True)
+class _Search:
+    entry_point: str
+    budget: TextBudget
 
+    def program(self, fenced: Fenced) -> str:
+        blocks = [block for block in fenced.blocks if block.may_be_python]
+        defining = [block for block in blocks if self._mentions_definition(block.text)]
+        if defining:
+            return _tidy(defining[-1].text)
+        run = self._run_outside(fenced.outside)
+        if blocks and not run.defines_entry_point:
+            return _tidy(self._best_block(blocks).text)
+        return _tidy(run.text)
 
-def _defines_something(text: str) -> bool:
-    try:
-        return bool(_defined(parse(text).body))
-    except UnreadableError:
-        return False
+    def _best_block(self, blocks: list[Block]) -> Block:
+        return next((block for block in reversed(blocks) if self._defines_something(block.text)), blocks[0])
+
+    def _mentions_definition(self, text: str) -> bool:
+        if not self.entry_point:
+            return False
+        try:
+            return read_entry_point(self.entry_point).name in _defined(parse(text, self.budget).body)
+        except UnreadableError:
+            return _first_def(text, self.entry_point) is not None
+
+    def _defines_something(self, text: str) -> bool:
+        try:
+            return bool(_defined(parse(text, self.budget).body))
+        except UnreadableError:
+            return False
+
+    def _run_outside(self, text: str) -> _Run:
+        """Return the best program outside the blocks; an empty text if there is none."""
+        if self._defines_something(text):
+            return _Run(text, self._mentions_definition(text))
+        if not self.entry_point and self._code(text.split("\n")):  # a program need not define anything
+            return _Run(text)
+        runs = self._runs(text)
+        complete = [run for run in runs if run.defines_entry_point]
+        if complete:
+            return complete[-1]
+        broken = _first_def(text, self.entry_point)
+        if broken is not None and self.entry_point:
+            return _Run(without_margin(text[broken:]), defines_entry_point=True)
+        if runs:
+            return max(runs, key=lambda run: len(run.text))
+        return _Run("" if broken is None else without_margin(text[broken:]))
+
+    def _runs(self, text: str) -> list[_Run]:
+        lines = text.split("\n")
+        runs: list[_Run] = []
+        first = end = 0
+        names: set[str] = set()
+        for segment in [*segments(text), None]:
+            body = [] if segment is None else self._code(lines[segment.first : segment.end])
+            if segment is not None and body:
+                first = first if names else segment.first
+                names |= _defined(body)
+                end = segment.end
+                continue
+            if names:
+                defines = read_entry_point(self.entry_point).name in names
+                runs.append(_Run(without_margin("\n".join(lines[first:end])), defines))
+                names = set()
+        return runs
+
+    def _code(self, lines: list[str]) -> list[ast.stmt]:
+        """Return the statements of a segment; none if it is not Python, or is prose that happens to parse."""
+        try:
+            body = parse(without_margin("\n".join(lines)), self.budget).body
+        except UnreadableError:
+            return []
+        return [] if any(_reads_like_prose(node) for node in body) else body
 
 
 def _defined(body: Iterable[ast.stmt]) -> set[str]:
@@ -86,60 +146,6 @@ def _first_def(text: str, entry_point: str) -> int | None:
     pattern = (_ANY_CLASS if method else _ANY_DEF).format(name=re.escape(name) if name else r"\w+")
     match = re.search(pattern, text, re.MULTILINE)
     return match.start() if match else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Consecutive statements between lines of prose."""
-
-    text: str
-    defines_entry_point: bool = False
-
-
-def _run_outside(text: str, entry_point: str) -> _Run:
-    """Return the best program outside the blocks; an empty text if there is none."""
-    if _defines_something(text):
-        return _Run(text, _mentions_definition(text, entry_point))
-    if not entry_point and _code(text.split("\n")):  # a program need not define anything
-        return _Run(text)
-    runs = _runs(text, entry_point)
-    complete = [run for run in runs if run.defines_entry_point]
-    if complete:
-        return complete[-1]
-    broken = _first_def(text, entry_point)
-    if broken is not None and entry_point:
-        return _Run(without_margin(text[broken:]), defines_entry_point=True)
-    if runs:
-        return max(runs, key=lambda run: len(run.text))
-    return _Run("" if broken is None else without_margin(text[broken:]))
-
-
-def _runs(text: str, entry_point: str) -> list[_Run]:
-    lines = text.split("\n")
-    runs: list[_Run] = []
-    first = end = 0
-    names: set[str] = set()
-    for segment in [*segments(text), None]:
-        body = [] if segment is None else _code(lines[segment.first : segment.end])
-        if segment is not None and body:
-            first = first if names else segment.first
-            names |= _defined(body)
-            end = segment.end
-            continue
-        if names:
-            defines = read_entry_point(entry_point).name in names
-            runs.append(_Run(without_margin("\n".join(lines[first:end])), defines))
-            names = set()
-    return runs
-
-
-def _code(lines: list[str]) -> list[ast.stmt]:
-    """Return the statements of a segment; none if it is not Python, or is prose that happens to parse."""
-    try:
-        body = parse(without_margin("\n".join(lines))).body
-    except UnreadableError:
-        return []
-    return [] if any(_reads_like_prose(node) for node in body) else body
 
 
 def _reads_like_prose(node: ast.stmt) -> bool:

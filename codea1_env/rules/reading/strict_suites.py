@@ -34,6 +34,7 @@ from types import EllipsisType
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason, TestCase
+from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, write
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
 from codea1_env.rules.reading.dependence import vacuity_reason
@@ -42,7 +43,6 @@ from codea1_env.rules.reading.function_calls import is_closed_call
 from codea1_env.rules.reading.in_place import apply_calls, is_call_statement
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_plain_case
-from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, write
 from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.scopes import INSTANCE, Imported, Inlined, Scope, Unusable
 from codea1_env.rules.reading.statements import DEFINITIONS, MAX_NESTING, Broken, Partial, Piece, Statement
@@ -54,8 +54,9 @@ class SuiteReader:
 
     entry_point: str
     max_cases: int | None = None
-    node_budget: int = 8_192
-    """Most nodes in all cases with inlined names together, so that a short reply cannot become a huge suite."""
+    budget: TextBudget = field(default_factory=TextBudget)
+    """Of the reply. Nodes of cases with inlined names are taken from it, so that a short reply cannot become a huge
+    suite."""
     prose_is_broken: bool = True
     """Whether text that is neither Python nor an assert is a SYNTAX_ERROR (in a block) or prose."""
     forms: CallForms = PLAIN_CALLS
@@ -67,7 +68,7 @@ class SuiteReader:
     """The function or the class that the program must define."""
 
     def __post_init__(self) -> None:
-        self.scope = Scope(self.entry_point, functions=self.forms.functions)
+        self.scope = Scope(self.entry_point, functions=self.forms.functions, budget=self.budget)
         self.defined_name = read_entry_point(self.entry_point).name
 
     def read(self, pieces: Iterable[Piece]) -> None:
@@ -194,7 +195,7 @@ class SuiteReader:
         for name in piece.names & scope.names.keys():
             scope.invalidate(name, rebound=True, by=_first_line(piece.text))
         if piece.is_assert or self.prose_is_broken:
-            self.reject(RejectionReason.SYNTAX_ERROR, piece.text, piece.line, piece.detail)
+            self.reject(piece.fault.reason, piece.text, piece.line, piece.fault.detail)
         else:
             self.reject(RejectionReason.NOT_AN_ASSERT, piece.text, piece.line, "not Python")
 
@@ -222,15 +223,12 @@ class SuiteReader:
         if not inlined.calls_entry_point:
             detail = f"never calls {self.entry_point!r} by its name"
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
-        if inlined.size > self.node_budget:
-            raise UnreadableError(RejectionReason.TOO_LONG, "too long once its names are inlined")
+        self.budget.take_nodes(inlined.size)
         claim = plain_claim(inlined.node, inlined.bindings)
         vacuous_because = vacuity_reason(claim, self.entry_point, inlined.bindings, in_place=self.forms.in_place)
         if vacuous_because:
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, vacuous_because)
-        case = self._test_case(inlined, *(self._sides(claim) or (_call_bool(claim, inlined), ast.Constant(True))), line)
-        self.node_budget -= inlined.size
-        return case
+        return self._test_case(inlined, *(self._sides(claim) or (_call_bool(claim, inlined), ast.Constant(True))), line)
 
     def _sides(self, claim: ast.expr) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""

@@ -12,13 +12,14 @@ The lists are of what is harmless; a program that uses anything else merely gets
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-_MAX_CHARACTERS = 65_536  # a longer program is not parsed here
-_MAX_FIELD_STEPS = 1 << 26  # for each field, Python reads the whole f-string
+from codea1_env.facts.submissions import RejectionReason
+from codea1_env.python_text import TextBudget, UnreadableError, parse
+
+_PARSING_US = 100_000  # a longer program is not parsed here, but gets its calls one by one
 
 _HARMLESS_MODULES = """
     __future__ abc array bisect cmath collections collections.abc copy datetime decimal enum fractions functools
@@ -62,14 +63,10 @@ _METHODS = frozenset(f"__{name}__" for name in _HARMLESS_METHODS.split())
 @lru_cache(maxsize=4096)
 def may_see_calls(program: str) -> bool:
     """Return whether a program might read the calls that its process holds, as far as its syntax shows."""
-    if len(program) > _MAX_CHARACTERS or program.count("{") * len(program) > _MAX_FIELD_STEPS:
-        return True
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
-        return False  # it does not load
+        tree = parse(program, TextBudget(_PARSING_US))
+    except UnreadableError as error:
+        return error.reason is RejectionReason.TOO_LONG  # else it does not load
     return any(_READERS[type(node)](node) for node in ast.walk(tree) if type(node) in _READERS)
 
 

@@ -24,7 +24,7 @@ from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer, servi
 
 @pytest.fixture(scope="module")
 def server(sandbox: Sandbox, toys: ProblemSet) -> Iterator[ServiceServer]:
-    with serving(sandbox, toys, bounds=ServiceBounds(max_items=40, max_problem_bytes=5000)) as server:
+    with serving(sandbox, toys, bounds=ServiceBounds(max_items=40)) as server:
         yield server
 
 
@@ -115,7 +115,7 @@ def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet
         ({"limits": {"memory_mb": 10**6}}, "limits.memory_mb may be at most"),
         ({"limits": {"cpu_s": -1}}, "positive"),
         ({"problems": [{"id": "x"}]}, "missing"),
-        ({"problems": [{"id": "x", "statement": "#" * 6000}]}, "at most 5000 bytes"),
+        ({"problems": [{"id": "x", "solution": "x," * 60_000}]}, "take too long to read"),
         ({"problem_ids": ["x"] * 41}, "at most 40 programs"),
         ({"program": "x"}, "program"),
     ],

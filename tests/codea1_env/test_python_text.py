@@ -1,0 +1,78 @@
+"""Every text that somebody else wrote is parsed in one place, for less than its budget."""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import codea1_env
+from codea1_env.facts.submissions import RejectionReason
+from codea1_env.python_text import MAX_BRACKETS, TextBudget, UnreadableError, parse
+
+ROOT = Path(codea1_env.__file__).parent
+PIECES = [
+    *("x", "1+", "(", ")", "[", "]", "{", "}", "'", '"', "f'", 'f"""', "{x}", "{", "#", "\n", "\\", " ", ",", "'''"),
+    *("é", "\0"),
+]
+TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from([1, 3, 400])), max_size=6).map(
+    lambda parts: "".join(part * n for part, n in parts)
+)
+
+
+def test_nothing_else_in_the_trusted_processes_parses_python() -> None:
+    parses = re.compile(r"\bast\.parse\(|(?<![.\w])compile\(")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if parses.search(path.read_text()) and "inside" not in path.parts
+    }
+    compiles_a_tree = "problems/python_source.py"
+    runs_in_the_sandbox = "service/run_code/posted.py"
+    assert found == {"python_text.py", compiles_a_tree, runs_in_the_sandbox}
+
+
+@given(TEXTS)
+def test_any_text_is_a_tree_or_has_a_reason_and_is_paid_for(text: str) -> None:
+    budget = TextBudget()
+    try:
+        tree = parse(text, budget)
+    except UnreadableError:
+        pass
+    else:
+        assert ast.dump(tree) == ast.dump(ast.parse(text))
+    assert 0 <= budget.left_us <= TextBudget().left_us
+    assert len(text.split()) == 0 or budget.left_us < TextBudget().left_us
+
+
+@given(TEXTS)
+def test_whoever_has_nothing_left_gets_no_tree(text: str) -> None:
+    with pytest.raises(UnreadableError) as found:
+        parse(f"{text}\nxxxx", TextBudget(0))
+    assert found.value.reason is RejectionReason.TOO_LONG
+
+
+def test_refusals_are_paid_for_as_well() -> None:
+    text, budget = "x," * 200_000, TextBudget()
+    for _ in range(50):
+        with pytest.raises(UnreadableError):
+            parse(text, budget)
+    before = time.process_time()
+    for _ in range(1000):
+        with pytest.raises(UnreadableError):
+            parse(text, budget)
+    assert time.process_time() - before < 1.0  # counting its words again would take 100 s
+
+
+@pytest.mark.parametrize(("opening", "closing"), ["()", "[]", "{}"])
+def test_brackets_within_each_other_are_bounded(opening: str, closing: str) -> None:
+    text = opening * (MAX_BRACKETS - 1) + closing * (MAX_BRACKETS - 1)
+    parse(text)
+    parse(f"x = '{opening * 500}'  # {opening * 500}")
+    with pytest.raises(UnreadableError, match="too deeply"):
+        parse(f"{opening * 2}{text}{closing * 2}")
