@@ -3,8 +3,9 @@
     python benchmarks/judge.py [--quick] [--groups N] [--rounds N] [--only NAME] [--alone] [--json]
 
 A group has 8 candidates x 8 suites x 8 asserts, all calls distinct, and 8 replayed cases: 64 + 8 asserts per candidate,
-and 64 for the solution, which runs them twice. The group of property tests has the same calls in lists. Groups take 8
-problems in turn, so a step of 8 groups has each problem once.
+and 64 for the solution, which runs them twice. Groups take 8 problems in turn, so a step of 8 groups has each problem
+once. The same group is also judged otherwise (`WAYS`): with the calls in lists; by programs that could see their calls,
+so that each comes after the previous answer; with each candidate confirmed; with a process for each call.
 
 All figures are per candidate, from the same rounds in one process. Each round has its own texts, so no cache helps it.
 Processor time is that of the whole process tree (see `measuring.py`), split by the clocks of this process's two threads
@@ -23,7 +24,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
@@ -39,11 +40,10 @@ from codea1_env.facts.verdicts import ProblemReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import preset
+from codea1_env.rules.ruleset import Isolation, Ruleset, preset
 from codea1_env.sandbox.local import LocalSandbox
 
 RULES = preset("fixed")
-PROPERTIES = "one group of property tests"
 MAX_COMPARED = 8  # groups that the protocol of the official code judges, too
 ROWS = {
     "replies": "reading replies (not counted below)",
@@ -71,6 +71,36 @@ SECTIONS = ("replies", "book", "outside", "wall", "release_wall")
 TREE = TreeClock()
 
 
+def as_properties(reply: str) -> str:
+    """Return a tester's reply without plain calls, so that all asserts run in a harness."""
+    lines = (line.rpartition(" == ") for line in reply.split("\n"))
+    asserts = (
+        f"assert [{left.removeprefix('assert ')}] == [{right}]" if equals and left.startswith("assert ") else right
+        for left, equals, right in lines
+    )
+    return "\n".join(asserts)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a group is judged."""
+
+    rules: Ruleset = RULES
+    asserted: Callable[[str], str] = str
+    """Applied to a tester's reply."""
+    imports: str = ""
+    """Before each candidate."""
+
+
+WAYS = {
+    "one group": Way(),
+    "one group of property tests": Way(asserted=as_properties),
+    "one group, calls one by one": Way(imports="import sys\n"),
+    "one group, confirmed": Way(replace(RULES, confirm=1.0)),
+    "one group, a process for each call": Way(replace(RULES, isolation=Isolation.CALL)),
+}
+
+
 @dataclass
 class Figures:
     """Milliseconds per candidate (shares and ratios: plain numbers) by row, one entry per round."""
@@ -89,7 +119,7 @@ class Figures:
 
 def main() -> None:
     options = arguments()
-    sizes = {"one group": 1, PROPERTIES: 1, f"a step of {options.groups} groups": options.groups}
+    sizes = {**dict.fromkeys(WAYS, 1), f"a step of {options.groups} groups": options.groups}
     sizes = {name: size for name, size in sizes.items() if options.only in (None, name)}
     found = {name: Figures() for name in sizes}
     agreement = Agreement()
@@ -99,12 +129,10 @@ def main() -> None:
         for number in range(options.rounds):
             for name, size in sizes.items():
                 drawn = groups(size, number)
-                if name == PROPERTIES:
-                    found[name].add(judged(drawn, sandbox, asserted=as_properties)[0])
-                    continue
-                ours, reports = judged(drawn, sandbox)
+                way = WAYS.get(name, Way())
+                ours, reports = judged(drawn, sandbox, way)
                 found[name].add(ours)
-                if not options.alone:
+                if way == Way() and not options.alone:
                     found[name].add(compared(drawn[:MAX_COMPARED], reports, ours, agreement))
     about = {**machine(), "tier": tier, "guarantee": guarantee, "rounds": options.rounds, "agreement": str(agreement)}
     if options.json:
@@ -119,7 +147,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a step of 2 groups, 3 rounds")
     parser.add_argument("--groups", type=int, help="size of a step; 256 is a whole one (default 8)")
     parser.add_argument("--rounds", type=int, help="default 7")
-    parser.add_argument("--only", metavar="NAME", help=f"one row of figures: 'one group', '{PROPERTIES}', ...")
+    parser.add_argument("--only", metavar="NAME", help=f"one row of figures: {', '.join(WAYS)}")
     parser.add_argument("--alone", action="store_true", help="without the release's protocol")
     options = parser.parse_args()
     options.groups = options.groups or (2 if options.quick else 8)
@@ -144,27 +172,21 @@ class Clock:
         self.spent[name] = self.spent.get(name, 0.0) + 1000 * (time.thread_time() - started)
 
 
-def as_properties(reply: str) -> str:
-    """Return a tester's reply without plain calls, so that all asserts run in a harness."""
-    lines = (line.rpartition(" == ") for line in reply.split("\n"))
-    asserts = (
-        f"assert [{left.removeprefix('assert ')}] == [{right}]" if equals and left.startswith("assert ") else right
-        for left, equals, right in lines
-    )
-    return "\n".join(asserts)
-
-
 def judged(
-    drawn: list[Group], sandbox: LocalSandbox, asserted: Callable[[str], str] = str
+    drawn: list[Group], sandbox: LocalSandbox, way: Way = WAYS["one group"]
 ) -> tuple[dict[str, float], list[ProblemReport]]:
     """Read, judge, score and record; return milliseconds per candidate, and the reports."""
     book = filled_book(drawn)
     texts = [
-        (group, group.coder_replies, tuple(tuple(map(asserted, replies)) for replies in group.tester_replies))
+        (
+            group,
+            tuple(reply.replace("```python\n", f"```python\n{way.imports}") for reply in group.coder_replies),
+            tuple(tuple(map(way.asserted, replies)) for replies in group.tester_replies),
+        )
         for group in drawn
     ]
     metered, clock, pauses = Metered(sandbox), Clock(), Pauses()
-    judge = Judge(metered, RULES)
+    judge = Judge(metered, way.rules)
     with clock.phase("replies"):
         duels = [read(*text) for text in texts]
     with clock.phase("book"):

@@ -56,10 +56,10 @@ from codea1_env.judging.solution_values import (
 )
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.ruleset import Reading, Ruleset
+from codea1_env.rules.ruleset import Isolation, Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_undecided
-from codea1_env.sandbox.interface import Call, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +205,11 @@ class Judge:
         ]
 
     def _run(self, tasks: Sequence[_CandidateTask]) -> Iterator[CandidateReport]:
-        jobs = [program_job(e.duel.problem, e.candidate.program, e.expected, self.limits) for e in tasks]
-        goldens = [golden_jobs(e.duel.problem, e.candidate.program, SHORT) if self.golden else () for e in tasks]
+        programs = [(task.duel.problem, task.candidate.program) for task in tasks]
+        jobs = self._isolated(
+            program_job(*program, task.expected, self.limits) for program, task in zip(programs, tasks, strict=True)
+        )
+        goldens = [self._isolated(golden_jobs(*program, SHORT) if self.golden else ()) for program in programs]
         others = [job for golden in goldens for job in golden]
         expected = self._expected.of(task.duel.problem for task in tasks if self.golden)
         comparison = self.rules.comparison
@@ -221,8 +224,8 @@ class Judge:
             comparison=comparison,
         )
         outcomes = [
-            task.outcomes(replace(report, outcomes=self._outcomes(report)))
-            for task, report in zip(tasks, reports, strict=False)
+            replace(task.outcomes(replace(report, outcomes=self._outcomes(report))), isolates_calls=job.isolates_calls)
+            for task, job, report in zip(tasks, jobs, reports, strict=False)
         ]
         outcomes = recheck_failures(outcomes, self.sandbox, limits=self.limits, comparison=comparison)
         of_golden = iter(reports[len(jobs) :])
@@ -286,6 +289,9 @@ class Judge:
         return CaseReport(case, Verdict.WRONG_ANSWER, values.describe(outcome.value))
 
     # -- jobs --
+
+    def _isolated(self, jobs: Iterable[Job]) -> tuple[Job, ...]:
+        return tuple(replace(job, isolates_calls=self.rules.isolation == Isolation.CALL) for job in jobs)
 
     def _golden_rate(
         self, problem: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome]

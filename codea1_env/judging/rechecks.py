@@ -62,6 +62,8 @@ class CandidateOutcomes:
     """For further values to compare; these outcomes are already subtracted."""
     entry_point_calls: Mapping[Call, tuple[EntryPointCall, ...]] = field(default_factory=dict)
     """The candidate's calls that each harness call has made, where they are recorded."""
+    isolates_calls: bool = False
+    """Whether each call had a process of its own."""
     undecided: Undecided = field(default_factory=dict)
     """Undecided calls and the reason: FLAKY (the tester's fault) or UNKNOWABLE (nobody's fault)."""
     rechecks: Rechecks = field(default_factory=Rechecks)
@@ -119,8 +121,10 @@ class _Rerun:
 
     def job(self, candidates: Sequence[CandidateOutcomes]) -> Job:
         each = candidates[self.position]
-        program = each.problem.solution if self.of_solution else each.program
-        return program_job(each.problem, program, self.calls, self.limits)
+        if self.of_solution:
+            return program_job(each.problem, each.problem.solution, self.calls, self.limits)
+        job = program_job(each.problem, each.program, self.calls, self.limits)
+        return replace(job, isolates_calls=each.isolates_calls)
 
 
 def recheck_failures(

@@ -40,6 +40,15 @@ class Validation(StrEnum):
     """Dropped (as arXiv 2603.15611, A.2 words it)."""
 
 
+class Isolation(StrEnum):
+    """What has a process of its own, and so begins without what others have left there."""
+
+    PROGRAM = "program"
+    """A candidate: its calls follow each other in one process, which loads it once."""
+    CALL = "call"
+    """Each call of a candidate: what it remembers of another call's input is gone. Costs a process and a load each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """When two encoded values count as equal. The defaults are Python's `==` on plain data."""
@@ -329,6 +338,8 @@ class Ruleset:
     draws_order: bool = False
     """Whether a candidate answers its calls in a drawn order, so that remembering earlier inputs gains less. Otherwise
     it answers them in the order of the suites, and a second time in reverse."""
+    isolation: Isolation = Isolation.PROGRAM
+    """What has a process of its own: a candidate, or each of its calls."""
 
     def __post_init__(self) -> None:
         _check_number("confirm", self.confirm, least=0.0, most=1.0)
@@ -337,6 +348,7 @@ class Ruleset:
             _check_count("max_program_bytes", self.max_program_bytes, least=1)
         _check_choice("reading", self.reading, Reading)
         _check_choice("validation", self.validation, Validation)
+        _check_choice("isolation", self.isolation, Isolation)
         if self.reward.credit.common_kills == CommonKills.BOOK and not self.book.n_replayed:
             raise UserError("rules: reward.credit.common_kills book reads replays, and book.n_replayed is 0")
 

@@ -127,6 +127,9 @@ class Job:
     script: OutputForm | None = None
     """If given, the program runs anew, in a process of its own, for each call. The call's only argument is the text of
     its standard input, and the value is its standard output in this form. An exit status other than 0 is an ERROR."""
+    isolates_calls: bool = False
+    """Whether each call has a process of its own that has loaded the program anew, so that nothing remains of another
+    call. Forking a process that has loaded would not suffice: pipes and shared memory made while loading survive."""
 
 
 LENGTHS_OF_EQUALS = 8

@@ -85,8 +85,10 @@ class Execution:
         places = [call.place for call in job.calls]
         self._direct = _positions(places, Place.PROGRAM)
         self._indirect = _positions(places, Place.HARNESS)
-        self._calls_come_singly = len(self._direct) > 1 and any(
-            map(may_see_calls, (plain(job.preamble), plain(job.program)))
+        self._calls_come_singly = (
+            len(self._direct) > 1
+            and not job.isolates_calls
+            and any(map(may_see_calls, (plain(job.preamble), plain(job.program))))
         )
         self._n_faults = 0
         self._cpu_us = 0
@@ -244,7 +246,8 @@ class Execution:
     def _take_values(self) -> None:
         """Process the answers to the next direct calls, as long as they are values, as most frames are."""
         direct, outcomes, limit_s = self._direct, self._outcomes, self.job.limits.cpu_s
-        found = self._program.values((direct[0],) if self._calls_come_singly else direct)
+        one_by_one = self._calls_come_singly or self.job.isolates_calls
+        found = self._program.values((direct[0],) if one_by_one else direct)
         if not found.payloads:
             return
         for payload, seconds in zip(found.payloads, self._program.begin_after_all(found.cpu_us), strict=True):
@@ -252,13 +255,13 @@ class Execution:
             index = direct.popleft()
             outcomes[index] = outcome if seconds <= limit_s else self._took_too_long()
             self._used_s[index] = seconds
-        self._next_stage()
+        self._go_on()
 
     def _take_answer(self, frame: Frame) -> None:
         outcome = self._within_time(self._program, frame, as_outcome(frame))
         index = self._direct.popleft()
         self._outcomes[index], self._used_s[index] = outcome, self._program.begin_after(frame)
-        self._next_stage()
+        self._go_on()
 
     def _take_load(self, frame: Frame) -> None:
         outcome = self._within_time(self._program, frame, _of_loading(frame))
@@ -292,9 +295,12 @@ class Execution:
         elif self._stage is Stage.HARNESS and frame.call == self._indirect[0]:
             outcome = self._within_time(self._harness, frame, self._harness_outcome(frame))
             self._outcomes[self._indirect.popleft()] = outcome
-            self._begin_harness_call(frame)
             if not self._indirect:
                 self._finish()
+            elif self.job.isolates_calls:
+                self._start_again()
+            else:
+                self._begin_harness_call(frame)
         else:
             raise WireError(_UNEXPECTED)
 
@@ -378,11 +384,30 @@ class Execution:
             len(self._direct) + len(self._indirect) + 1,
             role="program",
             **self._sources(),
-            calls=() if self._calls_come_singly else numbered(job.calls, self._direct),
+            calls=() if self._calls_come_singly else numbered(job.calls, self._next(self._direct)),
             serve=bool(self._indirect) or self._calls_come_singly,
             changes=not job.harness.is_trusted,
             items_s=job.limits.cpu_s * _ITEMS_SHARE,
         )
+
+    def _next(self, calls: deque[int]) -> list[int]:
+        """Return those of the calls that the next process gets."""
+        return [*calls][: 1 if self.job.isolates_calls else None]
+
+    def _go_on(self) -> None:
+        """Continue after a direct call."""
+        if self.job.isolates_calls and (self._direct or self._indirect):
+            self._start_again()
+        else:
+            self._next_stage()
+
+    def _start_again(self) -> None:
+        """Continue with the next call in new processes."""
+        self._kill_all()
+        if self._may_start_again():
+            self._start_program()
+        else:
+            self._stage = Stage.DONE
 
     def _sources(self) -> dict[str, object]:
         return {"preamble": plain(self.job.preamble), "program": plain(self.job.program)}
@@ -390,7 +415,7 @@ class Execution:
     def _start_harness(self) -> None:
         self._stage = Stage.HARNESS_LOADING
         job = self.job
-        calls = [(index, job.calls[index]) for index in self._indirect]
+        calls = [(index, job.calls[index]) for index in self._next(self._indirect)]
         self._harness = self._start(
             len(calls) + 1,
             role="harness",
@@ -461,8 +486,8 @@ class Execution:
         pending = self._direct if stage is Stage.DIRECT else self._indirect
         self._outcomes[pending.popleft()] = outcome
         self._n_faults += self._is_costly(outcome)
-        if (self._direct or self._indirect) and self._may_start_again():
-            self._start_program()
+        if self._direct or self._indirect:
+            self._start_again()
         else:
             self._stage = Stage.DONE
 

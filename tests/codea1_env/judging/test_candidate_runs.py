@@ -11,12 +11,14 @@ from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import preset
+from codea1_env.rules.ruleset import Isolation, preset
 from codea1_env.sandbox.local import LocalSandbox
 from tests.support.replies import bare
 from tests.support.several_answers import verdicts
 
-TWICE = Problem("twice", "def f(x): ...", "f", "def f(x): return 2 * x", (GoldenCase("f(1)", "2"),))
+TWICE = Problem(
+    "twice", "def f(x): ...", "f", "def f(x): return 2 * x", (GoldenCase("f(1)", "2"), GoldenCase("f(3)", "6"))
+)
 RIGHT = "def f(x): return x + x"
 RAISES_WHEN_ASKED = """
 import sys
@@ -37,10 +39,13 @@ def f(x):
 """
 
 
-def judged(sandbox: LocalSandbox, program: str, *, confirm: float = 0.0) -> CandidateReport:
+def judged(
+    sandbox: LocalSandbox, program: str, *, confirm: float = 0.0, isolation: Isolation = Isolation.PROGRAM
+) -> CandidateReport:
     suite = bare("assert f(1) == 2\nassert f(2) == 4")
     duel = Duel(TWICE, (Candidate(program),), ((suite,),))
-    (report,) = Judge(sandbox, replace(preset("fixed"), confirm=confirm)).judge([duel])
+    rules = replace(preset("fixed"), confirm=confirm, isolation=isolation)
+    (report,) = Judge(sandbox, rules, golden=True).judge([duel])
     return report.candidates[0]
 
 
@@ -85,3 +90,10 @@ def test_a_preset_says_whether_the_order_of_calls_is_drawn(sandbox: LocalSandbox
 
 def test_a_right_program_is_right_twice(sandbox: LocalSandbox) -> None:
     assert verdicts(judged(sandbox, RIGHT, confirm=1.0)) == [Verdict.PASSED] * 2
+
+
+def test_in_isolation_a_program_knows_nothing_of_other_calls(sandbox: LocalSandbox) -> None:
+    together, alone = (judged(sandbox, COUNTS, isolation=isolation) for isolation in Isolation)
+    assert sorted(verdicts(together)) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
+    assert verdicts(alone) == [Verdict.PASSED] * 2
+    assert (together.golden_pass_rate, alone.golden_pass_rate) == (0.5, 1.0)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from codea1_env.problems import load_problems
-from codea1_env.sandbox import Call, Job, Sandbox
+from codea1_env.sandbox import Call, Job, Limits, Place, Sandbox
 from codea1_env.sandbox.local.reach import may_see_calls
 
 REACHING = [
@@ -96,3 +100,36 @@ def test_calls_that_come_singly_keep_their_places_state_and_restarts(sandbox: Sa
     kinds = [outcome.kind.value for outcome in report.outcomes]
     assert kinds == ["value", "value", "exited", "error", "value", "value"]
     assert [outcome.value for outcome in report.outcomes if outcome.value] == [b"[0]", b"[0,1]", b"[4]", b"[4,5]"]
+
+
+KEEPS = """
+import os, sys
+seen, (readable, writable) = [], os.pipe()
+os.set_blocking(readable, False)
+def f(x):
+    os.write(writable, bytes([x]))
+    seen.append(x)
+    if x == 7: os._exit(1)
+    if x == 8: raise KeyError(x)
+    return [seen, list(os.read(readable, 99))]
+"""
+ONE_CALL = st.builds(
+    lambda x, place: Call(f"f({x})", place=place), st.integers(5, 9), st.sampled_from([Place.PROGRAM, Place.HARNESS])
+)
+
+
+@given(calls=st.lists(ONE_CALL, max_size=5))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_calls_in_isolation_answer_as_if_there_were_no_others(sandbox: Sandbox, calls: list[Call]) -> None:
+    job = Job(KEEPS, "f", tuple(calls), isolates_calls=True)
+    together, *alone = sandbox.run([job, *(replace(job, calls=(call,)) for call in calls)])
+    assert list(together.outcomes) == [outcome for report in alone for outcome in report.outcomes]
+    assert list(together.entry_point_calls) == [made for report in alone for made in report.entry_point_calls]
+
+
+def test_calls_in_isolation_that_hang_use_up_the_restarts_of_one_job(sandbox: Sandbox) -> None:
+    program = "def f(x):\n  while x > 1: pass\n  return x\n"
+    limits = Limits(cpu_s=0.2, max_restarts=1)
+    job = Job(program, "f", tuple(Call(f"f({n})") for n in (1, 2, 3, 1)), limits=limits, isolates_calls=True)
+    (report,) = sandbox.run([job])
+    assert [outcome.kind.value for outcome in report.outcomes] == ["value", "time_limit", "time_limit", "not_run"]

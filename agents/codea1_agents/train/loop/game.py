@@ -54,7 +54,7 @@ def rules_of(game: GameOptions) -> Ruleset:
     Raises:
         UserError: no such preset or part, or a wrong value.
     """
-    plain = ("tests_per_suite", "reading", "max_program_bytes", "validation", "confirm", "draws_order")
+    plain = ("tests_per_suite", "reading", "max_program_bytes", "validation", "confirm", "draws_order", "isolation")
     parts = (*plain, "reward", "book", "comparison")
     changes = {name: getattr(game, name) for name in parts if getattr(game, name) not in (None, {})}
     return _varied(preset(game.rules), changes, "game")

@@ -46,6 +46,7 @@ class GameOptions(_Section):
     validation: str | None = None
     confirm: Share | None = None
     draws_order: bool | None = None
+    isolation: str | None = None
     reward: dict[str, Any] = Field(default_factory=dict)
     """E.g. `alpha`; see docs/rules.md."""
     book: dict[str, Any] = Field(default_factory=dict)
