@@ -40,6 +40,9 @@ class Tag:
     ERROR = b"E"  # process: JSON [class, nearest builtin class, message, raised by the program]
     CALL = b"D"  # trusted -> program: a direct call, marshalled with whether it is the last frame
     APPLY = b"A"  # harness -> trusted -> program: encoded (args, kwargs)
+    # trusted -> program: marshalled arguments of calls, which it answers one by one; trusted -> harness: marshalled
+    # values, the answers to its call and to the next ones; harness: it has not used so many of the last answers
+    AHEAD = b"H"
     ITEMS = b"I"  # program: the result of a harness call that is not plain data; an `Items`
     CHANGED = b"C"  # program: an answer and the arguments that it changed; a `Changed`
     OUTPUT = b"S"  # script: from here on, the bytes are no frames but its standard output

@@ -39,7 +39,7 @@ _HANDLER_KEYWORD = "except"  # a source with it may catch the program's exceptio
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
     """Execute the harness's source once; then evaluate each call in a copy of its namespace."""
-    stand_in = _StandIn(channel, job["value_bytes"])
+    stand_in = _StandIn(channel, job["value_bytes"], job["expected"])
     named = _Named(job["entry"], job["method"])
     function = named.function(stand_in.call, stand_in.call_source)
     entry: Any = _Records(job["records"], named, job["words"]) if job["records"] else named.entry(function)
@@ -60,8 +60,10 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
         try:
             value = _evaluated(expression, imports, scope_of())
             stand_in.raise_swallowed_stop(may_be_caught=_HANDLER_KEYWORD in job["source"])
+            stand_in.leave_answers()
             channel.send_value(number, value, job["value_bytes"])
         except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
+            stand_in.leave_answers()
             channel.send_error(number, error, stand_in.has_raised(error))
         value = None
 
@@ -175,15 +177,19 @@ _RESULTS = frozenset(f"a {kind.__name__}" for kind in (OpaqueResult, IterableRes
 class _StandIn:
     """Calls into the program's process."""
 
-    def __init__(self, channel: Channel, max_bytes: int) -> None:
+    def __init__(self, channel: Channel, max_bytes: int, expected: list[bytes]) -> None:
         self._channel = channel
         self._max_bytes = max_bytes
+        self._expected = expected
+        self._n_made = 0
+        self._ahead: collections.deque[bytes] = collections.deque()  # values of the next expected calls
         self._lock = allocate_lock()  # harnesses may have threads
         self._raised: list[BaseException] = []
 
     def start_call(self) -> None:
-        """Forget the exceptions of the previous call."""
+        """Forget the exceptions and the calls of the previous call."""
         self._raised.clear()
+        self._n_made = 0
 
     def raise_swallowed_stop(self, *, may_be_caught: bool) -> None:
         """Raise the StopIteration that the program raised, if any: for `map` and others it would be their own end."""
@@ -226,9 +232,22 @@ class _StandIn:
 
     def _answer_to(self, arguments: bytes) -> Answer:
         with self._lock:
+            self._n_made += 1
+            if self._ahead and arguments == self._expected[self._n_made - 1]:
+                return Answer(Tag.VALUE, self._ahead.popleft())
+            self.leave_answers()
             self._channel.send(Tag.APPLY, APPLY, arguments)
             frame = self._channel.receive()
-        return Answer(frame.tag, frame.payload)
+            if frame.tag != Tag.AHEAD:
+                return Answer(frame.tag, frame.payload)
+            self._ahead.extend(marshal.loads(frame.payload))
+            return Answer(Tag.VALUE, self._ahead.popleft())
+
+    def leave_answers(self) -> None:
+        """Say how many of the answers that came ahead are not needed."""
+        if self._ahead:
+            self._channel.send(Tag.AHEAD, len(self._ahead))
+            self._ahead.clear()
 
     def _result(self, answer: Answer) -> Any:
         if answer.tag == Tag.VALUE:

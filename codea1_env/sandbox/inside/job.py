@@ -105,6 +105,7 @@ def run_warm_up_jobs() -> None:
         "role": "harness",
         "trusted": False,
         "records": [],
+        "expected": [],
         "words": False,
         "source": "def check(f): return f(1)\n",
         "calls": [(0, "check(f)", [])],

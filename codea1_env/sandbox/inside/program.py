@@ -60,8 +60,9 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
         if frame.tag == Tag.CALL:  # only now, so that no earlier call could see it
             call, is_serving = _loads(frame.payload)
             _answer_call(channel, frame.call, entry, call, job)
-        else:
-            _apply(channel, APPLY, entry, frame.payload, job)
+            continue
+        for encoded in _loads(frame.payload) if frame.tag == Tag.AHEAD else (frame.payload,):
+            _apply(channel, APPLY, entry, encoded, job)
 
 
 def _answer_call(channel: Channel, index: int, entry: Any, call: str | bytes, job: dict[str, Any]) -> None:

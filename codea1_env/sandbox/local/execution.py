@@ -34,6 +34,7 @@ from codea1_env.sandbox.interface import (
     JobReport,
     Place,
 )
+from codea1_env.sandbox.local.foresight import Answered, ReadAhead
 from codea1_env.sandbox.local.process import Process, as_outcome, as_value, error_fields
 from codea1_env.sandbox.local.reach import may_see_calls
 from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Frame, Notice, Tag, WireError
@@ -73,23 +74,29 @@ class Stage(Enum):
 class Execution:
     """A job that is being run."""
 
-    def __init__(self, job: Job, spawn: Spawn) -> None:
+    def __init__(self, job: Job, spawn: Spawn, expected: Sequence[bytes] = ()) -> None:
+        """Start a job. `expected` are the encoded arguments of the calls that its harness will probably make."""
         self.job = job
         self.is_starved = False
         """Whether the machine gave it no processor or no process, or killed it; then its outcomes do not count."""
         self.processes: list[Process] = []
         """All processes that have not ended."""
+        self.is_misled = False
+        """Whether its harness makes other calls than expected, so that it must run again without foresight."""
         self._spawn = spawn
         self._load: Outcome | None = None
         self._outcomes = [_NOT_RUN] * len(job.calls)
         places = [call.place for call in job.calls]
         self._direct = _positions(places, Place.PROGRAM)
         self._indirect = _positions(places, Place.HARNESS)
-        self._calls_come_singly = (
-            len(self._direct) > 1
-            and not job.isolates_calls
-            and any(map(may_see_calls, (plain(job.preamble), plain(job.program))))
-        )
+        may_look = (len(self._direct) > 1 and not job.isolates_calls) or bool(expected)
+        may_look = may_look and any(map(may_see_calls, (plain(job.preamble), plain(job.program))))
+        self._calls_come_singly = may_look and len(self._direct) > 1
+        self._expected = () if may_look else expected
+        self._ahead = ReadAhead(())
+        self._given: list[Answered] = []
+        """The answers that the harness got for calls that it had not made; it may not make them."""
+        self._has_left_answers = False
         self._n_faults = 0
         self._cpu_us = 0
         self._used_s = [0.0] * len(job.calls)
@@ -219,7 +226,7 @@ class Execution:
 
     def _take_from_program(self, frame: Frame) -> None:
         if self._applying and frame.call == APPLY:
-            self._pass_back(frame)
+            self._take_applied(frame)
         elif self._stage is Stage.LOADING and frame.call == LOAD:
             self._take_load(frame)
         elif self._stage is Stage.DIRECT and frame.call == self._direct[0]:
@@ -277,27 +284,29 @@ class Execution:
         assert self._harness is not None
         if self._applying:
             raise WireError(_UNEXPECTED)
+        if frame.tag == Tag.AHEAD:
+            self._take_back(frame.call)
+            return
         if (frame.tag == Tag.APPLY or self._stage is Stage.HARNESS) and self._has_unexpected_bytes():
             self._fail_all_calls(_UNEXPECTED)
             return
         if frame.tag == Tag.APPLY:
-            if frame.payload[:1] == b'"' and frame.payload not in self._source_calls:
-                raise WireError("a source call that the job does not have")
-            self._applying = True
-            self._record_call(frame.payload)
-            self._call_program(frame.payload)
+            self._take_call(frame.payload)
         elif self._stage is Stage.HARNESS_LOADING and frame.call == LOAD:
             if frame.tag == Tag.LOADED:
                 self._stage = Stage.HARNESS
+                self._ahead = ReadAhead(self._expected)
                 self._begin_harness_call(frame)
             else:
                 self._end_activity(_failure(self._harness_outcome(frame)))
         elif self._stage is Stage.HARNESS and frame.call == self._indirect[0]:
             outcome = self._within_time(self._harness, frame, self._harness_outcome(frame))
+            self._record_given()
             self._outcomes[self._indirect.popleft()] = outcome
             if not self._indirect:
                 self._finish()
             elif self.job.isolates_calls:
+                self._kill_all()
                 self._start_again()
             else:
                 self._begin_harness_call(frame)
@@ -306,27 +315,70 @@ class Execution:
 
     def _has_unexpected_bytes(self) -> bool:
         """Return whether the program has written something though it was not called."""
+        if self._ahead.failure is not None:  # it has ended
+            return False
         self._program.receive()
         return self._program.has_unread
 
-    def _call_program(self, arguments: bytes) -> None:
-        """Send a call of the harness to the program."""
-        self._program.send(Tag.APPLY, APPLY, arguments)
+    def _take_back(self, n_answers: int) -> None:
+        """Take back the last answers that the harness got for calls that it has not made."""
+        if not 0 < n_answers <= len(self._given):
+            raise WireError(_UNEXPECTED)
+        del self._given[-n_answers:]
+        self._has_left_answers = True
 
-    def _pass_back(self, frame: Frame) -> None:
-        """Send the program's answer to the harness, checked and re-encoded against a tampered process."""
-        assert self._harness is not None
+    def _take_call(self, arguments: bytes) -> None:
+        """Send a call of the harness to the program, and the calls that are expected to follow it."""
+        if arguments[:1] == b'"' and arguments not in self._source_calls:
+            raise WireError("a source call that the job does not have")
+        self._record_given()
+        self._record_call(arguments)
+        self._applying = True
+        ahead = self._ahead
+        is_ahead = bool(ahead.answers or ahead.failure)
+        if self._has_left_answers or (is_ahead and not ahead.is_expected(arguments)):
+            self.is_misled = True
+        elif ahead.answers:
+            self._pass_back()
+        elif ahead.failure:
+            self._end_activity(ahead.failure)
+        else:
+            ahead.ask(arguments)
+            self._call_program([*ahead.asked])
+
+    def _call_program(self, calls: Sequence[bytes]) -> None:
+        """Send calls of the harness to the program, each as its encoded arguments."""
+        if len(calls) == 1:
+            self._program.send(Tag.APPLY, APPLY, calls[0])
+        else:
+            self._program.send(Tag.AHEAD, APPLY, marshal.dumps([*calls]))
+
+    def _take_applied(self, frame: Frame) -> None:
+        """Take the program's answer to a call of the harness."""
         answer = self._within_time(self._program, frame, self._as_answer(frame))
         if answer.kind is OutcomeKind.TIME_LIMIT:
             self._end_activity(answer)
             return
+        self._program.note(frame)
+        self._ahead.answer(frame, answer)
+        if not self._ahead.asked:
+            self._pass_back()
+
+    def _pass_back(self) -> None:
+        """Send the program's answers to the harness, checked and re-encoded against a tampered process."""
+        assert self._harness is not None
+        self._applying = False
+        given = self._ahead.take()
+        _, frame, answer = given[0]
+        self._given = given[1:]
         if answer.kind is not OutcomeKind.VALUE:
             self._program_fault = answer
         if self._stage is Stage.HARNESS:
             self._records[self._indirect[0]].add_answer(answer)  # `_record_call` has made it
-        self._applying = False
-        self._program.note(frame)
-        self._harness.send(frame.tag, APPLY, _cleaned(frame.tag, frame))
+        if self._given:
+            self._harness.send(Tag.AHEAD, APPLY, marshal.dumps([each.frame.payload for each in given]))
+        else:
+            self._harness.send(frame.tag, APPLY, _cleaned(frame.tag, frame))
 
     def _as_answer(self, frame: Frame) -> Outcome:
         """Return the program's answer to a harness call."""
@@ -341,6 +393,13 @@ class Execution:
         if self._stage is Stage.HARNESS:
             budget = RECORD_FACTOR * self.job.limits.value_bytes
             self._records.setdefault(self._indirect[0], _Record(budget)).add_call(arguments)
+
+    def _record_given(self) -> None:
+        """Record the calls that the harness has made without asking, since it had their answers."""
+        for arguments, _, answer in self._given:
+            self._record_call(arguments)
+            self._records[self._indirect[0]].add_answer(answer)
+        self._given = []
 
     def _harness_outcome(self, frame: Frame) -> Outcome:
         """Distinguish the harness's own exceptions from those that the program raised and the harness did not catch."""
@@ -378,6 +437,7 @@ class Execution:
         self._stage = Stage.LOADING
         job = self.job
         self._applying = False
+        self._ahead = ReadAhead(())
         self._slept_s += self._asleep_s()
         self._idle_s, self._allowed_idle_s = 0.0, job.limits.wall_s
         self._program = self._start(
@@ -397,13 +457,13 @@ class Execution:
     def _go_on(self) -> None:
         """Continue after a direct call."""
         if self.job.isolates_calls and (self._direct or self._indirect):
+            self._kill_all()
             self._start_again()
         else:
             self._next_stage()
 
     def _start_again(self) -> None:
-        """Continue with the next call in new processes."""
-        self._kill_all()
+        """Continue with the next call in new processes, unless others have used up what the job may use."""
         if self._may_start_again():
             self._start_program()
         else:
@@ -423,6 +483,7 @@ class Execution:
             trusted=job.harness.is_trusted,
             records=[[*map(_recorded, record)] for record in job.harness.records],
             words=job.script is not None,
+            expected=[*self._expected],
             calls=[(index, plain(call.expression), [*map(plain, call.imports)]) for index, call in calls],
         )
         self._program_fault = None
@@ -467,6 +528,11 @@ class Execution:
     def _end_activity(self, outcome: Outcome) -> None:
         """End the current activity with `outcome` and kill its processes."""
         assert outcome.kind is not OutcomeKind.VALUE  # it may become the outcome of all remaining calls
+        if self._applying and self._ahead.answers and self._harness is not None and self._harness.exit is None:
+            self._ahead.failure = outcome  # of a call that the harness may not make
+            self._program.kill()
+            self._pass_back()
+            return
         stage = self._stage
         self._kill_all()
         if stage is Stage.DONE:

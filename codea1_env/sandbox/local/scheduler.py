@@ -19,6 +19,7 @@ from time import monotonic
 
 from codea1_env.sandbox.local.batches import Batch, Queue, Ticket
 from codea1_env.sandbox.local.execution import Execution, internal_error_report
+from codea1_env.sandbox.local.foresight import Foresight
 from codea1_env.sandbox.local.pool import Pool
 from codea1_env.sandbox.local.process import Process
 from codea1_env.sandbox.local.script_execution import ScriptExecution
@@ -62,6 +63,7 @@ class Scheduler:
         self.pool = Pool(n_workers, tiers, self._watch_worker, launch, upkeep)
         self._inbox: deque[Batch] = deque()
         self._queue = Queue()
+        self._foresight = Foresight()
         self._running: dict[_Running, None] = {}
         self._owner: dict[int, _Running] = {}
         """Number of each process that has not ended -> its job."""
@@ -201,7 +203,11 @@ class Scheduler:
             return process
 
         try:
-            running.execution = (ScriptExecution if ticket.job.script else Execution)(ticket.job, spawn)
+            running.execution = (
+                ScriptExecution(ticket.job, spawn)
+                if ticket.job.script
+                else Execution(ticket.job, spawn, self._foresight.of(ticket.job))
+            )
         except WorkerDied:
             self._queue.put_back(ticket)
             self._remove_dead_worker(worker)
@@ -266,7 +272,7 @@ class Scheduler:
             return
         except OSError:  # too many open files: not the program's fault
             execution.is_starved = True
-        if execution.is_starved:
+        if execution.is_starved or execution.is_misled:
             execution.abort()
         if execution.is_over:
             self._drop(running)
@@ -277,9 +283,13 @@ class Scheduler:
     def _settle(self, running: _Running) -> None:
         if running.execution.is_starved:
             self._run_again(running, "the machine gave it no processor or no process, or killed it")
+        elif running.execution.is_misled:
+            self._foresight.forget(running.ticket.job)
+            self._queue.put_back(running.ticket)
         else:
-            ticket = running.ticket
-            ticket.batch.settle(ticket.position, running.execution.report(running.worker.tier))
+            ticket, report = running.ticket, running.execution.report(running.worker.tier)
+            self._foresight.learn(ticket.job, report)
+            ticket.batch.settle(ticket.position, report)
 
     def _run_again(self, running: _Running, reason: str) -> None:
         batch, position, attempt = running.ticket

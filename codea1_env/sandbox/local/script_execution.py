@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Sequence
 from os import WEXITSTATUS, WIFSIGNALED
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
@@ -64,9 +65,9 @@ class ScriptExecution(Execution):
     def _has_unexpected_bytes(self) -> bool:
         return False  # the processes of earlier calls have ended
 
-    def _call_program(self, arguments: bytes) -> None:
+    def _call_program(self, calls: Sequence[bytes]) -> None:
         if self._may_start_again():
-            self._run_script([(APPLY, arguments)])
+            self._run_script([(APPLY, arguments) for arguments in calls])
         else:
             self._end_exhausted()
 

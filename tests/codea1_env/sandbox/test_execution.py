@@ -29,12 +29,13 @@ class Stage:
 
     jobs_can_kill_themselves = False
 
-    def __init__(self, calls: Sequence[Call], **limits: Any) -> None:
+    def __init__(self, calls: Sequence[Call], expected: Sequence[bytes] = (), **limits: Any) -> None:
         self.far: dict[int, socket.socket] = {}
         self.killed: list[int] = []
         self.now = 0.0
         """The wall clock, which stands still unless a test moves it."""
-        self.execution = Execution(Job("program", "f", tuple(calls), limits=Limits(**limits)), self.spawn)
+        job = Job("program", "f", tuple(calls), limits=Limits(**limits))
+        self.execution = Execution(job, self.spawn, expected)
 
     def spawn(self, cpu_s: int, max_payload: int) -> Process:
         number = len(self.far)
@@ -313,7 +314,9 @@ def test_a_job_that_we_could_not_run_has_no_outcome_but_our_failure() -> None:
 CALL_NUMBERS = st.sampled_from([0, 1, 2, LOAD, APPLY, 77])
 FRAMES = st.builds(
     frame_bytes,
-    st.sampled_from([Tag.LOADED, Tag.VALUE, Tag.ERROR, Tag.MEMORY, Tag.OPAQUE, Tag.TOO_LARGE, Tag.APPLY, b"?"]),
+    st.sampled_from(
+        [Tag.LOADED, Tag.VALUE, Tag.ERROR, Tag.MEMORY, Tag.OPAQUE, Tag.TOO_LARGE, Tag.APPLY, Tag.AHEAD, b"?"]
+    ),
     CALL_NUMBERS,
     st.sampled_from([b"", b"1", b"[", json.dumps(["E", "ValueError", "m", True]).encode()]),
     st.integers(0, 2**63),
@@ -327,15 +330,18 @@ EVENTS = st.lists(
 
 
 @settings(max_examples=150, deadline=None)
-@given(EVENTS)
-def test_whatever_processes_send_and_however_they_end_the_report_is_well_formed(events: list[Any]) -> None:
-    stage = Stage([Call("f(1)"), HARNESS, Call("f(2)")], max_restarts=2)
+@given(EVENTS, st.booleans())
+def test_whatever_processes_send_and_however_they_end_the_report_is_well_formed(
+    events: list[Any], is_foreseen: bool
+) -> None:
+    calls, expected = ([HARNESS], [b"1"] * 9) if is_foreseen else ([Call("f(1)"), HARNESS, Call("f(2)")], [])
+    stage = Stage(calls, expected, max_restarts=2)
     for number, event in events:
         if number in stage.far and stage.process(number) is not None:
             stage.says(number, event) if isinstance(event, bytes) else stage.ends(number, event)
     stage.execution.abort()
     report = stage.report()
-    assert len(report.outcomes) == 3
+    assert len(report.outcomes) == len(calls)
     assert (report.load.kind is OutcomeKind.VALUE) or not any(o.kind is OutcomeKind.VALUE for o in report.outcomes)
     assert OutcomeKind.INTERNAL_ERROR not in {outcome.kind for outcome in report.outcomes}
 

@@ -1,0 +1,106 @@
+"""Reading ahead changes nothing but the cost: whatever programs and harnesses do, reports are those of single calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.sandbox import Call, Harness, Job, Limits, Place, Sandbox
+from codea1_env.sandbox.local.foresight import Foresight
+
+N_CALLS = 14
+CHECK = (Call("check(candidate)", place=Place.HARNESS),)
+LIMITS = Limits(cpu_s=0.4, memory_mb=256)
+RIGHT = "def f(x):\n  return [x, 2 * x]\n"
+
+ENDINGS = {
+    "right": "return [x, 2 * x]",
+    "wrong": "return [x, 0]",
+    "an exception": "raise KeyError(x)",
+    "an end of iteration": "raise StopIteration",
+    "an exit": "raise SystemExit(1)",
+    "no memory": "return [0] * 10**10",
+    "not sent": "return f",
+    "items": "return (y for y in [x, 2 * x])",
+    "too large": "return 'x' * 10**6",
+    "a hang": "\n    while True: pass",
+    "what came before": "return [x, 2 * x, *seen][:2] if len(seen) % 2 else [x, 2 * x, len(seen)]",
+}
+HARNESSES = {
+    "stops at the first failure": "  for x in range(N):\n    assert c(x) == [x, 2 * x], x\n",
+    "catches": "  for x in range(N):\n    try: c(x)\n    except Exception as e: assert type(e) is KeyError\n",
+    "goes on": "  r = []\n  for x in range(N):\n    try: r += [c(x) == [x, 2 * x]]\n    except Exception: r += [0]\n"
+    "  assert all(r), r\n",
+    "asks again after a failure": "  for x in range(N):\n    assert c(x) == [x, 2 * x] or c(x + 1) == c(x + 2), x\n",
+    "follows answers": "  x = 1\n  for _ in range(N):\n    a = c(x)[1] % 17\n    x = a if type(a) is int else 3\n",
+    "leaves off": "  for x in range(N):\n    a = c(x)\n    if a != [x, 2 * x]: return\n",
+}
+HARNESS = {name: f"N = {N_CALLS}\ndef check(c):\n{body}" for name, body in HARNESSES.items()}
+
+
+def program(endings: dict[int, str], setup: str = "") -> str:
+    branches = "".join(f"  if x == {x}: {ENDINGS[name]}\n" for x, name in endings.items())
+    return f"{setup}seen = []\ndef f(x):\n  seen.append(x)\n{branches}  return [x, 2 * x]\n"
+
+
+@given(
+    endings=st.dictionaries(st.integers(0, N_CALLS - 1), st.sampled_from(sorted(ENDINGS)), max_size=3),
+    harness=st.sampled_from(sorted(HARNESSES)),
+    setup=st.sampled_from(["", "import sys\n"]),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_foreseen_harness_reports_as_one_that_is_not(
+    sandbox: Sandbox, endings: dict[int, str], harness: str, setup: str
+) -> None:
+    foreseen = Job(RIGHT, "f", CHECK, harness=Harness(HARNESS[harness]), limits=LIMITS)
+    assert sandbox.run([foreseen])[0].outcomes[0].kind is OutcomeKind.VALUE
+    job = replace(foreseen, program=program(endings, setup))
+    unforeseen = replace(job, harness=Harness(HARNESS[harness] + f"# {job.program!r}\n"))
+    with_it, without = sandbox.run([job, unforeseen])
+    assert with_it.outcomes == without.outcomes
+    assert with_it.entry_point_calls == without.entry_point_calls
+
+
+def test_a_program_that_has_ended_too_early_is_not_missed(sandbox: Sandbox) -> None:
+    """It hangs in a call that the harness does not make, since it takes its time with an answer before and stops."""
+    source = "import time\ndef check(c):\n  for x in range(14):\n    if c(x)[1] == 1: time.sleep(0.7); return\n"
+    job = Job(RIGHT, "f", CHECK, harness=Harness(source), limits=LIMITS)
+    hangs = "def f(x):\n  while x == 6: pass\n  return [x, x == 5]\n"
+    for report in sandbox.run([job]) + sandbox.run([replace(job, program=hangs)]):
+        assert report.outcomes[0].kind is OutcomeKind.VALUE
+    assert len(report.entry_point_calls[0]) == 6
+
+
+def test_a_harness_that_draws_its_calls_runs_without_foresight(sandbox: Sandbox) -> None:
+    source = (
+        "import random\ndef check(c):\n  for x in random.SystemRandom().sample(range(10**9), 40): assert c(x) == x\n"
+    )
+    job = Job("def f(x): return x", "f", CHECK, harness=Harness(source), limits=LIMITS)
+    for report in sandbox.run([job]) + sandbox.run([job] * 3):
+        assert report.outcomes[0].kind is OutcomeKind.VALUE
+        assert len(report.entry_point_calls[0]) == 40
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, True),
+        ({"harness": Harness(HARNESS["catches"], is_trusted=False)}, False),
+        ({"calls": (*CHECK, Call("f(1)"))}, False),
+    ],
+)
+def test_only_the_calls_of_one_harness_of_a_benchmark_are_remembered(
+    sandbox: Sandbox, changes: dict[str, object], known: bool
+) -> None:
+    job = replace(Job(RIGHT, "f", CHECK, harness=Harness(HARNESS["catches"])), **changes)
+    foresight = Foresight()
+    (report,) = sandbox.run([job])
+    foresight.learn(job, report)
+    assert bool(foresight.of(job)) is known
+    foresight.forget(job)
+    foresight.learn(job, report)
+    assert not foresight.of(job)
