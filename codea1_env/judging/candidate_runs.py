@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Self, TypeAlias, TypeVar
 
 from codea1_env.facts.outcomes import OutcomeKind
@@ -88,10 +87,10 @@ class _Ordered:
     def in_place(self, report: JobReport) -> JobReport:
         """Return a report on the job with everything in the order of the original job's calls."""
 
+        places = sorted(range(len(self.order)), key=self.order.__getitem__)
+
         def restored(items: tuple[_T, ...]) -> tuple[_T, ...]:
-            if len(items) != len(self.order):
-                return items
-            return tuple(item for _, item in sorted(zip(self.order, items, strict=True), key=itemgetter(0)))
+            return tuple(map(items.__getitem__, places)) if len(items) == len(places) else items
 
         return replace(
             report,

@@ -7,6 +7,7 @@ from one case to the next, must not help a program that remembers what it was as
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Sequence
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
@@ -40,15 +41,11 @@ def drawn_order(program: str, calls: Sequence[str], run: int) -> tuple[int, ...]
         calls: all of its calls, as texts.
         run: 0, or 1 for the second run, which has another order.
     """
-    key = hashlib.blake2b(digest_size=32, person=b"order")
-    for text in (program, *calls):
-        key.update(hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest())
+    texts = "\0".join((program, *calls)).encode("utf-8", "surrogatepass")
 
     def drawn(number: int) -> tuple[int, ...]:
-        def place(position: int) -> bytes:
-            return hashlib.blake2b(f"{number} {position}".encode(), key=key.digest(), digest_size=16).digest()
-
-        return tuple(sorted(range(len(calls)), key=place))
+        rng = random.Random(hashlib.blake2b(texts, person=b"order %d" % number).digest())
+        return tuple(sorted(range(len(calls)), key=lambda _: rng.random()))
 
     first = drawn(0)
     if run == 0:

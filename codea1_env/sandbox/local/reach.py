@@ -12,6 +12,7 @@ The lists are of what is harmless; a program that uses anything else merely gets
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -57,17 +58,28 @@ _FUNCTIONS = frozenset(_REACHING_FUNCTIONS.split())
 """Of the harmless modules: functions that reach what a text names (`update_wrapper` reads attributes)."""
 _ATTRIBUTES = _FUNCTIONS | frozenset(_REACHING_MODULES.split())
 """These, and modules that the harmless ones have imported."""
+_WORD = re.compile(r"\w+")
+_WATCHED = _BUILTINS | _FRAMES | _ATTRIBUTES | {"case", "format", "import"}
 _METHODS = frozenset(f"__{name}__" for name in _HARMLESS_METHODS.split())
 
 
 @lru_cache(maxsize=4096)
 def may_see_calls(program: str) -> bool:
     """Return whether a program might read the calls that its process holds, as far as its syntax shows."""
+    if _has_harmless_words(program):  # as most have, so that they need not be parsed
+        return False
     try:
         tree = parse(program, TextBudget(_PARSING_US))
     except UnreadableError as error:
         return error.reason is RejectionReason.TOO_LONG  # else it does not load
     return any(_READERS[type(node)](node) for node in ast.walk(tree) if type(node) in _READERS)
+
+
+def _has_harmless_words(program: str) -> bool:
+    """Return whether no word of a text, whatever it means there, is one for which the readers below look."""
+    if not program.isascii() or "__" in program:  # Python reads some other letters as if they were ASCII
+        return False
+    return _WATCHED.isdisjoint(word.strip("_") for word in _WORD.findall(program))
 
 
 def _import(node: ast.Import) -> bool:

@@ -30,7 +30,8 @@ REACHING = [
     "match x:\n  case A(y): pass",
     "from operator import *\nx = attrgetter('gi_frame')", "from typing import ForwardRef as F",
     "import typing\ntyping.List['x'].__args__[0].evaluate", "import typing\ntyping.List['x'].__args__[0]._evaluate",
-    "x = '" + "{" * 40_000 + "'", "#" * 70_000,
+    "import re\nx = '" + "{" * 40_000 + "'", "import re" + "#" * 70_000,
+    "\uff45val('1')", "f.\uff47i_frame", "_ = eval", "x = ().f_back",
 ]  # fmt: skip
 HARMLESS = [
     "def f(x): return x", "import re\n"
