@@ -46,19 +46,19 @@ def run_candidates(
         sandbox: where all of them run.
         accept: applied to the reports of the candidates, before those of two runs are combined.
         confirm: share of candidates that run twice, the second time in another order; both runs must agree.
-        draws_order: whether orders are drawn; otherwise a first run has the order of the calls, a second the reverse.
+        draws_order: whether the order of a second run is drawn; otherwise it is the reverse.
         comparison: when two values agree.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
     twice = [position for position, job in enumerate(jobs) if job.calls and is_confirmed(job.program, confirm)]
-    first = [_Ordered.of(job, 0, draws_order) for job in jobs]
-    again = [_Ordered.of(jobs[position], 1, draws_order) for position in twice]
-    reports = sandbox.run([*(each.job for each in first), *others, *(each.job for each in again)])
+    again = [_Ordered.of(jobs[position], draws_order) for position in twice]
+    second_jobs = [each.job for each in again]
+    reports = sandbox.run([*jobs, *others, *second_jobs])
     n_once = len(jobs) + len(others)
-    loaded = _loaded([each.job for each in (*first, *again)], [*reports[: len(jobs)], *reports[n_once:]], sandbox)
-    in_place = [each.in_place(report) for each, report in zip((*first, *again), loaded, strict=True)]
+    loaded = _loaded([*jobs, *second_jobs], [*reports[: len(jobs)], *reports[n_once:]], sandbox)
+    in_place = loaded[: len(jobs)] + [e.in_place(r) for e, r in zip(again, loaded[len(jobs) :], strict=True)]
     positions = (*range(len(jobs)), *twice)
     accepted = accept([CandidateRun(position, report) for position, report in zip(positions, in_place, strict=True)])
     found, second = accepted[: len(jobs)], accepted[len(jobs) :]
@@ -69,19 +69,17 @@ def run_candidates(
 
 @dataclass(frozen=True, slots=True)
 class _Ordered:
-    """A job with its calls in the order of a run."""
+    """A job with its calls in the order of a second run."""
 
     job: Job
     order: tuple[int, ...]
     """(n,) positions of its calls among those of the original job."""
 
     @classmethod
-    def of(cls, job: Job, run: int, is_drawn: bool) -> Self:
-        n = len(job.calls)
-        if is_drawn and n > 1:
-            order = drawn_order(job.program, [call.expression for call in job.calls], run)
-        else:
-            order = tuple(range(n)[:: -1 if run else 1])
+    def of(cls, job: Job, is_drawn: bool) -> Self:
+        order = tuple(range(len(job.calls)))[::-1]
+        if is_drawn:
+            order = drawn_order(job.program, [call.expression for call in job.calls], 1)
         return cls(replace(job, calls=tuple(job.calls[position] for position in order)), order)
 
     def in_place(self, report: JobReport) -> JobReport:

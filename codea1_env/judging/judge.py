@@ -56,6 +56,7 @@ from codea1_env.judging.solution_values import (
 )
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import Problem
+from codea1_env.rules.confirmation import drawn_order
 from codea1_env.rules.ruleset import Isolation, Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_undecided
@@ -127,7 +128,7 @@ class Judge:
         """Return one report per duel, in order."""
         validated = self._validate(duels)
         tasks = [
-            _CandidateTask(duel, duel.candidates[m], validated[d][m])
+            _CandidateTask(duel, duel.candidates[m], validated[d][m], self.rules.draws_order)
             for d, duel in enumerate(duels)
             for m in range(len(duel.candidates))
         ]
@@ -335,7 +336,7 @@ class _CandidateTask:
 
     __slots__ = ("calls", "candidate", "cases", "duel", "expected", "suites")
 
-    def __init__(self, duel: Duel, candidate: Candidate, suites: tuple[ValidSuite, ...]) -> None:
+    def __init__(self, duel: Duel, candidate: Candidate, suites: tuple[ValidSuite, ...], draws_order: bool) -> None:
         self.duel = duel
         self.candidate = candidate
         self.suites = suites
@@ -344,7 +345,11 @@ class _CandidateTask:
         self.calls = [call_of_case(case.case) for case in self.cases]
         """One per case."""
         self.expected = dict(zip(self.calls, (case.expected for case in self.cases), strict=True))
-        """The solution's value for each distinct one."""
+        """The solution's value for each distinct one, in the order in which the candidate answers them."""
+        if draws_order:
+            items = [*self.expected.items()]
+            order = drawn_order(candidate.program, [call.expression for call in self.expected], 0)
+            self.expected = dict(map(items.__getitem__, order))
 
     def answered(self, run: CandidateRun) -> AnsweredCalls:
         """Return a run's answers beside the solution's."""

@@ -39,19 +39,13 @@ def drawn_order(program: str, calls: Sequence[str], run: int) -> tuple[int, ...]
     Args:
         program: source of the candidate.
         calls: all of its calls, as texts.
-        run: 0, or 1 for the second run, which has another order.
+        run: 0, or 1 for a second run of calls in the order of the first, which is never theirs.
     """
     texts = "\0".join((program, *calls)).encode("utf-8", "surrogatepass")
-
-    def drawn(number: int) -> tuple[int, ...]:
-        rng = random.Random(hashlib.blake2b(texts, person=b"order %d" % number).digest())
-        return tuple(sorted(range(len(calls)), key=lambda _: rng.random()))
-
-    first = drawn(0)
-    if run == 0:
-        return first
-    second = drawn(run)
-    return second if second != first else first[::-1]
+    rng = random.Random(hashlib.blake2b(texts, person=b"order %d" % run).digest())
+    given = tuple(range(len(calls)))
+    drawn = tuple(sorted(given, key=lambda _: rng.random()))
+    return drawn if run == 0 or drawn != given else drawn[::-1]
 
 
 def combined_outcome(first: Outcome, second: Outcome, comparison: Comparison) -> Outcome:
