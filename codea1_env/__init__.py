@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time `__getattr__` im
     from codea1_env.problems import ProblemSet as ProblemSet
     from codea1_env.problems import load_problems as load_problems
     from codea1_env.rounds.referee import Referee as Referee
+    from codea1_env.rounds.referee import judge as judge
     from codea1_env.rounds.trees import Tree as Tree
     from codea1_env.rules.rewards import score as score
     from codea1_env.rules.rewards import score_group as score_group
@@ -51,6 +52,7 @@ _MODULE_OF = {
     "Referee": "rounds.referee",
     "Ruleset": "rules.ruleset",
     "Tree": "rounds.trees",
+    "judge": "rounds.referee",
     "load_agent": "agent",
     "load_problems": "problems",
     "make_vec": "gymnasium_views",

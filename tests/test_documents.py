@@ -83,9 +83,10 @@ def test_readme_has_at_most_nine_hundred_words():
     assert len(prose(README).split()) <= 900
 
 
-def test_readme_shows_an_agent_in_twelve_lines_and_a_training_in_ten():
-    agent, training = blocks("python")
+def test_readme_shows_an_agent_in_twelve_lines_a_verdict_in_four_and_a_training_in_ten():
+    agent, verdict, training = blocks("python")
     assert len(agent) <= 12
+    assert len(verdict) <= 4
     assert len(training) <= 10
 
 

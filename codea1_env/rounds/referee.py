@@ -18,7 +18,7 @@ from math import isnan
 from typing import Any, TypeAlias
 
 from codea1_env.agent import Role
-from codea1_env.errors import AgentUnavailable, UserError, as_lists, of_type
+from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists, of_type
 from codea1_env.facts.verdicts import CandidateReport, GoldenFinding, ValidCase, Verdict
 from codea1_env.judging.golden import require_golden_tests
 from codea1_env.judging.golden_runs import run_golden
@@ -244,6 +244,48 @@ class Referee:
             raise UserError(f"a referee pickles its sandbox by name, and none is registered as {self._sandbox_name!r}")
         settings = {"sandbox": self._sandbox_name, "limits": self.judge.limits, "golden": self.judge.golden}
         return _reopened, (self.problems, self.rules, settings)
+
+
+def judge(
+    problem: Problem,
+    program: Reply,
+    tests: Reply,
+    rules: str | Ruleset = "fixed",
+    *,
+    sandbox: Sandbox | str = "local",
+    limits: Limits | None = None,
+    golden: bool | None = None,
+) -> CandidateReport:
+    """Judge one program by one suite of tests, as a round of the game does; waits.
+
+    >>> from codea1_env import judge, load_problems
+    >>> problem = load_problems("starter").by_id("starter/count_carries")
+    >>> report = judge(problem, "def count_carries(a, b): return 0", "assert count_carries(5, 5) == 1")
+    >>> [(case.verdict.value, case.actual) for case in report.suites[0].cases]
+    [('wrong_answer', '0')]
+
+    Args:
+        problem: its solution says which tests are right.
+        program: a coder's reply: Python text, with or without prose around it, or chat messages.
+        tests: a tester's reply, in the same forms.
+        rules: a preset's name or a ruleset.
+        sandbox: a back end or its name.
+        limits: bounds per call of the program; None: the defaults of `Limits`.
+        golden: whether the report states a golden pass rate; None: iff the rules pay for golden tests.
+
+    Returns:
+        The verdict on the program, and on each case of `suites[0]`. Which tests were rejected, and why, stands in
+        `suites[0].suite.rejections`; `codea1_env.score` makes rewards of it.
+
+    Raises:
+        UserError: an argument has an invalid value.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    referee = Referee([problem], rules, sandbox=sandbox, limits=limits, golden=golden)
+    (scored,) = referee.rewards([problem.id], [program], [tests])
+    if scored.report is None:
+        raise SandboxError(scored.masked_because)
+    return scored.report
 
 
 def _reopened(problems: ProblemSet, rules: Ruleset, settings: dict[str, Any]) -> Referee:

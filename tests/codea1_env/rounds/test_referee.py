@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import doctest
 import json
 import pickle
 from dataclasses import replace
 
 import pytest
 
-from codea1_env import MistakeBook, code_a1_v0
-from codea1_env.errors import AgentUnavailable, UnknownName, UserError
+from codea1_env import MistakeBook, code_a1_v0, judge, score
+from codea1_env.errors import AgentUnavailable, SandboxError, UnknownName, UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import GoldenCase, ProblemSet
+from codea1_env.rounds import referee
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.trees import Tree
 from codea1_env.rules.ruleset import preset
@@ -21,6 +23,13 @@ from tests.support.toys import LOOKS_RIGHT, RIGHT
 
 LAST = "def last(items):\n    return items[-1]"
 SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
+
+
+class Unusable:
+    name, guarantee = "unusable", None
+
+    def run(self, jobs):
+        raise SandboxError("no engine")
 
 
 @pytest.mark.parametrize("rules", ["fixed", "paper", "release", "golden"])
@@ -38,6 +47,18 @@ def test_a_pair_is_paid_as_one_round_of_the_environment(sandbox, toys, rules):
         assert scored.masked_because == ""
         assert scored.parts["coder"] == env.infos["coder_0"]["reward_parts"]
         assert scored.parts["tester"] == env.infos["tester_0"]["reward_parts"]
+
+
+def test_one_call_judges_one_program_as_the_referee_does(sandbox, broken_sandbox, toys):
+    assert doctest.testmod(referee).failed == 0
+    problem, rules = toys.by_id("toy/add"), preset("fixed")
+    report = judge(problem, LOOKS_RIGHT, SUITE, rules, sandbox=sandbox, golden=True)
+    (scored,) = Referee(toys, rules, sandbox=sandbox).rewards([problem.id], [LOOKS_RIGHT], [SUITE])
+    assert score(report, rules).coder.value == scored.coder
+    assert report.golden_pass_rate is not None
+    assert judge(problem, LOOKS_RIGHT, SUITE, sandbox=broken_sandbox).has_internal_error
+    with pytest.raises(SandboxError, match="no engine"):
+        judge(problem, LOOKS_RIGHT, SUITE, sandbox=Unusable())
 
 
 def test_what_did_not_come_is_none_with_a_reason(sandbox, toys):
