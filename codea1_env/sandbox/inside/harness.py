@@ -59,7 +59,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
         stand_in.start_call()
         try:
             value = _evaluated(expression, imports, scope_of())
-            stand_in.raise_swallowed_stop(may_be_caught=_HANDLER_KEYWORD in job["source"])
+            stand_in.raise_swallowed(may_be_caught=_HANDLER_KEYWORD in job["source"])
             channel.send_value(number, value, job["value_bytes"])
         except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
             channel.send_error(number, error, stand_in.has_raised(error))
@@ -186,10 +186,11 @@ class _StandIn:
         """Forget the exceptions of the previous call."""
         self._raised.clear()
 
-    def raise_swallowed_stop(self, *, may_be_caught: bool) -> None:
-        """Raise the StopIteration that the program raised, if any: for `map` and others it would be their own end."""
+    def raise_swallowed(self, *, may_be_caught: bool) -> None:
+        """Raise what code of a library has caught: for `map` a StopIteration of the program is its own end, and for
+        `numpy.array_equal` a result that it may not use is one that differs."""
         for error in self._raised:
-            if isinstance(error, StopIteration) and not (may_be_caught and _reached_a_handler(error)):
+            if isinstance(error, StopIteration | OpaqueResultUse) and not (may_be_caught and _reached_a_handler(error)):
                 raise error
 
     def has_raised(self, error: BaseException) -> bool:

@@ -112,7 +112,7 @@ def _connect(content: bytes) -> None:
 
 def _stream(fd: int, name: str, mode: str) -> Any:
     """Return a standard stream as CPython makes it: with this name, and a carriage return is a character."""
-    stream = _open(fd, mode, encoding="utf-8", newline="\n", closefd=False)
+    stream: Any = _open(fd, mode, encoding="utf-8", newline="\n", closefd=False)
     stream.buffer.raw.name = name
     return stream
 

@@ -145,8 +145,9 @@ def f(x): return Shelf()
 
 @pytest.mark.parametrize(
     "expression",
-    ["f(1)[0]", "f(1) + 1", "f(1)()", "f(1) < 2", "float(f(1))", "len(f(1))", "bool(f(1))", "f(1).any", "f'{f(1)}'"],
-)
+    ["f(1)[0]", "f(1) + 1", "f(1)()", "f(1) < 2", "float(f(1))", "len(f(1))", "bool(f(1))", "f(1).any", "f'{f(1)}'",
+     "__import__('numpy').array_equal(f(1), [1])"],
+)  # fmt: skip
 def test_what_a_result_might_do_is_refused(sandbox: Sandbox, expression: str) -> None:
     (outcome,) = run(sandbox, SHELF, expression).outcomes
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
