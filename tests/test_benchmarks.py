@@ -1,11 +1,13 @@
-"""Benchmarks that only compute print what the docs quote from them; one that simulates runs at a small size."""
+"""Benchmarks that only compute print what the docs quote from them; others run at a small size."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -51,3 +53,53 @@ def test_the_driver_at_scale_runs_small_and_names_what_saturates_first() -> None
     for each in found["scaled"]:
         assert each["trees"] == 32 * each["gpus"]
         assert each["shares"][each["first"]] == max(each["shares"].values())
+
+
+@pytest.mark.slow
+def test_a_few_programs_of_each_kind_are_judged_as_plain_python_judges_them() -> None:
+    found = printed("differential_fuzz.py", "--programs", "20", timeout=300)
+    for kind in ("asserts", "numpy", "in_place", "stdin", "checker"):
+        figures = found["about"][kind]
+        assert figures["n_programs"] >= 20
+        assert figures["n_compared"] > 60
+        assert {what.rpartition(", ")[2] for what in figures["agreed"]} >= {"passed"}
+    assert all(each["reason"] for each in found["differences"])
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[Any]:
+    """Asks plain Python whether an assert holds: `program, entry point, text, expected, ...`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        module = importlib.import_module("plain_python")
+        with module.PlainPython("numpy") as asked:
+            yield lambda *parts, **rest: asked.answers([module.Question("assert", *parts, **rest)])[0].ended
+
+
+CHECKER = "def check(arguments, expected, answer):\n    return answer.real > arguments[0]"
+
+
+@pytest.mark.parametrize(
+    ("program", "text", "expected", "rest", "ended"),
+    [
+        ("def f(x): return x + 1e-12", "f(1)", "1.0", {}, "passed"),
+        ("def f(x): return x + 1e-12", "f(1)", "1", {}, "failed"),
+        ("def f(x): return x.y", "f(1)", "1", {}, "raised"),
+        ("def f(x):\n  while True: pass", "f(1)", "1", {}, "limit"),
+        ("print(len(input()))", "f('ab')", "'2\\n'", {"script": "words"}, "passed"),
+        ("print(len(input()))\nexit(1)", "f('ab')", "'2'", {"script": "words"}, "raised"),
+        ("def f(x): return 5", "f(1)", "2", {"checker": CHECKER}, "passed"),
+        ("def f(x): return 'no'", "f(1)", "2", {"checker": CHECKER}, "failed"),
+        ("def f(x): return 'no'", "f(1)", "2", {"checker": "def check(*_): 1 / 0"}, "masked"),
+        ("def f(x): x.append(1)", "(lambda x: (f(x), x)[1])([])", "[1]", {}, "passed"),
+        ("def f(x): x.append(1)", "(lambda x: (f(x), x)[1])([])", "[1]", {"copies": "arguments"}, "failed"),
+        ("def f(x): x.append(1)", "(lambda x: (f(x), x)[1])([])", "[1]", {"copies": "both ways"}, "passed"),
+        ("import numpy\ndef f(x): return numpy.float64(x)", "f(1).dtype", None, {}, "passed"),
+        ("import numpy\ndef f(x): return numpy.float64(x)", "f(1).dtype", None, {"copies": "results"}, "raised"),
+    ],
+)  # fmt: skip
+def test_what_plain_python_says(
+    plain: Any, program: str, text: str, expected: str | None, rest: dict[str, str], ended: str
+) -> None:
+    solution = "def f(x): return x + 1"
+    assert plain(program, "f", text, expected, solution=solution, cpu_s=0.3, **rest) == ended

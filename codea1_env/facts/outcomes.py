@@ -48,8 +48,8 @@ class Outcome:
     """OPAQUE only, and only for a call with encoded arguments: the encoded list of the items of the result, if it can
     be iterated. Only the first items of a long or endless one."""
     arguments: bytes | None = None
-    """The encoded arguments after the call, if it changed them and the job records that; empty if they are no longer
-    plain data. The bytes are not checked."""
+    """The encoded arguments after the call, if it changed them and the job records that; each that is no longer plain
+    data is replaced by its length. The bytes are not checked."""
 
     def __post_init__(self) -> None:
         if (self.value is not None) != (self.kind is OutcomeKind.VALUE):

@@ -184,7 +184,7 @@ class Changed(NamedTuple):
     """An answer and the arguments after the call."""
 
     arguments: bytes
-    """Encoded; empty if they are no longer plain data."""
+    """Encoded; an argument that is no longer plain data is replaced by its length."""
     tag: bytes
     """Of the answer."""
     payload: bytes

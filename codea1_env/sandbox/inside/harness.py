@@ -59,7 +59,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
         stand_in.start_call()
         try:
             value = _evaluated(expression, imports, scope_of())
-            stand_in.raise_swallowed_stop(may_be_caught=_HANDLER_KEYWORD in job["source"])
+            stand_in.raise_swallowed(may_be_caught=_HANDLER_KEYWORD in job["source"])
             stand_in.leave_answers()
             channel.send_value(number, value, job["value_bytes"])
         except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
@@ -170,6 +170,7 @@ class IterableResult(OpaqueResult):
 
 _NEXT, _LEN = OPERATIONS.index("__next__"), OPERATIONS.index("__len__")
 _NOTHING_KNOWN = Items(Truth.UNKNOWN, -1, False, -1, False, b"what an argument holds", b"")  # -1: it has every method
+_MAX_UNKNOWN = 1 << 14  # objects in the place of those that an argument holds
 _RESULTS = frozenset(f"a {kind.__name__}" for kind in (OpaqueResult, IterableResult))
 """Messages of `encode` about these classes."""
 
@@ -191,10 +192,11 @@ class _StandIn:
         self._raised.clear()
         self._n_made = 0
 
-    def raise_swallowed_stop(self, *, may_be_caught: bool) -> None:
-        """Raise the StopIteration that the program raised, if any: for `map` and others it would be their own end."""
+    def raise_swallowed(self, *, may_be_caught: bool) -> None:
+        """Raise what code of a library has caught: for `map` a StopIteration of the program is its own end, and for
+        `numpy.array_equal` a result that it may not use is one that differs."""
         for error in self._raised:
-            if isinstance(error, StopIteration) and not (may_be_caught and _reached_a_handler(error)):
+            if isinstance(error, StopIteration | OpaqueResultUse) and not (may_be_caught and _reached_a_handler(error)):
                 raise error
 
     def has_raised(self, error: BaseException) -> bool:
@@ -215,10 +217,8 @@ class _StandIn:
             if answer.tag == Tag.CHANGED:
                 changed = Changed.unpack(answer.payload)
                 answer = Answer(changed.tag, changed.payload)
-                if changed.arguments:
-                    _update_arguments(args, kwargs, changed.arguments)
-                else:
-                    self._fill_with_opaque([*args, *kwargs.values()])
+                for lost, length in _update_arguments(args, kwargs, changed.arguments):
+                    self._fill_with_opaque(lost, length)
             return self._result(answer)
         except Malformed as error:
             return self._raise(error)
@@ -259,21 +259,21 @@ class _StandIn:
             return OpaqueResult(_NOTHING_KNOWN._replace(description=answer.payload), self._refuse_use)
         return self._raise(_as_exception(answer))
 
-    def _fill_with_opaque(self, arguments: Iterable[Any]) -> None:
-        """Fill arguments with opaque objects, after the program has put something into them that is not plain data."""
-        for each in arguments:
-            unknown = [OpaqueResult(_NOTHING_KNOWN, self._refuse_use) for _ in range(_n_items(each) + 1)]
-            if isinstance(each, tuple):
-                self._fill_with_opaque(each)
-            elif isinstance(each, dict):
-                each.clear()
-                each.update(zip(unknown, unknown, strict=True))
-            elif isinstance(each, set):
-                each.clear()
-                each.update(unknown)
-            elif isinstance(each, list | collections.deque):
-                each.clear()
-                each.extend(unknown)
+    def _fill_with_opaque(self, argument: Any, length: int) -> None:
+        """Fill an argument with opaque objects, after the program has put something into it that is not plain data."""
+        unknown = [OpaqueResult(_NOTHING_KNOWN, self._refuse_use) for _ in range(min(length, _MAX_UNKNOWN))]
+        if isinstance(argument, tuple):
+            for each in argument:
+                self._fill_with_opaque(each, _n_items(each) + 1)
+        elif isinstance(argument, dict):
+            argument.clear()
+            argument.update(zip(unknown, unknown, strict=True))
+        elif isinstance(argument, set):
+            argument.clear()
+            argument.update(unknown)
+        elif isinstance(argument, list | collections.deque):
+            argument.clear()
+            argument.extend(unknown)
 
     def _refuse_use(self, description: str) -> NoReturn:
         self._raise(OpaqueResultUse(f"{description} is not plain data"))
@@ -389,12 +389,20 @@ def _reached_a_handler(error: BaseException) -> bool:
 # Changes that a program has made to its arguments
 
 
-def _update_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], after: bytes) -> None:
-    """Make the changes in `args` and `kwargs` that a call has made in its copies of them."""
+def _update_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], after: bytes) -> list[tuple[Any, int]]:
+    """Make the changes in `args` and `kwargs` that a call has made in its copies of them.
+
+    Returns:
+        The arguments that are no longer plain data, each with its length: that is what is sent instead of them.
+    """
     new_args, new_kwargs = decode(after)
+    lost = []
     for old, new in [*zip(args, new_args, strict=False), *((kwargs[name], new_kwargs[name]) for name in kwargs)]:
         if type(old) is type(new):
             _update(old, new)
+        elif type(new) is int:
+            lost.append((old, new))
+    return lost
 
 
 def _n_items(value: Any) -> int:
@@ -408,7 +416,7 @@ def _update(old: Any, new: Any) -> None:
             if type(here) is type(value):
                 _update(here, value)
     elif isinstance(old, dict):
-        keep = _Keeper(old.values())
+        keep = _Keeper([(old.get(key), value) for key, value in new.items()], old.values())
         items = {key: keep(old.get(key), value) for key, value in new.items()}
         old.clear()
         old.update(items)
@@ -421,28 +429,43 @@ def _update(old: Any, new: Any) -> None:
         if old.shape == new.shape and old.dtype == new.dtype:
             old[...] = new
     elif isinstance(old, list | collections.deque):
-        keep = _Keeper(old)
-        kept = [keep(here, value) for here, value in zip([*old, *[None] * len(new)], new, strict=False)]
+        pairs = list(zip([*old, *[None] * len(new)], new, strict=False))
+        keep = _Keeper(pairs, old)
+        kept = [keep(here, value) for here, value in pairs]
         old.clear()
         old.extend(kept)
 
 
 class _Keeper:
-    """Finds for a copy in the changed container the original object of which it is a copy."""
+    """Finds for a copy in the changed container the original object of which it is a copy, each at most once."""
 
-    def __init__(self, objects: Iterable[Any]) -> None:
-        self._moved = {encode(each): each for each in objects if type(each) in _CONTAINERS}
+    def __init__(self, pairs: Iterable[tuple[Any, Any]], objects: Iterable[Any]) -> None:
+        """Note which objects are as they were, at their places or elsewhere, so that they must not be changed.
+
+        Args:
+            pairs: what was at a place of the container, and the copy that is there now.
+            objects: all that were in the container.
+        """
+        copies = [(id(here), _changed(here), _changed(value)) for here, value in pairs if type(value) in _CONTAINERS]
+        self._fixed = {place for place, before, data in copies if before == data}
+        wanted = {data for _, before, data in copies if before != data}
+        self._moved: dict[bytes, list[Any]] = {}
+        for each in objects:
+            if type(each) in _CONTAINERS and id(each) not in self._fixed and (data := _changed(each)) in wanted:
+                self._moved.setdefault(data, []).append(each)
+        self._fixed |= {id(each) for moved in self._moved.values() for each in moved}
 
     def __call__(self, here: Any, value: Any) -> Any:
         """Return the object of which `value` is a copy: the object at its place, or one that moved there, if any."""
         if type(value) not in _CONTAINERS:
             return value
-        encoded = encode(value)
-        if type(here) in _CONTAINERS and encode(here) == encoded:
+        encoded = _changed(value)
+        if type(here) is type(value) and _changed(here) == encoded:
             return here
-        if encoded in self._moved:
-            return self._moved[encoded]
-        if type(here) is not type(value):
+        if self._moved.get(encoded):
+            return self._moved[encoded].pop()
+        if type(here) is not type(value) or id(here) in self._fixed:
             return value
+        self._fixed.add(id(here))
         _update(here, value)
-        return here if type(here) is not tuple or encode(here) == encoded else value
+        return here if type(here) is not tuple or _changed(here) == encoded else value

@@ -86,6 +86,7 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
     max_bytes = job["value_bytes"]
     args: Any = ()
     kwargs: Any = {}
+    answer, value = None, None
     until = process_time() + job["items_s"]
     try:
         given = decode(encoded)
@@ -95,22 +96,38 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
             args, kwargs = given
             # A method is called on a new instance each time.
             value = (_getattr(entry(), job["method"]) if job["method"] else entry)(*args, **kwargs)
-        answer = _answer(value, max_bytes, until)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         answer = as_error_answer(error)
+    after = encoded
     if job["changes"] and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
-        after = _encoded(args, kwargs, max_bytes)
-        if after != encoded:
-            answer = Answer(Tag.CHANGED, Changed(after, *answer).pack())
+        after = _encoded(args, kwargs, max_bytes)  # before the items of a result are read, which may run the program
+    try:
+        answer = answer or _answer(value, max_bytes, until)
+    except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
+        answer = as_error_answer(error)
+    if after != encoded:
+        answer = Answer(Tag.CHANGED, Changed(after, *answer).pack())
     channel.send(answer.tag, number, answer.payload)
 
 
 def _encoded(args: Any, kwargs: Any, max_bytes: int) -> bytes:
-    """Return the encoding of arguments as they are now; empty if they are no longer plain data."""
+    """Return the encoding of arguments as they are now, with its length for each that is no longer plain data."""
     try:
         return encode((args, kwargs), max_bytes=max_bytes)
     except (Opaque, TooLarge):
-        return b""
+        room = max_bytes // (2 * _len((*args, *kwargs)))
+        sent = [_or_length(each, room) for each in (*args, *kwargs.values())]
+        return encode(
+            (tuple(sent[: _len(args)]), dict(zip(kwargs, sent[_len(args) :], strict=True))), max_bytes=max_bytes
+        )
+
+
+def _or_length(argument: Any, max_bytes: int) -> Any:
+    try:
+        encode(argument, max_bytes=max_bytes)
+    except (Opaque, TooLarge):
+        return _length_of(argument)
+    return argument
 
 
 class _Yielded(NamedTuple):

@@ -25,6 +25,17 @@ from codea1_env.values.decoding import decode
 
 _STDIN, _STDOUT, _OUTGOING, _INCOMING = 0, 1, 3, 4
 _FLUSH_FAILED = 120  # CPython's status
+_FORGOTTEN = (
+    "path",
+    "argv",
+    "last_type",
+    "last_value",
+    "last_traceback",
+    "path_hooks",
+    "path_importer_cache",
+    "meta_path",
+)
+"""Attributes of `sys` that CPython sets to None before the last finalisers run, so that these can import nothing."""
 _modules, _compile, _eval, _exec, _open = sys.modules, compile, eval, exec, io.open
 
 
@@ -93,10 +104,17 @@ def _connect(content: bytes) -> None:
         _thread.start_new_thread(_feed, (writing, rest))
     else:
         os.close(writing)
-    sys.stdin = sys.__stdin__ = _open(_STDIN, encoding="utf-8", closefd=False)  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = _open(_STDOUT, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]
+    sys.stdin = sys.__stdin__ = _stream(_STDIN, "<stdin>", "r")  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _stream(_STDOUT, "<stdout>", "w")  # type: ignore[misc]
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # the module `site` would define them
     sys.argv = ["program.py"]
+
+
+def _stream(fd: int, name: str, mode: str) -> Any:
+    """Return a standard stream as CPython makes it: with this name, and a carriage return is a character."""
+    stream: Any = _open(fd, mode, encoding="utf-8", newline="\n", closefd=False)
+    stream.buffer.raw.name = name
+    return stream
 
 
 def _feed(writing: int, rest: bytes) -> None:
@@ -115,6 +133,7 @@ def _execute(codes: list[Any], number: int) -> None:
     _modules["__main__"] = module
     namespace = vars(module)
     namespace["__file__"] = "program.py"  # as in a script; the file does not exist
+    namespace["__builtins__"] = builtins  # the module, not its dict, as in a script
     atexit._clear()
     note, status, stdout = b"", 0, sys.stdout
     try:
@@ -191,8 +210,10 @@ def _finish(module: Any, stdout: Any) -> int:
         status = _FLUSH_FAILED
     try:
         sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
-        sys.last_traceback = sys.last_value = sys.last_type = None
-        _modules.pop("__main__", None)
+        for name in _FORGOTTEN:
+            setattr(sys, name, None)
+        builtins._ = None  # type: ignore[attr-defined]  # what `sys.displayhook` has shown last
+        _modules.clear()
         gc.collect()  # ends generators and objects in cycles, some of which write when they end
         if (held := module()) is not None:
             vars(held).clear()

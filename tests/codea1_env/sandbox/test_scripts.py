@@ -176,6 +176,13 @@ def test_a_forged_note_states_an_error_at_most(sandbox: Sandbox) -> None:
 
 
 ENDINGS = {
+    "carriage returns": "print([r, sys.stdin.read(), open(0, newline='').read()])",
+    "names of the streams": "print(sys.stdin, sys.stdout)",
+    "built-in names": "print(type(__builtins__).__name__, __builtins__.len([r]))",
+    "what was shown last": "class A:\n  def __del__(self): print('gone')\nsys.displayhook(A)\na = A()",
+    "__del__ that imports": "class A:\n  def __del__(self):\n    import json\n    print(json.dumps(r))\na = A()",
+    "__del__ that looks": "class A:\n  def __del__(self): print(sys.argv, sys.path, sys.meta_path, len(sys.modules))\n"
+    "a = A()",
     "own class": "class Out:\n  def __init__(self): self.parts = []\n  def write(self, t): self.parts.append(t)\n"
     "  def flush(self): sys.__stdout__.write(''.join(self.parts)); self.parts.clear()\nsys.stdout = Out()\nprint(r)",
     "own class without flush": "class Out:\n  def write(self, t): sys.__stdout__.write(t)\nsys.stdout = Out()\n"
@@ -230,8 +237,8 @@ def test_a_script_ends_as_it_ends_in_plain_python(sandbox: Sandbox, name: str, t
     head = "\ufeffimport os, sys\nr = sum(map(int, input().split()))\n"
     script = tmp_path / "program.py"
     script.write_text(head + ENDINGS[name])
-    plain = subprocess.run([sys.executable, "-S", script], input="3 4\n", capture_output=True, text=True, check=False)
-    (found,) = outcomes_of(sandbox, head + ENDINGS[name], "run('3 4')")
+    plain = subprocess.run([sys.executable, "-S", script], input=b"3 4\na\rb\n", capture_output=True, check=False)
+    (found,) = outcomes_of(sandbox, head + ENDINGS[name], "run('3 4\\na\\rb')")
     assert (found.kind is OutcomeKind.VALUE) == (plain.returncode == 0), (found, plain)
     if found.value is not None:
-        assert found.value == encode(" ".join(plain.stdout.split()))
+        assert found.value == encode(b" ".join(plain.stdout.split()).decode())
