@@ -1,55 +1,45 @@
 """One job from its first fork to its report: a state machine without threads, clocks or system calls of its own.
 
-Stages: the program's process loads (`LOADING`) and answers the direct calls (`DIRECT`), which it gets all at once or,
-if it might see them before it must answer (`reach`), one by one. If there are harness calls, it
-keeps running, and a second process loads the harness (`HARNESS_LOADING`) and evaluates them (`HARNESS`). The execution
-passes each call of the stand-in to the program's process, and the answer back to the harness. If a call hangs or kills
-its process, the other calls continue in new processes.
+Theory of operation. A job has a program, calls that the program's process answers itself (direct calls), and calls that
+a second process, the harness, evaluates. First the program loads (`LOADING`) and answers the direct calls (`DIRECT`):
+all of them from one message or, if it might see them before it must answer (`reach`), one by one. If there are calls
+for a harness, the program keeps running, the harness loads (`HARNESS_LOADING`) and evaluates them (`HARNESS`). Whenever
+the harness calls the entry point, it is the program's turn, until its answer has been passed back (`relay`). So at any
+moment exactly one process has its turn, and `_TRANSITIONS` lists all that it may say; whoever says anything else, or
+speaks out of turn, has broken its channel: the program then fails all its calls, a harness the call that it evaluates.
+
+A call that hangs or kills its process fails, and the others continue in new processes, as long as the job has not used
+up its limits (`spending`). What the machine is to blame for (`is_starved`) makes the scheduler run the job again.
+
+Everything that happens arrives as an event: bytes can be read, a process has ended, its processor time was measured.
 """
 
 from __future__ import annotations
 
-import json
 import marshal
 import math
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from os import WIFSIGNALED, WTERMSIG
 
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
-from codea1_env.sandbox.interface import (
-    BROKEN_HARNESS,
-    OPAQUE_ARGUMENT,
-    OPAQUE_RESULT_USE,
-    OVERSIZED_ARGUMENT,
-    RECORD_FACTOR,
-    SLEPT,
-    Call,
-    Job,
-    JobReport,
-    Place,
-)
-from codea1_env.sandbox.local.foresight import Answered, ReadAhead
-from codea1_env.sandbox.local.process import Process, as_outcome, as_value, error_fields
+from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
+from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Place
+from codea1_env.sandbox.local.process import Process, as_outcome, as_value
 from codea1_env.sandbox.local.reach import may_see_calls
-from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Frame, Notice, Tag, WireError
+from codea1_env.sandbox.local.relay import Misled, Relay
+from codea1_env.sandbox.local.spending import Sleep, Spending
+from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
 
 _NULL = Outcome(OutcomeKind.VALUE, encode(None))
 _NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
 _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped because of the time that measuring takes
-_MAX_STRETCH = 10  # a starved process may sleep this many times `wall_s` before the job is run again
-_COSTLY = 0.25  # share of the limit
 _ITEMS_SHARE = 0.5  # share of the limit, for iterating a result that is not plain data
-_CALL_BYTES = 32  # of a record, beside the encoded values
-_REFUSALS = frozenset(
-    {OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE}
-)  # classes of the stand-in, see `inside.harness`
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then other processes are read
 _NO_PROCESS = -1
 _N_CORES = os.cpu_count() or 1
@@ -69,6 +59,28 @@ class Stage(Enum):
     HARNESS_LOADING = auto()
     HARNESS = auto()
     DONE = auto()
+
+
+class Turn(Enum):
+    """Who must speak."""
+
+    PROGRAM = auto()
+    HARNESS = auto()
+
+
+class Said(Enum):
+    """What a frame is about."""
+
+    LOADED = auto()
+    """Whether the sender has loaded."""
+    ANSWER = auto()
+    """What a call of the job has led to."""
+    CALLS = auto()
+    """The harness calls the entry point."""
+    LEAVES = auto()
+    """The harness has not used the last answers that it got ahead of its calls."""
+    APPLIED = auto()
+    """The program answers a call of the harness."""
 
 
 class Execution:
@@ -93,24 +105,12 @@ class Execution:
         may_look = may_look and any(map(may_see_calls, (plain(job.preamble), plain(job.program))))
         self._calls_come_singly = may_look and len(self._direct) > 1
         self._expected = () if may_look else expected
-        self._ahead = ReadAhead(())
-        self._given: list[Answered] = []
-        """The answers that the harness got for calls that it had not made; it may not make them."""
-        self._has_left_answers = False
-        self._n_faults = 0
-        self._cpu_us = 0
         self._used_s = [0.0] * len(job.calls)
-        self._records: dict[int, _Record] = {}
-        """Index of a harness call that has begun -> its record."""
         self._last_use_s = 0.0
         """Processor seconds of the last activity during which a process ended."""
-        self._idle_s = 0.0
-        self._slept_s = 0.0
-        """In earlier processes of the program."""
-        self._allowed_idle_s = job.limits.wall_s
-        self._applying = False
-        self._source_calls = frozenset(map(encode, job.harness.source_calls))
-        self._program_fault: Outcome | None = None
+        self._spending = Spending(job.limits)
+        self._relay = Relay(job)
+        self._turn = Turn.PROGRAM
         self._program: Process
         self._harness: Process | None = None
         self._start_program()
@@ -135,16 +135,17 @@ class Execution:
     @property
     def active(self) -> Process:
         """The process that must answer next."""
-        is_harness = self._stage in (Stage.HARNESS_LOADING, Stage.HARNESS) and not self._applying
-        return self._harness if is_harness and self._harness is not None else self._program
+        return self._harness if self._turn is Turn.HARNESS and self._harness is not None else self._program
 
     def report(self, tier: str) -> JobReport:
         """Return the report; only valid when `is_over`."""
-        records: list[tuple[EntryPointCall, ...]] = [()] * len(self.job.calls)
-        for index, record in self._records.items():
-            records[index] = tuple(record.calls)
         return JobReport(
-            self._load or _NOT_RUN, tuple(self._outcomes), self._cpu_us / 1e6, tier, tuple(self._used_s), tuple(records)
+            self._load or _NOT_RUN,
+            tuple(self._outcomes),
+            self._spending.cpu_us / 1e6,
+            tier,
+            tuple(self._used_s),
+            self._relay.records(),
         )
 
     # Events
@@ -171,7 +172,7 @@ class Execution:
         process.exit = notice
         process.close()
         self.processes.remove(process)
-        self._cpu_us += notice.cpu_us
+        self._spending.cpu_us += notice.cpu_us
         if process.abandoned or self.is_done:
             return
         self._last_use_s = process.measured_use_s(notice.cpu_us)
@@ -194,24 +195,15 @@ class Execution:
         if process.measured_use_s(cpu_us) > self.job.limits.cpu_s + _CPU_SLACK_S:
             self._end_activity(self._took_too_long())
             return
-        if self._cpu_us + cpu_us > self.job.limits.cpu_s * (1 + self.job.limits.job_factor) * 1e6:
+        if self._spending.is_all(cpu_us):
             self._end_exhausted()
             return
-        self._idle_s += process.idle_s(cpu_us, self.job.limits.wall_s)
-        if self._idle_s > self._allowed_idle_s:
-            self._check_idle_time(waited_s(), is_retry)
-
-    def _check_idle_time(self, waited_s: float | None, is_retry: bool) -> None:
-        """End a job that sleeps too long. Time in which it waits for a processor does not count."""
         wall_s = self.job.limits.wall_s
-        if waited_s is None and not is_retry:
-            self.is_starved = True
-        elif waited_s is None or self._idle_s > wall_s + waited_s:
-            self._end_activity(replace(_time_limit(f"slept more than {wall_s:g} s"), error_type=SLEPT))
-        elif self._idle_s > wall_s * _MAX_STRETCH:
-            self.is_starved = True
-        else:
-            self._allowed_idle_s = wall_s + waited_s
+        if self._spending.idle(process.idle_s(cpu_us, wall_s)):
+            sleep = self._spending.judge_idle(waited_s(), is_retry)
+            if sleep is Sleep.TOO_LONG:
+                self._end_activity(replace(_time_limit(f"slept more than {wall_s:g} s"), error_type=SLEPT))
+            self.is_starved |= sleep is Sleep.STARVED
 
     def abort(self) -> None:
         """Kill all processes; outcomes that are not known stay NOT_RUN."""
@@ -224,15 +216,16 @@ class Execution:
 
     # Frames
 
-    def _take_from_program(self, frame: Frame) -> None:
-        if self._applying and frame.call == APPLY:
-            self._take_applied(frame)
-        elif self._stage is Stage.LOADING and frame.call == LOAD:
-            self._take_load(frame)
-        elif self._stage is Stage.DIRECT and frame.call == self._direct[0]:
-            self._take_answer(frame)
-        else:
+    def _take(self, process: Process, frame: Frame) -> None:
+        """Do what follows from a frame."""
+        is_program = process is self._program
+        step = _TRANSITIONS.get((self._stage, self._turn, _said(frame)))
+        if step is None or is_program is not (self._turn is Turn.PROGRAM):
             raise WireError(_UNEXPECTED)
+        if not is_program and self._has_unexpected_bytes():
+            self._fail_all_calls(_UNEXPECTED)
+        else:
+            step(self, frame)
 
     def _ignores(self, process: Process) -> bool:
         return self._stage is Stage.DONE or process.abandoned
@@ -245,10 +238,7 @@ class Execution:
             frame = process.next_frame()
             if frame is None:
                 return
-            if process is not self._program:
-                self._take_from_harness(frame)
-            else:
-                self._take_from_program(frame)
+            self._take(process, frame)
 
     def _take_values(self) -> None:
         """Process the answers to the next direct calls, as long as they are values, as most frames are."""
@@ -265,6 +255,8 @@ class Execution:
         self._go_on()
 
     def _take_answer(self, frame: Frame) -> None:
+        if frame.call != self._direct[0]:
+            raise WireError(_UNEXPECTED)
         outcome = self._within_time(self._program, frame, as_outcome(frame))
         index = self._direct.popleft()
         self._outcomes[index], self._used_s[index] = outcome, self._program.begin_after(frame)
@@ -280,71 +272,52 @@ class Execution:
         self._stage = Stage.DIRECT
         self._next_stage()
 
-    def _take_from_harness(self, frame: Frame) -> None:
-        assert self._harness is not None
-        if self._applying:
-            raise WireError(_UNEXPECTED)
-        if frame.tag == Tag.AHEAD:
-            self._take_back(frame.call)
-            return
-        if (frame.tag == Tag.APPLY or self._stage is Stage.HARNESS) and self._has_unexpected_bytes():
-            self._fail_all_calls(_UNEXPECTED)
-            return
-        if frame.tag == Tag.APPLY:
-            self._take_call(frame.payload)
-        elif self._stage is Stage.HARNESS_LOADING and frame.call == LOAD:
-            if frame.tag == Tag.LOADED:
-                self._stage = Stage.HARNESS
-                self._ahead = ReadAhead(self._expected)
-                self._begin_harness_call(frame)
-            else:
-                self._end_activity(_failure(self._harness_outcome(frame)))
-        elif self._stage is Stage.HARNESS and frame.call == self._indirect[0]:
-            outcome = self._within_time(self._harness, frame, self._harness_outcome(frame))
-            self._record_given()
-            self._outcomes[self._indirect.popleft()] = outcome
-            if not self._indirect:
-                self._finish()
-            elif self.job.isolates_calls:
-                self._kill_all()
-                self._start_again()
-            else:
-                self._begin_harness_call(frame)
+    def _take_harness_load(self, frame: Frame) -> None:
+        if frame.tag == Tag.LOADED:
+            self._stage = Stage.HARNESS
+            self._begin_harness_call(frame, self._expected)
         else:
+            self._end_activity(_failure(self._relay.outcome(frame)))
+
+    def _take_result(self, frame: Frame) -> None:
+        """Take what the harness found for a call of the job."""
+        assert self._harness is not None
+        if frame.call != self._indirect[0]:
             raise WireError(_UNEXPECTED)
+        outcome = self._within_time(self._harness, frame, self._relay.outcome(frame))
+        self._outcomes[self._indirect.popleft()] = outcome
+        if not self._indirect:
+            self._finish()
+        elif self.job.isolates_calls:
+            self._kill_all()
+            self._start_again()
+        else:
+            self._begin_harness_call(frame)
 
     def _has_unexpected_bytes(self) -> bool:
         """Return whether the program has written something though it was not called."""
-        if self._ahead.failure is not None:  # it has ended
+        if self._relay.ending is not None:
             return False
         self._program.receive()
         return self._program.has_unread
 
-    def _take_back(self, n_answers: int) -> None:
-        """Take back the last answers that the harness got for calls that it has not made."""
-        if not 0 < n_answers <= len(self._given):
-            raise WireError(_UNEXPECTED)
-        del self._given[-n_answers:]
-        self._has_left_answers = True
+    def _take_leftover(self, frame: Frame) -> None:
+        self._relay.take_back(frame.call)
 
-    def _take_call(self, arguments: bytes) -> None:
+    def _take_call(self, frame: Frame) -> None:
         """Send a call of the harness to the program, and the calls that are expected to follow it."""
-        if arguments[:1] == b'"' and arguments not in self._source_calls:
-            raise WireError("a source call that the job does not have")
-        self._record_given()
-        self._record_call(arguments)
-        self._applying = True
-        ahead = self._ahead
-        is_ahead = bool(ahead.answers or ahead.failure)
-        if self._has_left_answers or (is_ahead and not ahead.is_expected(arguments)):
+        try:
+            calls = self._relay.ask(frame.payload)
+        except Misled:
             self.is_misled = True
-        elif ahead.answers:
+            return
+        self._turn = Turn.PROGRAM
+        if calls:
+            self._call_program(calls)
+        elif self._relay.has_answers:
             self._pass_back()
-        elif ahead.failure:
-            self._end_activity(ahead.failure)
-        else:
-            ahead.ask(arguments)
-            self._call_program([*ahead.asked])
+        elif self._relay.ending is not None:
+            self._end_activity(self._relay.ending)
 
     def _call_program(self, calls: Sequence[bytes]) -> None:
         """Send calls of the harness to the program, each as its encoded arguments."""
@@ -355,70 +328,20 @@ class Execution:
 
     def _take_applied(self, frame: Frame) -> None:
         """Take the program's answer to a call of the harness."""
-        answer = self._within_time(self._program, frame, self._as_answer(frame))
+        answer = self._within_time(self._program, frame, self._relay.answer_of(frame))
         if answer.kind is OutcomeKind.TIME_LIMIT:
             self._end_activity(answer)
             return
         self._program.note(frame)
-        self._ahead.answer(frame, answer)
-        if not self._ahead.asked:
+        if self._relay.answer(frame, answer):
             self._pass_back()
 
     def _pass_back(self) -> None:
-        """Send the program's answers to the harness, checked and re-encoded against a tampered process."""
+        """Send the program's answers to the harness."""
         assert self._harness is not None
-        self._applying = False
-        given = self._ahead.take()
-        _, frame, answer = given[0]
-        self._given = given[1:]
-        if answer.kind is not OutcomeKind.VALUE:
-            self._program_fault = answer
-        if self._stage is Stage.HARNESS:
-            self._records[self._indirect[0]].add_answer(answer)  # `_record_call` has made it
-        if self._given:
-            self._harness.send(Tag.AHEAD, APPLY, marshal.dumps([each.frame.payload for each in given]))
-        else:
-            self._harness.send(frame.tag, APPLY, _cleaned(frame.tag, frame))
-
-    def _as_answer(self, frame: Frame) -> Outcome:
-        """Return the program's answer to a harness call."""
-        if frame.tag == Tag.VALUE:
-            # Not validated here: the harness validates what it decodes, and so does the code that compares it.
-            return Outcome(OutcomeKind.VALUE, frame.payload)
-        if frame.tag == Tag.CHANGED and self.job.harness.is_trusted:
-            raise WireError("unexpected changed arguments")
-        return as_outcome(frame)
-
-    def _record_call(self, arguments: bytes) -> None:
-        if self._stage is Stage.HARNESS:
-            budget = RECORD_FACTOR * self.job.limits.value_bytes
-            self._records.setdefault(self._indirect[0], _Record(budget)).add_call(arguments)
-
-    def _record_given(self) -> None:
-        """Record the calls that the harness has made without asking, since it had their answers."""
-        for arguments, _, answer in self._given:
-            self._record_call(arguments)
-            self._records[self._indirect[0]].add_answer(answer)
-        self._given = []
-
-    def _harness_outcome(self, frame: Frame) -> Outcome:
-        """Distinguish the harness's own exceptions from those that the program raised and the harness did not catch."""
-        outcome = as_outcome(frame)
-        if outcome.kind is OutcomeKind.MEMORY_LIMIT and self._program_fault is not None:
-            return self._program_fault
-        if outcome.kind is not OutcomeKind.ERROR:
-            return outcome
-        *_, from_program = error_fields(frame)
-        if from_program:
-            return self._of_program(outcome)
-        return replace(outcome, message=f"in the harness: {outcome.message}"[:300])
-
-    def _of_program(self, raised: Outcome) -> Outcome:
-        """Return the outcome of an expression that ended with an exception from the stand-in."""
-        fault = self._program_fault
-        if raised.error_type in _REFUSALS and (fault is None or fault.error_type != raised.error_type):
-            return replace(raised, kind=OutcomeKind.OPAQUE)  # not an exception of the program with that name
-        return fault or raised
+        tag, payload = self._relay.take()
+        self._turn = Turn.HARNESS
+        self._harness.send(tag, APPLY, payload)
 
     def _within_time(self, process: Process, frame: Frame, outcome: Outcome) -> Outcome:
         """Replace an outcome that took too long, so that the verdict does not depend on the time of measurement."""
@@ -434,12 +357,9 @@ class Execution:
     # Stages
 
     def _start_program(self) -> None:
-        self._stage = Stage.LOADING
+        self._stage, self._turn = Stage.LOADING, Turn.PROGRAM
         job = self.job
-        self._applying = False
-        self._ahead = ReadAhead(())
-        self._slept_s += self._asleep_s()
-        self._idle_s, self._allowed_idle_s = 0.0, job.limits.wall_s
+        self._spending.begin()
         self._program = self._start(
             len(self._direct) + len(self._indirect) + 1,
             role="program",
@@ -473,8 +393,9 @@ class Execution:
         return {"preamble": plain(self.job.preamble), "program": plain(self.job.program)}
 
     def _start_harness(self) -> None:
-        self._stage = Stage.HARNESS_LOADING
+        self._stage, self._turn = Stage.HARNESS_LOADING, Turn.HARNESS
         job = self.job
+        self._relay.begin()
         calls = [(index, job.calls[index]) for index in self._next(self._indirect)]
         self._harness = self._start(
             len(calls) + 1,
@@ -486,7 +407,6 @@ class Execution:
             expected=[*self._expected],
             calls=[(index, plain(call.expression), [*map(plain, call.imports)]) for index, call in calls],
         )
-        self._program_fault = None
 
     def _start(self, n_activities: int, **fields: object) -> Process:
         limits = self.job.limits
@@ -513,9 +433,9 @@ class Execution:
         else:
             self._finish()
 
-    def _begin_harness_call(self, frame: Frame) -> None:
+    def _begin_harness_call(self, frame: Frame, expected: Sequence[bytes] = ()) -> None:
         assert self._harness is not None
-        self._program_fault = None
+        self._relay.begin(self._indirect[0], expected)
         self._harness.begin_after(frame)
         self._program.begin()
 
@@ -528,8 +448,9 @@ class Execution:
     def _end_activity(self, outcome: Outcome) -> None:
         """End the current activity with `outcome` and kill its processes."""
         assert outcome.kind is not OutcomeKind.VALUE  # it may become the outcome of all remaining calls
-        if self._applying and self._ahead.answers and self._harness is not None and self._harness.exit is None:
-            self._ahead.failure = outcome  # of a call that the harness may not make
+        is_called = self._turn is Turn.PROGRAM and self._harness is not None and self._harness.exit is None
+        if is_called and self._relay.has_answers:  # the harness may not come to this call
+            self._relay.end(outcome)
             self._program.kill()
             self._pass_back()
             return
@@ -551,7 +472,7 @@ class Execution:
             return
         pending = self._direct if stage is Stage.DIRECT else self._indirect
         self._outcomes[pending.popleft()] = outcome
-        self._n_faults += self._is_costly(outcome)
+        self._spending.fault(outcome, self._last_use_s)
         if self._direct or self._indirect:
             self._start_again()
         else:
@@ -573,23 +494,32 @@ class Execution:
         self._stage = Stage.DONE
 
     def _may_start_again(self) -> bool:
-        """Return whether the job may restart: both its costly faults and its sleep so far are within their limits."""
-        limits = self.job.limits
-        slept_s = self._slept_s + self._asleep_s()
-        return self._n_faults <= limits.max_restarts and slept_s <= limits.wall_s * (limits.max_restarts + 1)
-
-    def _asleep_s(self) -> float:
-        """Return how long the current process has been idle, without the known waits for a processor."""
-        return max(0.0, self._idle_s - (self._allowed_idle_s - self.job.limits.wall_s))
-
-    def _is_costly(self, outcome: Outcome) -> bool:
-        """Return whether a failed call took so long that a job may have only few of them."""
-        return outcome.kind is OutcomeKind.TIME_LIMIT or self._last_use_s > self.job.limits.cpu_s * _COSTLY
+        return self._spending.allows_restart()
 
     def _kill_all(self) -> None:
         for process in self.processes:
             process.kill()
         self._harness = None
+
+
+_TRANSITIONS: Mapping[tuple[Stage, Turn, Said], Callable[[Execution, Frame], None]] = {
+    # Each comment says where it leads to, if all goes well.
+    (Stage.LOADING, Turn.PROGRAM, Said.LOADED): Execution._take_load,  # DIRECT
+    (Stage.DIRECT, Turn.PROGRAM, Said.ANSWER): Execution._take_answer,  # after the last one HARNESS_LOADING or DONE
+    (Stage.HARNESS_LOADING, Turn.HARNESS, Said.LOADED): Execution._take_harness_load,  # HARNESS
+    (Stage.HARNESS_LOADING, Turn.HARNESS, Said.CALLS): Execution._take_call,  # the program's turn
+    (Stage.HARNESS_LOADING, Turn.PROGRAM, Said.APPLIED): Execution._take_applied,  # the harness's turn
+    (Stage.HARNESS, Turn.HARNESS, Said.CALLS): Execution._take_call,  # the program's turn
+    (Stage.HARNESS, Turn.PROGRAM, Said.APPLIED): Execution._take_applied,  # the harness's turn
+    (Stage.HARNESS, Turn.HARNESS, Said.LEAVES): Execution._take_leftover,
+    (Stage.HARNESS, Turn.HARNESS, Said.ANSWER): Execution._take_result,  # after the last one DONE
+}
+_SAID_BY_TAG = {Tag.APPLY: Said.CALLS, Tag.AHEAD: Said.LEAVES}
+_SAID_BY_CALL = {LOAD: Said.LOADED, APPLY: Said.APPLIED}
+
+
+def _said(frame: Frame) -> Said:
+    return _SAID_BY_TAG.get(frame.tag) or _SAID_BY_CALL.get(frame.call, Said.ANSWER)
 
 
 def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
@@ -625,47 +555,10 @@ def _failure(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _cleaned(tag: bytes, frame: Frame) -> bytes:
-    """Return the payload of a checked answer as it is sent to the harness."""
-    if tag == Tag.ERROR:
-        return json.dumps(error_fields(frame)).encode()
-    if tag == Tag.CHANGED:
-        changed = Changed.unpack(frame.payload)
-        inner = frame._replace(tag=changed.tag, payload=changed.payload)
-        return changed._replace(payload=_cleaned(changed.tag, inner)).pack()
-    return frame.payload
-
-
 def _recorded(call: EntryPointCall) -> tuple[bytes, bytes, bool, bytes]:
     """Return the fields of an `inside.changes.Recorded`."""
     answer = call.answer or _NOT_RUN
     return call.arguments, answer.value or answer.items or b"", answer.value is None, answer.arguments or b""
-
-
-class _Record:
-    """The calls of the entry point that one harness call made, within a budget of bytes."""
-
-    __slots__ = ("_budget", "calls")
-
-    def __init__(self, budget: int) -> None:
-        self.calls: list[EntryPointCall] = []
-        self._budget = budget
-
-    def add_call(self, arguments: bytes) -> None:
-        """Record a call that has no answer yet."""
-        self._budget -= len(arguments) + _CALL_BYTES
-        if self._budget >= 0:
-            self.calls.append(EntryPointCall(arguments))
-        elif not self.calls or self.calls[-1] is not TOO_MANY:
-            self.calls.append(TOO_MANY)
-
-    def add_answer(self, answer: Outcome) -> None:
-        """Record the answer to the last call."""
-        parts = (answer.value, answer.items, answer.arguments)
-        self._budget -= sum(len(part) for part in parts if part is not None)
-        if self.calls[-1] is TOO_MANY:
-            return
-        self.calls[-1] = self.calls[-1]._replace(answer=answer) if self._budget >= 0 else TOO_MANY
 
 
 def plain(text: str) -> str:

@@ -69,7 +69,7 @@ class ReadAhead:
         """That the harness has not asked for yet."""
         self.asked: deque[bytes] = deque()
         """The arguments of the calls that the program is answering."""
-        self.failure: Outcome | None = None
+        self.ending: Outcome | None = None
         """How the program has ended, if it has, after these answers."""
         self._expected = expected
         self._n_made = self._n_asked = 0

@@ -13,7 +13,7 @@ from os import WEXITSTATUS, WIFSIGNALED
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.outputs import OutputForm, in_form
-from codea1_env.sandbox.local.execution import Execution, Stage, numbered
+from codea1_env.sandbox.local.execution import Execution, Stage, Turn, numbered
 from codea1_env.sandbox.local.process import Process, as_outcome
 from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError, read_end_note
 from codea1_env.values import TooLarge, encode
@@ -35,14 +35,12 @@ class ScriptExecution(Execution):
     # Processes
 
     def _start_program(self) -> None:
-        self._stage = Stage.LOADING
-        self._applying = False
+        self._stage, self._turn = Stage.LOADING, Turn.PROGRAM
         self._running = self._direct[0] if self._direct else None
         self._run_script(numbered(self.job.calls, [*self._direct][:1]))
 
     def _run_script(self, calls: list[tuple[int, str | bytes]]) -> None:
-        self._slept_s += self._asleep_s()
-        self._idle_s, self._allowed_idle_s = 0.0, self.job.limits.wall_s
+        self._spending.begin()
         self._program = self._start(len(calls) + 1, role="script", **self._sources(), calls=calls)
 
     def _next_stage(self) -> None:
@@ -57,8 +55,7 @@ class ScriptExecution(Execution):
             self._stage = Stage.DONE
 
     def _may_start_again(self) -> bool:
-        limits = self.job.limits
-        return super()._may_start_again() and self._cpu_us <= limits.cpu_s * (1 + limits.job_factor) * 1e6
+        return super()._may_start_again() and not self._spending.is_all()
 
     # Calls of a harness
 
@@ -79,25 +76,31 @@ class ScriptExecution(Execution):
             message = f"printed more than {self.job.limits.value_bytes:,} bytes"
             self._end_activity(Outcome(OutcomeKind.OUTPUT_LIMIT, message=message))
 
-    def _take_from_program(self, frame: Frame) -> None:
-        process = self._program
-        if frame.tag == Tag.OUTPUT:
+    @property
+    def _is_called(self) -> bool:
+        """Whether the current process answers a call of the harness."""
+        return self._harness is not None and self._turn is Turn.PROGRAM
+
+    def _take(self, process: Process, frame: Frame) -> None:
+        if process is not self._program:
+            super()._take(process, frame)
+        elif frame.tag == Tag.OUTPUT:
             process.begin_after(frame)
             process.begin_output()
-        elif self._applying and frame.call == LOAD:
+        elif self._is_called and frame.call == LOAD:
             if frame.tag != Tag.LOADED:
                 self._end_activity(as_outcome(frame))
         else:
-            is_answer = self._applying
-            super()._take_from_program(frame)
+            is_answer = self._is_called
+            super()._take(process, frame)
             process.abandoned |= is_answer  # a refused call: its process ends without output
 
     def _on_end(self, process: Process, notice: Notice) -> None:
         if process is not self._program or process.output is None or WIFSIGNALED(notice.status):
             super()._on_end(process, notice)
             return
-        call = APPLY if self._applying else self._direct[0]
-        super()._take_from_program(self._answer(bytes(process.output), notice, call))
+        call = APPLY if self._is_called else self._direct[0]
+        super()._take(process, self._answer(bytes(process.output), notice, call))
 
     def _answer(self, output: bytes, notice: Notice, call: int) -> Frame:
         """Return the frame that says what a script that has ended has answered."""

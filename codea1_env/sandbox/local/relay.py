@@ -1,0 +1,218 @@
+"""What passes between a harness and the program that it calls: the calls, their answers, and the record of both."""
+
+from __future__ import annotations
+
+import json
+import marshal
+from collections.abc import Sequence
+from dataclasses import replace
+
+from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
+from codea1_env.sandbox.interface import (
+    OPAQUE_ARGUMENT,
+    OPAQUE_RESULT_USE,
+    OVERSIZED_ARGUMENT,
+    RECORD_FACTOR,
+    Job,
+)
+from codea1_env.sandbox.local.foresight import Answered, ReadAhead
+from codea1_env.sandbox.local.process import as_outcome, error_fields
+from codea1_env.sandbox.wire import Changed, Frame, Tag, WireError
+from codea1_env.values import encode
+
+_CALL_BYTES = 32  # of a record, beside the encoded values
+_REFUSALS = frozenset(
+    {OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE}
+)  # classes of the stand-in, see `inside.harness`
+
+
+class Misled(Exception):
+    """The harness makes other calls than foreseen, and the program has answered some that it does not make."""
+
+
+class Relay:
+    """The calls that the harness of a job makes of the program.
+
+    The harness makes one call at a time (`ask`). The program answers it, and perhaps some that are foreseen (`answer`);
+    then the harness gets what it asked for (`take`), and continues.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._source_calls = frozenset(map(encode, job.harness.source_calls))
+        self._records: dict[int, _Record] = {}
+        self._index: int | None = None
+        self._fault: Outcome | None = None
+        """The program's last answer, if it is no value."""
+        self._ahead = ReadAhead(())
+        self._given: list[Answered] = []
+        """The answers that the harness got for calls that it had not made; it may not make them."""
+        self._has_left_answers = False
+
+    def begin(self, index: int | None = None, expected: Sequence[bytes] = ()) -> None:
+        """Begin a call of the job that the harness evaluates.
+
+        Args:
+            index: of the call; None: the harness loads, of which nothing is recorded.
+            expected: the encoded arguments of the calls that the harness will probably make.
+        """
+        self._index = index
+        self._fault = None
+        self._ahead = ReadAhead(expected)
+
+    def ask(self, arguments: bytes) -> list[bytes]:
+        """Take a call that the harness makes.
+
+        Returns:
+            The calls that the program must answer, each as its encoded arguments; [] if the answer is here already, or
+            the program has ended in this call (`ending`).
+
+        Raises:
+            WireError: the harness sends an expression that the job does not have.
+            Misled: as its docstring says.
+        """
+        if arguments[:1] == b'"' and arguments not in self._source_calls:
+            raise WireError("a source call that the job does not have")
+        self._record_given()
+        self._record_call(arguments)
+        ahead = self._ahead
+        if not ahead.answers and self.ending is None and not self._has_left_answers:
+            ahead.ask(arguments)
+            return [*ahead.asked]
+        if self._has_left_answers or not ahead.is_expected(arguments):
+            raise Misled
+        return []
+
+    def answer(self, frame: Frame, outcome: Outcome) -> bool:
+        """Take the program's next answer; return whether it has answered all that it was asked."""
+        self._ahead.answer(frame, outcome)
+        return not self._ahead.asked
+
+    def take(self) -> tuple[bytes, bytes]:
+        """Return tag and payload of the frame that the harness gets, re-encoded against a tampered process."""
+        first, *self._given = self._ahead.take()
+        if first.outcome.kind is not OutcomeKind.VALUE:
+            self._fault = first.outcome
+        if self._index is not None:
+            self._records[self._index].add_answer(first.outcome)  # `ask` has made it
+        if self._given:
+            return Tag.AHEAD, marshal.dumps([each.frame.payload for each in (first, *self._given)])
+        return first.frame.tag, _cleaned(first.frame.tag, first.frame)
+
+    def take_back(self, n_answers: int) -> None:
+        """Take back the last answers, for calls that the harness does not make.
+
+        Raises:
+            WireError: it has not so many.
+        """
+        if not 0 < n_answers <= len(self._given):
+            raise WireError("an unexpected frame")
+        del self._given[-n_answers:]
+        self._has_left_answers = True
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether there are answers that the harness has not got."""
+        return bool(self._ahead.answers)
+
+    @property
+    def ending(self) -> Outcome | None:
+        """How the program has ended after these answers, in a call that the harness may not make."""
+        return self._ahead.ending
+
+    def end(self, outcome: Outcome) -> None:
+        """The program has ended in a call, after others whose answers the harness has not got."""
+        self._ahead.ending = outcome
+
+    def outcome(self, frame: Frame) -> Outcome:
+        """Return what a call of the job has led to, and end it.
+
+        Distinguishes the harness's own exceptions from those that the program raised and the harness did not catch.
+        """
+        self._record_given()
+        outcome = as_outcome(frame)
+        if outcome.kind is OutcomeKind.MEMORY_LIMIT and self._fault is not None:
+            return self._fault
+        if outcome.kind is not OutcomeKind.ERROR:
+            return outcome
+        *_, from_program = error_fields(frame)
+        if from_program:
+            return self._of_program(outcome)
+        return replace(outcome, message=f"in the harness: {outcome.message}"[:300])
+
+    def _of_program(self, raised: Outcome) -> Outcome:
+        """Return the outcome of an expression that ended with an exception from the stand-in."""
+        fault = self._fault
+        if raised.error_type in _REFUSALS and (fault is None or fault.error_type != raised.error_type):
+            return replace(raised, kind=OutcomeKind.OPAQUE)  # not an exception of the program with that name
+        return fault or raised
+
+    def answer_of(self, frame: Frame) -> Outcome:
+        """Return the program's answer to a call of the harness.
+
+        Raises:
+            WireError: the frame is no answer.
+        """
+        if frame.tag == Tag.VALUE:
+            # Not validated here: the harness validates what it decodes, and so does the code that compares it.
+            return Outcome(OutcomeKind.VALUE, frame.payload)
+        if frame.tag == Tag.CHANGED and self._job.harness.is_trusted:
+            raise WireError("unexpected changed arguments")
+        return as_outcome(frame)
+
+    # Records
+
+    def records(self) -> tuple[tuple[EntryPointCall, ...], ...]:
+        """Return the calls that each call of the job made; () for those that no harness evaluated."""
+        calls = [self._records.get(index) for index in range(len(self._job.calls))]
+        return tuple(() if record is None else tuple(record.calls) for record in calls)
+
+    def _record_call(self, arguments: bytes) -> None:
+        if self._index is not None:
+            budget = RECORD_FACTOR * self._job.limits.value_bytes
+            self._records.setdefault(self._index, _Record(budget)).add_call(arguments)
+
+    def _record_given(self) -> None:
+        """Record the calls that the harness has made without asking, since it had their answers."""
+        if self._index is not None:
+            for given in self._given:
+                self._record_call(given.arguments)
+                self._records[self._index].add_answer(given.outcome)
+        self._given = []
+
+
+def _cleaned(tag: bytes, frame: Frame) -> bytes:
+    """Return the payload of a checked answer as it is sent to the harness."""
+    if tag == Tag.ERROR:
+        return json.dumps(error_fields(frame)).encode()
+    if tag == Tag.CHANGED:
+        changed = Changed.unpack(frame.payload)
+        inner = frame._replace(tag=changed.tag, payload=changed.payload)
+        return changed._replace(payload=_cleaned(changed.tag, inner)).pack()
+    return frame.payload
+
+
+class _Record:
+    """The calls of the entry point that one harness call made, within a budget of bytes."""
+
+    __slots__ = ("_budget", "calls")
+
+    def __init__(self, budget: int) -> None:
+        self.calls: list[EntryPointCall] = []
+        self._budget = budget
+
+    def add_call(self, arguments: bytes) -> None:
+        """Record a call that has no answer yet."""
+        self._budget -= len(arguments) + _CALL_BYTES
+        if self._budget >= 0:
+            self.calls.append(EntryPointCall(arguments))
+        elif not self.calls or self.calls[-1] is not TOO_MANY:
+            self.calls.append(TOO_MANY)
+
+    def add_answer(self, answer: Outcome) -> None:
+        """Record the answer to the last call."""
+        parts = (answer.value, answer.items, answer.arguments)
+        self._budget -= sum(len(part) for part in parts if part is not None)
+        if self.calls[-1] is TOO_MANY:
+            return
+        self.calls[-1] = self.calls[-1]._replace(answer=answer) if self._budget >= 0 else TOO_MANY
