@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from itertools import islice
 from textwrap import indent
 from typing import Any, TypeAlias
 
@@ -38,12 +39,21 @@ from drawn import LIMITS, Draw, Program, Subject, Test
 from measuring import machine, option_parser
 from plain_python import Answer, Copies, Ended, Mode, PlainPython, Question
 
+from codea1_env.facts.outcomes import Outcome
 from codea1_env.facts.submissions import Candidate, RejectionReason
 from codea1_env.facts.verdicts import ProblemReport, Verdict
-from codea1_env.judging.golden import GOLDEN_LIMITS, golden_jobs, golden_results
+from codea1_env.judging.golden import (
+    GOLDEN_LIMITS,
+    ExpectedValues,
+    GoldenRun,
+    accept_golden_answers,
+    golden_jobs,
+    golden_results,
+)
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox.interface import Call
 from codea1_env.sandbox.local import LocalSandbox
 
 DRAWS: Mapping[str, Draw] = {
@@ -264,18 +274,19 @@ def _verdicts_of(subject: Subject, report: ProblemReport, figures: Figures) -> _
 
 def _golden_verdicts(subjects: Sequence[Subject], judge: Judge) -> list[_Verdicts]:
     limits = replace(GOLDEN_LIMITS, cpu_s=2 * LIMITS.cpu_s, wall_s=LIMITS.wall_s)
-    plans = [[golden_jobs(each.problem, it.source, limits) for it in each.programs] for each in subjects]
-    reports = iter(judge.sandbox.run([job for of_one in plans for plan in of_one for job in plan]))
-    found: list[_Verdicts] = []
-    for subject, of_one in zip(subjects, plans, strict=True):
-        results = [
-            golden_results(subject.problem, [next(reports) for _ in plan], {}, judge.rules.comparison)
-            for plan in of_one
-        ]
-        found.append(
-            [{test: (it.verdict, it.detail) for test, it in zip(subject.tests, of, strict=True)} for of in results]
-        )
-    return found
+    asked = [(each.problem, golden_jobs(each.problem, it.source, limits)) for each in subjects for it in each.programs]
+    reports = iter(judge.sandbox.run([job for _, jobs in asked for job in jobs]))
+    runs = [GoldenRun(problem, jobs, tuple(islice(reports, len(jobs)))) for problem, jobs in asked]
+    known = ExpectedValues(judge.sandbox).of([each.problem for each in subjects])
+    accepted = iter(accept_golden_answers(runs, known, judge.sandbox, judge.rules.comparison))
+    return [[_golden(each, next(accepted), known, judge) for _ in each.programs] for each in subjects]
+
+
+def _golden(
+    subject: Subject, run: GoldenRun, known: Mapping[Call, Outcome], judge: Judge
+) -> dict[Test, tuple[Verdict, str]]:
+    results = golden_results(subject.problem, run.reports, known, judge.rules.comparison)
+    return {test: (it.verdict, it.detail) for test, it in zip(subject.tests, results, strict=True)}
 
 
 def _reason(pair: _Pair, plain: PlainPython) -> Reason | None:
@@ -284,6 +295,9 @@ def _reason(pair: _Pair, plain: PlainPython) -> Reason | None:
     found = None
     if pair.verdict is Verdict.NOT_RUN:
         found = Reason.SAYS_NOTHING
+    elif pair.verdict is Verdict.INTERNAL_ERROR:
+        answer = plain.answers([pair.question(Mode.ANSWERS)])[0]
+        found = Reason.FAILING_CHECKER if answer.ended is Ended.MASKED else None
     elif passed and (alike := _alike(pair, plain)):
         found = alike
     elif _is_at_limit(pair):
@@ -292,14 +306,12 @@ def _reason(pair: _Pair, plain: PlainPython) -> Reason | None:
         found = Reason.OPAQUE
     elif not passed and pair.subject.problem.answers.checker and len(pair.actual) > _LONG:
         found = Reason.LONG_ANSWER
-    elif pair.verdict is Verdict.INTERNAL_ERROR:
-        answer = plain.answers([pair.question(Mode.ANSWERS)])[0]
-        found = Reason.FAILING_CHECKER if answer.ended is Ended.MASKED else None
     else:
+        is_trusted = pair.subject.is_golden and not pair.subject.problem.calls.in_place
+        copied = Reason.COPIED_ARGUMENTS if is_trusted else Reason.COPIED_BOTH_WAYS
         again = {
             Reason.STATE: pair.question(before=pair.others),
-            Reason.COPIED_ARGUMENTS: pair.question(copies=Copies.ARGUMENTS),
-            Reason.COPIED_BOTH_WAYS: pair.question(copies=Copies.BOTH_WAYS),
+            copied: pair.question(copies=Copies.ARGUMENTS if copied is Reason.COPIED_ARGUMENTS else Copies.BOTH_WAYS),
             Reason.COPIED_RESULTS: pair.question(copies=Copies.RESULTS),
         }
         answers = zip(again, plain.answers(list(again.values())), strict=True)

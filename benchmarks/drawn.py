@@ -56,11 +56,8 @@ class Subject:
     problem: Problem
     programs: tuple[Program, ...]
     tests: tuple[Test, ...] = ()
-
-    @property
-    def is_golden(self) -> bool:
-        """Whether the tests are golden tests of the problem, and not a tester's."""
-        return any(test.harness for test in self.tests)
+    is_golden: bool = False
+    """Whether the tests are the golden tests of the problem, and not a tester's."""
 
     def with_solution(self) -> Subject:
         """Return the subject with the solution as the first program."""

@@ -362,7 +362,7 @@ def _subject(name: str, n_programs: int, rng: random.Random, plain: PlainPython)
         return Subject(problem, tuple(programs), tuple(dict.fromkeys(held))[:_TESTS_PER_PROBLEM])
     tests = list(dict.fromkeys([*held, *drawn[:1]]))[-_TESTS_PER_PROBLEM:]
     golden = tuple(GoldenHarness(each.harness) for each in tests)
-    return Subject(replace(problem, golden=golden), tuple(programs), tuple(tests))
+    return Subject(replace(problem, golden=golden), tuple(programs), tuple(tests), is_golden=True)
 
 
 def _program(value: str, variant: str) -> Program:

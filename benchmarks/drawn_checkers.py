@@ -9,10 +9,12 @@ from drawn import Program, Subject, Test, generator, holding, shares
 from plain_python import Ended, Mode, PlainPython
 
 from codea1_env.facts.answers import AnswerRules
-from codea1_env.problems.problem import Problem
+from codea1_env.problems.problem import GoldenCase, Problem
 
 _PROGRAMS_PER_PROBLEM, _PLAIN_TESTS, _OTHER_TESTS = 10, 4, 2
 _SHARE_RIGHT = 0.4
+_SHARE_GOLDEN = 0.3
+"""Share of the problems whose tests are golden ones."""
 
 
 @dataclass(frozen=True)
@@ -294,7 +296,12 @@ def _subject(name: str, n_programs: int, rng: random.Random, plain: PlainPython)
     problem = Problem(name, task.solution, "f", task.solution, (), answers=answers)
     programs = tuple(_program(what, task, rng) for _ in range(n_programs))
     subject = Subject(problem, programs)
-    return replace(subject, tests=tuple(_tests(subject, task, rng, plain)))
+    tests = _tests(subject, task, rng, plain)
+    if rng.random() >= _SHARE_GOLDEN:
+        return replace(subject, tests=tuple(tests))
+    tests = [replace(test, form="golden") for test in tests if test.call]
+    golden = tuple(GoldenCase(test.call, test.expected) for test in tests)
+    return replace(subject, problem=replace(problem, golden=golden), tests=tuple(tests), is_golden=True)
 
 
 def _program(what: str, task: _Task, rng: random.Random) -> Program:

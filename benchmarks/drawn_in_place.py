@@ -293,7 +293,7 @@ def _subject(place: int, n_programs: int, rng: random.Random, plain: PlainPython
         return replace(subject, tests=tuple(tests))
     tests = [_in_a_harness(each) for each in tests]
     golden = tuple(GoldenHarness(each.harness) for each in tests)
-    return replace(subject, problem=replace(problem, golden=golden), tests=tuple(tests))
+    return replace(subject, problem=replace(problem, golden=golden), tests=tuple(tests), is_golden=True)
 
 
 def _asserted(name: str, given: str) -> Test:

@@ -16,8 +16,8 @@ from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.problem_kinds import RUN, ProblemKind
 from codea1_env.problems.problem import Problem
 
-_PROGRAMS_PER_PROBLEM, _PLAIN_TESTS, _OTHER_TESTS = 8, 3, 2
-_N_INPUTS = 4
+_PROGRAMS_PER_PROBLEM, _PLAIN_TESTS, _OTHER_TESTS = 8, 2, 1
+_N_INPUTS = 3
 _USUAL = 0.5
 """Share of the parts of a program that are the solution's."""
 _WRONG = 0.15
@@ -467,7 +467,7 @@ def _program(what: str, rng: random.Random) -> Program:
 
 def _tests(subject: Subject, rng: random.Random, plain: PlainPython) -> list[Test]:
     """Return tests on some inputs with which the solution ends well."""
-    inputs = [repr(text) for text in rng.sample(_INPUTS, 2 * _N_INPUTS)]
+    inputs = [repr(text) for text in rng.sample(_INPUTS, 2 * _N_INPUTS - 1)]
     ask = [subject.question(Test("", f"{RUN}({i})"), subject.problem.solution, Mode.VALUE) for i in inputs]
     answers = zip(inputs, plain.answers(ask), strict=True)
     known = [(i, answer.detail) for i, answer in answers if answer.ended is Ended.PASSED][:_N_INPUTS]
@@ -478,7 +478,7 @@ def _tests(subject: Subject, rng: random.Random, plain: PlainPython) -> list[Tes
         for i, value in known[:_PLAIN_TESTS]
         for it in (value if rng.random() < 0.8 else repr(f"{eval(value)}\n"),)
     ]
-    forms = rng.sample(_PROPERTIES, 3 * _OTHER_TESTS)
+    forms = rng.sample(_PROPERTIES, 4)
     drawn = [Test("property", form.format(**_parts(*rng.sample(known, 2)))) for form in forms]
     return [*tests, *holding(subject, drawn, plain)[:_OTHER_TESTS]]
 
