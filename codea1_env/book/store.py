@@ -309,7 +309,7 @@ def _applied(rows: ProblemRows, wanted: Iterable[BookChange], rules: BookRules, 
             rows.insert(after, digest)
             counts["added"] += 1
         elif before is not None:
-            rows.delete(before.sequence, Leaving.FIXED)
-            counts["removed"] += 1
+            rows.delete(before.sequence, Leaving.DENIED if change.is_denied else Leaving.FIXED)
+            counts["denied" if change.is_denied else "removed"] += 1
     counts["evicted"] = rows.trim(rules)
     return BookDelta(**counts, size=rows.size)

@@ -134,11 +134,16 @@ class BookChange:
     n_failed: int
     failure: Failure | None = None
     """Set iff `n_failed` is positive and this is no replay."""
+    is_denied: bool = False
+    """Whether the present solution denies a replayed case."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookDelta:
-    """How one recorded round changed one problem's entries; size before + added - removed - evicted = `size`."""
+    """How one recorded round changed one problem's entries.
+
+    The size before + added - removed - evicted - denied = `size`.
+    """
 
     size: int
     """The problem's entries afterwards."""
@@ -152,6 +157,8 @@ class BookDelta:
     """Entries that stayed and whose frequency rose."""
     decremented: int = 0
     """Entries that stayed and whose frequency fell."""
+    denied: int = 0
+    """Entries that were removed because the present solution has another value, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +173,17 @@ class Arrival:
 def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
     """Return the changes of one round, in the order in which they must be applied; () if `rules.update` is OFF.
 
-    Only valid candidates without an internal error count. NOT_RUN and INTERNAL_ERROR are no evidence. Every replayed
-    case has a change, even without evidence, since it was tried and is no longer the stalest. Newly failing cases
-    follow in the order of their first failures; failures in several suites and of several candidates add up. QUALITY
-    also needs the new cases that no candidate failed: they lower the quality of an existing entry.
+    Only valid candidates without an internal error count. Every replayed case has a change, even without evidence,
+    since it was tried and is no longer the stalest; one that the solution denies is removed in any case. Newly
+    failing cases follow in the order of their first failures; failures in several suites and of several candidates add
+    up. QUALITY also needs the new cases that no candidate failed: they lower the quality of an existing entry.
 
     Source: release reward.py:1071-1096, trainer_a1.py:119-156 (decrements before increments, multiplicity counts).
     """
     if rules.update is BookUpdate.OFF:
         return ()
     counted = [candidate for candidate in report.candidates if candidate.is_valid and not candidate.has_internal_error]
-    replays = {BookKey.of(case.case): _Tally(case.case) for each in report.candidates for case in each.replayed}
+    replays = {BookKey.of(case.case): _Tally(case) for each in report.candidates for case in each.replayed}
     new: dict[BookKey, _Tally] = {}
     failed: dict[BookKey, _Tally] = {}  # in the order of the first failures, which becomes the order of age
     for candidate in counted:
@@ -184,7 +191,7 @@ def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
             replays[BookKey.of(case.case)].count(candidate, case)
         for case in _new_cases(candidate):
             key = BookKey.of(case.case)
-            tally = new.setdefault(key, _Tally(case.case))
+            tally = new.setdefault(key, _Tally(case))
             tally.count(candidate, case)
             if tally.n_failed:
                 failed.setdefault(key, tally)
@@ -204,8 +211,9 @@ def _new_cases(candidate: CandidateReport) -> Iterator[CaseReport]:
 class _Tally:
     """Counts of one case while a report is read."""
 
-    def __init__(self, case: ValidCase) -> None:
-        self._direct = case.case.direct
+    def __init__(self, report: CaseReport) -> None:
+        self._direct = report.case.case.direct
+        self._is_denied = report.verdict is Verdict.DENIED
         self._n_passed = 0
         self.n_failed = 0
         self._failure: Failure | None = None
@@ -220,13 +228,14 @@ class _Tally:
 
     def change(self, key: BookKey, *, is_replay: bool) -> BookChange:
         failure = None if is_replay else self._failure
-        return BookChange(key, self._direct, is_replay, self._n_passed, self.n_failed, failure)
+        return BookChange(key, self._direct, is_replay, self._n_passed, self.n_failed, failure, self._is_denied)
 
 
 def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
     """Return the entry after a change of the case with its key; None: the book does not hold it afterwards.
 
     Replay of an existing entry:
+        If the present solution denies it, it is removed.
         Under RELEASE the frequency falls by 1 per pass, not below 0; under REMOVE_ON_PASS it falls to 0 with the first
         pass. With `count_replay_failures` it then rises by 1 per failure, except after a removal by REMOVE_ON_PASS. At
         0 the entry is removed. A replay of an entry that is no longer there changes nothing.
@@ -252,7 +261,7 @@ def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, a
 
 def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_number: int) -> BookEntry | None:
     frequency = entry.frequency
-    if rules.update is BookUpdate.REMOVE_ON_PASS and change.n_passed:
+    if change.is_denied or (rules.update is BookUpdate.REMOVE_ON_PASS and change.n_passed):
         return None
     if rules.update is BookUpdate.RELEASE:
         frequency = max(0, frequency - change.n_passed)

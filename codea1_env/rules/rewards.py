@@ -39,6 +39,7 @@ from codea1_env.rules.reward_parts import (
     no_evidence,
     pass_rate,
     right_cases,
+    with_decided,
 )
 from codea1_env.rules.ruleset import Replays, RewardScheme, Ruleset, reward_plugin
 
@@ -92,7 +93,7 @@ def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
     scheme = rules.reward.scheme
     are_masked = [report.has_internal_error for report in group]
-    known = [report for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
+    known = [with_decided(report) for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
     if scheme in _SCHEMES:
         found = iter([_rewards(report, rules) for report in known])
     elif scheme in _COMPARING:

@@ -217,6 +217,8 @@ class BookChangeRecord(_Record):
     """Remaining entries whose frequency decreased."""
     size: int = Field(ge=0)
     """Number of the problem's entries after the round."""
+    denied: int = Field(default=0, ge=0)
+    """Entries that were removed because the solution no longer confirms them."""
 
     def to_delta(self) -> BookDelta:
         """Return the recorded changes."""
