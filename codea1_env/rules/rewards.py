@@ -79,9 +79,22 @@ def names_of_suite_parts(rules: Ruleset) -> frozenset[str]:
     Raises:
         UserError: as in `score_group`.
     """
+    return frozenset(part.name for part in reward_of_no_suite(Verdict.PASSED, rules).parts)
+
+
+def reward_of_no_suite(verdict: Verdict, rules: Ruleset) -> Reward:
+    """Return the reward of a tester that writes no suite: that of an empty one.
+
+    Args:
+        verdict: on the program for which it would be.
+        rules: the scheme and its parameters.
+
+    Raises:
+        UserError: as in `score_group`.
+    """
     suite = SuiteReport(ValidSuite((), (), 0, 0.0), ())
-    report = CandidateReport(Candidate(""), Verdict.PASSED, suites=(suite,), golden_pass_rate=1.0)
-    return frozenset(part.name for part in score(report, rules).testers[0].parts)
+    report = CandidateReport(Candidate(""), verdict, suites=(suite,), golden_pass_rate=float(verdict is Verdict.PASSED))
+    return score(report, rules).testers[0]
 
 
 def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
