@@ -24,6 +24,9 @@ from codea1_env.facts.submissions import TestCase
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
 
+MAX_COUNT = 1 << 48
+"""Largest number in an entry: sums of two are exact in every format. Counts beyond it stay at it."""
+
 
 @dataclass(frozen=True, slots=True)
 class BookKey:
@@ -87,6 +90,8 @@ class BookEntry:
     def __post_init__(self) -> None:
         if self.frequency < 1 or not 1 <= self.n_failed <= self.n_evaluated:
             raise ValueError(f"an entry with frequency {self.frequency}, {self.n_failed}/{self.n_evaluated} failed")
+        if self.n_evaluated > MAX_COUNT or self.frequency > MAX_COUNT:
+            raise ValueError(f"an entry with counts above {MAX_COUNT}: {self}")
         if self.added_round < 0 or self.last_replayed_round < 0 or self.sequence < 1:
             raise ValueError(f"an entry with a negative round or sequence: {self}")
 
@@ -251,11 +256,16 @@ def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, a
         return None if entry is None else _after_replay(entry, change, rules, arrival.round)
     if entry is None:
         return _new_entry(change, rules, arrival)
+    return _counted(entry, entry.frequency + change.n_failed, change.n_failed, change.n_failed + change.n_passed)
+
+
+def _counted(entry: BookEntry, frequency: int, n_failed: int, n_evaluated: int) -> BookEntry:
+    """Return an entry with another frequency, after further evaluations."""
     return replace(
         entry,
-        frequency=entry.frequency + change.n_failed,
-        n_failed=entry.n_failed + change.n_failed,
-        n_evaluated=entry.n_evaluated + change.n_failed + change.n_passed,
+        frequency=min(frequency, MAX_COUNT),
+        n_failed=min(entry.n_failed + n_failed, MAX_COUNT),
+        n_evaluated=min(entry.n_evaluated + n_evaluated, MAX_COUNT),
     )
 
 
@@ -269,13 +279,8 @@ def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_
         frequency += change.n_failed
     if frequency == 0:
         return None
-    return replace(
-        entry,
-        frequency=frequency,
-        n_failed=entry.n_failed + change.n_failed,
-        n_evaluated=entry.n_evaluated + change.n_failed + change.n_passed,
-        last_replayed_round=round_number,
-    )
+    tried = replace(entry, last_replayed_round=round_number)
+    return _counted(tried, frequency, change.n_failed, change.n_failed + change.n_passed)
 
 
 def _new_entry(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
@@ -380,10 +385,7 @@ def combined(mine: BookEntry, other: BookEntry) -> BookEntry:
     """
     older = other if other.added_round < mine.added_round else mine
     return replace(
-        mine,
-        frequency=mine.frequency + other.frequency,
-        n_failed=mine.n_failed + other.n_failed,
-        n_evaluated=mine.n_evaluated + other.n_evaluated,
+        _counted(mine, mine.frequency + other.frequency, other.n_failed, other.n_evaluated),
         added_round=older.added_round,
         last_replayed_round=max(mine.last_replayed_round, other.last_replayed_round),
         provenance=older.provenance,
