@@ -324,6 +324,8 @@ def _check_place(path: Path, *, create: bool) -> None:
             raise BrokenInput(f"Mistake Book {path}: is a folder")
         if not stat.S_ISDIR(mode_of(path.parent)):
             raise BrokenInput(f"Mistake Book {path}: there is no folder {path.parent}")
+        if mode_of(path) and not stat.S_ISREG(mode_of(path)):
+            raise BrokenInput(f"Mistake Book {path}: is no file")
         if not create and not mode_of(path):
             raise BrokenInput(f"Mistake Book {path}: there is no such file")
     except OSError as error:  # a parent folder may not be accessible, or the name may be too long

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
+import shutil
 import signal
 import tomllib
 from collections.abc import Callable
@@ -231,6 +233,23 @@ def test_a_finished_run_may_be_asked_for_more_episodes(codea1: Callable[..., Any
     codea1(*FAST, "-n", 2, "--out", "run")
     assert codea1("play", "--resume", "run", "-n", 5).exit_code == 0
     assert_same_run(Path("whole"), Path("run"))
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "config.toml", "episodes.jsonl", "book.sqlite", "early.jsonl", "x/y"])
+def test_a_run_is_written_through_no_link_and_waits_for_no_pipe(codea1: Callable[..., Any], name: str) -> None:
+    codea1(*FAST, "-n", 2, "--out", "clean")
+    for make in (lambda path: path.symlink_to(Path("victim").absolute()), os.mkfifo):
+        shutil.rmtree("run", ignore_errors=True)
+        shutil.copytree("clean", "run")
+        path = Path("run", name)
+        path.parent.mkdir(exist_ok=True)
+        Path("victim").write_bytes(path.read_bytes() if path.is_file() else b"")
+        before = Path("victim").read_bytes()
+        path.unlink(missing_ok=True)
+        make(path)
+        result = codea1("play", "--resume", "run", "-n", 4)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert Path("victim").read_bytes() == before
 
 
 def test_resuming_a_finished_run_changes_nothing(codea1: Callable[..., Any]) -> None:

@@ -402,7 +402,8 @@ def test_damaged_bytes_are_one_sentence(sound, bytes_):
     [
         "CREATE VIEW more AS SELECT 1",
         "CREATE TRIGGER more AFTER INSERT ON entry BEGIN DELETE FROM entry; END",
-        "DROP TABLE entry; CREATE VIEW entry AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n",
+        "DROP TABLE entry;"
+        "CREATE VIEW entry AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n",
         "DROP INDEX entry_by_age",
         "CREATE INDEX more ON entry (hex(expected))",
         "ALTER TABLE book ADD COLUMN more",
