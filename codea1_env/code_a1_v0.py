@@ -208,7 +208,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         report = _with_suite(tree.report)
         rewards = score(report.candidates[0], self.rules)
         provenance = replace(self.provenance, episode_id=self._episode_id, round=self._round)
-        book = None if rewards.coder.masked else self._source.record(report, provenance)
+        book = None if tree.book_report is None else self._source.record(report, provenance)
         judged = JudgedRound(
             self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, report, rewards, book
         )

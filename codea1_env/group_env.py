@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,7 +42,6 @@ from pettingzoo.utils.env import ParallelEnv
 from codea1_env.agent import Info, Role
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, UserError, of_type, one_of, whole_number
-from codea1_env.facts.verdicts import Verdict
 from codea1_env.observations import ObservationFields, action_space, checked_reply, judged_pairs_info, observation_space
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rounds.episode_source import EpisodeSource
@@ -51,6 +50,7 @@ from codea1_env.rounds.rounds import Label, RoundOptions, Turn, tree_labels
 from codea1_env.rounds.shared_round import SharedRound
 from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tree
 from codea1_env.rules.mistake_book import BookDelta, Provenance
+from codea1_env.rules.rewards import reward_of_no_suite
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
 
@@ -274,7 +274,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         rewards, infos = dict.fromkeys(self.agents, 0.0), self._infos()
         for agent, verdict in done.items():
             assert verdict is not None  # else the tester would have a turn
-            rewards[agent] = nan if verdict is Verdict.INTERNAL_ERROR else 0.0
+            rewards[agent] = reward_of_no_suite(verdict, self.rules).value
             infos[agent] |= {"verdict": verdict.value, "masked": isnan(rewards[agent])}
         return self._stepped(rewards, infos, done)
 

@@ -22,6 +22,7 @@ from codea1_env.facts.answers import AnswerOrder
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
+from codea1_env.rules.reward_parts import with_decided
 
 MAX_PROBLEM_CHARS = 65_536
 MAX_REPLY_CHARS = 1_048_576
@@ -126,7 +127,7 @@ def coder_feedback(judged: JudgedRound) -> str:
     report = judged.report.candidates[0]
     if not report.is_valid:
         return f"The program is invalid ({_words(report.verdict)}). {report.detail}".strip()
-    cases = [*report.replayed, *(case for suite in report.suites for case in suite.cases)]
+    cases = [*with_decided(report).replayed, *(case for suite in report.suites for case in suite.cases)]
     failed = [case for case in cases if case.verdict.is_failure]
     lines = [f"{len(failed)} of {len(cases)} tests failed."]
     lines += [_failure_line(case) for case in failed[:_MAX_CASES_SHOWN]]
@@ -242,7 +243,7 @@ def judged_pairs_info(
         "verdict": report.verdict.value if len(pairs) == 1 else None,
         "pass_rate": _pass_rate(tried),
         "new_tests": sum(len(suite.cases) for suite in suites),
-        "replayed_tests": len(report.replayed),
+        "replayed_tests": len(with_decided(report).replayed),
         "validity": sum(case.case.prediction_right is not False for case in counted) / n_required,
         "difficulty": sum(case.verdict.is_failure for case in counted) / n_required,
         "rejections": dict(Counter(each.reason.value for suite in suites for each in suite.suite.rejections)),
@@ -253,7 +254,7 @@ def judged_pairs_info(
 
 
 def _pass_rate(cases: list[CaseReport]) -> float | None:
-    tried = [case for case in cases if case.verdict not in (Verdict.NOT_RUN, Verdict.INTERNAL_ERROR)]
+    tried = [case for case in cases if case.verdict.is_evidence]
     return sum(case.verdict is Verdict.PASSED for case in tried) / len(tried) if tried else None
 
 

@@ -2,16 +2,24 @@
 
 The project registers its own agents, problem sources and sandboxes in the same way as any other distribution: in its
 metadata, in the groups `codea1_env.agents`, `.problems`, `.sandboxes` and `.rewards`. Listing names imports nothing.
+
+A `module:attribute` string is code, so somebody must have written it as such: in Python, or on the command line. One
+that stands in a record (another person's run folder, a checkpoint) imports nothing. A command knows the words that were
+typed (`only_typed`); Python code that reads a record says so (`from_record`).
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions
 from types import ModuleType
 from typing import Any, Literal
 
@@ -30,17 +38,60 @@ def resolve(group: Group, name: str) -> Any:
 
     Raises:
         UnknownName: the name is not registered and not of the form `module:attribute`.
-        UserError: the string is malformed, its module cannot be imported or fails, or it has no such attribute.
+        UserError: the string is malformed, stands in a record, its module cannot be imported or fails, or it has no
+            such attribute.
     """
     registered = _registered(group)
     if name in registered:
         return _imported(registered[name].value, f"{group[:-1]} {name!r}")
     if ":" in name:
-        return _imported(name, f"{group[:-1]} {name!r}")
+        return _imported(name, f"{group[:-1]} {name!r}", must_be_typed=_in_record.get() or _typed is not None)
     unknown = UnknownName.of(group[:-1].removesuffix("e") if group == "sandboxes" else group[:-1], name, registered)
     if group == "agents" and "." in name:
         raise UnknownName(f"{unknown}; your own class or function is {':'.join(name.rsplit('.', 1))}")
     raise unknown
+
+
+_PATH = r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*"
+_typed: set[str] | None = None
+"""The `module:attribute` strings that the user has typed; None: no command is running."""
+_in_record: ContextVar[bool] = ContextVar("_in_record", default=False)
+
+
+@contextmanager
+def only_typed(words: Iterable[str]) -> Iterator[None]:
+    """Within the block, in all threads, only the `module:attribute` strings in these words are resolved."""
+    global _typed  # noqa: PLW0603  -- threads of a command do not inherit context variables
+    before, _typed = _typed, set[str]()
+    try:
+        for word in words:
+            also_typed(word)
+        yield
+    finally:
+        _typed = before
+
+
+def also_typed(text: str) -> None:
+    """Accept the `module:attribute` strings in a text that the user has named, such as a file of settings."""
+    if _typed is not None:
+        _typed.update(re.findall(_PATH, text))
+
+
+def is_path(name: str) -> bool:
+    """Whether a name that has been resolved names a module: it must be typed again where it stands in a record."""
+    return re.fullmatch(_PATH, name) is not None and not name.startswith(
+        ("hf:", *(f"{each}:" for each in names("problems")))
+    )
+
+
+@contextmanager
+def from_record() -> Iterator[None]:
+    """Within the block, names come from a record: only those are imported that the user has typed as well."""
+    token = _in_record.set(True)
+    try:
+        yield
+    finally:
+        _in_record.reset(token)
 
 
 def _registered(group: Group) -> dict[str, EntryPoint]:
@@ -50,7 +101,12 @@ def _registered(group: Group) -> dict[str, EntryPoint]:
 @lru_cache
 def _read(group: Group, _places: tuple[tuple[str, int], ...]) -> dict[str, EntryPoint]:
     """Read the metadata of all installed distributions, which takes milliseconds; once, unless a place has changed."""
-    return {point.name: point for point in entry_points(group=f"codea1_env.{group}")}
+    found: dict[str, EntryPoint] = {}
+    # Without the current folder, which may be anybody's; the first distribution on the path wins, as in imports.
+    for distribution in distributions(path=[place for place in sys.path if place]):
+        for point in distribution.entry_points.select(group=f"codea1_env.{group}"):
+            found.setdefault(point.name, point)
+    return found
 
 
 def _changed_ns(place: str) -> int:
@@ -60,11 +116,16 @@ def _changed_ns(place: str) -> int:
         return 0
 
 
-def _imported(path: str, what: str) -> Any:
+def _imported(path: str, what: str, *, must_be_typed: bool = False) -> Any:
     module_name, _, attribute = path.partition(":")
     names = attribute.split(".")
     if not all(name.isidentifier() for name in (*module_name.split("."), *names)):
         raise UserError(f"{what}: expected module:attribute, as in my_module:my_function")
+    if must_be_typed and path not in (_typed or ()):
+        raise UserError(
+            f"{what} stands in a record, which imports nothing: if you know that module, type the name again on the"
+            " command line"
+        )
     target: Any = _module(module_name, what)
     for name in names:
         if not hasattr(target, name):

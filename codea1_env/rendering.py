@@ -31,6 +31,8 @@ SYMBOLS: dict[Verdict, str] = {
     Verdict.MEMORY_LIMIT: "M",
     Verdict.OUTPUT_LIMIT: "O",
     Verdict.NOT_RUN: "-",
+    Verdict.DENIED: "x",
+    Verdict.UNDECIDED: "~",
     Verdict.INTERNAL_ERROR: "?",
 }
 """One character per verdict that a case can have."""
@@ -42,7 +44,7 @@ _MAX_CELL_CHARS = 160
 _MAX_CASES = 40
 _MAX_REJECTIONS = 12
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_STYLES = {"passed": "green", "not run": "dim", "internal error": "magenta"}
+_STYLES = {"passed": "green", "not run": "dim", "denied": "dim", "undecided": "dim", "internal error": "magenta"}
 
 
 def duel_picture(judged: JudgedRound, *, width: int = 100) -> RenderableType:
@@ -111,6 +113,7 @@ def book_sentence(delta: BookDelta | None) -> str:
         "entered": delta.added,
         "left": delta.removed,
         "pushed out": delta.evicted,
+        "denied by the solution": delta.denied,
         "counted up": delta.incremented,
         "counted down": delta.decremented,
     }

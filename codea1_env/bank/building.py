@@ -13,6 +13,7 @@ from codea1_env.bank.entries import Bank, BankEntry, ProblemBank
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import TestCase
 from codea1_env.observations import ObservationFields, turn_info
+from codea1_env.plugins import from_record
 from codea1_env.problems import Problem, ProblemSet, load_problems
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.rounds.rounds import candidate_of, suite_of
@@ -199,7 +200,8 @@ def bank_of_run(path: Path, *, n_programs: int = 8, n_suites: int = 12, solution
         UserError: the folder is not a run, its problems cannot be found, or no problem has both a program and a suite.
     """
     config = stored_config(path)
-    problems = load_problems(config.problems, strict=config.strict, limit=config.limit)
+    with from_record():
+        problems = load_problems(config.problems, strict=config.strict, limit=config.limit)
     programs: dict[str, dict[str, None]] = {}
     suites: dict[str, dict[str, None]] = {}
     for record in iter_episodes(path):

@@ -13,6 +13,7 @@ the database is opened as immutable, unless its write-ahead log contains data.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
 import tempfile
@@ -84,6 +85,11 @@ _SCHEMA = (
 )
 
 _SNAPSHOT = "Mistake Book snapshot"
+
+
+class BadRow(Exception):
+    """A row holds what this program never writes. Anybody may have made the file, or a disk has damaged it."""
+
 
 _process_lock = threading.RLock()
 _databases: weakref.WeakSet[BookDatabase] = weakref.WeakSet()
@@ -259,8 +265,15 @@ class BookDatabase:
         """Turn SQLite's errors about the file into BrokenInput; errors caused by this program stay as they are."""
         try:
             yield
+        except BadRow as error:
+            raise BrokenInput(f"{self.place}: {error}") from error
+        except UnicodeDecodeError as error:  # a message of SQLite that quotes a damaged schema
+            raise BrokenInput(f"{self.place}: is damaged") from error
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
+            if (
+                isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError)
+                or type(error) is sqlite3.DatabaseError
+            ):
                 raise BrokenInput(f"{self.place}: {error}") from error
             raise
 
@@ -276,6 +289,9 @@ def _is_fresh(connection: sqlite3.Connection, place: str) -> bool:
     if application_id == _APPLICATION_ID:
         if version != _SCHEMA_VERSION:
             raise BrokenInput(f"{place}: has schema version {version}, this program reads {_SCHEMA_VERSION}")
+        made = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
+        if sorted(map(_normal, made)) != sorted(_normal(sql) for sql in _SCHEMA if sql.startswith("CREATE ")):
+            raise BrokenInput(f"{place}: has other tables than a Mistake Book")  # such as a view that never ends
         return False
     (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
     if application_id or version or n_tables:
@@ -283,10 +299,14 @@ def _is_fresh(connection: sqlite3.Connection, place: str) -> bool:
     return True
 
 
+def _normal(sql: object) -> str:
+    return " ".join(re.sub("--.*", "", str(sql)).split())
+
+
 def _check_snapshot(image: sqlite3.Connection) -> None:
     try:
         sound = not _is_fresh(image, _SNAPSHOT) and image.execute("PRAGMA quick_check").fetchone() == ("ok",)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise BrokenInput(f"{_SNAPSHOT}: {error}") from error
     if not sound:
         raise BrokenInput(f"{_SNAPSHOT}: empty or damaged")
@@ -304,6 +324,8 @@ def _check_place(path: Path, *, create: bool) -> None:
             raise BrokenInput(f"Mistake Book {path}: is a folder")
         if not stat.S_ISDIR(mode_of(path.parent)):
             raise BrokenInput(f"Mistake Book {path}: there is no folder {path.parent}")
+        if mode_of(path) and not stat.S_ISREG(mode_of(path)):
+            raise BrokenInput(f"Mistake Book {path}: is no file")
         if not create and not mode_of(path):
             raise BrokenInput(f"Mistake Book {path}: there is no such file")
     except OSError as error:  # a parent folder may not be accessible, or the name may be too long
@@ -316,7 +338,7 @@ def _is_writable(path: Path) -> bool:
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
-    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _register_fork_handlers() -> None:

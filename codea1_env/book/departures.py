@@ -15,6 +15,8 @@ class Leaving(StrEnum):
     """A program passed it: its frequency fell to 0, or the rules remove an entry that is passed once."""
     EVICTED = "evicted"
     """The book was full; no program need have passed it."""
+    DENIED = "denied"
+    """The present solution has another value, or none; so it said nothing about programs any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ import sqlite3
 from operator import attrgetter
 from typing import Any
 
+from codea1_env import values
+from codea1_env.book.database import BadRow
 from codea1_env.book.departures import Departure, Leaving
 from codea1_env.errors import UserError
-from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
+from codea1_env.rules.mistake_book import MAX_COUNT, BookEntry, BookKey, Provenance
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
 
 _KEY_COLUMNS = ("problem", "digest", "sequence", "expression", "imports", "expected", "direct")
@@ -48,6 +50,14 @@ def departures_after(connection: sqlite3.Connection, number: int, *, limit: int)
         origin = Provenance(run, episode_id, played, coder, tester, program, verdict)
         number, problem_id, digest, expression, how, added, left, n_failed, n_evaluated = row[:9]
         counts = (added, left, n_failed, n_evaluated)
+        require_sound(
+            are_counts(number, *counts, played) and how in list(Leaving) and isinstance(digest, bytes),
+            "departure",
+            number,
+        )
+        require_sound(
+            are_texts(problem_id, expression, run, episode_id, coder, tester, program, verdict), "departure", number
+        )
         found.append((number, Departure(problem_id, digest, expression, Leaving(how), *counts, origin)))
     return found
 
@@ -70,7 +80,10 @@ class ProblemRows:
         """Return the problem's rows; None if the book does not know the problem."""
         query = "SELECT id, round, size FROM problem WHERE name = ?"
         row = connection.execute(query, (_checked(problem_id),)).fetchone()
-        return None if row is None else cls(connection, *row)
+        if row is None:
+            return None
+        require_sound(are_counts(*row) and row[1] < MAX_COUNT, "problem", problem_id)
+        return cls(connection, *row)
 
     @classmethod
     def find_or_add(cls, connection: sqlite3.Connection, problem_id: str) -> ProblemRows:
@@ -104,7 +117,9 @@ class ProblemRows:
         """Return the sequence number of the next new entry."""
         if self._youngest is None:
             query = "SELECT COALESCE(MAX(sequence), 0) FROM entry WHERE problem = ?"
-            (self._youngest,) = self._connection.execute(query, (self._id,)).fetchone()
+            (youngest,) = self._connection.execute(query, (self._id,)).fetchone()
+            require_sound(are_counts(youngest) and youngest < MAX_COUNT, "sequence", youngest)
+            self._youngest = youngest
         return self._youngest + 1
 
     def insert(self, entry: BookEntry, digest: bytes) -> None:
@@ -172,11 +187,40 @@ def _origin(entry: BookEntry) -> tuple[object, ...]:
 
 
 def _entry(row: tuple[Any, ...]) -> BookEntry:
-    _, _, sequence, expression, imports, expected, direct = row[:7]
+    """Return the entry in a row.
+
+    Raises:
+        BadRow: it holds something else.
+    """
+    _, digest, sequence, expression, imports, expected, direct = row[:7]
     frequency, n_failed, n_evaluated, _, added_round, last_replayed_round = row[7:13]
-    key = BookKey(expression, tuple(json.loads(imports)), expected)
+    origin = Provenance(*row[13:])
     counts = (frequency, n_failed, n_evaluated, added_round, last_replayed_round)
-    return BookEntry(key, bool(direct), *counts, sequence, Provenance(*row[13:]))
+    try:
+        key = BookKey(expression, tuple(json.loads(imports)), expected)
+        require_sound(are_counts(*counts, sequence, origin.round) and direct in (0, 1), "entry", sequence)
+        require_sound(are_texts(expression, *key.imports, *row[13:15], *row[16:]), "entry", sequence)
+        require_sound(key.digest() == digest, "entry", sequence)
+        values.validate(expected)
+        return BookEntry(key, bool(direct), *counts, sequence, origin)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadRow(f"its entry {sequence!r:.40} is damaged: {error}") from error
+
+
+def require_sound(is_sound: bool, kind: str, name: object) -> None:
+    """Raise BadRow, which names the row, unless it is sound."""
+    if not is_sound:
+        raise BadRow(f"its {kind} {name!r:.40} is damaged")
+
+
+def are_counts(*numbers: object) -> bool:
+    """Whether all are whole numbers from 0 to `MAX_COUNT`."""
+    return all(type(number) is int and 0 <= number <= MAX_COUNT for number in numbers)
+
+
+def are_texts(*texts: object) -> bool:
+    """Whether all are texts."""
+    return all(isinstance(text, str) for text in texts)
 
 
 def _checked(problem_id: str) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from codea1_env.book.database import BookDatabase
 from codea1_env.book.departures import Departure, Leaving
-from codea1_env.book.rows import ProblemRows, departures_after
+from codea1_env.book.rows import ProblemRows, are_counts, are_texts, departures_after, require_sound
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION, require_this_judge
 from codea1_env.facts.verdicts import ProblemReport
@@ -93,7 +93,7 @@ class MistakeBook(Closing):
     def judge_version(self) -> int:
         """Version of the judge that made the verdicts in the book."""
         with self._database.reading() as connection:
-            return int(connection.execute("SELECT judge_version FROM book").fetchone()[0])
+            return _number(connection, "judge_version")
 
     def require_this_judge(self) -> None:
         """Do nothing if new rounds can be recorded in the book.
@@ -216,13 +216,15 @@ class MistakeBook(Closing):
     def problem_ids(self) -> tuple[str, ...]:
         """Return the ids of all problems that had a round, in the order of their first rounds; some have no entries."""
         with self._database.reading() as connection:
-            return tuple(name for (name,) in connection.execute("SELECT name FROM problem ORDER BY id"))
+            names = tuple(name for (name,) in connection.execute("SELECT name FROM problem ORDER BY id"))
+            require_sound(are_texts(*names), "list of", "problems")
+        return names
 
     def size(self, problem_id: str | None = None) -> int:
         """Return the number of entries, of one problem or in all; reads a counter."""
         with self._database.reading() as connection:
             if problem_id is None:
-                return int(connection.execute("SELECT size FROM book").fetchone()[0])
+                return _number(connection, "size")
             rows = ProblemRows.find(connection, problem_id)
             return 0 if rows is None else rows.size
 
@@ -263,6 +265,12 @@ class MistakeBook(Closing):
         return partial(MistakeBook, str(self.path), **options), ()
 
 
+def _number(connection: sqlite3.Connection, column: str) -> int:
+    rows = connection.execute(f"SELECT {column} FROM book").fetchall()
+    require_sound(len(rows) == 1 and are_counts(*rows[0]), "number", column)
+    return int(rows[0][0])
+
+
 def _resolved(path: str | Path) -> Path:
     try:
         return Path(path).expanduser().resolve()
@@ -271,10 +279,10 @@ def _resolved(path: str | Path) -> Path:
 
 
 def _agree_on_judge(connection: sqlite3.Connection, version: int, path: Path | None) -> None:
-    own, is_used = connection.execute("SELECT judge_version, EXISTS (SELECT 1 FROM problem) FROM book").fetchone()
+    own = _number(connection, "judge_version")
     if own == version:
         return
-    if not is_used:
+    if connection.execute("SELECT 1 FROM problem LIMIT 1").fetchone() is None:
         connection.execute("UPDATE book SET judge_version = ?", (version,))
     else:
         raise UserError(
@@ -309,7 +317,7 @@ def _applied(rows: ProblemRows, wanted: Iterable[BookChange], rules: BookRules, 
             rows.insert(after, digest)
             counts["added"] += 1
         elif before is not None:
-            rows.delete(before.sequence, Leaving.FIXED)
-            counts["removed"] += 1
+            rows.delete(before.sequence, Leaving.DENIED if change.is_denied else Leaving.FIXED)
+            counts["denied" if change.is_denied else "removed"] += 1
     counts["evicted"] = rows.trim(rules)
     return BookDelta(**counts, size=rows.size)

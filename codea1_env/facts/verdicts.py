@@ -35,16 +35,25 @@ class Verdict(StrEnum):
     """Candidate only: loads, but does not define the entry point."""
     NOT_RUN = "not_run"
     """Not tried (the candidate is invalid, or its process was restarted too often): no evidence for or against it."""
+    DENIED = "denied"
+    """Replayed case only: the present solution has another value, or none. No evidence; the case leaves the book."""
+    UNDECIDED = "undecided"
+    """Replayed case only: the judge cannot decide it. No evidence; the case stays in the book."""
     INTERNAL_ERROR = "internal_error"
     """The sandbox itself failed. Never evidence, never part of a reward."""
 
     @property
+    def is_evidence(self) -> bool:
+        """True iff this is evidence for or against the candidate."""
+        return self not in _NO_EVIDENCE
+
+    @property
     def is_failure(self) -> bool:
         """True iff this is evidence against the candidate."""
-        return self not in _NO_FAILURES
+        return self.is_evidence and self is not Verdict.PASSED
 
 
-_NO_FAILURES = frozenset({Verdict.PASSED, Verdict.NOT_RUN, Verdict.INTERNAL_ERROR})
+_NO_EVIDENCE = frozenset({Verdict.NOT_RUN, Verdict.DENIED, Verdict.UNDECIDED, Verdict.INTERNAL_ERROR})
 
 _VERDICTS = {
     OutcomeKind.VALUE: Verdict.PASSED,
@@ -120,7 +129,7 @@ class CaseReport:
     verdict: Verdict
     actual: str = ""
     """The candidate's result, for people: a literal, or `Type: message`; at most 300 characters; empty for PASSED and
-    NOT_RUN."""
+    NOT_RUN. For DENIED, why the solution denies the case."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """The judge: from problems, candidates and suites to all verdicts. It needs no environment.
 
-How it works. For each problem, every distinct case of every suite runs on the *solution* twice, in two processes, the
-second time in reverse order; `rules.validation` keeps the cases on which both runs agree. Then each *candidate* runs,
-in a process of its own, the replayed cases and the valid cases of its suites, each distinct one once. The sandbox
+How it works. For each problem, every distinct case of every suite and every replayed case runs on the *solution* twice,
+in two processes, the second time in reverse order; `rules.validation` keeps the cases on which both runs agree, and the
+replayed cases that still have their value. Then each *candidate* runs, in a process of its own, the replayed cases and
+the valid cases of its suites, each distinct one once. The sandbox
 returns only encoded values, and this module compares them. All problems of a batch share two calls of the sandbox, so
 that the sandbox always has work.
 
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
+from typing import TypeAlias
 
 from codea1_env import values
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
@@ -57,9 +59,10 @@ from codea1_env.judging.solution_values import (
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.confirmation import drawn_order
+from codea1_env.rules.replies import is_readable
 from codea1_env.rules.ruleset import Isolation, Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
-from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_undecided
+from codea1_env.rules.validation import SolutionEvidence, replayed_case, validate, values_equal, without_undecided
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 
 
@@ -73,7 +76,7 @@ class Duel:
     suites: tuple[tuple[Suite, ...], ...]
     """(M, N): `suites[m]` were written for `candidates[m]`."""
     replayed: tuple[ValidCase, ...] = ()
-    """Cases of the Mistake Book."""
+    """Cases of the Mistake Book; the candidates run those that the problem's solution confirms."""
     shares_suites: bool = False
     """Whether every candidate runs the same N suites: then all M items of `suites` are equal."""
 
@@ -126,29 +129,37 @@ class Judge:
 
     def judge(self, duels: Sequence[Duel]) -> list[ProblemReport]:
         """Return one report per duel, in order."""
-        validated = self._validate(duels)
+        validated, unconfirmed = self._validate(duels)
+        confirmed = [
+            replace(duel, replayed=tuple(case for case in duel.replayed if case not in found)) if found else duel
+            for duel, found in zip(duels, unconfirmed, strict=True)
+        ]
         tasks = [
             _CandidateTask(duel, duel.candidates[m], validated[d][m], self.rules.draws_order)
-            for d, duel in enumerate(duels)
+            for d, duel in enumerate(confirmed)
             for m in range(len(duel.candidates))
         ]
         reports = iter(self._judge_candidates(tasks))
         return [
-            ProblemReport(duel.problem.id, tuple(next(reports) for _ in duel.candidates), duel.shares_suites)
-            for duel in duels
+            ProblemReport(
+                duel.problem.id,
+                tuple(_with_unconfirmed(next(reports), duel.replayed, found) for _ in duel.candidates),
+                duel.shares_suites,
+            )
+            for duel, found in zip(duels, unconfirmed, strict=True)
         ]
 
     # -- suites against the solution --
 
-    def _validate(self, duels: Sequence[Duel]) -> list[list[tuple[ValidSuite, ...]]]:
-        """Return (D, M, N) validated suites."""
+    def _validate(self, duels: Sequence[Duel]) -> tuple[list[list[tuple[ValidSuite, ...]]], list[_Unconfirmed]]:
+        """Return (D, M, N) validated suites, and the (D,) replayed cases that the solutions do not confirm."""
         max_bytes = self.limits.value_bytes
         suite_calls = [
             [[SuiteCalls.of(suite, max_bytes) for suite in suites] for suites in _distinct(duel)] for duel in duels
         ]
         answers = self._solutions.answers(
             [
-                (duel.problem, chain.from_iterable(chain.from_iterable(of_duel)))
+                (duel.problem, chain(self._replayed_calls(duel), chain.from_iterable(chain.from_iterable(of_duel))))
                 for duel, of_duel in zip(duels, suite_calls, strict=True)
             ]
         )
@@ -158,10 +169,27 @@ class Judge:
             for duel in duels
             for validate_suite in (self._validation(duel.problem),)
         ]
-        return [
+        suites = [
             found * len(duel.candidates) if duel.shares_suites else found
             for duel, found in zip(duels, validated, strict=True)
         ]
+        return suites, [self._unconfirmed(*each) for each in zip(duels, answers, strict=True)]
+
+    def _replayed_calls(self, duel: Duel) -> Iterator[Call]:
+        """Yield the calls of the replayed cases that may run at all; a book may have come from anywhere."""
+        return (call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem))
+
+    def _may_run(self, case: ValidCase, problem: Problem) -> bool:
+        return is_readable(case.case, self.rules.reading, problem.entry_point, problem.calls)
+
+    def _unconfirmed(self, duel: Duel, answers: Answers) -> _Unconfirmed:
+        found = (
+            replayed_case(case, answers[call_of_case(case.case)], self.rules.comparison)
+            if self._may_run(case, duel.problem)
+            else CaseReport(case, Verdict.DENIED, "no test that the rules accept")
+            for case in duel.replayed
+        )
+        return {report.case: report for report in found if report is not None}
 
     def _evidence(
         self,
@@ -307,12 +335,26 @@ def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
     return duel.suites[:1] if duel.shares_suites else duel.suites
 
 
+_Unconfirmed: TypeAlias = Mapping[ValidCase, CaseReport]
+"""The replayed cases of a duel that the solution does not confirm now."""
+
+
+def _with_unconfirmed(
+    report: CandidateReport, replayed: Sequence[ValidCase], unconfirmed: _Unconfirmed
+) -> CandidateReport:
+    """Return a report on the confirmed ones of the replayed cases as one on all, in their order."""
+    if not unconfirmed:
+        return report
+    judged = iter(report.replayed)
+    return replace(report, replayed=tuple(unconfirmed.get(case) or next(judged) for case in replayed))
+
+
 def _without_evidence(reports: Iterable[CaseReport], undecided: Undecided) -> tuple[CaseReport, ...]:
-    """Return `reports` with NOT_RUN for undecided cases, so that they are no evidence."""
+    """Return `reports` with UNDECIDED for undecided cases, so that they are no evidence."""
     if not undecided:
         return tuple(reports)
     return tuple(
-        CaseReport(each.case, Verdict.NOT_RUN) if call_of_case(each.case.case) in undecided else each
+        CaseReport(each.case, Verdict.UNDECIDED) if call_of_case(each.case.case) in undecided else each
         for each in reports
     )
 

@@ -25,4 +25,5 @@ class JudgedRound:
     """One candidate and one suite; the suite is empty where the tester had no turn."""
     rewards: CandidateRewards
     book: BookDelta | None
-    """The changes of the Mistake Book in this round; None if there is no book or the round is masked."""
+    """The changes of the Mistake Book in this round; None if there is no book, or a failure of ours or a missing reply
+    masks the round."""

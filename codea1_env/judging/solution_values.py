@@ -195,8 +195,13 @@ def canonical_calls_of(problem: Problem) -> CanonicalCalls:
     return CanonicalCalls.of(problem.solution, problem.entry_point)
 
 
+_OTHER_ADDRESSES = "\nglobals()[''] = [*map(bytes, range(512)), *map(float, range(8)), [{i} for i in range(8)]]\n"
+
+
 def _both_orders(job: Job) -> tuple[Job, Job]:
-    return job, replace(job, calls=job.calls[::-1])
+    """Return the two runs of a solution. In the second one, objects of the tests have other addresses."""
+    harness = replace(job.harness, source=job.harness.source + _OTHER_ADDRESSES)
+    return job, replace(job, calls=job.calls[::-1], harness=harness)
 
 
 def _retry_groups(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:

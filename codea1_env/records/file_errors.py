@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,26 @@ def file_errors(path: Path, note: str = "") -> Iterator[None]:
         is_file = isinstance(error, FileExistsError)
         reason = "a file with this name exists" if is_file else error.strerror or error
         raise UserError(f"{place}: {reason}{note}") from error
+
+
+def require_plain(folder: Path, *, may_link: bool) -> None:
+    """Raise an error if a folder holds anything but files and folders; a pipe, for example, would block its reader.
+
+    Args:
+        folder: may be another person's.
+        may_link: whether links to files and folders are accepted; a writer would replace what they point to.
+
+    Raises:
+        UserError: it does.
+        OSError: it cannot be read.
+    """
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if not may_link and path.is_symlink():
+                raise UserError(f"{path}: a link, but a run is written into its own folder only")
+            mode = mode_of(path)
+            if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise UserError(f"{path}: neither a file nor a folder")
 
 
 def mode_of(path: Path) -> int:

@@ -22,13 +22,11 @@ class Journal(Closing):
     """The file of lines in a folder, open for appending; it locks the folder for other writers.
 
     Raises:
-        UserError: another writer has locked the folder, it cannot be written, or the file is a link.
+        UserError: another writer has locked the folder, it cannot be written, or it holds a link.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
-        if self.path.is_symlink():  # a journal appends to, cuts and replaces only files in its own folder
-            raise UserError(f"{self.path}: a link, but a run is written into its own folder only")
         self._lock = hold_folder(folder)
         with file_errors(folder):
             self._file: BinaryIO = self.path.open("ab")

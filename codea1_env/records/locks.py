@@ -9,7 +9,7 @@ from typing import BinaryIO
 from weakref import WeakValueDictionary
 
 from codea1_env.errors import UserError
-from codea1_env.records.file_errors import file_errors
+from codea1_env.records.file_errors import file_errors, require_plain
 
 LOCK = ".lock"
 """Name of the lock file in a locked folder."""
@@ -22,9 +22,10 @@ def hold_folder(folder: Path) -> BinaryIO:
     """Lock a folder for as long as the returned file is open; the lock of a dead process is released.
 
     Raises:
-        UserError: this or another process has locked the folder, or it cannot be written.
+        UserError: this or another process has locked the folder, it cannot be written, or it holds a link.
     """
     with file_errors(folder):
+        require_plain(folder, may_link=False)
         place = folder.stat()
         key = os.getpid(), place.st_dev, place.st_ino
         held = _held.get(key)

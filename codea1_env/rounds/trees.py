@@ -7,7 +7,7 @@ matrix of programs and suites are larger trees. `codea1_env.rounds.rounds` plays
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 from operator import attrgetter
@@ -98,12 +98,22 @@ class JudgedTree:
 
     @property
     def book_report(self) -> ProblemReport | None:
-        """The report for `MistakeBook.record`; None if our own failure hides evidence."""
+        """The report for `MistakeBook.record`, without the candidates that a missing reply masks.
+
+        None if no candidate is left, or if our own failure hides evidence.
+        """
         if self.report is None:
             return None
-        judged = zip(self.programs, self.report.candidates, strict=True)
-        is_hidden = any(report.has_internal_error for program, report in judged if not is_unavailable(program))
-        return None if is_hidden else self.report
+        answered = tuple(report for n, report in enumerate(self.report.candidates) if not self._lacks_reply(n))
+        if not answered or any(report.has_internal_error for report in answered):
+            return None
+        return replace(self.report, candidates=answered)
+
+    def _lacks_reply(self, candidate: int) -> bool:
+        """Whether the program is missing, or loads and a suite of its group is missing, which might have failed it."""
+        loads = self.report is not None and self.report.candidates[candidate].is_valid
+        replies = (self.programs[candidate], *(self.group_of(candidate) if loads else ()))
+        return any(map(is_unavailable, replies))
 
     def group_of(self, candidate: int) -> tuple[Tests, ...]:
         """Return the suites that a candidate ran, as they were submitted."""
@@ -160,10 +170,8 @@ def scored_tree(
         tester_rewards=_of_suites(tree, suites, report, rewards, attrgetter("value")),
         failure=str(judged) if isinstance(judged, SandboxError) else "",
     )
-    for n, candidate in enumerate(report.candidates if report is not None else ()):
-        # A missing suite might have failed a program that loads.
-        suites_run = found.group_of(n) if candidate.is_valid else ()
-        if not any(map(is_unavailable, (found.programs[n], *suites_run))):
+    for n in range(len(rewards)):
+        if not found._lacks_reply(n):
             found.coder_rewards[n] = rewards[n].coder.value
     return found
 

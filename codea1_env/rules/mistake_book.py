@@ -24,6 +24,9 @@ from codea1_env.facts.submissions import TestCase
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
 
+MAX_COUNT = 1 << 48
+"""Largest number in an entry: sums of two are exact in every format. Counts beyond it stay at it."""
+
 
 @dataclass(frozen=True, slots=True)
 class BookKey:
@@ -87,6 +90,8 @@ class BookEntry:
     def __post_init__(self) -> None:
         if self.frequency < 1 or not 1 <= self.n_failed <= self.n_evaluated:
             raise ValueError(f"an entry with frequency {self.frequency}, {self.n_failed}/{self.n_evaluated} failed")
+        if self.n_evaluated > MAX_COUNT or self.frequency > MAX_COUNT:
+            raise ValueError(f"an entry with counts above {MAX_COUNT}: {self}")
         if self.added_round < 0 or self.last_replayed_round < 0 or self.sequence < 1:
             raise ValueError(f"an entry with a negative round or sequence: {self}")
 
@@ -134,11 +139,16 @@ class BookChange:
     n_failed: int
     failure: Failure | None = None
     """Set iff `n_failed` is positive and this is no replay."""
+    is_denied: bool = False
+    """Whether the present solution denies a replayed case."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookDelta:
-    """How one recorded round changed one problem's entries; size before + added - removed - evicted = `size`."""
+    """How one recorded round changed one problem's entries.
+
+    The size before + added - removed - evicted - denied = `size`.
+    """
 
     size: int
     """The problem's entries afterwards."""
@@ -152,6 +162,8 @@ class BookDelta:
     """Entries that stayed and whose frequency rose."""
     decremented: int = 0
     """Entries that stayed and whose frequency fell."""
+    denied: int = 0
+    """Entries that were removed because the present solution has another value, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +178,17 @@ class Arrival:
 def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
     """Return the changes of one round, in the order in which they must be applied; () if `rules.update` is OFF.
 
-    Only valid candidates without an internal error count. NOT_RUN and INTERNAL_ERROR are no evidence. Every replayed
-    case has a change, even without evidence, since it was tried and is no longer the stalest. Newly failing cases
-    follow in the order of their first failures; failures in several suites and of several candidates add up. QUALITY
-    also needs the new cases that no candidate failed: they lower the quality of an existing entry.
+    Only valid candidates without an internal error count. Every replayed case has a change, even without evidence,
+    since it was tried and is no longer the stalest; one that the solution denies is removed in any case. Newly
+    failing cases follow in the order of their first failures; failures in several suites and of several candidates add
+    up. QUALITY also needs the new cases that no candidate failed: they lower the quality of an existing entry.
 
     Source: release reward.py:1071-1096, trainer_a1.py:119-156 (decrements before increments, multiplicity counts).
     """
     if rules.update is BookUpdate.OFF:
         return ()
     counted = [candidate for candidate in report.candidates if candidate.is_valid and not candidate.has_internal_error]
-    replays = {BookKey.of(case.case): _Tally(case.case) for each in report.candidates for case in each.replayed}
+    replays = {BookKey.of(case.case): _Tally(case) for each in report.candidates for case in each.replayed}
     new: dict[BookKey, _Tally] = {}
     failed: dict[BookKey, _Tally] = {}  # in the order of the first failures, which becomes the order of age
     for candidate in counted:
@@ -184,7 +196,7 @@ def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
             replays[BookKey.of(case.case)].count(candidate, case)
         for case in _new_cases(candidate):
             key = BookKey.of(case.case)
-            tally = new.setdefault(key, _Tally(case.case))
+            tally = new.setdefault(key, _Tally(case))
             tally.count(candidate, case)
             if tally.n_failed:
                 failed.setdefault(key, tally)
@@ -204,8 +216,9 @@ def _new_cases(candidate: CandidateReport) -> Iterator[CaseReport]:
 class _Tally:
     """Counts of one case while a report is read."""
 
-    def __init__(self, case: ValidCase) -> None:
-        self._direct = case.case.direct
+    def __init__(self, report: CaseReport) -> None:
+        self._direct = report.case.case.direct
+        self._is_denied = report.verdict is Verdict.DENIED
         self._n_passed = 0
         self.n_failed = 0
         self._failure: Failure | None = None
@@ -220,13 +233,14 @@ class _Tally:
 
     def change(self, key: BookKey, *, is_replay: bool) -> BookChange:
         failure = None if is_replay else self._failure
-        return BookChange(key, self._direct, is_replay, self._n_passed, self.n_failed, failure)
+        return BookChange(key, self._direct, is_replay, self._n_passed, self.n_failed, failure, self._is_denied)
 
 
 def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
     """Return the entry after a change of the case with its key; None: the book does not hold it afterwards.
 
     Replay of an existing entry:
+        If the present solution denies it, it is removed.
         Under RELEASE the frequency falls by 1 per pass, not below 0; under REMOVE_ON_PASS it falls to 0 with the first
         pass. With `count_replay_failures` it then rises by 1 per failure, except after a removal by REMOVE_ON_PASS. At
         0 the entry is removed. A replay of an entry that is no longer there changes nothing.
@@ -242,17 +256,22 @@ def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, a
         return None if entry is None else _after_replay(entry, change, rules, arrival.round)
     if entry is None:
         return _new_entry(change, rules, arrival)
+    return _counted(entry, entry.frequency + change.n_failed, change.n_failed, change.n_failed + change.n_passed)
+
+
+def _counted(entry: BookEntry, frequency: int, n_failed: int, n_evaluated: int) -> BookEntry:
+    """Return an entry with another frequency, after further evaluations."""
     return replace(
         entry,
-        frequency=entry.frequency + change.n_failed,
-        n_failed=entry.n_failed + change.n_failed,
-        n_evaluated=entry.n_evaluated + change.n_failed + change.n_passed,
+        frequency=min(frequency, MAX_COUNT),
+        n_failed=min(entry.n_failed + n_failed, MAX_COUNT),
+        n_evaluated=min(entry.n_evaluated + n_evaluated, MAX_COUNT),
     )
 
 
 def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_number: int) -> BookEntry | None:
     frequency = entry.frequency
-    if rules.update is BookUpdate.REMOVE_ON_PASS and change.n_passed:
+    if change.is_denied or (rules.update is BookUpdate.REMOVE_ON_PASS and change.n_passed):
         return None
     if rules.update is BookUpdate.RELEASE:
         frequency = max(0, frequency - change.n_passed)
@@ -260,13 +279,8 @@ def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_
         frequency += change.n_failed
     if frequency == 0:
         return None
-    return replace(
-        entry,
-        frequency=frequency,
-        n_failed=entry.n_failed + change.n_failed,
-        n_evaluated=entry.n_evaluated + change.n_failed + change.n_passed,
-        last_replayed_round=round_number,
-    )
+    tried = replace(entry, last_replayed_round=round_number)
+    return _counted(tried, frequency, change.n_failed, change.n_failed + change.n_passed)
 
 
 def _new_entry(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
@@ -371,10 +385,7 @@ def combined(mine: BookEntry, other: BookEntry) -> BookEntry:
     """
     older = other if other.added_round < mine.added_round else mine
     return replace(
-        mine,
-        frequency=mine.frequency + other.frequency,
-        n_failed=mine.n_failed + other.n_failed,
-        n_evaluated=mine.n_evaluated + other.n_evaluated,
+        _counted(mine, mine.frequency + other.frequency, other.n_failed, other.n_evaluated),
         added_round=older.added_round,
         last_replayed_round=max(mine.last_replayed_round, other.last_replayed_round),
         provenance=older.provenance,

@@ -14,8 +14,10 @@ decide whether two cases are the same.
 
 from __future__ import annotations
 
+import re
 import string
 from collections import Counter
+from functools import lru_cache
 
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.outputs import OutputForm
@@ -23,6 +25,7 @@ from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejectio
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.printed import case_as_printed
 from codea1_env.rules.reading import release, strict_programs
+from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
 from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.statements import read_statements
@@ -42,6 +45,7 @@ _SURPLUS = f"at most {MAX_RELEASE_CASES} cases of a reply are run"
 _UNFINISHED = "the reply ends within its thinking, before an answer"
 
 # Zero-width joiners are invisible, but emoji and several scripts need them.
+_IMPORT = re.compile("(import|from) ")
 _HARMLESS = frozenset(string.whitespace) | {"\u200c", "\u200d"}
 
 
@@ -123,6 +127,27 @@ def read_suite(
     if output is not None:
         cases = [case_as_printed(case, output) for case in cases]
     return Suite(tuple(cases), tuple(rejections.listed), share, n_more_invalid)
+
+
+@lru_cache(maxsize=16_384)
+def is_readable(case: TestCase, reading: Reading, entry_point: str, forms: CallForms) -> bool:
+    """Whether a stored case is one that `read_suite` could have read. So no file makes a sandbox run anything else.
+
+    Args:
+        case: of a Mistake Book, which may have been made under other rules, or by hand.
+        reading: RELEASE accepts any expression, but evaluates only a direct call in the program's process.
+        entry_point: of the problem.
+        forms: as in `read_suite`.
+    """
+    if case.direct and not forms.functions:
+        return is_direct_call(case.expression, entry_point)
+    if reading is Reading.RELEASE:
+        return not case.direct
+    claim = case.expression if case.expression.startswith("bool(") else f"{case.expression} == 0"
+    read = read_suite("\n".join((*case.imports, f"assert {claim}")), reading, entry_point=entry_point, forms=forms)
+    if len(read.cases) != 1 or read.rejections or not all(map(_IMPORT.match, case.imports)):
+        return False
+    return read.cases[0].direct or not case.direct
 
 
 def _read_strictly(text: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.rules.ruleset import Ruleset
@@ -101,6 +101,12 @@ def n_written(suite: SuiteReport) -> int:
     """Return the number of attempts at a test: kept cases and counted faults. A corrected case counts once."""
     corrected = len(suite.cases) - n_right(suite.cases)
     return len(suite.cases) + suite.suite.n_invalid - corrected
+
+
+def with_decided(report: CandidateReport) -> CandidateReport:
+    """Return a report without the replayed cases that say nothing about any program."""
+    decided = tuple(case for case in report.replayed if case.verdict not in (Verdict.DENIED, Verdict.UNDECIDED))
+    return report if len(decided) == len(report.replayed) else replace(report, replayed=decided)
 
 
 def pass_rate(reports: tuple[CaseReport, ...]) -> float | None:

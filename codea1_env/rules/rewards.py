@@ -39,6 +39,7 @@ from codea1_env.rules.reward_parts import (
     no_evidence,
     pass_rate,
     right_cases,
+    with_decided,
 )
 from codea1_env.rules.ruleset import Replays, RewardScheme, Ruleset, reward_plugin
 
@@ -78,9 +79,22 @@ def names_of_suite_parts(rules: Ruleset) -> frozenset[str]:
     Raises:
         UserError: as in `score_group`.
     """
+    return frozenset(part.name for part in reward_of_no_suite(Verdict.PASSED, rules).parts)
+
+
+def reward_of_no_suite(verdict: Verdict, rules: Ruleset) -> Reward:
+    """Return the reward of a tester that writes no suite: that of an empty one.
+
+    Args:
+        verdict: on the program for which it would be.
+        rules: the scheme and its parameters.
+
+    Raises:
+        UserError: as in `score_group`.
+    """
     suite = SuiteReport(ValidSuite((), (), 0, 0.0), ())
-    report = CandidateReport(Candidate(""), Verdict.PASSED, suites=(suite,), golden_pass_rate=1.0)
-    return frozenset(part.name for part in score(report, rules).testers[0].parts)
+    report = CandidateReport(Candidate(""), verdict, suites=(suite,), golden_pass_rate=float(verdict is Verdict.PASSED))
+    return score(report, rules).testers[0]
 
 
 def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
@@ -92,7 +106,7 @@ def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
     scheme = rules.reward.scheme
     are_masked = [report.has_internal_error for report in group]
-    known = [report for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
+    known = [with_decided(report) for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
     if scheme in _SCHEMES:
         found = iter([_rewards(report, rules) for report in known])
     elif scheme in _COMPARING:

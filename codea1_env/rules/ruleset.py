@@ -357,7 +357,10 @@ class Ruleset:
         return replace(self, name="", reward=RewardRules(), book=BookRules())
 
 
-def _check_count(name: str, value: object, *, least: int, most: float = math.inf) -> None:
+_LARGEST = 1e9  # of any number in the rules, so that no sum or product of them overflows
+
+
+def _check_count(name: str, value: object, *, least: int, most: float = _LARGEST) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise UserError(f"rules: {name} must be a whole number{_range(least, most)}, not {value!r}")
 
@@ -365,7 +368,7 @@ def _check_count(name: str, value: object, *, least: int, most: float = math.inf
 def _check_number(name: str, value: Any, *, least: float = -math.inf, most: float = math.inf) -> None:
     # Comparisons with nan are false; comparisons of ints and floats are exact.
     is_bad = isinstance(value, bool) or not isinstance(value, int | float)
-    if is_bad or not (least <= value <= most and -math.inf < value < math.inf):
+    if is_bad or not (least <= value <= most and -_LARGEST <= value <= _LARGEST):
         raise UserError(f"rules: {name} must be a finite number{_range(least, most)}, not {value!r}")
 
 

@@ -6,6 +6,7 @@ apart from calls. Values are plain data. Two runs of the solution must agree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from codea1_env import values
 from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
-from codea1_env.facts.verdicts import ValidCase, ValidSuite
+from codea1_env.facts.verdicts import CaseReport, ValidCase, ValidSuite, Verdict
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments
 from codea1_env.rules.printed import as_printed
 from codea1_env.rules.ruleset import Comparison, Validation
@@ -160,6 +161,33 @@ def validate(
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)
 
 
+def replayed_case(case: ValidCase, item: SolutionEvidence, comparison: Comparison) -> CaseReport | None:
+    """Return why a replayed case says nothing about a program now; None if the present solution confirms it.
+
+    Args:
+        case: from a Mistake Book, which may be older than the solution.
+        item: the outcomes of its expression on the solution.
+        comparison: when the two values count as equal.
+
+    Returns:
+        A report that is DENIED, UNDECIDED (a limit ended one of the runs only) or INTERNAL_ERROR.
+    """
+    value, reason = item.first.value, _reason_against(case.case, item, in_place=False)
+    if reason is None and value == case.expected:  # most cases
+        return None
+    ours = [run for run in (item.first, item.second) if run.kind is OutcomeKind.INTERNAL_ERROR]
+    if ours:
+        return CaseReport(case, Verdict.INTERNAL_ERROR, ours[0].summary)
+    ended = {item.first.kind, item.second.kind}
+    if OutcomeKind.NOT_RUN in ended or (len(ended) > 1 and ended & _LIMITS):
+        return CaseReport(case, Verdict.UNDECIDED)
+    if reason is not None or value is None:
+        return CaseReport(case, Verdict.DENIED, _detail(item) or "the solution gives another value in each run")
+    if values.equal(case.expected, value, nan_equal=True) or values_equal(case.expected, value, comparison):
+        return None
+    return CaseReport(case, Verdict.DENIED, f"the solution gives {values.describe(value)}")
+
+
 def _calls(case: TestCase, item: SolutionEvidence, canonical: CanonicalCalls | None) -> tuple[str, ...]:
     if case.direct:
         is_canonical = not case.calls and "=" not in case.expression  # most cases
@@ -227,6 +255,8 @@ def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReas
 
 
 _NONE = values.encode(None)
+_ADDRESS_START, _ADDRESS = b" at 0x", re.compile(rb" at 0x[0-9a-fA-F]{6,}")
+_LIMITS = frozenset({OutcomeKind.TIME_LIMIT, OutcomeKind.MEMORY_LIMIT})
 _NO_RESULT = "the function changes its argument and returns nothing: assert what the argument is after the call"
 _REASONS = {
     OutcomeKind.VALUE: None,
@@ -240,21 +270,27 @@ _REASONS = {
 def _reason_against(case: TestCase, item: SolutionEvidence, *, in_place: bool) -> RejectionReason | None:
     record = item.entry_point_calls
     if in_place and case.direct and item.first.value == _NONE:
-        return _disagreement(item) or RejectionReason.VACUOUS
+        return _disagreement(case, item) or RejectionReason.VACUOUS
     if not record:
         value = item.first.value
-        return None if value is not None and value == item.second.value else _disagreement(item)
+        is_plain = value is not None and value == item.second.value and _ADDRESS_START not in value
+        return None if is_plain else _disagreement(case, item)
     if record[-1] is TOO_MANY:
         return RejectionReason.TOO_MANY_CALLS
     if any(call.answer is not None and _was_not_sent(call.answer) for call in record):
         return RejectionReason.OPAQUE_VALUE  # the test got a placeholder instead of the result
-    return _disagreement(item) or (RejectionReason.VACUOUS if item.change_evidence.is_vacuous else None)
+    return _disagreement(case, item) or (RejectionReason.VACUOUS if item.change_evidence.is_vacuous else None)
 
 
-def _disagreement(item: SolutionEvidence) -> RejectionReason | None:
-    """Return why two runs of the solution give no common value; None if both give the same."""
-    if item.first.value is not None and item.first.value == item.second.value:  # most cases
-        return None
+def _disagreement(case: TestCase, item: SolutionEvidence) -> RejectionReason | None:
+    """Return why two runs of the solution give no common value; None if both give the same.
+
+    A value with an address that the case does not state is FLAKY, since it is another one in the next process.
+    """
+    value = item.first.value
+    if value is not None and value == item.second.value:  # most cases
+        is_address = _ADDRESS_START in value and _ADDRESS.search(value) and " at 0x" not in case.expression
+        return RejectionReason.FLAKY if is_address else None
     first, second = (_REASONS.get(run.kind, RejectionReason.SOLUTION_ERROR) for run in (item.first, item.second))
     if first or second:
         return first or second

@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable
 from functools import cache
 from math import isnan
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import UNSTATED_JUDGE
@@ -174,12 +174,15 @@ class CandidateRecord(_Record):
         )
 
 
+_Number = Annotated[float, Field(ge=-1e18, le=1e18, allow_inf_nan=False)]
+
+
 class RewardPartRecord(_Record):
     """One term of a reward."""
 
     name: str
-    value: float
-    weight: float
+    value: _Number
+    weight: _Number
 
 
 def _known(value: object) -> object:
@@ -189,7 +192,7 @@ def _known(value: object) -> object:
 class RewardRecord(_Record):
     """A reward and its terms; it is their weighted sum."""
 
-    value: Annotated[float | None, BeforeValidator(_known)]
+    value: Annotated[_Number | None, BeforeValidator(_known)]
     """null if masked: the sandbox failed, or nothing was tested and the rules mask that."""
     parts: tuple[RewardPartRecord, ...]
 
@@ -217,6 +220,8 @@ class BookChangeRecord(_Record):
     """Remaining entries whose frequency decreased."""
     size: int = Field(ge=0)
     """Number of the problem's entries after the round."""
+    denied: int = Field(default=0, ge=0)
+    """Entries that were removed because the solution no longer confirms them."""
 
     def to_delta(self) -> BookDelta:
         """Return the recorded changes."""
@@ -238,6 +243,12 @@ class RoundRecord(_Record):
     rewards: RewardsRecord
     book: BookChangeRecord | None
     """What the round changed in the Mistake Book; null if there is no book or the round is masked."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if len(self.rewards.testers) != len(self.suites) or (self.tester_reply is not None and not self.suites):
+            raise ValueError("a round must have one reward per suite, and a suite if the tester replied")
+        return self
 
     @classmethod
     def of(cls, judged: JudgedRound) -> RoundRecord:

@@ -53,9 +53,13 @@ class Place(StrEnum):
     HARNESS = "harness"
 
 
+MOST_OF_A_LIMIT = 1 << 30
+"""Larger numbers overflow in the kernel."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on one job; each must be positive."""
+    """Bounds on one job; each must be positive, and at most `MOST_OF_A_LIMIT`."""
 
     cpu_s: float = 2.0
     """Processor seconds per call (and for loading). Does not depend on the load of the machine."""
@@ -74,8 +78,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         positive = (self.cpu_s, self.wall_s, self.memory_mb, self.value_bytes, self.job_factor)
-        if min(positive) <= 0 or self.max_restarts < 0:
-            raise ValueError(f"limits must be positive: {self}")
+        if not all(0 < each <= MOST_OF_A_LIMIT for each in positive) or not 0 <= self.max_restarts <= MOST_OF_A_LIMIT:
+            raise ValueError(f"limits must be positive and at most {MOST_OF_A_LIMIT:,}: {self}")
 
 
 class Call(NamedTuple):

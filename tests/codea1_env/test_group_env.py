@@ -10,8 +10,11 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test
 from pettingzoo.utils.conversions import parallel_to_aec
 
@@ -21,7 +24,9 @@ from codea1_env.observations import MAX_REPLY_CHARS, UnicodeText
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.mistake_book import Provenance
-from tests.support.toys import BROKEN, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
+from codea1_env.rules.ruleset import PRESETS, preset
+from tests.support.books import entry, filled
+from tests.support.toys import BROKEN, FALSE, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG, fenced
 
 
 @pytest.fixture
@@ -243,6 +248,65 @@ def test_the_group_of_one_is_the_game_of_two(add, rules, program, suite):
         episode_id = expected.pop("episode_id", "")
         assert infos[name].get("episode_id", "-0-0").removesuffix("-0-0") == episode_id
         assert infos[name].items() >= expected.items()
+
+
+PROGRAMS = (RIGHT, LOOKS_RIGHT, WRONG, BROKEN, "no code", fenced("def other(): pass"), GONE)
+SUITES = (NAIVE, SHARP, FALSE, "no test", fenced("assert add(1, 2) == 3"), GONE)
+
+
+def with_cases() -> MistakeBook:
+    """A book with a case that the solution confirms and one that it denies."""
+    return filled(entry("add(-3, -4)", -7), entry("add(9, 9)", 1), problem_id="toy/add")
+
+
+def game_of_two(add: ProblemSet, rules: str, program: Any, suite: Any, book: MistakeBook) -> tuple[float, float]:
+    pair = code_a1_v0.raw_env(problems=add, rules=rules, book=book)
+    pair.reset(seed=0)
+    for reply in (program, suite):
+        if pair.terminations["coder_0"] or pair.truncations["coder_0"]:
+            break
+        pair.give_up("gone") if reply is GONE else pair.step(reply)
+    return pair.rewards["coder_0"], pair.rewards["tester_0"]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rules=st.sampled_from(sorted(PRESETS)),
+    pairs=st.lists(st.tuples(st.sampled_from(PROGRAMS), st.sampled_from(SUITES)), min_size=1, max_size=3),
+    is_shared=st.booleans(),
+)
+@example(rules="zero_sum", pairs=[(BROKEN, NAIVE)], is_shared=False)
+@example(rules="fixed", pairs=[(WRONG, GONE)], is_shared=False)
+def test_a_group_pays_what_the_game_of_two_pays_for_the_same_replies(add, rules, pairs, is_shared):
+    is_shared = is_shared and preset(rules).reward.scheme not in ("cure", "learnability")  # they compare candidates
+    pairs = [(program, pairs[0][1]) for program, _ in pairs] if is_shared else pairs
+    own = [with_cases() for _ in pairs]
+    expected = np.array([game_of_two(add, rules, *each, book) for each, book in zip(pairs, own, strict=True)])
+    shape = {"n_candidates": len(pairs), "n_suites": 1, "suites_per": "problem" if is_shared else "candidate"}
+    book = with_cases()
+    env = code_a1_v0.group_env(problems=add, rules=rules, book=book, **shape)
+    env.reset(seed=0)
+    _, paid, *_ = env.step(coders(*(program for program, _ in pairs)))
+    suites = {f"tester_{n}_0": suite for n, (_, suite) in enumerate(pairs)}
+    paid |= env.step(suites)[1] if env.agents else {}
+    np.testing.assert_array_equal([paid[f"coder_{n}"] for n in range(len(pairs))], expected[:, 0])
+    if is_shared:
+        loads = [program in (RIGHT, LOOKS_RIGHT, WRONG) for program, _ in pairs]
+        expected = expected[loads] if any(loads) else np.full((1, 2), math.nan)
+        np.testing.assert_allclose([paid["tester_0_0"]], expected[:, 1].mean(keepdims=True))
+    else:
+        np.testing.assert_array_equal([paid[f"tester_{n}_0"] for n in range(len(pairs))], expected[:, 1])
+    if len(pairs) == 1:
+        assert [(e.entry.key, e.entry.frequency) for e in book.entries()] == [
+            (e.entry.key, e.entry.frequency) for e in own[0].entries()
+        ]
+        assert book.round_of("toy/add") == own[0].round_of("toy/add")
+
+
+def test_a_candidate_that_its_absent_tester_masks_leaves_the_book_as_it_is(group):
+    with MistakeBook() as book:
+        played(group(book=book), (WRONG, LOOKS_RIGHT), (NAIVE, GONE, SHARP, NAIVE))
+        assert [each.entry.expression for each in book.entries()] == ["add(-1, -2)"]  # of SHARP, not of NAIVE
 
 
 # -- masks -----------------------------------------------------------------------------------------

@@ -47,6 +47,11 @@ def entry(expression: str, value: Any, frequency: int = 1, *imports: str) -> Boo
     return BookEntry(key, True, frequency, frequency, frequency, 0, 0, 1)
 
 
+def entry_of(case: ValidCase) -> BookEntry:
+    """The entry of a case that has failed once."""
+    return BookEntry(BookKey.of(case), case.case.direct, 1, 1, 1, 0, 0, 1)
+
+
 def filled(*entries: BookEntry, problem_id: str = "p") -> MistakeBook:
     """A book in memory with these entries of one problem."""
     book = MistakeBook()

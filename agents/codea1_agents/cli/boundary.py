@@ -33,6 +33,7 @@ class Boundary(TyperGroup):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Parse the command line; `--help` and `--version` print and exit here."""
+        self._words = tuple(args)
         with _handling_errors():
             _refuse_secrets(args)
             # The option stands before the command; people also write it after.
@@ -44,7 +45,9 @@ class Boundary(TyperGroup):
         """Run a command; exit with the code of its error."""
         token = _traceback.set(bool(ctx.params.get("traceback")))
         try:
-            with _handling_errors():
+            from codea1_env.plugins import only_typed  # noqa: PLC0415  slow to import for the first help
+
+            with _handling_errors(), only_typed(self._words):
                 return super().invoke(ctx)
         finally:
             _traceback.reset(token)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -49,6 +50,7 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.judging.golden import require_golden_tests
+from codea1_env.plugins import is_path
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.records.faults import first_fault
 from codea1_env.rendering import duel_picture
@@ -366,4 +368,7 @@ class _Early:
 
 
 def _continue_line(folder: RunFolder) -> str:
-    return f"continue with: codea1 play --resume {folder.path}"
+    """Name the command that continues a run; names of modules must be typed again."""
+    named = {name: getattr(folder.config, name) for name in ("problems", "coder", "tester", "sandbox")}
+    own = "".join(f" --{name} {quote(value)}" for name, value in named.items() if is_path(value.partition(",")[0]))
+    return f"continue with: codea1 play --resume {folder.path}{own}"

@@ -21,6 +21,7 @@ from codea1_agents.train.loop.game import lone_groups
 from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import UserError
+from codea1_env.plugins import also_typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,8 @@ def run_training(options: TrainOptions) -> None:
     if options.on is not None and not options.dry_run:
         raise UserError("--on needs --dry-run: a run takes the GPUs of this machine")
     config = None if options.config is None else load_training(options.config, () if resume else changes)
+    if config is not None:
+        also_typed(repr(config))
     page = Page(as_json=options.as_json, quiet=options.quiet)
     for sentence in lone_groups(config) if config is not None else ():
         page.warn(sentence)

@@ -132,7 +132,7 @@ def _kill_rate(played: RoundRecord, _: int) -> float | None:
 def _zero_evidence(played: RoundRecord, _: int) -> bool | None:
     if not _candidate_validity(played, 0):
         return None
-    return all(case.verdict is Verdict.NOT_RUN for case in (*new_cases(played), *played.replayed))
+    return not any(case.verdict.is_evidence for case in (*new_cases(played), *played.replayed))
 
 
 MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
@@ -159,5 +159,5 @@ def mean(values: Sequence[float]) -> float:
 
 
 def _pass_rate(cases: Iterable[CaseRecord]) -> float | None:
-    tried = [case.verdict is Verdict.PASSED for case in cases if case.verdict is not Verdict.NOT_RUN]
+    tried = [case.verdict is Verdict.PASSED for case in cases if case.verdict.is_evidence]
     return sum(tried) / len(tried) if tried else None

@@ -176,6 +176,7 @@ def _counts(periods: Sequence[Period]) -> dict[str, Any]:
         "there": how[None],
         "fixed": how[Leaving.FIXED],
         "evicted": how[Leaving.EVICTED],
+        "denied": how[Leaving.DENIED],
         "distinct_cases": len({(period.problem_id, period.digest) for period in periods}),
         "relapses": sum(relapse.n_relapses for relapse in returned),
         "median_age": median(ages) if ages else None,
@@ -191,7 +192,8 @@ def _row_to_json(row: Difficulty | Origin) -> dict[str, Any]:
 def _show_counts(page: Page, counts: dict[str, Any]) -> None:
     page.say(
         f"{counted(counts['there'], 'case')} in the book; {counts['fixed']} left because a program passed them,"
-        f" {counts['evicted']} because the book was full; {counts['relapses']} came back"
+        f" {counts['evicted']} because the book was full, {counts['denied']} because the solution denies them;"
+        f" {counts['relapses']} came back"
     )
     if counts["median_age"] is not None:
         page.say(

@@ -101,9 +101,10 @@ def _problems_of_run(path: Path) -> str:
 
 
 def _rules(run: Path) -> Ruleset:
-    """Return the rules of a run, changed so that tests need no predictions."""
-    rules = stored_config(run).rules if run.is_dir() else preset("fixed")
-    return replace(rules, validation=Validation.CALL_ONLY, confirm=0.0)
+    """Return the rules of a run, changed so that tests need no predictions; nothing is paid for."""
+    fixed = preset("fixed")
+    rules = stored_config(run).rules if run.is_dir() else fixed
+    return replace(rules, validation=Validation.CALL_ONLY, confirm=0.0, reward=fixed.reward)
 
 
 def _report(page: Page, found: Sequence[Minimised], *, n_kept: int, into: Path) -> None:

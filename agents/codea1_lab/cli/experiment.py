@@ -18,6 +18,7 @@ from codea1_agents.cli.train import require_training
 from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import require_this_judge
+from codea1_env.plugins import also_typed
 from codea1_env.problems import load_problems
 from codea1_lab.experiments.declaration import Experiment, load_experiment
 from codea1_lab.experiments.folder import ExperimentFolder, require_experiment
@@ -68,6 +69,7 @@ def run_experiment(options: ExperimentOptions) -> None:
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
     experiment = load_experiment(options.name)
+    also_typed(repr(experiment))
     n_declared = experiment.seeds
     path = options.out or Path("experiments") / experiment.name
     if options.seeds:

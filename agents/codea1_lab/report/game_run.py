@@ -11,6 +11,7 @@ from typing import Any
 from codea1_agents.play.summary import Summary, Tally
 from codea1_agents.statistics import Estimate
 from codea1_env.errors import CodeA1Error
+from codea1_env.plugins import from_record
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.runs.config import RunConfig, problems_digest
@@ -78,7 +79,8 @@ def game_run(path: Path, name: str) -> RunMaterial:
 def known_problems(config: RunConfig) -> tuple[tuple[Problem, ...], tuple[Remark, ...]]:
     """Return the problems of a run if their source exists and has not changed, otherwise a remark."""
     try:
-        found = load_problems(config.problems, limit=config.limit)
+        with from_record():
+            found = load_problems(config.problems, limit=config.limit)
     except (CodeA1Error, OSError) as error:
         return (), (Remark(f"The problems' texts are missing: {error}."),)
     if problems_digest(found) != config.problems_digest:

@@ -30,6 +30,8 @@ _COLOURS = {  # light theme, dark theme
     "v-memory_limit": ("#7c5a2a", "#cfa878"),
     "v-output_limit": ("#6b6f1d", "#c6ca6a"),
     "v-not_run": ("#606972", "#98a2ad"),
+    "v-denied": ("#606972", "#98a2ad"),
+    "v-undecided": ("#606972", "#98a2ad"),
     "v-internal_error": ("#a6336c", "#f08fbf"),
     "keyword": ("#8a2f8f", "#d79be0"),
     "string": ("#22703f", "#8fd0a0"),

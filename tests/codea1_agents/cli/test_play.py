@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
+import shutil
 import signal
 import tomllib
 from collections.abc import Callable
@@ -177,13 +179,14 @@ def test_a_run_killed_again_and_again_at_any_moment_resumes_to_the_same_run(
     monkeypatch.syspath_prepend(str(folder))
     slow = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "my_agents:slow_tester"]
     slow += ["--limit", "3", "-n", "9"]
+    typed = slow[5:7]  # a module's name has to be typed again
     codea1(*slow, "--out", "whole")
-    for n_lines, arguments in ((2, [*slow, "--out", "broken"]), (5, ["play", "--resume", "broken"])):
+    for n_lines, arguments in ((2, [*slow, "--out", "broken"]), (5, ["play", "--resume", "broken", *typed])):
         process = started(*arguments)
         wait_for_lines(Path("broken"), n_lines)
         process.kill()
         process.communicate()
-    assert codea1("play", "--resume", "broken").exit_code == 0
+    assert codea1("play", "--resume", "broken", *typed).exit_code == 0
     assert_same_run(Path("whole"), Path("broken"))
 
 
@@ -197,7 +200,7 @@ def test_an_interrupted_run_is_130_keeps_what_is_done_and_names_the_line_that_co
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "codea1 play --resume run" in err
+    assert "codea1 play --resume run --tester my_agents:slow_tester" in err
     assert "Traceback" not in err
     n_recorded = len(list(iter_episodes(Path("run"))))
     assert 2 <= n_recorded < 40
@@ -230,6 +233,23 @@ def test_a_finished_run_may_be_asked_for_more_episodes(codea1: Callable[..., Any
     codea1(*FAST, "-n", 2, "--out", "run")
     assert codea1("play", "--resume", "run", "-n", 5).exit_code == 0
     assert_same_run(Path("whole"), Path("run"))
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "config.toml", "episodes.jsonl", "book.sqlite", "early.jsonl", "x/y"])
+def test_a_run_is_written_through_no_link_and_waits_for_no_pipe(codea1: Callable[..., Any], name: str) -> None:
+    codea1(*FAST, "-n", 2, "--out", "clean")
+    for make in (lambda path: path.symlink_to(Path("victim").absolute()), os.mkfifo):
+        shutil.rmtree("run", ignore_errors=True)
+        shutil.copytree("clean", "run")
+        path = Path("run", name)
+        path.parent.mkdir(exist_ok=True)
+        Path("victim").write_bytes(path.read_bytes() if path.is_file() else b"")
+        before = Path("victim").read_bytes()
+        path.unlink(missing_ok=True)
+        make(path)
+        result = codea1("play", "--resume", "run", "-n", 4)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert Path("victim").read_bytes() == before
 
 
 def test_resuming_a_finished_run_changes_nothing(codea1: Callable[..., Any]) -> None:
@@ -337,7 +357,10 @@ def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
     codea1(*FAST, "-n", 2, "--out", "run", "--tester", "examples")
     config = Path("run/config.toml")
     config.write_text(config.read_text().replace('"examples"', '"my_agents:silent"'))
-    result = codea1("play", "--resume", "run", "-n", 4)
+    untyped = codea1("play", "--resume", "run", "-n", 4)
+    assert (untyped.exit_code, untyped.stderr.count("\n")) == (2, 1)
+    assert "'my_agents:silent' stands in a record" in untyped.stderr
+    result = codea1("play", "--resume", "run", "-n", 4, "--tester", "my_agents:silent")
     assert result.exit_code == 2
     assert "codea1 play --resume run" in result.stderr
     assert "my_agents:silent" in result.stderr

@@ -11,14 +11,18 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
@@ -32,7 +36,7 @@ from codea1_env.rules.mistake_book import (
     changes,
     select_replayed,
 )
-from codea1_env.rules.ruleset import PRESETS, BookRules
+from codea1_env.rules.ruleset import PRESETS, BookRules, BookUpdate
 from tests.support import ROOT
 from tests.support.books import FAILED, PASSED, assert_sound, candidate, failing, stored
 
@@ -313,6 +317,133 @@ def test_other_files_are_refused_and_left_as_they_are(tmp_path):
         assert str(file) in str(caught.value)
         assert (file.read_bytes() if file.is_file() else b"") == before
     assert sorted(one.name for one in tmp_path.iterdir()) == ["notes.txt", "other.sqlite"]
+
+
+COLUMNS = {
+    "book": "size judge_version",
+    "problem": "name round size",
+    "entry": "digest sequence expression imports expected direct frequency n_failed n_evaluated quality added_round"
+    " last_replayed_round run episode_id round coder tester program_sha256 verdict actual",
+    "departure": "digest expression how added_round left_round n_failed n_evaluated run episode_id round coder",
+}
+CELLS = [(table, column) for table, columns in COLUMNS.items() for column in columns.split()]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory) -> Path:
+    """A book with entries and departures, as one file."""
+    with MistakeBook() as book:
+        book.record(failing("p", *range(9)), BookRules(max_entries=6))
+        book.record(failing("q", 1, 2), RELEASE)
+        path = tmp_path_factory.mktemp("sound") / "book.sqlite"
+        path.write_bytes(book.snapshot())
+        return path
+
+
+def used(path: Path) -> None:
+    """Do all that users do with a book."""
+    with MistakeBook(path) as book:
+        list(book.entries()), list(book.departures()), book.size(), book.require_this_judge()
+        for rules in (RELEASE, BookRules(n_stalest=4), BookRules(update=BookUpdate.QUALITY, min_quality=0.1)):
+            again = {entry.to_valid_case(): PASSED for entry in book.retrieve("p", rules)}
+            book.record(ProblemReport("p", (candidate(again, {3: FAILED, 50: FAILED}),)), rules)
+        book.absorb(list(book.entries()), {"p": 5})
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    cell=st.sampled_from(CELLS),
+    value=st.one_of(
+        st.integers(-(1 << 63), (1 << 63) - 1),
+        st.sampled_from((1 << 48, (1 << 48) + 1, 1 << 62, (1 << 63) - 1)),
+        st.text(max_size=5),
+        st.binary(max_size=5),
+        st.sampled_from(("[1]", "{}", "[" * 9999, '["import os"]', b"[1", b"\xff", b'{"$":1}')),
+        st.floats(),
+    ),
+)
+def test_a_row_that_is_damaged_is_one_sentence_or_as_good_as_another(sound, cell, value):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "book.sqlite")
+        shutil.copy(sound, path)
+        table, column = cell
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        try:
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = 1", (value,))
+        except sqlite3.IntegrityError:  # such as a second entry of the same age
+            return
+        finally:
+            connection.commit()
+            connection.close()
+        said = ""
+        try:
+            used(path)
+        except UserError as error:
+            said = str(error)
+        assert "\n" not in said
+        assert not said or "Mistake Book" in said or "of the judge" in said
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(bytes_=st.dictionaries(st.integers(0, 1 << 20), st.integers(0, 255), min_size=1, max_size=40))
+def test_damaged_bytes_are_one_sentence(sound, bytes_):
+    with tempfile.TemporaryDirectory() as folder:
+        data = bytearray(sound.read_bytes())
+        for place, byte in bytes_.items():
+            data[place % len(data)] = byte
+        Path(folder, "book.sqlite").write_bytes(data)
+        with suppress(UserError):
+            used(Path(folder, "book.sqlite"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW more AS SELECT 1",
+        "CREATE TRIGGER more AFTER INSERT ON entry BEGIN DELETE FROM entry; END",
+        "DROP TABLE entry;"
+        "CREATE VIEW entry AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n",
+        "DROP INDEX entry_by_age",
+        "CREATE INDEX more ON entry (hex(expected))",
+        "ALTER TABLE book ADD COLUMN more",
+    ],
+)
+def test_a_database_with_other_tables_is_no_book(path, sound, statement):
+    shutil.copy(sound, path)
+    connection = sqlite3.connect(path)
+    connection.executescript(statement)
+    connection.close()
+    with pytest.raises(BrokenInput, match="other tables"):
+        MistakeBook(path)
+    with MistakeBook() as book, pytest.raises(BrokenInput, match="other tables"):
+        book.restore(path.read_bytes())
+
+
+FULL_DISK = """
+import resource, signal, sys
+from codea1_env.book.store import MistakeBook
+from codea1_env.rules.ruleset import BookRules
+from tests.support.books import failing
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+with MistakeBook(sys.argv[1]) as book:
+    for number in range(10_000):
+        book.record(failing("p", *range(30 * number, 30 * number + 30)), BookRules())
+        print(number + 1, flush=True)
+"""
+
+
+def test_a_full_disk_loses_no_round_that_was_recorded(path):
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, path], capture_output=True, text=True, cwd=ROOT, check=False, timeout=120
+    )
+    assert "BrokenInput: Mistake Book" in done.stderr.splitlines()[-1]
+    with MistakeBook(path) as book:
+        assert book.round_of("p") == int(done.stdout.split()[-1])
+        assert book.size("p") == 30 * book.round_of("p")
+        assert_sound(book)
+        book.record(failing("p", 0), RELEASE)  # there is room again
 
 
 @pytest.mark.parametrize(("name", "reason"), [("no/such/book", "there is no folder"), ("a\0b", "null")])

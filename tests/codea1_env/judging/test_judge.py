@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from codea1_env import values
-from codea1_env.facts.submissions import Candidate, RejectionReason, Suite
+from codea1_env.book.departures import Leaving
+from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.facts.submissions import Candidate, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import CandidateReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import Problem
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import Reading, Ruleset, preset
+from codea1_env.rules.rewards import score, score_group
+from codea1_env.rules.ruleset import PRESETS, BookUpdate, Reading, Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Limits, Sandbox
+from tests.support.books import entry_of
 from tests.support.replies import reasons
 from tests.support.sandboxes import Wrapper
 from tests.support.toys import ADD, LAST, fenced
@@ -156,7 +162,83 @@ def test_replayed_cases_run_first_and_come_back_in_their_order(sandbox):
     (case,) = suite("assert add(1, 1) == 2").cases
     replayed = (ValidCase(case, values.encode(2), None), ValidCase(case, values.encode(3), None))
     (report,) = Judge(sandbox, preset("fixed")).judge([Duel(ADD, (Candidate(RIGHT),), ((),), replayed)])
-    assert [case.verdict for case in report.candidates[0].replayed] == [Verdict.PASSED, Verdict.WRONG_ANSWER]
+    assert [case.verdict for case in report.candidates[0].replayed] == [Verdict.PASSED, Verdict.DENIED]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rules=st.sampled_from(sorted(set(PRESETS) - {"golden"})),
+    kept=st.dictionaries(st.integers(0, 9), st.tuples(st.sampled_from((0, 1)), st.booleans()), max_size=5),
+    shift=st.sampled_from((0, 1)),
+)
+def test_a_replay_says_something_only_if_the_present_solution_confirms_it(sandbox, rules, kept, shift):
+    """The book's values are those of `x + error`; the present solution adds `shift`, and so does the right program."""
+    chosen = preset(rules)
+    problem = Problem("f", "f", "f", f"def f(x): return x + {shift}", ())
+    cases = {
+        n: ValidCase(
+            TestCase(f"f({n})" if direct else f"abs(f({n}))", None, (), direct), values.encode(n + error), None
+        )
+        for n, (error, direct) in kept.items()
+    }
+    programs = (Candidate(problem.solution), Candidate("def f(x): return -99"), Candidate("def f("))
+    duel = Duel(problem, programs, ((),) * 3, tuple(cases.values()))
+    report = Judge(sandbox, chosen).judge([duel])[0]
+    right = {n: error == shift for n, (error, _) in kept.items()}
+    for candidate, verdict in zip(
+        report.candidates, (Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.NOT_RUN), strict=True
+    ):
+        found = [case.verdict for case in candidate.replayed]
+        assert found == [verdict if right[n] else Verdict.DENIED for n in kept]
+    confirmed = tuple(cases[n] for n in kept if right[n])
+    (alone,) = Judge(sandbox, chosen).judge([replace(duel, replayed=confirmed)])
+    assert repr(score_group(report, chosen)) == repr(score_group(alone, chosen))  # the others cost nobody anything
+    with MistakeBook() as book:
+        book.absorb((StoredEntry("f", entry_of(case)) for case in cases.values()), {})
+        denied = book.record(report, replace(chosen.book, update=BookUpdate.RELEASE)).denied
+        assert denied == len(cases) - len(confirmed) == sum(each.how is Leaving.DENIED for each in book.departures())
+        assert {each.entry.key.expression for each in book.entries()} <= {case.case.expression for case in confirmed}
+
+
+@pytest.mark.parametrize(
+    ("expression", "imports", "direct"),
+    [
+        ("__import__('os').getpid() * 0 + f(1)", (), True),  # would run in the program's process
+        ("__import__('os').getpid() * 0 + f(1)", (), False),
+        ("f(1)", ("import os; f = lambda x: 1",), False),
+        ("f((x := 1))", (), False),
+        ("f(1)\n", ("f = abs",), False),
+    ],
+)
+def test_a_stored_case_that_no_tester_could_write_runs_nowhere(sandbox, expression, imports, direct):
+    problem = Problem("f", "f", "f", "def f(x): return x", ())
+    case = ValidCase(TestCase(expression, None, imports, direct), values.encode(1), None)
+    watched = Recorded(sandbox)
+    (report,) = Judge(watched, preset("fixed")).judge([Duel(problem, (Candidate(problem.solution),), ((),), (case,))])
+    assert report.candidates[0].replayed[0].verdict is Verdict.DENIED
+    assert expression not in watched.expressions
+
+
+@pytest.mark.parametrize("rules", ["fixed", "release"])
+@pytest.mark.parametrize("test", ["f(str(iter([])))", "f(str(zip())[-7:])", "f(repr([].append)[-9:])", "f('a')"])
+def test_a_value_with_an_address_is_no_value(sandbox, rules, test):
+    problem = Problem("f", "f", "f", "def f(x): return x", ())
+    read = read_suite(fenced(f"assert {test} == 'a'"), preset(rules).reading, entry_point="f")
+    (report,) = Judge(sandbox, preset(rules)).judge([Duel(problem, (Candidate("def f(x): return 1"),), ((read,),))])
+    (found,) = report.candidates[0].suites
+    assert reasons(found.suite) == ([] if test == "f('a')" else [RejectionReason.FLAKY])
+
+
+class Recorded(Wrapper):
+    """Remembers the expressions of all jobs."""
+
+    def __init__(self, real: Sandbox) -> None:
+        super().__init__(real)
+        self.expressions = set[str]()
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        self.expressions.update(call.expression for job in jobs for call in job.calls)
+        return super().run(jobs)
 
 
 class BrokenForCandidates(Wrapper):

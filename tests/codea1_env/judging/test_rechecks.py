@@ -121,8 +121,37 @@ def test_the_solution_is_asked_again_where_a_programs_answer_may_be_the_companys
 def test_a_replayed_case_that_the_solution_no_longer_confirms_says_nothing() -> None:
     case = bare(LUCKY).cases[0]
     replayed = [ValidCase(case, encode(True), None)]
-    _, (report,) = judged(lambda job, call, n: value(False), "", RIGHT, replayed=replayed)
-    assert [case.verdict for case in report.replayed] == [Verdict.NOT_RUN]
+    _, (report,) = judged(lambda job, call, n: value(is_solution(job) and n < 2), "", RIGHT, replayed=replayed)
+    assert [case.verdict for case in report.replayed] == [Verdict.UNDECIDED]  # confirmed, but not in this company
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        (value(True), value(True), Verdict.PASSED),
+        (value(False), value(False), Verdict.DENIED),
+        (value(True), value(False), Verdict.DENIED),
+        (HUNG, HUNG, Verdict.DENIED),
+        (value(True), HUNG, Verdict.UNDECIDED),
+        (FULL, value(False), Verdict.UNDECIDED),
+        (UNHEARD, UNHEARD, Verdict.UNDECIDED),
+        (Outcome(OutcomeKind.ERROR, error_type="E"), value(True), Verdict.DENIED),
+        (value(True), Outcome(OutcomeKind.INTERNAL_ERROR), Verdict.INTERNAL_ERROR),
+    ],
+)
+def test_a_replayed_case_is_confirmed_by_two_runs_of_the_solution(
+    first: Outcome, second: Outcome, verdict: Verdict
+) -> None:
+    case = ValidCase(bare(LUCKY).cases[0], encode(True), None)
+    sandbox, (report,) = judged(
+        lambda job, call, n: (second if n % 2 else first) if is_solution(job) else value(True),
+        "",
+        RIGHT,
+        replayed=[case],
+    )
+    assert [found.verdict for found in report.replayed] == [verdict]
+    asked = [calls for program, calls in sandbox.asked if program == RIGHT.program]
+    assert any(asked) == (verdict is Verdict.PASSED)
 
 
 def test_our_own_failure_to_confirm_is_our_failure() -> None:

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from math import nan
+from functools import reduce
+from math import inf, nan
+from operator import getitem
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -23,7 +26,7 @@ from codea1_env.facts.verdicts import (
     Verdict,
 )
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.rules.mistake_book import BookDelta
+from codea1_env.rules.mistake_book import BookDelta, changes
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.runs import records
@@ -167,12 +170,33 @@ def test_a_broken_line_is_refused_with_its_place_and_its_first_fault(line: bytes
         from_line(line, "lines.jsonl line 3")
 
 
-def test_nan_cannot_hide_in_a_number() -> None:
-    part = records.RewardPartRecord(name="a", value=nan, weight=1.0)
-    rewards = RewardsRecord(coder=records.RewardRecord(value=1.0, parts=(part,)), testers=())
-    broken = simple_episode().rounds[0].model_copy(update={"rewards": rewards})
-    with pytest.raises(ValueError, match="JSON"):
-        to_line(episode().model_copy(update={"rounds": (broken,)}))
+@pytest.mark.parametrize("number", [nan, inf, 1e300])
+def test_no_number_that_json_or_a_sum_cannot_hold_is_recorded(number: float) -> None:
+    with pytest.raises(ValueError, match="value"):
+        records.RewardPartRecord(name="a", value=number, weight=1.0)
+
+
+def places(tree: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of everything in a document."""
+    inner = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    return [above, *(place for key, value in inner for place in places(value, (*above, key)))]
+
+
+@given(data=st.data())
+def test_a_line_with_anything_in_it_is_refused_or_can_be_used(data: st.DataObject) -> None:
+    document = json.loads(to_line(simple_episode()))
+    *above, last = data.draw(st.sampled_from(places(document)[1:]))
+    odd = st.sampled_from((nan, inf, 1e308, -1, 10**30, "", "\0", "1e999", "passed", None, True, [], {}, [[]]))
+    reduce(getitem, above, document)[last] = data.draw(odd)
+    try:
+        record = from_line(json.dumps(document).encode(), "here")
+    except BrokenInput:
+        return
+    assert from_line(to_line(record), "again") == record
+    for played in record.rounds:
+        for rules in PRESETS.values():
+            assert len(score(played.to_report(), rules).testers) == len(played.suites)
+        changes(record.to_problem_report(played), PRESETS["fixed"].book)
 
 
 def test_a_record_that_states_no_judge_is_of_version_1() -> None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codea1_env.bank.building import bank_of_run
 from codea1_env.book.store import MistakeBook
+from codea1_env.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +96,28 @@ def test_bad_input_is_one_sentence(codea1: Callable[..., Any], run: Path, line: 
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert said in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("field", ["problems", "scheme", "sandbox", "coder", "tester"])
+def test_another_persons_run_imports_nothing(
+    codea1: Callable[..., Any], run: Path, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    Path("evil.py").write_text("open('IMPORTED', 'w')\ndef load(*a, **k): raise SystemExit(0)\n")
+    monkeypatch.syspath_prepend(".")
+    config = run / "config.toml"
+    config.write_text(re.sub(rf'^{field} = ".*"$', f'{field} = "evil:load"', config.read_text(), flags=re.MULTILINE))
+    assert '"evil:load"' in config.read_text()
+    for words in (
+        ("report", run, "-o", "r.html"),
+        ("rescore", run),
+        ("rescore", run, "--sweep", "alpha=0"),
+        ("book", "show", run),
+        ("book", "history", "stats", run),
+        ("book", "minimise", run, "--out", "m.sqlite", "--limit", 1),
+        ("play", "--resume", run, "-n", 99),
+    ):
+        assert "IMPORTED" not in codea1(*words).stderr
+        assert not Path("IMPORTED").exists(), words
+    with pytest.raises(UserError, match="stands in a record") if field == "problems" else nullcontext():
+        bank_of_run(run)
+    assert not Path("IMPORTED").exists()

@@ -11,7 +11,7 @@ import numpy as np
 from codea1_agents.train.grpo.trees import Tree
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ValidSuite, Verdict
-from codea1_env.rules.reward_parts import Reward, n_right
+from codea1_env.rules.reward_parts import Reward, n_right, with_decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
 
 def _is_untested(report: CandidateReport) -> bool:
     """Whether no case, new or replayed, is evidence about a program."""
-    return not (report.replayed or any(suite.cases for suite in report.suites))
+    return not (with_decided(report).replayed or any(suite.cases for suite in report.suites))
 
 
 def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float]]:
@@ -138,11 +138,7 @@ def _parts(rewards: Iterable[Reward]) -> Iterator[tuple[str, float]]:
 
 
 def _passed(cases: Iterable[CaseReport]) -> list[bool]:
-    return [
-        case.verdict is Verdict.PASSED
-        for case in cases
-        if case.verdict not in (Verdict.NOT_RUN, Verdict.INTERNAL_ERROR)
-    ]
+    return [case.verdict is Verdict.PASSED for case in cases if case.verdict.is_evidence]
 
 
 def _mean(numbers: Iterable[float] | np.ndarray) -> float:

@@ -30,7 +30,7 @@ from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.records.closing import Closing
-from codea1_env.records.file_errors import file_errors
+from codea1_env.records.file_errors import file_errors, require_plain
 from codea1_env.records.journal import Journal, unused_folder, whole_lines
 from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, write_whole
 from codea1_env.runs.config import to_toml
@@ -230,6 +230,8 @@ def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
     for name in (_CONFIG, _FACTS):
         if not (path / name).is_file():
             raise BrokenInput(f"{path}: not a training run, it has no {name}")
+    with file_errors(path):
+        require_plain(path, may_link=True)
     facts = _json((path / _FACTS).read_bytes())
     return load_training(path / _CONFIG), facts
 

@@ -29,7 +29,9 @@ from codea1_agents.train.settings.options import ClusterOptions, TrainingConfig
 from codea1_agents.train.sizing.fitting import require_fit
 from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.plugins import resolve
 from codea1_env.runs.records import EpisodeRecord
+from codea1_env.sandbox import load_sandbox
 
 Line = dict[str, Any]
 
@@ -121,6 +123,10 @@ def resume(
     found = differences(stored, wanted)
     if found:
         raise UserError(f"{run}: cannot be continued with other settings: {'; '.join(found)}")
+    load_sandbox(wanted.game.sandbox)  # as below: the workers use it, but only here is known what the user has typed
+    for each in (wanted.agents.coder, wanted.agents.tester):
+        if each.agent:
+            resolve("agents", each.agent.partition(",")[0])
     checkpoint = last_checkpoint(run)
     if checkpoint is not None and wanted.run.steps < step_of(checkpoint):
         raise UserError(f"{run}: it has done {step_of(checkpoint)} steps, and run.steps is {wanted.run.steps}")

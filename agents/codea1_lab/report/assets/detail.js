@@ -1,6 +1,6 @@
 "use strict";
 /* One candidate with its group: rewards, verdicts, the change since the round before, program, cases, problem, replies. */
-const SYMBOLS = { passed: "·", wrong_answer: "W", runtime_error: "E", time_limit: "T", memory_limit: "M", output_limit: "O", not_run: "–", internal_error: "?" };
+const SYMBOLS = { passed: "·", wrong_answer: "W", runtime_error: "E", time_limit: "T", memory_limit: "M", output_limit: "O", not_run: "–", denied: "x", undecided: "~", internal_error: "?" };
 const MARKS = ["✓", "✗", "R", "!", "–", "?"];
 const words = (text) => text.replaceAll("_", " ");
 const $ = (id) => document.getElementById(id);
@@ -56,7 +56,7 @@ class Detail {
     const rows = [el("dt", { class: "coder" }, "coder"), el("dd", {}, this.sum(coder))];
     testers.forEach((reward, n) => rows.push(el("dt", { class: "tester" }, testers.length > 1 ? `tester ${n + 1}` : "tester"), el("dd", {}, hasSuites ? this.sum(reward) : "no turn")));
     if (this.book) {
-      const names = ["entered", "left", "pushed out", "counted up", "counted down"], changes = names.map((name, i) => (this.book[i] ? `${this.book[i]} ${name}` : "")).filter(Boolean);
+      const names = ["entered", "left", "pushed out", "counted up", "counted down", "", "denied by the solution"], changes = names.map((name, i) => (name && this.book[i] ? `${this.book[i]} ${name}` : "")).filter(Boolean);
       rows.push(el("dt", { class: "t2" }, "Mistake Book"), el("dd", {}, `${changes.join(", ") || "nothing changed"}; ${this.book[5]} for this problem now`));
     }
     return el("dl", { class: "sums" }, rows);
@@ -77,7 +77,7 @@ class Detail {
     };
     const rows = members.map((member, number) => {
       const now = number === this.number, verdicts = shown.flatMap(({ of }) => of(member).map((one) => this.browser.index.verdicts[one[4]]));
-      const failed = verdicts.filter((verdict) => !["passed", "not_run", "internal_error"].includes(verdict)).length;
+      const failed = verdicts.filter((verdict) => !["passed", "not_run", "denied", "undecided", "internal_error"].includes(verdict)).length;
       const cells = shown.flatMap(({ title, key, of, width }) => Array.from({ length: width }, (_, n) => {
         const one = of(member)[n], verdict = one && this.browser.index.verdicts[one[4]];
         return el("td", { class: n ? null : "next" }, one ? square(verdict, `${title}, case ${n + 1}: ${words(verdict)}`, now, key, n) : null);
