@@ -7,7 +7,6 @@ from one case to the next, must not help a program that remembers what it was as
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
@@ -41,10 +40,10 @@ def drawn_order(program: str, calls: Sequence[str], run: int) -> tuple[int, ...]
         calls: all of its calls, as texts.
         run: 0, or 1 for a second run of calls in the order of the first, which is never theirs.
     """
-    texts = "\0".join((program, *calls)).encode("utf-8", "surrogatepass")
-    rng = random.Random(hashlib.blake2b(texts, person=b"order %d" % run).digest())
+    texts = "\0".join((str(run), program, *calls)).encode("utf-8", "surrogatepass")
     given = tuple(range(len(calls)))
-    drawn = tuple(sorted(given, key=lambda _: rng.random()))
+    keys = hashlib.shake_128(texts).digest(8 * len(calls))
+    drawn = tuple(sorted(given, key=lambda position: keys[8 * position : 8 * position + 8]))
     return drawn if run == 0 or drawn != given else drawn[::-1]
 
 
