@@ -201,7 +201,10 @@ def fuzz(kind: str, n_programs: int, seed: int) -> tuple[list[Record], Figures]:
             pairs = list(_judged(batch, judge, plain, figures))
             figures.n_compared += len(pairs)
             figures.agreed.update(f"{each.test.form}, {each.answer.ended.value}" for each in pairs if not each.differs)
-            differing += [pair.record(kind, _reason(pair, plain)) for pair in pairs if pair.differs]
+            found = [pair.record(kind, _reason(pair, plain)) for pair in pairs if pair.differs]
+            differing += found
+            for line in shown(found):
+                print(line, file=sys.stderr)
             done = f"{kind}: {start + len(batch)} of {len(subjects)} problems, {figures.n_compared} compared"
             print(f"{done}, {sum(not each.reason for each in differing)} unexplained", file=sys.stderr)
     figures.reasons.update(record.reason.value if record.reason else "unexplained" for record in differing)

@@ -5,15 +5,22 @@ from __future__ import annotations
 import copy
 import dataclasses
 import sys
-from collections import deque
+from collections import ChainMap, UserDict, UserList, UserString, deque
 from collections.abc import Iterator
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 _PLAIN = (int, float, complex, str, bytes, bytearray, type(None), range, Decimal, Fraction, date, time, timedelta)
 _HOLDING = (list, tuple, set, frozenset, dict, deque)
+_WRAPPERS: dict[type, Any] = {
+    UserList: list,
+    UserString: str,
+    **dict.fromkeys((UserDict, ChainMap, MappingProxyType), dict),
+}
+"""Classes whose objects are sent as what they hold."""
 
 
 def opaque(value: Any) -> str:
@@ -29,6 +36,8 @@ def opaque(value: Any) -> str:
 def _parts(value: Any) -> Any:
     """Return the parts of a value that must be plain; raise TypeError if it cannot be copied itself."""
     kind = type(value)
+    if kind in _WRAPPERS:
+        return [_WRAPPERS[kind](value)]
     if is_array(value) and value.dtype.kind in "biufcUSO":
         return value.ravel().tolist() if value.dtype.char in "OgG" else ()
     if isinstance(value, _numpy_scalar()):
@@ -72,6 +81,7 @@ def copied(value: Any) -> Any:
         return _Unsent(value)
     if isinstance(value, _numpy_scalar()):
         value = value.item()
+    value = _WRAPPERS.get(type(value), lambda same: same)(value)
     if isinstance(value, dict):
         return {copied(key): copied(item) for key, item in value.items()}
     for kind in (list, tuple, set, frozenset):
