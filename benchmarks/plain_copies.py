@@ -70,6 +70,11 @@ def is_array(value: object) -> bool:
     return type(value).__name__ == "ndarray" and type(value).__module__ == "numpy"
 
 
+def unboxed(value: Any) -> Any:
+    """Return what an array without dimensions holds, which equals it; any other value as it is."""
+    return value.item() if is_array(value) and not value.shape else value
+
+
 def _numpy_scalar() -> Any:
     numpy = sys.modules.get("numpy")
     return numpy.generic if numpy else ()

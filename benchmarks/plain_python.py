@@ -31,7 +31,7 @@ from enum import StrEnum
 from queue import SimpleQueue
 from typing import Any, NoReturn
 
-from plain_copies import become, copied, is_array, opaque
+from plain_copies import become, copied, is_array, opaque, unboxed
 
 TOLERANCE = 1e-9
 """Relative and absolute tolerance, if the expected value is a float or a complex number (docs/rules.md)."""
@@ -334,6 +334,7 @@ class _Watched:
 
 def close(value: Any, expected: Any, tolerance: float = TOLERANCE) -> bool:
     """Whether `value == expected`, with the tolerance where floats are expected."""
+    value, expected = unboxed(value), unboxed(expected)
     if isinstance(expected, float | complex) and isinstance(value, int | float | complex):
         return _near(value, expected, tolerance)
     if isinstance(value, list | tuple) and type(value) is type(expected):

@@ -125,6 +125,7 @@ def test_a_program_cannot_raise_what_only_the_stand_in_may(sandbox: Sandbox) -> 
         ("def f(x):\n  for n in range(x):\n    yield (m for m in range(n))", "[list(each) for each in f(3)]"),
         ("def f(x):\n  yield x\n  raise ValueError", "next(f(3))"),
         ("def f(x): return [iter([n]) for n in range(x)]", "[list(each) for each in f(2)]"),
+        ("def f(x): return {x: 1}.keys() if x else (lambda: 1)", "[callable(f(1)), callable(f(0))]"),
         ("import itertools\ndef f(x): return itertools.groupby(x)", "[(key, list(group)) for key, group in f('aab')]"),
     ],
 )
