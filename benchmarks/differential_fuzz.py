@@ -312,13 +312,17 @@ def _reason(pair: _Pair, plain: PlainPython) -> Reason | None:
     else:
         is_trusted = pair.subject.is_golden and not pair.subject.problem.calls.in_place
         copied = Reason.COPIED_ARGUMENTS if is_trusted else Reason.COPIED_BOTH_WAYS
-        again = {
-            Reason.STATE: pair.question(before=pair.others),
-            copied: pair.question(copies=Copies.ARGUMENTS if copied is Reason.COPIED_ARGUMENTS else Copies.BOTH_WAYS),
-            Reason.COPIED_RESULTS: pair.question(copies=Copies.RESULTS),
-        }
-        answers = zip(again, plain.answers(list(again.values())), strict=True)
-        found = next((reason for reason, answer in answers if (answer.ended is Ended.PASSED) is passed), None)
+        back = Copies.ARGUMENTS if is_trusted else Copies.BOTH_WAYS
+        # The judge draws an order of the tests of one process; each harness has one of its own.
+        others = () if pair.test.harness else pair.others
+        orders = (others, others[::-1], *((other,) for other in others)) if others else ()
+        again = [
+            *((Reason.STATE, pair.question(before=before)) for before in orders),
+            (copied, pair.question(copies=back)),
+            (Reason.COPIED_RESULTS, pair.question(copies=Copies.RESULTS)),
+        ]
+        answers = zip(again, plain.answers([question for _, question in again]), strict=True)
+        found = next((reason for (reason, _), answer in answers if (answer.ended is Ended.PASSED) is passed), None)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import sys
 from collections import ChainMap, UserDict, UserList, UserString, deque
 from collections.abc import Iterator
@@ -102,10 +103,15 @@ def _copied_leaf(value: Any) -> Any:
         return Fraction(int(value.numerator), int(value.denominator))
     if dataclasses.is_dataclass(value):  # of another class with the same name
         items = {field.name: copied(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return dataclasses.make_dataclass(type(value).__name__, items)(**items)
+        return _data_class(type(value).__name__, tuple(items))(**items)
     bases = (int, complex, str, bytes, bytearray)
     base = next((kind for kind in bases if isinstance(value, kind) and type(value) is not bool), copy.deepcopy)
     return base(value)
+
+
+@functools.cache
+def _data_class(name: str, fields: tuple[str, ...]) -> Any:
+    return dataclasses.make_dataclass(name, fields)
 
 
 class _Unsent:
