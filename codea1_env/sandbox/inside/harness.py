@@ -168,7 +168,7 @@ class IterableResult(OpaqueResult):
 
 
 _CALL = OPERATIONS.index("__call__")
-_CALLABLE = {
+_CALLABLE: dict[type[OpaqueResult], Any] = {
     kind: type(kind.__name__, (kind,), {"__call__": _operation(_CALL)}) for kind in (OpaqueResult, IterableResult)
 }
 _NEXT, _LEN = OPERATIONS.index("__next__"), OPERATIONS.index("__len__")
