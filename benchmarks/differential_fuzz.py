@@ -18,6 +18,7 @@ exit status is 1, and the full records are printed.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import re
 import sys
@@ -91,6 +92,8 @@ class Reason(StrEnum):
     """The expression has another value, but the program answers all of the solution's calls equally."""
     TOLERANCE = "tolerance"
     """The same, with equality within the tolerance."""
+    EQUALITY = "equality"
+    """The sides of an equality are compared like values: within the tolerance, and arrays as a whole."""
     SAYS_NOTHING = "says nothing"
     """The case was not run, or it is doubted: it is no evidence."""
     LIMIT = "limit"
@@ -173,6 +176,13 @@ class _Pair:
         """Return another question to plain Python, with more time."""
         asked = self.subject.question(self.test, self.program.source, mode, copies)
         return replace(asked, before=before, cpu_s=4 * LIMITS.cpu_s)
+
+    def of_sides(self) -> list[Question]:
+        """Return the question whether the sides of the condition have equal values, if it is an equality."""
+        node = ast.parse(self.test.text, mode="eval").body
+        if self.test.call or not isinstance(node, ast.Compare) or [type(each) for each in node.ops] != [ast.Eq]:
+            return []
+        return [replace(self.question(), text=ast.unparse(node.left), expected=ast.unparse(node.comparators[0]))]
 
 
 @dataclass
@@ -320,6 +330,7 @@ def _reason(pair: _Pair, plain: PlainPython) -> Reason | None:
             *((Reason.STATE, pair.question(before=before)) for before in orders),
             (copied, pair.question(copies=back)),
             (Reason.COPIED_RESULTS, pair.question(copies=Copies.RESULTS)),
+            *((Reason.EQUALITY, question) for question in pair.of_sides()),
         ]
         answers = zip(again, plain.answers([question for _, question in again]), strict=True)
         found = next((reason for (reason, _), answer in answers if (answer.ended is Ended.PASSED) is passed), None)
