@@ -223,7 +223,8 @@ def _answer(question: dict[str, Any]) -> Answer:
     try:
         namespace = _loaded(question, question["program"])
         entry_point = question["entry_point"]
-        names = _names_of_test(question, question["text"], watched.around(namespace[entry_point]))
+        texts = f"({question['text']}, {question['expected']})"
+        names = _names_of_test(question, texts, watched.around(namespace[entry_point]))
         for text in question["before"]:
             with contextlib.suppress(BaseException):
                 eval(text, _names_of_test(question, text, namespace[entry_point]))
@@ -361,7 +362,7 @@ def _near(value: complex, expected: complex, tolerance: float) -> bool:
 
 def _equal(value: Any, expected: Any) -> bool:
     try:
-        return bool(value == expected)
+        return bool(value == expected or (value != value and expected != expected))
     except (ArithmeticError, ValueError):  # a signalling nan; an array of several numbers
         return False
 
