@@ -18,6 +18,7 @@ exit status is 1, and the full records are printed.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import re
 import sys
@@ -91,6 +92,8 @@ class Reason(StrEnum):
     """The expression has another value, but the program answers all of the solution's calls equally."""
     TOLERANCE = "tolerance"
     """The same, with equality within the tolerance."""
+    EQUALITY = "equality"
+    """The sides of an equality are compared like values: within the tolerance, and arrays as a whole."""
     SAYS_NOTHING = "says nothing"
     """The case was not run, or it is doubted: it is no evidence."""
     LIMIT = "limit"
@@ -174,6 +177,13 @@ class _Pair:
         asked = self.subject.question(self.test, self.program.source, mode, copies)
         return replace(asked, before=before, cpu_s=4 * LIMITS.cpu_s)
 
+    def of_sides(self) -> list[Question]:
+        """Return the question whether the sides of the condition have equal values, if it is an equality."""
+        node = ast.parse(self.test.text, mode="eval").body
+        if self.test.call or not isinstance(node, ast.Compare) or [type(each) for each in node.ops] != [ast.Eq]:
+            return []
+        return [replace(self.question(), text=ast.unparse(node.left), expected=ast.unparse(node.comparators[0]))]
+
 
 @dataclass
 class Figures:
@@ -201,7 +211,10 @@ def fuzz(kind: str, n_programs: int, seed: int) -> tuple[list[Record], Figures]:
             pairs = list(_judged(batch, judge, plain, figures))
             figures.n_compared += len(pairs)
             figures.agreed.update(f"{each.test.form}, {each.answer.ended.value}" for each in pairs if not each.differs)
-            differing += [pair.record(kind, _reason(pair, plain)) for pair in pairs if pair.differs]
+            found = [pair.record(kind, _reason(pair, plain)) for pair in pairs if pair.differs]
+            differing += found
+            for line in shown(found):
+                print(line, file=sys.stderr)
             done = f"{kind}: {start + len(batch)} of {len(subjects)} problems, {figures.n_compared} compared"
             print(f"{done}, {sum(not each.reason for each in differing)} unexplained", file=sys.stderr)
     figures.reasons.update(record.reason.value if record.reason else "unexplained" for record in differing)
@@ -309,13 +322,18 @@ def _reason(pair: _Pair, plain: PlainPython) -> Reason | None:
     else:
         is_trusted = pair.subject.is_golden and not pair.subject.problem.calls.in_place
         copied = Reason.COPIED_ARGUMENTS if is_trusted else Reason.COPIED_BOTH_WAYS
-        again = {
-            Reason.STATE: pair.question(before=pair.others),
-            copied: pair.question(copies=Copies.ARGUMENTS if copied is Reason.COPIED_ARGUMENTS else Copies.BOTH_WAYS),
-            Reason.COPIED_RESULTS: pair.question(copies=Copies.RESULTS),
-        }
-        answers = zip(again, plain.answers(list(again.values())), strict=True)
-        found = next((reason for reason, answer in answers if (answer.ended is Ended.PASSED) is passed), None)
+        back = Copies.ARGUMENTS if is_trusted else Copies.BOTH_WAYS
+        # The judge draws an order of the tests of one process; each harness has one of its own.
+        others = () if pair.test.harness else pair.others
+        orders = (others, others[::-1], *((other,) for other in others)) if others else ()
+        again = [
+            *((Reason.STATE, pair.question(before=before)) for before in orders),
+            (copied, pair.question(copies=back)),
+            (Reason.COPIED_RESULTS, pair.question(copies=Copies.RESULTS)),
+            *((Reason.EQUALITY, question) for question in pair.of_sides()),
+        ]
+        answers = zip(again, plain.answers([question for _, question in again]), strict=True)
+        found = next((reason for (reason, _), answer in answers if (answer.ended is Ended.PASSED) is passed), None)
     return found
 
 

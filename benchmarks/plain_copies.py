@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import sys
-from collections import deque
+from collections import ChainMap, UserDict, UserList, UserString, deque
 from collections.abc import Iterator
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 _PLAIN = (int, float, complex, str, bytes, bytearray, type(None), range, Decimal, Fraction, date, time, timedelta)
 _HOLDING = (list, tuple, set, frozenset, dict, deque)
+_WRAPPERS: dict[type, Any] = {
+    UserList: list,
+    UserString: str,
+    **dict.fromkeys((UserDict, ChainMap, MappingProxyType), dict),
+}
+"""Classes whose objects are sent as what they hold."""
 
 
 def opaque(value: Any) -> str:
@@ -29,6 +37,8 @@ def opaque(value: Any) -> str:
 def _parts(value: Any) -> Any:
     """Return the parts of a value that must be plain; raise TypeError if it cannot be copied itself."""
     kind = type(value)
+    if kind in _WRAPPERS:
+        return [_WRAPPERS[kind](value)]
     if is_array(value) and value.dtype.kind in "biufcUSO":
         return value.ravel().tolist() if value.dtype.char in "OgG" else ()
     if isinstance(value, _numpy_scalar()):
@@ -61,6 +71,11 @@ def is_array(value: object) -> bool:
     return type(value).__name__ == "ndarray" and type(value).__module__ == "numpy"
 
 
+def unboxed(value: Any) -> Any:
+    """Return what an array without dimensions holds, which equals it; any other value as it is."""
+    return value.item() if is_array(value) and not value.shape else value
+
+
 def _numpy_scalar() -> Any:
     numpy = sys.modules.get("numpy")
     return numpy.generic if numpy else ()
@@ -72,6 +87,7 @@ def copied(value: Any) -> Any:
         return _Unsent(value)
     if isinstance(value, _numpy_scalar()):
         value = value.item()
+    value = _WRAPPERS.get(type(value), lambda same: same)(value)
     if isinstance(value, dict):
         return {copied(key): copied(item) for key, item in value.items()}
     for kind in (list, tuple, set, frozenset):
@@ -87,10 +103,15 @@ def _copied_leaf(value: Any) -> Any:
         return Fraction(int(value.numerator), int(value.denominator))
     if dataclasses.is_dataclass(value):  # of another class with the same name
         items = {field.name: copied(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return dataclasses.make_dataclass(type(value).__name__, items)(**items)
+        return _data_class(type(value).__name__, tuple(items))(**items)
     bases = (int, complex, str, bytes, bytearray)
     base = next((kind for kind in bases if isinstance(value, kind) and type(value) is not bool), copy.deepcopy)
     return base(value)
+
+
+@functools.cache
+def _data_class(name: str, fields: tuple[str, ...]) -> Any:
+    return dataclasses.make_dataclass(name, fields)
 
 
 class _Unsent:

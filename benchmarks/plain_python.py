@@ -31,7 +31,7 @@ from enum import StrEnum
 from queue import SimpleQueue
 from typing import Any, NoReturn
 
-from plain_copies import become, copied, is_array, opaque
+from plain_copies import become, copied, is_array, opaque, unboxed
 
 TOLERANCE = 1e-9
 """Relative and absolute tolerance, if the expected value is a float or a complex number (docs/rules.md)."""
@@ -223,28 +223,29 @@ def _answer(question: dict[str, Any]) -> Answer:
     try:
         namespace = _loaded(question, question["program"])
         entry_point = question["entry_point"]
-        names = _names_of_test(question, question["text"], watched.around(namespace[entry_point]))
+        texts = f"({question['text']}, {question['expected']})"
+        names = _names_of_test(question, texts, watched.around(namespace[entry_point]))
         for text in question["before"]:
             with contextlib.suppress(BaseException):
                 eval(text, _names_of_test(question, text, namespace[entry_point]))
         value = eval(question["text"], names)
         if question["mode"] == Mode.VALUE:
             return Answer(Ended.PASSED, _literal(value))
-        passed = bool(value) if question["expected"] is None else close(value, _expected(question))
+        passed = bool(value) if question["expected"] is None else close(value, _expected(question, names))
     except MemoryError:
         return Answer(Ended.LIMIT, "MemoryError")
     except BaseException as error:  # noqa: BLE001  -- whatever the program raises
         return Answer(Ended.RAISED, f"{type(error).__name__}: {error}"[:200], opaque=watched.opaque)
     ended = Ended.PASSED if passed else Ended.FAILED
     if question["checker"] and question["expected"] is not None and not passed and not opaque(value):
-        ended = _checked(question, watched.arguments, _expected(question), value)
+        ended = _checked(question, watched.arguments, _expected(question, names), value)
     return Answer(ended, "" if passed else f"{value!r:.200}", opaque=watched.opaque)
 
 
-def _expected(question: dict[str, Any]) -> Any:
+def _expected(question: dict[str, Any], names: dict[str, Any]) -> Any:
     """Return the expected value; that of a program on standard input in the form in which outputs are compared."""
-    value = eval(question["expected"])
-    return in_form(value.encode(), question["script"]) if question["script"] else value
+    value = eval(question["expected"], names)
+    return in_form(value.encode(), question["script"]) if question["script"] and type(value) is str else value
 
 
 def _loaded(question: dict[str, Any], program: str) -> dict[str, Any]:
@@ -334,12 +335,15 @@ class _Watched:
 
 def close(value: Any, expected: Any, tolerance: float = TOLERANCE) -> bool:
     """Whether `value == expected`, with the tolerance where floats are expected."""
+    value, expected = unboxed(value), unboxed(expected)
     if isinstance(expected, float | complex) and isinstance(value, int | float | complex):
         return _near(value, expected, tolerance)
     if isinstance(value, list | tuple) and type(value) is type(expected):
         same_length = len(value) == len(expected)
         return same_length and all(close(*pair, tolerance) for pair in zip(value, expected, strict=True))
-    if is_array(value) and is_array(expected):
+    if is_array(value) or is_array(expected):
+        if not (is_array(value) and is_array(expected)):
+            return False
         return value.shape == expected.shape and close(value.ravel().tolist(), expected.ravel().tolist(), tolerance)
     if isinstance(value, dict) and isinstance(expected, dict):
         return value.keys() == expected.keys() and all(close(value[key], expected[key], tolerance) for key in expected)
@@ -358,7 +362,7 @@ def _near(value: complex, expected: complex, tolerance: float) -> bool:
 
 def _equal(value: Any, expected: Any) -> bool:
     try:
-        return bool(value == expected)
+        return bool(value == expected or (value != value and expected != expected))
     except (ArithmeticError, ValueError):  # a signalling nan; an array of several numbers
         return False
 

@@ -102,8 +102,8 @@ class OpaqueResult:
         self.__description = stated.description.decode("utf-8", "replace")
         self.__refuse = refuse
 
-    def __repr__(self) -> str:
-        return f"<{self.__description} that cannot be carried>"
+    def __repr__(self) -> NoReturn:  # else a test of the text would hold for each result of a class with this name
+        self.__refuse(self.__description)
 
     def __getattr__(self, name: str) -> NoReturn:
         self.__refuse(self.__description)
@@ -133,7 +133,8 @@ def _operation(number: int) -> Callable[..., Any]:
 
 
 for _number, _name in enumerate(OPERATIONS):
-    setattr(OpaqueResult, _name, _operation(_number))
+    if _name != "__call__":  # `callable` asks the class
+        setattr(OpaqueResult, _name, _operation(_number))
 
 
 class IterableResult(OpaqueResult):
@@ -168,6 +169,10 @@ class IterableResult(OpaqueResult):
         return any(item is each or item == each for each in self)
 
 
+_CALL = OPERATIONS.index("__call__")
+_CALLABLE: dict[type[OpaqueResult], Any] = {
+    kind: type(kind.__name__, (kind,), {"__call__": _operation(_CALL)}) for kind in (OpaqueResult, IterableResult)
+}
 _NEXT, _LEN = OPERATIONS.index("__next__"), OPERATIONS.index("__len__")
 _NOTHING_KNOWN = Items(Truth.UNKNOWN, -1, False, -1, False, b"what an argument holds", b"")  # -1: it has every method
 _MAX_UNKNOWN = 1 << 14  # objects in the place of those that an argument holds
@@ -254,7 +259,8 @@ class _StandIn:
             return decode(answer.payload)
         if answer.tag == Tag.ITEMS:
             stated = Items.unpack(answer.payload)
-            return (IterableResult if stated.items else OpaqueResult)(stated, self._refuse_use)
+            kind = IterableResult if stated.items else OpaqueResult
+            return (_CALLABLE[kind] if stated.operations >> _CALL & 1 else kind)(stated, self._refuse_use)
         if answer.tag == Tag.OPAQUE:
             return OpaqueResult(_NOTHING_KNOWN._replace(description=answer.payload), self._refuse_use)
         return self._raise(_as_exception(answer))

@@ -209,6 +209,8 @@ def _finish(module: Any, stdout: Any) -> int:
     except BaseException:  # noqa: BLE001  -- an untrusted program may raise anything
         status = _FLUSH_FAILED
     try:
+        if gc.isenabled():
+            gc.collect()  # what is garbage already ends before the streams change
         sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
         for name in _FORGOTTEN:
             setattr(sys, name, None)

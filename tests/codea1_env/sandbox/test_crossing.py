@@ -125,6 +125,7 @@ def test_a_program_cannot_raise_what_only_the_stand_in_may(sandbox: Sandbox) -> 
         ("def f(x):\n  for n in range(x):\n    yield (m for m in range(n))", "[list(each) for each in f(3)]"),
         ("def f(x):\n  yield x\n  raise ValueError", "next(f(3))"),
         ("def f(x): return [iter([n]) for n in range(x)]", "[list(each) for each in f(2)]"),
+        ("def f(x): return {x: 1}.keys() if x else (lambda: 1)", "[callable(f(1)), callable(f(0))]"),
         ("import itertools\ndef f(x): return itertools.groupby(x)", "[(key, list(group)) for key, group in f('aab')]"),
     ],
 )
@@ -146,7 +147,7 @@ def f(x): return Shelf()
 @pytest.mark.parametrize(
     "expression",
     ["f(1)[0]", "f(1) + 1", "f(1)()", "f(1) < 2", "float(f(1))", "len(f(1))", "bool(f(1))", "f(1).any", "f'{f(1)}'",
-     "__import__('numpy').array_equal(f(1), [1])"],
+     "str(f(1))", "f'{f(1)!r}'", "__import__('numpy').array_equal(f(1), [1])"],
 )  # fmt: skip
 def test_what_a_result_might_do_is_refused(sandbox: Sandbox, expression: str) -> None:
     (outcome,) = run(sandbox, SHELF, expression).outcomes
@@ -174,7 +175,7 @@ def test_items_that_cannot_be_read_are_not_left_out(sandbox: Sandbox) -> None:
     assert outcome.kind is OutcomeKind.OPAQUE
 
 
-@pytest.mark.parametrize("expression", ["f(1).send", "f'{f(1)}'", "list(f(99_999))"])
+@pytest.mark.parametrize("expression", ["f(1).send", "f'{f(1)}'", "repr([f(1)])", "list(f(99_999))"])
 def test_any_other_use_of_an_iterator_is_refused(sandbox: Sandbox, expression: str) -> None:
     (outcome,) = run(sandbox, "def f(x): yield from range(x)", expression).outcomes
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)

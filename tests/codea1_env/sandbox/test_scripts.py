@@ -201,6 +201,8 @@ ENDINGS = {
     "__del__": "class A:\n  def __del__(self): sys.stdout.write(str(r))\na = A()",
     "__del__ after an exit": "class A:\n  def __del__(self): print(r)\na = A()\nsys.exit()",
     "__del__ in a cycle": "class A:\n  def __del__(self): print(r)\na = A()\na.a = a",
+    "__del__ in a cycle and another file": "class A:\n  def __del__(self): print(r)\na = A()\na.a = a\ndel a\n"
+    "sys.stdout = open(1, 'w')\nprint(r)",
     "__del__ without globals": "class A:\n  def __init__(self, write): self.write = write\n"
     "  def __del__(self): self.write('7')\nA.a = A(sys.stdout.write)",
     "__del__ that fails": "class A:\n  def __del__(self): 1 / 0\na = A()\nprint(r)",
