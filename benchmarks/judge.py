@@ -1,6 +1,7 @@
 """Measures the cost of judging a group and a step of several groups, and that of the official code's protocol.
 
     python benchmarks/judge.py [--quick] [--groups N] [--rounds N] [--only NAME] [--alone] [--json]
+    python benchmarks/judge.py --confirmation N
 
 A group has 8 candidates x 8 suites x 8 asserts, all calls distinct, and 8 replayed cases: 64 + 8 asserts per candidate,
 and 64 for the solution, which runs them twice. Groups take 8 problems in turn, so a step of 8 groups has each problem
@@ -14,6 +15,10 @@ directly.
 
 For comparison, one script per candidate runs through `subprocess` (see `release_protocol.py`), as many at a time as
 there are cores. The reading of replies is counted on neither side; it has the separate row "replies".
+
+`--confirmation N` measures instead what it costs to confirm 8 replayed cases on the solution, in N rounds of each size,
+as the ratio of the processor times (of this process and of the programs) of two judges of the same round, of which one
+confirms nothing: the median, and a 95 % interval of it.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
+import numpy as np
 from measuring import Metered, Pauses, Spread, TreeClock, machine, option_parser, threads_time_s
 from release_protocol import passed, replayed_asserts, script
 from rich.console import Console
@@ -36,9 +42,11 @@ from workload import N_CANDIDATES, N_CASES, N_REPLAYED, N_SUITES, Group, groups
 
 from codea1_env import values
 from codea1_env.book.store import MistakeBook, StoredEntry
-from codea1_env.facts.verdicts import ProblemReport, Verdict
+from codea1_env.facts.verdicts import CaseReport, ProblemReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.judging.solution_values import Answers
+from codea1_env.problems import Problem
+from codea1_env.rules.replies import is_readable, read_candidate, read_suite
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Isolation, Ruleset, preset
 from codea1_env.sandbox.local import LocalSandbox
@@ -119,6 +127,9 @@ class Figures:
 
 def main() -> None:
     options = arguments()
+    if options.confirmation:
+        show_confirmation(options.confirmation)
+        return
     sizes = {**dict.fromkeys(WAYS, 1), f"a step of {options.groups} groups": options.groups}
     sizes = {name: size for name, size in sizes.items() if options.only in (None, name)}
     found = {name: Figures() for name in sizes}
@@ -149,6 +160,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="default 7")
     parser.add_argument("--only", metavar="NAME", help=f"one row of figures: {', '.join(WAYS)}")
     parser.add_argument("--alone", action="store_true", help="without the release's protocol")
+    parser.add_argument("--confirmation", type=int, metavar="N", help="only the cost of confirming replays")
     options = parser.parse_args()
     options.groups = options.groups or (2 if options.quick else 8)
     options.rounds = options.rounds or (3 if options.quick else 7)
@@ -269,6 +281,49 @@ def run_s(program: str, calls: list[str], name: str) -> float:
 def attempt(code: CodeType, scope: dict[str, Callable[..., Any]]) -> None:
     with contextlib.suppress(Exception):
         eval(code, scope)
+
+
+# -- confirmation of replays --
+
+
+class Believing(Judge):
+    """Takes the book at its word."""
+
+    def _may_run(self, case: ValidCase, problem: Problem) -> bool:
+        return False
+
+    def _unconfirmed(self, duel: Duel, answers: Answers) -> dict[ValidCase, CaseReport]:
+        return {}
+
+
+def show_confirmation(n_rounds: int) -> None:
+    """Print the ratios of rounds that confirm 8 replayed cases to rounds that do not."""
+    ratios: dict[str, list[float]] = {}
+    with LocalSandbox() as local:
+        judged(groups(1, -1), local)
+        sandbox = Metered(local)
+        for number in range(n_rounds):
+            (group,) = groups(1, number)
+            whole = with_replays(read(group, group.coder_replies, group.tester_replies), filled_book([group]))
+            one = replace(whole, candidates=whole.candidates[:1], suites=((whole.suites[0][0],),))
+            for size, duel in (("8 candidates x 8 suites", whole), ("1 candidate x 1 suite", one)):
+                cached = Judge(sandbox, RULES)
+                cached.judge([Duel(duel.problem, (), (), duel.replayed)])
+                judges = {"none": Believing(sandbox, RULES), "fresh": Judge(sandbox, RULES), "cached": cached}
+                taken = {}
+                for name in list(judges)[:: -1 if number % 2 else 1]:
+                    if name == "fresh":
+                        is_readable.cache_clear()
+                    started = time.process_time() + sandbox.jobs_cpu_s
+                    judges[name].judge([duel])
+                    taken[name] = time.process_time() + sandbox.jobs_cpu_s - started
+                for name in ("fresh", "cached"):
+                    ratios.setdefault(f"{size}, {name}", []).append(taken[name] / taken["none"])
+    rng = np.random.default_rng(0)
+    for name, found in ratios.items():
+        drawn = np.median(rng.choice(found, (2000, len(found))), axis=1)
+        low, high = np.quantile(drawn, (0.025, 0.975))
+        print(f"{name}: {np.median(found):.3f} ({low:.3f} to {high:.3f}), {len(found)} pairs")
 
 
 # -- the release's protocol --

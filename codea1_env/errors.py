@@ -124,6 +124,14 @@ class AgentUnavailable(CodeA1Error, RuntimeError):
     """
 
 
+def message_of(error: BaseException) -> str:
+    """Return what an error of somebody's code says, in one line of at most 300 characters; "" if that raises, too."""
+    try:
+        return " ".join(str(error).split())[:300]
+    except (Exception, SystemExit):  # noqa: BLE001  of its own `__str__`
+        return ""
+
+
 def whole_number(name: str, value: object, *, most: float, least: int = 1) -> int:
     """Return an argument as an integer.
 

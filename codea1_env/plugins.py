@@ -23,7 +23,7 @@ from importlib.metadata import EntryPoint, distributions
 from types import ModuleType
 from typing import Any, Literal
 
-from codea1_env.errors import CodeA1Error, UnknownName, UserError
+from codea1_env.errors import CodeA1Error, UnknownName, UserError, message_of
 
 Group = Literal["agents", "problems", "sandboxes", "rewards"]
 
@@ -144,5 +144,5 @@ def _module(name: str, what: str) -> ModuleType:
     except ImportError as error:
         raise UserError(f"{what}: cannot import {name!r} ({error})") from error
     except (Exception, SystemExit) as error:  # third-party modules may raise anything
-        text = " ".join(str(error).split())[:300]
-        raise UserError(f"{what}: importing {name!r} failed: {type(error).__name__}: {text}".rstrip(": ")) from error
+        text = f"{type(error).__name__}: {message_of(error)}".rstrip(": ")
+        raise UserError(f"{what}: importing {name!r} failed: {text}") from error

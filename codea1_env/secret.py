@@ -16,7 +16,9 @@ _NAME = (
     r"|(?:\w*(?:api|auth|access|bearer|hf)_?)?token"
 )
 _OPTION = re.compile(rf"(?:^|[,;?&.\"'{{]\s*|--)({_NAME})(?:[\"']?\s*=|[\"']\s*:)\s*[^\s,;&}}]", re.IGNORECASE)
-_KEY_FOR_NAME = re.compile(r"[,;]\s*(\w*(?:key|token|password)_env)\s*=(?!\s*[A-Z_][A-Z0-9_]*\s*(?:[,;\"']|$))")
+_KEY_FOR_NAME = re.compile(
+    r"(?:^|[,;.\"'{]\s*|--)(\w*(?:key|token|password)_env)\s*=(?!\s*[A-Z_][A-Z0-9_]*\s*(?:[,;\"']|$))"
+)
 """A variable's name is in capitals: without this rule, a token such as `hf_...` is one."""
 _HIDDEN = "***"
 _SHORTEST = 7
@@ -48,6 +50,23 @@ def require_no_secrets(text: str) -> None:
         )
     if name := _KEY_FOR_NAME.search(text):
         raise UserError(f"{name[1]!r} is the name of an environment variable in capitals, as in api_key_env=MY_KEY")
+
+
+_NAMED = re.compile(r"\b(\w*(?:key|token|password)_env)[\"']?\s*[=:]\s*[\"']?([^\s,;\"'}]+)")
+
+
+def require_variables(text: str) -> None:
+    """Check that the environment variables that a user's text names exist: a key may have been typed instead.
+
+    Raises:
+        UserError: one does not; the message does not repeat it.
+    """
+    for option, name in _NAMED.findall(text):
+        if name not in os.environ:
+            raise UserError(
+                f"{option!r} names no environment variable of this process: give the name of one, as in"
+                " api_key_env=MY_KEY, and never the key"
+            )
 
 
 def secret_in(variable: str) -> str:

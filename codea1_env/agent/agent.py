@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S, LoopThread
 from codea1_env.agent.options import constructor_options
-from codea1_env.errors import CodeA1Error, UserError
+from codea1_env.errors import CodeA1Error, UserError, message_of
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Sandbox
@@ -171,7 +171,8 @@ def _as_agent(spec: AgentSpec, target: Any) -> Agent:
 
 
 def _shown(spec: object) -> str:
-    return repr(spec) if isinstance(spec, str) else f"{spec!r:.100}"
+    """Return the name in a specification, without its options, whose values may be anything."""
+    return repr(spec.partition(",")[0]) if isinstance(spec, str) else f"{spec!r:.100}"
 
 
 def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, str]) -> object:
@@ -186,14 +187,15 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
     except CodeA1Error:
         raise
     except (Exception, SystemExit) as error:  # third-party classes may raise anything
-        text = str(error) if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {error}"
+        text = message_of(error)
+        text = text if text and isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {text}"
         raise UserError(f"agent {_shown(spec)}: {text}") from error
 
 
 def _option(spec: str, pair: str) -> tuple[str, str]:
     name, separator, text = pair.partition("=")
     if not separator or not name.strip().isidentifier():
-        raise UserError(f"agent {_shown(spec)}: expected option=value, found {pair!r}")
+        raise UserError(f"agent {_shown(spec)}: expected option=value after each comma")
     return name.strip(), text.strip()
 
 

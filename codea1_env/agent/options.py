@@ -65,7 +65,7 @@ def _typed(name: str, text: str, kind: Any) -> Any:
             return adapter.validate_python(value)
         except ValidationError:
             continue
-    raise UserError(f"option {name} must be {_expected(kind)}, not {text!r}")
+    raise UserError(f"option {name} must be {_expected(kind)}")
 
 
 def _expected(kind: Any) -> str:

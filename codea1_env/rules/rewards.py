@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import chain
 from statistics import fmean
 
-from codea1_env.errors import UserError
+from codea1_env.errors import UserError, message_of
 from codea1_env.facts.submissions import Candidate, RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidSuite, Verdict
 from codea1_env.rules.baseline_rewards import atgen, cure, learnability, utrl
@@ -134,7 +134,7 @@ def _by_plugin(group: Sequence[CandidateReport], rules: Ruleset) -> Sequence[Can
         found = formula(group, rules)
         shape = [len(each.testers) for each in found]
     except Exception as error:
-        raise UserError(f"reward scheme {name!r} failed: {type(error).__name__}: {error}") from error
+        raise UserError(f"reward scheme {name!r} failed: {type(error).__name__}: {message_of(error)}") from error
     if shape != [len(report.suites) for report in group]:
         raise UserError(f"reward scheme {name!r} must return the rewards of each candidate and of each of its suites")
     return found

@@ -20,12 +20,14 @@ from pettingzoo.test.performance_benchmark import performance_benchmark
 from pettingzoo.test.render_test import render_test
 
 from codea1_env import MistakeBook, bank_v0, code_a1_v0
+from codea1_env.book.departures import Leaving
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.observations import MAX_REPLY_CHARS
 from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rules.mistake_book import Provenance
-from codea1_env.rules.ruleset import preset
+from codea1_env.rules.ruleset import PRESETS, preset
+from tests.support.books import entry, filled
 from tests.support.toys import LOOKS_RIGHT, RIGHT
 
 SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
@@ -252,6 +254,34 @@ def test_a_book_on_disk_serves_the_next_environment(add, tmp_path):
     env.close()
     with MistakeBook(tmp_path / "book.sqlite") as book:
         assert book.size("toy/add") == 1
+
+
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"golden", "zero_sum"}))
+def test_a_solution_that_was_corrected_is_not_held_to_its_old_values(add, name):
+    wrong = ProblemSet("wrong", (replace(add[0], solution="def add(a, b):\n    return a + b + (a == 5)"),))
+    with MistakeBook() as book:
+        old = code_a1_v0.env(problems=wrong, rules=name, book=book)
+        played(old, RIGHT, "```python\nassert add(5, 0) == 6\nassert add(5, 1) == 7\n```")
+        n_wrong = book.size()
+        ((_, coder, *_), _) = played(code_a1_v0.env(problems=add, rules=name, book=book), RIGHT, SUITE)[-2:]
+        assert coder == played(code_a1_v0.env(problems=add, rules=name), RIGHT, SUITE)[-2][1]  # as without a book
+        assert book.size() == 0
+        assert [each.how for each in book.departures()] == [Leaving.DENIED] * n_wrong
+
+
+def test_entries_whose_values_hold_addresses_cost_nobody_anything_and_leave(add):
+    """They were made before such values were refused, nine of them, so that they held all places."""
+    problem = ProblemSet("echo", (replace(add[0], solution="def add(a, b):\n    return a", examples=()),))
+    echo = "```python\ndef add(a, b):\n    return a\n```"
+    values = [f"<list_iterator object at 0x7f00000{n}>" for n in range(9)]
+    made = (replace(entry("add(str(iter([])), 0)", value), direct=False) for value in values)
+    with filled(*made, problem_id="toy/add") as book:
+        for _ in range(3):
+            played(code_a1_v0.env(problems=problem, book=book), echo, "```python\nassert add(1, 2) == 1\n```")
+        env = code_a1_v0.env(problems=problem, book=book)
+        trace = played(env, echo, "```python\nassert add(1, 2) == 1\n```")
+        assert trace[-2][:2] == ("coder_0", 1.0)
+        assert book.size() == 0
 
 
 def test_presets_without_a_book_leave_it_alone(add):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.errors import UserError
-from codea1_env.secret import require_no_secrets, secret_in, without
+from codea1_env.secret import require_no_secrets, require_variables, secret_in, without
 
 VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.", min_size=8, max_size=40).map("Q".__add__)
 NAMES = st.sampled_from(["key", "api_key", "api-key", "x-api-key", "API_KEY", "apikey", "hf_token", "token"])
@@ -57,11 +57,25 @@ def test_what_holds_no_secret_passes(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["sk-canary-123", "hf_canary", ""])
-@pytest.mark.parametrize("form", ["openai,api_key_env={}", "tape,path=t,agent=openai;api_key_env={};model=m"])
+@pytest.mark.parametrize(
+    "form", ["openai,api_key_env={}", "key_env={}", "--key_env={}", "tape,path=t,agent=openai;api_key_env={};model=m"]
+)
 def test_a_key_where_a_name_belongs_is_refused_and_not_repeated(form: str, value: str) -> None:
-    with pytest.raises(UserError, match="'api_key_env' is the name of an environment variable") as caught:
+    with pytest.raises(UserError, match="key_env' is the name of an environment variable") as caught:
         require_no_secrets(form.format(value))
     assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "form", ["api_key_env={}", "--set agents.coder.api_key_env='{}'", "{{'token_env': '{}'}}", "openai,key_env={}"]
+)
+def test_a_key_that_could_be_a_name_is_none_of_a_variable(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = form.format("AKIACANARY7")
+    with pytest.raises(UserError, match="no environment variable") as caught:
+        require_variables(text)
+    assert "CANARY" not in str(caught.value)
+    monkeypatch.setenv("AKIACANARY7", "x")
+    require_variables(text)
 
 
 @pytest.mark.parametrize("value", ["canary-key\n", "canary key", "canary-\u20ac"])

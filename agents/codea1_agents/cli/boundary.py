@@ -57,10 +57,14 @@ def _refuse_secrets(args: list[str]) -> None:
     """Raise UserError before any other message can repeat a word that holds a key."""
     suspects = [word for word in args if "=" in word or "://" in word]
     if suspects:
-        from codea1_env.secret import require_no_secrets  # noqa: PLC0415  slow to import for the first help
+        from codea1_env.secret import (  # noqa: PLC0415  slow to import for the first help
+            require_no_secrets,
+            require_variables,
+        )
 
         for word in suspects:
             require_no_secrets(word)
+            require_variables(word)
 
 
 @contextmanager

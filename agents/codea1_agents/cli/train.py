@@ -22,6 +22,7 @@ from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import UserError
 from codea1_env.plugins import also_typed
+from codea1_env.secret import require_variables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ def run_training(options: TrainOptions) -> None:
     config = None if options.config is None else load_training(options.config, () if resume else changes)
     if config is not None:
         also_typed(repr(config))
+        require_variables(repr(config))
     page = Page(as_json=options.as_json, quiet=options.quiet)
     for sentence in lone_groups(config) if config is not None else ():
         page.warn(sentence)

@@ -104,7 +104,9 @@ def require_key(variable: str, base_url: str) -> None:
     if secret_in(variable):
         return
     if variable != USUAL_KEY:
-        raise UserError(f"this process has no environment variable {variable}: set it wherever agents run")
+        raise UserError(
+            "this process has no environment variable of the name in api_key_env: set it wherever agents run"
+        )
     if base_url == CLOUD:
         raise UserError(f"{CLOUD} needs a key: set {variable}, or set OPENAI_BASE_URL to your own server")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import codea1_env
 from codea1_env.agent import event_loop
+from codea1_env.errors import message_of
 
 _AGENTS = Path(__file__).parent.parent
 _ENVIRONMENT = Path(codea1_env.__file__).parent
@@ -23,7 +24,7 @@ def described(error: BaseException) -> str:
     The agent's own code is what belongs neither to an installed package nor to this project; for an agent that is
     itself part of a package, it is that package.
     """
-    text = " ".join(str(error).split())[:300]
+    text = message_of(error)
     return f"{type(error).__name__}{f': {text}' if text else ''}{own_line(error)}"
 
 

@@ -31,6 +31,9 @@ _NOTES = {
 }
 
 
+_MOST = 1e9  # of any figure; larger numbers overflow in a chart
+
+
 def crossplay_heat_maps(run: Path) -> tuple[HeatMap, ...]:
     """Return the heat maps of the cross-play in a run's folder or its sub-folder `crossplay`; empty: there is none.
 
@@ -43,7 +46,7 @@ def crossplay_heat_maps(run: Path) -> tuple[HeatMap, ...]:
             continue
         try:
             return heat_maps_of(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise BrokenInput(f"{path}: not a result of codea1 crossplay ({error})") from error
     return ()
 
@@ -57,8 +60,9 @@ def heat_maps_of(document: Mapping[str, Any]) -> tuple[HeatMap, ...]:
 
 
 def _maps(document: Mapping[str, Any]) -> Iterator[HeatMap]:
-    rows = tuple(each["name"] for each in document["coders"])
-    columns = tuple(each["name"] for each in document["testers"])
+    rows = tuple(str(each["name"]) for each in document["coders"])
+    columns = tuple(str(each["name"]) for each in document["testers"])
+    shape = len(rows), len(columns)
     n = len(document["problem_ids"])
     for mode, figure, title in _MAPS:
         found = document[mode]
@@ -73,12 +77,16 @@ def _maps(document: Mapping[str, Any]) -> Iterator[HeatMap]:
             note=f"{_NOTES[mode]} Means over {n} problems, 95 % bootstrap intervals over problems.{framed}",
             rows=rows,
             columns=columns,
-            values=_table(grid["mean"]),
-            low=_table(grid["low"]),
-            high=_table(grid["high"]),
+            values=_table(grid["mean"], shape),
+            low=_table(grid["low"], shape),
+            high=_table(grid["high"], shape),
             marked=tuple((int(i), int(j)) for i, j in game["support"]) if game else (),
         )
 
 
-def _table(values: list[list[float | None]]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(nan if value is None else float(value) for value in row) for row in values)
+def _table(values: list[list[float | None]], shape: tuple[int, int]) -> tuple[tuple[float, ...], ...]:
+    found = tuple(tuple(nan if value is None else float(value) for value in row) for row in values)
+    n_rows, n_columns = shape
+    if list(map(len, found)) != [n_columns] * n_rows or any(abs(value) > _MOST for row in found for value in row):
+        raise ValueError(f"a table that is not {n_rows} x {n_columns} numbers")
+    return found

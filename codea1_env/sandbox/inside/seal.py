@@ -6,7 +6,8 @@ A zygote tries one tier, which its options name, and refuses to serve if the tie
 ``namespaces``  read-only root with only Python in it, namespaces, seccomp, rlimits     isolated
 ``bwrap``       the same, made by bubblewrap (`bubblewrap`)                             isolated
 ``landlock``    Landlock on files, seccomp, rlimits; root becomes an unused user        best effort
-``seccomp``     seccomp, rlimits; root becomes an unused user; host files are readable  best effort
+``seccomp``     seccomp, rlimits; root becomes an unused user if every user can read     best effort
+                Python, else root's files are readable as well as everybody's
 ``rlimits``     rlimits only                                                            trusted only
 ``container``   a process of a hardened container: Landlock if available, seccomp,      isolated
                 rlimits (see `codea1_env.sandbox.docker.sandbox`)

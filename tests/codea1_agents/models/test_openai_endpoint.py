@@ -300,7 +300,7 @@ def test_a_key_among_the_models_of_a_server_is_not_told(faulty, observation, inf
     [
         ("WITH_A_LINE", "WITH_A_LINE must be visible ASCII"),
         ("WITH_A_SIGN", "WITH_A_SIGN must be visible ASCII"),
-        ("NOT_SET", "no environment variable NOT_SET"),
+        ("NOT_SET", "no environment variable of the name in api_key_env"),
         ("sk-canary", "in capitals"),
     ],
 )

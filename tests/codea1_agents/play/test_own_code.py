@@ -67,3 +67,15 @@ def test_the_line_is_that_of_the_agent_if_it_exits_or_calls_the_standard_library
     for agent in (parses, looks_up, leaves):
         place = f"({__file__}:{agent.__code__.co_firstlineno + 1})"
         assert place in failure(load_agent(agent, context))
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_an_error_that_cannot_be_printed_is_the_agents_fault_too() -> None:
+    def fails(observation: Any, info: Any) -> str:
+        raise Unprintable
+
+    assert "Unprintable" in failure(load_agent(fails, AgentContext(ProblemSet("none", ()), None)))  # type: ignore[arg-type]

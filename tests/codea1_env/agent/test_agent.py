@@ -165,11 +165,11 @@ def test_an_option_has_the_type_of_its_annotation(context: AgentContext, option:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("Typed,level=abc", "option level must be int, not 'abc'"),
+        ("Typed,level=abc", "option level must be int"),
         ("Typed,level=1.5", "option level must be int"),
         ("Typed,rate=high", "option rate must be float"),
         ("Typed,loud=loudly", "option loud must be bool"),
-        ("Typed,mode=medium", "option mode must be slow or fast, not 'medium'"),
+        ("Typed,mode=medium", "option mode must be slow or fast"),
         ("Typed,seed=x", "option seed must be int | None"),
         ("Typed,levle=1", "unknown option 'levle': did you mean 'level'"),
         ("Typed,context=1", "unknown option 'context'"),
@@ -182,7 +182,9 @@ def test_an_option_of_another_type_or_that_is_not_given_is_refused_by_name(
     with pytest.raises(UserError) as caught:
         load_agent(f"{__name__}:{spec}", context)
     assert said in str(caught.value)
-    assert "," not in spec or f"agent '{__name__}:{spec}': " in str(caught.value)
+    name, _, option = spec.partition(",")
+    assert not option or f"agent '{__name__}:{name}': " in str(caught.value)
+    assert not option or option.partition("=")[2] not in str(caught.value).partition(": ")[2]  # it may be a key
 
 
 def test_a_class_that_takes_any_option_gets_any(context: AgentContext) -> None:

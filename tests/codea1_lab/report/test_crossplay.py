@@ -47,7 +47,17 @@ def test_a_run_folder_with_a_result_has_heat_maps(tmp_path: Path, place: str) ->
     assert [heat.title for heat in crossplay_heat_maps(tmp_path)] == [heat.title for heat in heat_maps_of(document())]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"coders": [1]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", "{}", '{"coders": [1]}'),
+        json.dumps(document(coders=[])),
+        json.dumps(document()).replace("0.25", "1e308"),
+        json.dumps(document()).replace("0.25", '"x"'),
+        json.dumps(document()).replace("[[0.1, null]]", "[[]]"),
+        json.dumps(document()).replace("[[0, 1]]", "[[Infinity, 1]]"),
+    ],
+)
 def test_a_broken_result_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "crossplay.json").write_text(text)
     with pytest.raises(BrokenInput, match=r"crossplay\.json"):

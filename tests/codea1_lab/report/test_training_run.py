@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
+from functools import reduce
+from math import inf, nan
+from operator import getitem
 from pathlib import Path
 
 import pytest
 
+from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_lab.report.writing import read_run, write_report
 
@@ -90,3 +95,23 @@ def test_a_run_of_another_judge_says_so(training: Path, small_run: Path) -> None
         run = read_run(path, "run")
         assert dict(run.facts)["judge"] == told
         assert any("version 1 of the judge" in remark.text for remark in run.remarks if remark.is_alarm)
+
+
+ODD = (nan, inf, 1e308, -1, 10**30, "", "x", None, True, [], {}, [[]], {"a": 1})
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize(
+    "place",
+    [("step",), ("figures",), ("figures", "book_size"), ("times", "judge_s"), ("alarms",), ("evaluation",)],
+    ids="-".join,
+)
+def test_a_line_of_metrics_with_anything_in_it_is_refused_or_drawn(
+    training: Path, tmp_path: Path, place: tuple[str, ...], value: object
+) -> None:
+    lines = [json.loads(line) for line in (training / "metrics.jsonl").read_text().splitlines()]
+    *above, last = place
+    reduce(getitem, above, lines[5])[last] = value
+    (training / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with suppress(BrokenInput):
+        write_report([read_run(training, "training")], tmp_path / "report.html", "training", max_bytes=10**7)

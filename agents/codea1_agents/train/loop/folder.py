@@ -24,12 +24,15 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.records.closing import Closing
+from codea1_env.records.faults import first_fault
 from codea1_env.records.file_errors import file_errors, require_plain
 from codea1_env.records.journal import Journal, unused_folder, whole_lines
 from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, write_whole
@@ -240,14 +243,11 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a run's `metrics.jsonl`, without a half-written last one.
 
     Raises:
-        BrokenInput: no such file, or a line that is no JSON object.
+        BrokenInput: no such file, or a line that is no JSON object of a step.
     """
     with file_errors(path):
         lines = list(whole_lines(path / _METRICS))
-    for number, line in enumerate(lines, start=1):
-        if not _json(line):
-            raise BrokenInput(f"{path / _METRICS} line {number}: not a JSON object")
-    return [_json(line) for line in lines]
+    return [_checked_line(line, f"{path / _METRICS} line {number}") for number, line in enumerate(lines, start=1)]
 
 
 def read_restarts(path: Path) -> list[dict[str, Any]]:
@@ -255,7 +255,8 @@ def read_restarts(path: Path) -> list[dict[str, Any]]:
     if not (path / _RESTARTS).is_file():
         return []
     with file_errors(path):
-        return [found for line in whole_lines(path / _RESTARTS) if (found := _json(line))]
+        lines = list(whole_lines(path / _RESTARTS))
+    return [_checked_line(line, f"{path / _RESTARTS} line {number}") for number, line in enumerate(lines, start=1)]
 
 
 def last_checkpoint(path: Path) -> Path | None:
@@ -292,6 +293,33 @@ def _json(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+_Number = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
+
+
+class _LineRecord(BaseModel):
+    """What the readers of `metrics.jsonl` and `restarts.jsonl` rely on."""
+
+    model_config = ConfigDict(strict=True)
+
+    step: int = Field(ge=0, le=1 << 48)
+    figures: dict[str, _Number] = {}
+    times: dict[str, _Number] = {}
+    evaluation: dict[str, _Number] = {}
+    alarms: dict[str, str] = {}
+    fault: str = ""
+
+
+def _checked_line(line: bytes, place: str) -> dict[str, Any]:
+    found = _json(line)
+    if not found:
+        raise BrokenInput(f"{place}: not a JSON object")
+    try:
+        _LineRecord.model_validate(found)
+    except ValidationError as error:
+        raise BrokenInput(f"{place}: {first_fault(error)}") from error
+    return found
 
 
 def _step_in(line: bytes) -> int:
