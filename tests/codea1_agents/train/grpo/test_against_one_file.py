@@ -89,6 +89,19 @@ def test_advantages_are_the_same(example: Any, played: Any, form: Any) -> None:
     assert example.group_advantages(of_coder).numpy() == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
+def test_the_same_replies_learn(example: Any, played: Any) -> None:
+    expected: dict[str, list[tuple[str, float]]] = {"coder": [], "tester": []}
+    for judged in played.judged:
+        coder, tester = group_advantages(judged.coder_rewards), group_advantages(judged.tester_rewards)
+        kept = top_variance(judged.tester_rewards, example.KEPT)
+        expected["coder"] += [(judged.programs[n], coder.values[n]) for n in np.flatnonzero(coder.is_trained)]
+        places = np.argwhere(tester.is_trained & kept[:, None])
+        expected["tester"] += [(judged.suites[n][m], tester.values[n, m]) for n, m in places]
+    for role, (replies, advantages) in example.replies_to_train(played).items():
+        assert [reply.text for reply in replies] == [text for text, _ in expected[role]]
+        assert advantages.tolist() == pytest.approx([advantage for _, advantage in expected[role]], abs=1e-6)
+
+
 @pytest.mark.parametrize("role", ["coder", "tester"])
 def test_loss_and_gradients_are_the_same(
     example: Any, played: Any, role: str, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
