@@ -15,7 +15,8 @@ WITH_RLLIB = ROOT / "examples" / "train_with_rllib.py"  # Ray and transformers w
 BANK_PPO = ROOT / "examples" / "bank_game_ppo.py"
 WITH_TUNE = ROOT / "examples" / "tune_settings.py"
 WITH_TRL = ROOT / "examples" / "coevolve_with_trl.py"  # tests/codea1_agents/adapters/test_trl.py
-EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO, WITH_TUNE, WITH_TRL})
+ONE_FILE = ROOT / "examples" / "grpo_in_one_file.py"  # tests/codea1_agents/train/grpo/test_against_one_file.py
+EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO, WITH_TUNE, WITH_TRL, ONE_FILE})
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -53,6 +54,23 @@ def test_two_models_are_trained_with_rllib(tmp_path):
     assert "continues at 16" in printed
     first, last = (sum(map(float, part)) for part in (programs[:5], programs[-5:]))
     assert last > first  # it has learnt to write programs that load
+
+
+def test_grpo_in_one_file_measures_a_model_that_writes_no_programs(tmp_path, tiny_folder):
+    assert len(ONE_FILE.read_text().splitlines()) <= 250
+    printed = run_python("-W", "error", ONE_FILE, 0, 1, tiny_folder, folder=tmp_path)
+    rows = re.findall(r"^ *(base|trained) coder, +(base|trained) tester  pass@1 0.00  coder", printed, re.MULTILINE)
+    assert len(rows) == 4
+
+
+@pytest.mark.long
+def test_both_models_learn_in_one_file(tmp_path):
+    printed = run_python("-W", "error", ONE_FILE, folder=tmp_path)
+    figures = r"^ *(\w+) coder, +(\w+) tester  pass@1 (\S+)  coder \S+  tester (\S+)"
+    rows = re.findall(figures, printed, re.MULTILINE)
+    found = {(coder, tester): (float(right), float(reward)) for coder, tester, right, reward in rows}
+    assert found["trained", "base"][0] > found["base", "base"][0]
+    assert found["base", "trained"][1] > found["base", "base"][1]
 
 
 @pytest.mark.ray
