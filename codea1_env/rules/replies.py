@@ -3,7 +3,7 @@
 STRICT is the reading of this project. `rules.reading.strict_programs` finds a coder's program, and `strict_suites`
 reads a tester's asserts: operators are respected, the entry point must be called, and every dropped piece has a reason.
 `allowed_names` lists the names that a test may use; any other name, and the entry point without a call, is
-FORBIDDEN_NAME. The thinking of a reasoning model is not part of its answer (`thinking`).
+FORBIDDEN_NAME. Both get the answer in a reply (`answers`), without reasoning and the tokens of chat templates.
 
 RELEASE is the reading of the Code-A1 release (`rules.reading.release`), for comparison.
 
@@ -23,11 +23,11 @@ from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejectio
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.printed import case_as_printed
 from codea1_env.rules.reading import release, strict_programs
+from codea1_env.rules.reading.answers import read_answer
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
 from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.statements import read_statements
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
-from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
 
 MAX_CHARACTERS = 65_536
@@ -66,7 +66,7 @@ def read_candidate(
     if reading is Reading.RELEASE:
         program = release.find_program(reply)
     else:
-        answer, budget = without_thinking(_normalised(reply)), TextBudget()
+        answer, budget = read_answer(reply), TextBudget()
         program = strict_programs.find_program(read_fences(answer.text, budget), entry_point, budget)
         detail = _UNFINISHED if answer.unfinished else detail
     if not program.strip():
@@ -116,7 +116,7 @@ def read_suite(
             rejections.add(RejectionReason.TOO_MANY, case.to_assert(), case.line, _SURPLUS)
         cases = cases[:MAX_RELEASE_CASES]
     else:
-        cases, rejections = _read_strictly(_normalised(reply), SuiteReader(entry_point, tests_per_suite, forms=forms))
+        cases, rejections = _read_strictly(reply, SuiteReader(entry_point, tests_per_suite, forms=forms))
     if not cases and not rejections.listed:
         rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "holds no assert")
     n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
@@ -125,8 +125,8 @@ def read_suite(
     return Suite(tuple(cases), tuple(rejections.listed), share, n_more_invalid)
 
 
-def _read_strictly(text: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
-    answer = without_thinking(text)
+def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
+    answer = read_answer(reply)
     fenced = read_fences(answer.text, reader.budget)
     blocks = [read_statements(block.text, block.first_line, reader.budget) for block in _test_blocks(fenced)]
     if not any(map(holds_assert, blocks)):
@@ -137,7 +137,7 @@ def _read_strictly(text: str, reader: SuiteReader) -> tuple[list[TestCase], Reje
     for pieces in blocks:
         reader.read(pieces)
     if answer.unfinished and not (reader.cases or reader.rejections.listed):
-        reader.reject(RejectionReason.NO_CODE, _excerpt(text), 0, _UNFINISHED)
+        reader.reject(RejectionReason.NO_CODE, _excerpt(reply), 0, _UNFINISHED)
     return reader.cases, reader.rejections
 
 
@@ -155,11 +155,6 @@ def _unreadable(reply: str) -> Rejection | None:
     if not reply.strip():
         return Rejection(RejectionReason.EMPTY_REPLY, "", 0, "nothing but white space")
     return None
-
-
-def _normalised(reply: str) -> str:
-    """Return `reply` with line feeds for all of Python's line ends, and without a byte order mark."""
-    return reply.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _nonprintable_share(reply: str, reading: Reading) -> float:
