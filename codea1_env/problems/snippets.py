@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.problems import pytest_stand_in
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest
 from codea1_env.problems.python_source import before_function, calls_of, functions_of, joined, literal, parse, unparse
 
@@ -139,27 +136,7 @@ def _check_function(tree: ast.Module, body: Sequence[ast.stmt], entry_point: str
     check = parse("def check(candidate): pass", what).body[0]
     assert isinstance(check, ast.FunctionDef)
     check.body = [*binding, *rest, *parse("\n".join(calls), what).body]
-    harness = unparse(ast.Module([*imports, check], []))
-    return joined(_pytest(), harness) if any(map(_is_pytest_import, imports)) else harness
-
-
-def _is_pytest_import(node: ast.stmt) -> bool:
-    match node:
-        case ast.Import(names=names):
-            return any(alias.name == "pytest" for alias in names)
-        case ast.ImportFrom(module="pytest"):
-            return True
-    return False
-
-
-@cache
-def _pytest() -> str:
-    """Return Python source that makes `import pytest` find the stand-in."""
-    return (
-        "import sys as _sys, types as _types\n"
-        "_sys.modules['pytest'] = _types.ModuleType('pytest')\n"
-        f"exec({inspect.getsource(pytest_stand_in)!r}, vars(_sys.modules['pytest']))\n"
-    )
+    return unparse(ast.Module([*imports, check], []))
 
 
 def _does_something(node: ast.stmt) -> bool:

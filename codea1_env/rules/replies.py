@@ -14,6 +14,7 @@ decide whether two cases are the same.
 
 from __future__ import annotations
 
+import re
 import string
 from collections import Counter
 
@@ -40,6 +41,13 @@ time."""
 
 _SURPLUS = f"at most {MAX_RELEASE_CASES} cases of a reply are run"
 _UNFINISHED = "the reply ends within its thinking, before an answer"
+
+_LISTED = re.compile(
+    r"^[ \t]*(?:(?:[-*+\u2022]|\d{1,4}[.):])[ \t]+)?(?P<ticks>`{1,2})(?P<quoted>assert\b[^`\n]+)(?P=ticks)[^\n]*$"
+    r"|^[ \t]*(?:[-*+\u2022]|\d{1,4}[.):])[ \t]+(?:\*\*[^*\n]*\*\*:?[ \t]*)?(?P<code>assert\b[^`\n]*)$",
+    re.MULTILINE,
+)
+"""An assert as an item of a list, in backticks or not, or in backticks at the start of a line."""
 
 # Zero-width joiners are invisible, but emoji and several scripts need them.
 _HARMLESS = frozenset(string.whitespace) | {"\u200c", "\u200d"}
@@ -116,7 +124,7 @@ def read_suite(
             rejections.add(RejectionReason.TOO_MANY, case.to_assert(), case.line, _SURPLUS)
         cases = cases[:MAX_RELEASE_CASES]
     else:
-        cases, rejections = _read_strictly(reply, SuiteReader(entry_point, tests_per_suite, forms=forms))
+        cases, rejections = _read_strictly(reply, _reader(entry_point, tests_per_suite, forms, reading))
     if not cases and not rejections.listed:
         rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "holds no assert")
     n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
@@ -125,20 +133,29 @@ def read_suite(
     return Suite(tuple(cases), tuple(rejections.listed), share, n_more_invalid)
 
 
+def _reader(entry_point: str, tests_per_suite: int | None, forms: CallForms, reading: Reading) -> SuiteReader:
+    return SuiteReader(entry_point, tests_per_suite, forms=forms, exceptions=reading is Reading.STRICT)
+
+
 def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
     answer = read_answer(reply)
     fenced = read_fences(answer.text, reader.budget)
     blocks = [read_statements(block.text, block.first_line, reader.budget) for block in _test_blocks(fenced)]
     if not any(map(holds_assert, blocks)):
-        outside = read_statements(fenced.outside, 1, reader.budget)
+        outside = read_statements(_LISTED.sub(_code_of_item, fenced.outside), 1, reader.budget)
         if holds_assert(outside):
             reader.prose_is_broken = False
             blocks = [outside]
     for pieces in blocks:
         reader.read(pieces)
+    reader.finish()
     if answer.unfinished and not (reader.cases or reader.rejections.listed):
         reader.reject(RejectionReason.NO_CODE, _excerpt(reply), 0, _UNFINISHED)
     return reader.cases, reader.rejections
+
+
+def _code_of_item(item: re.Match[str]) -> str:
+    return item["quoted"] or item["code"]
 
 
 def _test_blocks(fenced: Fenced) -> list[Block]:
@@ -159,7 +176,7 @@ def _unreadable(reply: str) -> Rejection | None:
 
 def _nonprintable_share(reply: str, reading: Reading) -> float:
     is_printable = reply.replace("\n", "").isprintable()
-    if not reply or (is_printable and (reading is Reading.STRICT or reply.isascii())):  # most replies
+    if not reply or (is_printable and (reading is not Reading.RELEASE or reply.isascii())):  # most replies
         return 0.0
     counts = Counter(reply)
     if reading is Reading.RELEASE:

@@ -61,7 +61,7 @@ _CHARACTERS = str.maketrans(
     {**dict.fromkeys("\u201c\u201d\u201e\u201f", '"'), **dict.fromkeys("\u2018\u2019\u201a\u201b", "'")}
     | {**dict.fromkeys("\xa0\u2007\u202f", " "), **dict.fromkeys("\u200b\u2060\ufeff", "")}
 )
-_ODD = re.compile(f"[{''.join(map(chr, _CHARACTERS))}]+")
+_ODD = re.compile(f"[{''.join(map(chr, _CHARACTERS))}]")
 _LINE_ENDS = re.compile(r"\A\ufeff|\r\n?")
 
 

@@ -10,7 +10,15 @@ from codea1_env.rules.ruleset import Reading
 from tests.support.toys import fenced
 
 PROGRAM = "def f(n):\n    return n"
-TOKENS = ["<|im_end|>", "</s>", "<|endoftext|>", "<|eot_id|>", "<end_of_turn>", "<｜end▁of▁sentence｜>", "<eos>"]
+TOKENS = [
+    "<|im_end|>",
+    "</s>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<end_of_turn>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    "<eos>",
+]
 WRAPPED = {
     **{f"a fence, {token}": f"{fenced(PROGRAM)}{token}" for token in [*TOKENS, "</answer>", "</answer><|im_end|>"]},
     **{f"a line, {token}": PROGRAM + token for token in TOKENS},
