@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from codea1_env.errors import BrokenInput
@@ -45,21 +46,45 @@ def read_snippet(
 
 
 def read_test(
-    test: str, statement: str, entry_point: str, what: str = "column 'test'", *, functions: bool = False
+    test: str,
+    statement: str,
+    entry_point: str,
+    what: str = "column 'test'",
+    *,
+    functions: bool = False,
+    solution: str = "",
 ) -> tuple[GoldenTest, ...]:
     """Return the golden tests of one snippet; see `read_snippet`.
 
-    A harness is extended by the statement's imports and helper functions, which some harnesses use.
+    A harness is extended by the statement's imports and helper functions, and by those imports of the solution whose
+    names it uses: data sets run tests in the namespace of the solution.
 
     Raises:
         BrokenInput: as `read_snippet`.
     """
     golden = read_snippet(test, entry_point, what, functions=functions)
     before = before_function(statement, entry_point)
-    return tuple(
-        GoldenHarness(joined(before, one.source)) if isinstance(one, GoldenHarness) and before else one
-        for one in golden
-    )
+    imports = [node for node in parse(solution, "the solution").body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return tuple(_after(before, imports, one) if isinstance(one, GoldenHarness) else one for one in golden)
+
+
+def _after(before: str, imports: Sequence[ast.Import | ast.ImportFrom], harness: GoldenHarness) -> GoldenHarness:
+    """Return a harness that begins with some text and with those imports whose names nothing in it imports."""
+    used = [
+        unparse(type(node)(**{**dict(ast.iter_fields(node)), "names": [alias]}))
+        for node in imports
+        if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+        for alias in node.names
+        if _only_uses(before + harness.source, (alias.asname or alias.name).partition(".")[0])
+    ]
+    return GoldenHarness(joined(before, *used, harness.source)) if before or used else harness
+
+
+def _only_uses(source: str, name: str) -> bool:
+    """Whether a harness may use a name that it does not import."""
+    word = re.escape(name)
+    is_used = re.search(rf"(?<![\w.'\"]){word}\b(?!\s*=[^=])", source) is not None
+    return is_used and re.search(rf"^\s*(?:import|from)\b.*\b{word}\b", source, re.MULTILINE) is None
 
 
 def solution_names(tree: ast.Module) -> list[str]:
