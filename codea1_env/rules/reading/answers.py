@@ -55,7 +55,7 @@ _AROUND = f"</?(?:{'|'.join((_TAGS + ' ' + _ENDS_OF_TEXT).split())})>"
 _TURN_TOKEN = re.compile(_TURN)
 _BEFORE_LINE = re.compile(rf"^[ \t]*(?:(?:{_TURN}|{_AROUND})[ \t]*){{1,8}}", re.MULTILINE | re.IGNORECASE)
 _AFTER_LINE = re.compile(rf"{_AROUND}(?:[ \t]*{_AROUND}){{0,7}}[ \t]*(?=$|{_TURN})", re.MULTILINE | re.IGNORECASE)
-_MAY_WRAP = re.compile(r"<[/|\uff5ca-zA-Z]|\[/?[IT]|\u25c1|\r|\Aanalysis|\A\ufeff")
+_LIKE_A_TAG = re.compile(r"<[/|a-zA-Z]")
 
 _CHARACTERS = str.maketrans(
     {**dict.fromkeys("\u201c\u201d\u201e\u201f", '"'), **dict.fromkeys("\u2018\u2019\u201a\u201b", "'")}
@@ -98,7 +98,7 @@ class Answer:
 
 def read_answer(reply: str) -> Answer:
     """Return the answer in a reply; accepts any text."""
-    if reply.isascii() and _MAY_WRAP.search(reply) is None:  # most replies
+    if not _may_be_wrapped(reply):  # most replies
         return Answer(reply)
     text, passes, unfinished = reply, [], False
     for step in _STEPS:
@@ -108,6 +108,12 @@ def read_answer(reply: str) -> Answer:
             unfinished = unfinished or (step is _reasoning and edits[-1].end == len(text))
             text = _edited(text, edits)
     return Answer(text, unfinished, tuple(passes))
+
+
+def _may_be_wrapped(reply: str) -> bool:
+    if not reply.isascii() or "\r" in reply or "[/" in reply or "[THINK]" in reply or reply.startswith("analysis"):
+        return True
+    return "<" in reply and _LIKE_A_TAG.search(reply) is not None
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> str:

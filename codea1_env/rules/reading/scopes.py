@@ -99,6 +99,15 @@ class Helper(Unusable):
     is_fixture: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PartlyUsable(Unusable):
+    """A table with parts that may not be used as they stand; its rows are read one by one."""
+
+    node: ast.expr
+    scope: Scope
+    """As it was where the table was written."""
+
+
 ENTRY_POINT = Unusable(RejectionReason.FORBIDDEN_NAME, "a name of the entry point may only be called")
 """The value of a name that stands for the entry point, as `candidate` does in `check(candidate)`."""
 
@@ -134,7 +143,7 @@ class Scope:
         value = self.names.get(name)
         if isinstance(value, Inlined) and value.aliases is not None:
             value.aliases.invalidate(by)
-        if rebound:
+        if rebound or isinstance(value, PartlyUsable):
             detail = f"{name!r} depends on a statement that was dropped: {by}"
             self.names[name] = Unusable(RejectionReason.NOT_AN_ASSERT, detail)
 

@@ -51,6 +51,7 @@ from codea1_env.rules.reading.dependence import vacuity_reason
 from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_call_of, is_direct, raised_call
 from codea1_env.rules.reading.frameworks import (
     RAISES,
+    Decorations,
     Raising,
     Table,
     class_names,
@@ -115,6 +116,8 @@ class SuiteReader:
     """The function or the class that the program must define."""
     _uncalled: dict[int, Helper] = field(default_factory=dict)
     _before: _Before | None = None
+    _n_rows: int = 0
+    """How many bodies are being read for a row each."""
 
     def __post_init__(self) -> None:
         self.scope = Scope(self.entry_point, functions=self.forms.functions, budget=self.budget)
@@ -304,7 +307,7 @@ class SuiteReader:
         nesting: int,
         scope: Scope,
     ) -> None:
-        found = decorations(node.decorator_list)
+        found = decorations(node.decorator_list) if node.decorator_list else Decorations()
         names = _parameters(node)
         receiver = names[0] if names[:1] and names[0] in _RECEIVERS else ""
         helper = Helper(RejectionReason.NOT_AN_ASSERT, f"{node.name!r} is a function of the tester", head, body)
@@ -350,6 +353,9 @@ class SuiteReader:
         read: Callable[[Sequence[tuple[Table, Row]]], None],
     ) -> None:
         """Read a function once for each combination of the rows of its tables."""
+        if not tables:
+            read(())
+            return
         try:
             found = [[(table, row) for row in self._rows(table.rows, scope)] for table in reversed(tables)]
         except UnreadableError as error:
@@ -401,7 +407,9 @@ class SuiteReader:
             except UnreadableError as error:
                 self.reject(error.reason, head.text, head.line, f"{n_left:,} rows of a table: {error.detail}", n_left)
                 return
+            self._n_rows += 1
             read(row)
+            self._n_rows -= 1
 
     def _rows(self, node: ast.expr, scope: Scope) -> Iterator[Row]:
         return Tables(scope, fresh=self.forms.in_place).rows(node)
@@ -557,13 +565,17 @@ class SuiteReader:
             detail = f"never calls {self.entry_point!r} by its name"
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
         self.budget.take_nodes(inlined.size)
-        claim = plain_claim(folded(inlined.node) if inlined.n_inlined else inlined.node, inlined.bindings)
+        claim = plain_claim(
+            folded(inlined.node) if self._n_rows and inlined.n_inlined else inlined.node, inlined.bindings
+        )
         vacuous_because = vacuity_reason(claim, self.entry_point, inlined.bindings)
         if vacuous_because:
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, vacuous_because)
         if raised_call(claim, self.entry_point) is not None:
             return self._test_case(inlined, claim, ast.Constant(True), line)
-        return self._test_case(inlined, *(self._sides(claim) or (_call_bool(claim, inlined), ast.Constant(True))), line)
+        return self._test_case(
+            inlined, *(self._sides(claim, inlined) or (_call_bool(claim, inlined), ast.Constant(True))), line
+        )
 
     def _raising_case(self, raising: Raising, statement: Statement, scope: Scope) -> TestCase:
         if not self.exceptions:
@@ -619,11 +631,11 @@ class SuiteReader:
             detail = "depends on what a call does to its argument"
             raise UnreadableError(RejectionReason.NOT_AN_ASSERT, detail) from error
 
-    def _sides(self, claim: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    def _sides(self, claim: ast.expr, inlined: Inlined) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""
+        if any("pytest" in statement for statement in inlined.bindings.values()):
+            return None  # a tolerance is no value
         left, right = sides_of_equality(claim) or (claim, claim)
-        if _holds_approx(claim):
-            return None
         left_calls, right_calls = calls_of(left, self.entry_point), calls_of(right, self.entry_point)
         if left_calls and right_calls:
             return None
@@ -701,16 +713,6 @@ def _is_mutable(before: _Before, name: str) -> bool:
         return True
     nodes = (piece.node for piece in before.pieces[before.n_read :])
     return any(isinstance(node, ast.Assign | ast.AnnAssign) for node in nodes)
-
-
-def _holds_approx(claim: ast.expr) -> bool:
-    """Whether a claim compares something with a tolerance of pytest's, which is no value."""
-    calls = (part.func for part in ast.walk(claim) if isinstance(part, ast.Call))
-    return any(
-        (isinstance(func, ast.Name) and func.id == "approx")
-        or (isinstance(func, ast.Attribute) and func.attr == "approx")
-        for func in calls
-    )
 
 
 def _with_pytest(scope: Scope) -> Scope:

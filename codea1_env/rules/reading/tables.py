@@ -25,6 +25,7 @@ from codea1_env.rules.reading.scopes import (
     Helper,
     Imported,
     Inlined,
+    PartlyUsable,
     Scope,
     Unusable,
 )
@@ -55,23 +56,35 @@ class Row:
 
 def value_of(node: ast.expr, scope: Scope) -> Value:
     """Return what a name stands for to which `node` is assigned."""
-    name, method = read_entry_point(scope.entry_point)
-    match node:
-        case ast.Call(func=ast.Name(id=called), args=[], keywords=[]) if called == name and method:
-            return INSTANCE
-    if _same_reference(node, entry_point_node(scope.entry_point)):
-        return ENTRY_POINT
-    match node:
-        case ast.Attribute(value=thing, attr=attribute) if method and attribute == method:
-            if scope.look_up(scope.place_of(thing)) is INSTANCE:
-                return ENTRY_POINT
-    known = scope.look_up(scope.place_of(node))
-    if known is INSTANCE or known is ENTRY_POINT or isinstance(known, Helper):
+    known = _reference(node, scope)
+    if known is not None:
         return known
     try:
         return inline_names(node, scope)
     except UnreadableError as error:
+        if isinstance(node, ast.List | ast.Tuple | ast.Dict):
+            return PartlyUsable(error.reason, error.detail, node, scope.child(scope.receiver))
         return Unusable(error.reason, error.detail)
+
+
+def _reference(node: ast.expr, scope: Scope) -> Value | None:
+    """Return what a node refers to if that is no expression: the entry point, an instance, a helper; else None."""
+    name, method = read_entry_point(scope.entry_point)
+    match node:
+        case ast.Call(func=ast.Name(id=called), args=[], keywords=[]) if called == name and method:
+            return INSTANCE
+        case ast.Attribute(value=thing, attr=attribute) if method and attribute == method:
+            if scope.look_up(scope.place_of(thing)) is INSTANCE:
+                return ENTRY_POINT
+    if _same_reference(node, entry_point_node(scope.entry_point)):
+        return ENTRY_POINT
+    known = scope.look_up(scope.place_of(node))
+    return known if known is INSTANCE or known is ENTRY_POINT or isinstance(known, Helper) else None
+
+
+def value_maker(scope: Scope) -> _Make:
+    """Return `value_of` in one scope."""
+    return lambda node: value_of(node, scope)
 
 
 def part_of(value: Inlined, node: ast.expr, scope: Scope, *, fresh: bool = False) -> Value:
@@ -138,7 +151,7 @@ class Tables:
         Raises:
             UnreadableError: NOT_AN_ASSERT if `node` is no literal table; TOO_LONG beyond the budget of the reply.
         """
-        return self._rows(node, lambda part: value_of(part, self.scope), in_file=True)
+        return self._rows(node, value_maker(self.scope), in_file=True)
 
     def _rows(self, node: ast.expr, make: _Make, *, in_file: bool) -> Iterator[Row]:
         self.scope.budget.take_steps(1)
@@ -170,13 +183,15 @@ class Tables:
         for row in self.rows(generator.iter):
             inner = self.scope.child(self.scope.receiver)
             bind_row(generator.target, row, inner)
-            yield self._row(item, lambda part, inner=inner: value_of(part, inner))  # type: ignore[misc]
+            yield self._row(item, value_maker(inner))
 
     def _row(self, node: ast.expr, make: _Make) -> Row:
         self.scope.budget.take_steps(_STEPS_OF_ROW)
         return Row(node, make)
 
     def _of_name(self, value: object) -> Iterator[Row]:
+        if isinstance(value, PartlyUsable):
+            return Tables(value.scope, self.fresh).rows(value.node)
         if not isinstance(value, Inlined):
             if isinstance(value, Unusable):
                 raise UnreadableError(RejectionReason.NOT_AN_ASSERT, value.detail)
@@ -208,6 +223,9 @@ class Tables:
 
     def _view(self, name: str, table: ast.expr, make: _Make, *, in_file: bool) -> Iterator[Row]:
         value = self.scope.look_up(self.scope.place_of(table)) if in_file and self.scope.place_of(table) else None
+        if isinstance(value, PartlyUsable):
+            yield from Tables(value.scope, self.fresh)._view(name, value.node, value_maker(value.scope), in_file=True)
+            return
         if isinstance(value, Inlined):
             table, make = value.node, lambda part: part_of(value, part, self.scope, fresh=self.fresh)
         if not isinstance(table, ast.Dict) or name not in ("items", "keys", "values"):

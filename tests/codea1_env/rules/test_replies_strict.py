@@ -190,7 +190,7 @@ INLINED = {
     "x = 1; assert f(x) == 2": "f(1) => 2",
     "x = 1 + 2\nassert f(x * 2) == 2": "f((1 + 2) * 2) => 2",
     "x = 1\nassert f(x=x) == 2": "f(x=1) => 2",
-    "x = [1]\nassert f(*x) == 2": "f(1) => 2",
+    "x = [1]\nassert f(*x) == 2": "f(*[1]) => 2",
     "x = 1\nassert f(f'{x}') == 2": "f(f'{1}') => 2",
     "x = 1\nassert f(1) == x + 1": "f(1) => 1 + 1",
     "g = lambda a: a + 1\nassert f(1) == g(1)": "f(1) => (lambda a: a + 1)(1)",

@@ -34,6 +34,10 @@ TABLE = "@pytest.mark.parametrize('x, y', {rows})\ndef test(x, y):\n    assert f
 MORE = {
     "a row that may not be used costs only itself": (TABLE.format(rows="[(1, 2), (open('a'), 3)]"), "f(1) => 2"),
     "a name of a table": (f"rows = [(1, 2)]\n{TABLE.format(rows='rows')}", "f(1) => 2"),
+    "a named table with words of pytest": (
+        f"rows = [pytest.param(1, 2, id='one'), (open('a'), 3)]\n{TABLE.format(rows='rows')}",
+        "f(1) => 2",
+    ),
     "rows made by a comprehension": (TABLE.format(rows="[(i, i + 1) for i in (1, 2)]"), "f(1) => 1 + 1, f(2) => 2 + 1"),
     "a name for one column": (
         "@pytest.mark.parametrize('x', [(1, 2)])\ndef test(x):\n    assert f(x) == 1",
