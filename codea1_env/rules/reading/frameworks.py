@@ -309,6 +309,14 @@ def raising_call(node: ast.expr) -> Raising | None:
     return Raising(classes, call)
 
 
+def without_true(condition: ast.expr) -> ast.expr:
+    """Return a call that a condition compares with True; other conditions as they are."""
+    match condition:
+        case ast.Compare(left=ast.Call() as call, ops=[ast.Eq() | ast.Is()], comparators=[ast.Constant(value=True)]):
+            return call
+    return condition
+
+
 def raising_with(node: ast.With) -> Raising | None:
     """Return the claim of `with pytest.raises(Class): f(...)` and of `with self.assertRaises(Class): f(...)`."""
     match node.items:

@@ -63,6 +63,7 @@ from codea1_env.rules.reading.frameworks import (
     raising_with,
     tests_in,
     unpacked,
+    without_true,
 )
 from codea1_env.rules.reading.function_calls import is_closed_call
 from codea1_env.rules.reading.in_place import apply_calls, is_call_statement
@@ -195,7 +196,11 @@ class SuiteReader:
     def _one(self, statement: Statement, scope: Scope) -> None:
         match statement.node:
             case ast.Assert(test=condition):
-                self._assert(statement, condition, scope)
+                raising = raising_call(without_true(condition))
+                if raising is None:
+                    self._assert(statement, condition, scope)
+                else:
+                    self._raising(statement, raising, scope)
             case ast.Assign(targets=targets, value=value):
                 self._assign(statement, targets, value, scope)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
