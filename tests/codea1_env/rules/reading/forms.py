@@ -132,7 +132,7 @@ FORMS = (
 
 _HEAD = """# Forms of tests
 
-<!-- Made by `python -m tests.codea1_env.rules.reading.forms`; a test compares it. -->
+<!-- Written by tests/codea1_env/rules/reading/forms.py; a test compares it. -->
 
 What the strict reading makes of a suite, form by form. On the right of `=>` stands the predicted value of "
 "the expression on the
