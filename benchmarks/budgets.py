@@ -409,6 +409,44 @@ _PARTS = (
         "class x:\n",
     ),
     *("  assert f({n}) == {m}\n", "assert all(f(i) == x{n} for i in x{m})\n", "except: ", ")", "]", "}}", "\n"),
+    # tables, loops, helpers, classes, exceptions, tokens of templates
+    *("@pytest.mark.parametrize('x{n}', x{m})\n", "@pytest.mark.parametrize('a, b', [({n}, {m})] + x{m})\n"),
+    *(
+        "for x{n} in x{m}:\n",
+        "for x{n} in range(999):\n",
+        "for a, b in zip(x{n}, x{m}):\n",
+        "cases = [({n}, x{m}), *x{n}]\n",
+    ),
+    *(
+        "def g{n}(a, b):\n",
+        "  g{m}(a, b)\n",
+        "  g{m}(b, [a, b])\n",
+        "g{n}(x{n}, f)\n",
+        "def check(candidate):\n",
+        "  x{m}({n})\n",
+    ),
+    *(
+        " def setUp(self):\n",
+        "  self.x{n} = [self.x{m}, x{m}]\n",
+        "  self.assertEqual(f(self.x{n}), {m})\n",
+        " def test(self):\n",
+    ),
+    *(
+        "@pytest.fixture\n",
+        "def x{n}(x{m}):\n  return x{m}\n",
+        "with pytest.raises(ValueError):\n  f(x{n})\n",
+        "try:\n",
+    ),
+    *(
+        "assert x{n} == x{m}\n",
+        "  assert f(*x{n}) == x{m}[0]\n",
+        "<think>\n",
+        "</think>\n",
+        "<|im_end|>",
+        "</answer>",
+        "\u201c",
+    ),
+    *("<|end|><|start|>assistant<|channel|>final<|message|>", "\r", "- `assert f({n}) == {m}`\n"),
     *("assert f({n}) == {m} and f({m}) == {n}\n", "assert not not not f({n}) == 1\n", "x{n} = {{{m}: x{m}}}\n"),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,6 +11,7 @@ from itertools import islice
 from typing import TypeVar
 
 from codea1_env.errors import UserError
+from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.outcomes import Outcome
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.answer_check import answer_rules_faults
@@ -23,7 +25,7 @@ from codea1_env.judging.golden import (
     golden_results,
     load_failure,
 )
-from codea1_env.problems.problem import GoldenTest, Problem
+from codea1_env.problems.problem import GoldenCase, GoldenTest, Problem
 from codea1_env.problems.snippets import read_test
 from codea1_env.python_text import TextBudget, parse
 from codea1_env.rules.ruleset import preset
@@ -205,6 +207,8 @@ def _status_of_tests(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[
         if bad is None:
             continue
         detail = f"{plan.name_of(position)}: {bad.detail}{_in_place_hint(plan.problem, bad)}"
+        if builds := _own_objects(plan.problem):
+            return CheckStatus.UNSUPPORTED, f"{detail}: its tests build objects of the solution's class {builds}"
         if any(result.passed for result in results):
             return CheckStatus.FLAKY, f"passed in one run, not in another: {detail}"
         return _failure_status(bad, CheckStatus.WRONG), detail
@@ -212,6 +216,22 @@ def _status_of_tests(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[
     if slowest > slow_s:
         return CheckStatus.SLOW, f"one run takes {slowest:.1f} s of processor time"
     return (CheckStatus.OK, "") if plan.problem.golden else (CheckStatus.UNTESTED, "it has no golden tests")
+
+
+def _own_objects(problem: Problem) -> str:
+    """Return a class of the solution's whose objects the golden tests build; empty if there is none."""
+    tree = parse(problem.solution, TextBudget.of_row())
+    tested = read_entry_point(problem.entry_point).name
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef) and node.name != tested]
+    texts = [test.expression if isinstance(test, GoldenCase) else test.source for test in problem.golden]
+    built = (
+        name
+        for name in classes
+        for text in texts
+        if re.search(rf"(?<![\w.]){re.escape(name)}\(", text)
+        and not re.search(rf"^\s*class {name}\b", text, re.MULTILINE)
+    )
+    return next(built, "")
 
 
 def _in_place_hint(problem: Problem, bad: GoldenResult) -> str:

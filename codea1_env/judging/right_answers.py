@@ -22,12 +22,13 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from codea1_env import values
-from codea1_env.facts.answers import CHECK, AnswerRules
+from codea1_env.facts.answers import CHECK
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import Problem
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.canonical_calls import parameters_of
+from codea1_env.rules.printed import nearly_equal_texts
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.ruleset import Comparison
@@ -153,7 +154,7 @@ def judged_answers(
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = [[_compared(pair, problem.answers, comparison) for pair in pairs] for problem, pairs in batches]
+    found = [[_compared(pair, problem, comparison) for pair in pairs] for problem, pairs in batches]
     open_pairs = [
         [n for n, pair in enumerate(pairs) if outcomes[n].value != pair.expected and _is_checked(pair)]
         if problem.answers.checker
@@ -251,7 +252,11 @@ def _with_outcomes(report: JobReport, replaced: Mapping[int, Outcome]) -> JobRep
     return replace(report, outcomes=tuple(replaced.get(n, each) for n, each in enumerate(report.outcomes)))
 
 
-def _compared(pair: AnswerPair, rules: AnswerRules, comparison: Comparison) -> Outcome:
+def _compared(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outcome:
+    rules = problem.answers
+    if problem.script is not None and rules.tolerance:
+        is_near = nearly_equal_texts(pair.expected, pair.actual, rules.tolerance)
+        return Outcome(OutcomeKind.VALUE, pair.expected if is_near else pair.actual)
     try:
         is_right = values.equal(
             pair.expected,

@@ -6,6 +6,9 @@ under at least one change and has another value under none (`rules.validation.Ch
 raises, hangs or ends its process is no evidence. A case with an answer that cannot be sent between processes is
 skipped.
 
+A case that expects an exception is false whenever the entry point answers, so no answer needs to be changed. It is
+vacuous if the arguments do not fit the solution's parameters: then Python raises TypeError before any program begins.
+
 The same method shows whether a case that may read an argument after a call does so: it has another value, or raises,
 when the arguments are changed and the answers are not (`ChangeEvidence.sees_arguments`).
 
@@ -22,7 +25,8 @@ from codea1_env.facts.entry_points import placeholder_program, read_entry_point
 from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.judging.sent_calls import SentCalls
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.canonical_calls import may_see_arguments
+from codea1_env.rules.canonical_calls import fits, may_see_arguments, parameters_of
+from codea1_env.rules.reading.frameworks import RAISES
 from codea1_env.rules.validation import ChangeEvidence, SolutionEvidence
 from codea1_env.sandbox.inside.changes import (
     CHANGES_OF_ARGUMENTS,
@@ -68,11 +72,26 @@ def change_evidence(
         ]
         _run(trials, found, answered, sandbox, limits)
     _find_argument_blind(found, answered, sandbox, limits)
+    for of_problem, (problem, answers) in zip(found, answered, strict=True):
+        of_problem.update(
+            {call: ChangeEvidence(n_true=1) for call, each in answers.items() if _raises_anyway(problem, call, each)}
+        )
     return found
 
 
 def _undecided(found: Mapping[Call, ChangeEvidence]) -> Iterator[Call]:
     return (call for call, so_far in found.items() if so_far.is_known and not so_far.n_false)
+
+
+def _raises_anyway(problem: Problem, call: Call, evidence: SolutionEvidence) -> bool:
+    if (
+        call.place is not Place.HARNESS
+        or not call.expression.startswith(f"{RAISES}(")
+        or not evidence.entry_point_calls
+    ):
+        return False
+    parameters = parameters_of(problem.solution, problem.entry_point)
+    return parameters is not None and not fits(parameters, evidence.entry_point_calls[-1].arguments)
 
 
 def _can_be_changed(call: Call, evidence: SolutionEvidence) -> bool:

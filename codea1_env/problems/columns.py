@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 from codea1_env.errors import BrokenInput
 
 Row = Mapping[str, Any]
+
+
+class NotedRow(Mapping[str, Any]):
+    """A row that remembers which of its columns are read."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self._read: set[str] = set()
+        self.notes: list[str] = []
+        """What else should be known of the row."""
+
+    def __getitem__(self, column: str) -> Any:
+        self._read.add(column)
+        return self.row[column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.row)
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def all_notes(self) -> list[str]:
+        """Return the notes, and one for each column with a value that has not been read."""
+        unread = (
+            name for name, value in self.row.items() if name not in self._read and value not in (None, "", [], {})
+        )
+        return [*self.notes, *(f"column {name!r} is not used" for name in unread)]
+
+
+def note(row: Row, text: str) -> None:
+    """Note something about a row that whoever checks its file should know."""
+    if isinstance(row, NotedRow):
+        row.notes.append(text)
+
 
 _LONGEST_JSON = 64 << 20
 """Characters of one JSON text."""

@@ -21,12 +21,14 @@ from codea1_env.problems.columns import (
     checked_text,
     identifier,
     json_value,
+    note,
     optional_text,
     parsed_json,
     sub_row,
     text,
 )
 from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrapped
+from codea1_env.problems.packed_text import packed_text
 from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.problems.python_source import require_definition, require_program, with_starter_code
 from codea1_env.problems.refusals import Refusal, RefusedRow, no_solution, playable_statement, refuse_objects
@@ -128,8 +130,7 @@ def code_contests_problem(row: Row) -> Problem:
 def live_code_bench_problem(row: Row) -> Problem:
     """Return the problem of a row of LiveCodeBench to which a column `solution` has been added.
 
-    Private tests are used where they are JSON. The compressed form is a pickle, which is never read: loading it would
-    run code of the file.
+    Private tests are JSON, or compressed (`packed_text`). Those that cannot be read are noted.
 
     Raises:
         BrokenInput: a column is missing, or holds something else than JSON of the published form.
@@ -257,8 +258,15 @@ def _listed_tests(row: Row, column: str) -> list[Mapping[str, object]]:
 
 
 def _private_tests(row: Row) -> list[Mapping[str, object]]:
-    is_json = optional_text(row, "private_test_cases").lstrip().startswith("[")
-    return _listed_tests(row, "private_test_cases") if is_json else []
+    column = "private_test_cases"
+    content = optional_text(row, column).strip()
+    if not content or content.startswith("["):
+        return _listed_tests(row, column) if content else []
+    try:
+        return _listed_tests({column: packed_text(content)}, column)
+    except BrokenInput as error:
+        note(row, f"column {column!r} cannot be read: {error}")
+        return []
 
 
 def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called: _Called) -> list[GoldenCase]:

@@ -16,7 +16,7 @@ _ONLINE_JUDGE = "online_judge"
 
 
 def problem_from_row(row: Row) -> Problem:
-    """Return the problem of a row with `question_id`, `question`, `solution` and `test`.
+    """Return the problem of a row with `question_id`, `question`, `solution` and `test` (or `test_code`, as published).
 
     The entry point is the function that the test imports from `solution`. The statement is the question; the
     function's declaration is added if the question does not name it.
@@ -29,9 +29,10 @@ def problem_from_row(row: Row) -> Problem:
     """
     if optional_text(row, "style") == _ONLINE_JUDGE:
         raise BrokenInput(f"column 'style' holds {_ONLINE_JUDGE!r}; only rows with pytest tests are read")
-    question, solution, test = playable_statement(row, "question"), solution_text(row, "solution"), text(row, "test")
+    column = "test" if optional_text(row, "test").strip() else "test_code"
+    question, solution, test = playable_statement(row, "question"), solution_text(row, "solution"), text(row, column)
     tree = parse(solution, "column 'solution'")
-    entry_point = _entry_point(tree, parse(test, "column 'test'"))
+    entry_point = _entry_point(tree, parse(test, f"column {column!r}"))
     require_definition(solution, entry_point, "column 'solution'")
     statement = declared(question, tree, entry_point)
     return Problem(
@@ -39,7 +40,7 @@ def problem_from_row(row: Row) -> Problem:
         statement=statement,
         entry_point=entry_point,
         solution=solution,
-        golden=read_test(test, question, entry_point),
+        golden=read_test(test, question, entry_point, solution=solution),
         imports=imports_of(question),
         examples=find_examples(statement, entry_point),
         source="KodCode-V1",

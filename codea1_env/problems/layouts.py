@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,7 @@ from codea1_env.problems import (
     release_rows,
     ult,
 )
-from codea1_env.problems.columns import Row
+from codea1_env.problems.columns import NotedRow, Row
 from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
 from codea1_env.problems.refusals import cause_of
 
@@ -38,14 +39,14 @@ LAYOUTS = (
     Layout("Code-A1 validation", frozenset({"GT_code", "test", "extra_info"}), release_rows.validation_problem),
     Layout("Code-A1 training", frozenset({"GT_code", "GT_test", "extra_info"}), release_rows.training_problem),
     Layout(
-        "HumanEval",
-        frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "test"}),
-        humaneval.problem_from_row,
-    ),
-    Layout(
         "EvalPlus",
         frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "base_input"}),
         evalplus.problem_from_row,
+    ),
+    Layout(
+        "HumanEval",
+        frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "test"}),
+        humaneval.problem_from_row,
     ),
     Layout(
         "BigCodeBench",
@@ -55,9 +56,19 @@ LAYOUTS = (
     Layout(
         "KodCode", frozenset({"question_id", "question", "solution", "test", "test_info"}), kodcode.problem_from_row
     ),
+    Layout(
+        "KodCode as published",
+        frozenset({"question_id", "question", "solution", "test_code"}),
+        kodcode.problem_from_row,
+    ),
+    Layout("ULT", frozenset({"task_id", "prompt", "code", "func_name"}), ult.problem_from_row),
     Layout("MBPP", frozenset({"task_id", "text", "code", "test_list"}), mbpp.problem_from_row),
     Layout("MBPP sanitized", frozenset({"task_id", "prompt", "code", "test_list"}), mbpp.sanitized_problem),
-    Layout("ULT", frozenset({"task_id", "prompt", "code", "func_name"}), ult.problem_from_row),
+    Layout(
+        "LeetCodeDataset v0.1 and v0.2",
+        frozenset({"task_id", "completion", "entry_point", "test", "meta"}),
+        leetcode.problem_from_row,
+    ),
     Layout(
         "LeetCodeDataset",
         frozenset({"task_id", "problem_description", "completion", "entry_point", "test"}),
@@ -76,7 +87,7 @@ LAYOUTS = (
         contests.live_code_bench_problem,
     ),
 )
-"""In the order in which they are tried: the first layout whose columns a row has reads it."""
+"""Of the layouts whose columns a row has, the one with most columns reads it; of equal ones the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +108,10 @@ def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemS
     places: dict[str, str] = {}
     problems: list[Problem] = []
     skipped: list[SkippedRow] = []
+    notes: Counter[str] = Counter()
     for item in found:
         try:
-            problem = _read(item)
+            problem, of_row = _read(item)
             if problem.id in places:
                 raise BrokenInput(f"id {problem.id!r} is already used at {places[problem.id]}")
         except UserError as error:
@@ -109,12 +121,13 @@ def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemS
             continue
         places[problem.id] = item.place
         problems.append(problem)
+        notes.update(of_row)
     if not problems and skipped:
         first = f"{skipped[0].place}: {skipped[0].reason}"
         raise BrokenInput(f"{name}: no row of {len(skipped)} is a usable problem; the first, {first}")
     if not problems:
         raise BrokenInput(f"{name}: it is empty, no rows were found")
-    return ProblemSet(name, tuple(problems), tuple(skipped))
+    return ProblemSet(name, tuple(problems), tuple(skipped), dict(notes))
 
 
 def read_row(row: Row) -> Problem:
@@ -123,25 +136,32 @@ def read_row(row: Row) -> Problem:
     Raises:
         UserError: the row has no known layout, or is broken.
     """
-    columns = {column for column, value in row.items() if value is not None and value != ""}
+    columns = {column for column, value in _plain(row).items() if value is not None and value != ""}
     # Published data sets contain rows in which a required column is empty; their layout says what they lack.
     for found in (columns, row.keys()):
-        for layout in LAYOUTS:
-            if layout.columns <= found:
-                return replace(layout.read(row), answers=own_rows.answer_rules(row))
+        fitting = [layout for layout in LAYOUTS if layout.columns <= found]
+        if fitting:
+            layout = max(fitting, key=lambda each: len(each.columns))
+            return replace(layout.read(row), answers=own_rows.answer_rules(row))
     if own_rows.is_nearly_own(columns):
         return own_rows.problem_from_row(row)  # names the misspelt or missing field
     raise BrokenInput(_no_layout(columns))
 
 
-def _read(item: FoundRow) -> Problem:
+def _plain(row: Row) -> Row:
+    """Return a row whose columns can be looked at without counting as read."""
+    return row.row if isinstance(row, NotedRow) else row
+
+
+def _read(item: FoundRow) -> tuple[Problem, list[str]]:
     if item.fault:
         raise BrokenInput(item.fault)
     if not isinstance(item.row, Mapping):
         raise BrokenInput(f"it holds {type(item.row).__name__}, not an object with named fields")
     if not item.row:
         raise BrokenInput("it is empty")
-    return read_row(item.row)
+    row = NotedRow(item.row)
+    return read_row(row), row.all_notes()
 
 
 def _no_layout(columns: Set[object]) -> str:

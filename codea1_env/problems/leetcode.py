@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.problem_kinds import ProblemKind
-from codea1_env.problems.columns import Row, identifier, optional_text, text
+from codea1_env.problems.columns import Row, identifier, json_value, optional_text, text
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.python_source import (
     expression,
@@ -38,6 +39,7 @@ def problem_from_row(row: Row) -> Problem:
         RefusedRow: there is no solution, arguments are objects such as linked lists and trees, or the statement accepts
             several answers.
     """
+    row = ChainMap(row, _meta(row))  # type: ignore[arg-type]  # it is only read
     entry_point = text(row, "entry_point")
     if not is_method(entry_point):
         raise BrokenInput(f"column 'entry_point' holds {entry_point!r}; expected a method such as Solution().twoSum")
@@ -50,13 +52,19 @@ def problem_from_row(row: Row) -> Problem:
         statement=with_starter_code(description, starter_code),
         entry_point=entry_point,
         solution=solution,
-        golden=read_test(joined(before, text(row, "test")), "", entry_point),
+        golden=read_test(joined(before, text(row, "test")), "", entry_point, solution=solution),
         imports=before,
         examples=tuple(dict.fromkeys(_examples(description, entry_point))),
         source="LeetCodeDataset",
         licence="Apache-2.0",
         kind=ProblemKind.METHOD,
     )
+
+
+def _meta(row: Row) -> Row:
+    """Return the column `meta`, in which the first versions keep what later ones have as columns."""
+    found = json_value(row, "meta") if row.get("meta") else {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def _examples(description: str, entry_point: str) -> Iterator[str]:

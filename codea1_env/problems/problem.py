@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
 from codea1_env.errors import UnknownName, UserError, of_type
-from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
+from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerOrder, AnswerRules
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
@@ -111,6 +111,12 @@ class Problem:
             raise UserError(f"problem {self.id!r}: calls in place or with functions need a problem of one function")
         if self.calls.in_place and self.answers.accepts_others:
             raise UserError(f"problem {self.id!r}: rules of answers are not supported for functions that work in place")
+        if self.kind is ProblemKind.STDIN and self.answers.order != AnswerOrder.FIXED:
+            raise UserError(
+                f"problem {self.id!r}: an order of answers is not supported for printed outputs; a checker is"
+            )
+        if self.kind is not ProblemKind.STDIN and self.output is not OutputForm.WORDS:
+            raise UserError(f"problem {self.id!r}: an output is only compared where programs print it")
         if self.calls.functions and self.answers.checker:
             raise UserError(f"problem {self.id!r}: a checker is not supported where arguments are functions")
 
@@ -137,6 +143,8 @@ class ProblemSet(Sequence[Problem]):
     name: str
     problems: tuple[Problem, ...]
     skipped: tuple[SkippedRow, ...] = ()
+    notes: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """What the rows hold and nobody uses, each with the number of rows."""
     _index: dict[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.problems import pytest_stand_in
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest
 from codea1_env.problems.python_source import before_function, calls_of, functions_of, joined, literal, parse, unparse
 
@@ -48,21 +46,45 @@ def read_snippet(
 
 
 def read_test(
-    test: str, statement: str, entry_point: str, what: str = "column 'test'", *, functions: bool = False
+    test: str,
+    statement: str,
+    entry_point: str,
+    what: str = "column 'test'",
+    *,
+    functions: bool = False,
+    solution: str = "",
 ) -> tuple[GoldenTest, ...]:
     """Return the golden tests of one snippet; see `read_snippet`.
 
-    A harness is extended by the statement's imports and helper functions, which some harnesses use.
+    A harness is extended by the statement's imports and helper functions, and by those imports of the solution whose
+    names it uses: data sets run tests in the namespace of the solution.
 
     Raises:
         BrokenInput: as `read_snippet`.
     """
     golden = read_snippet(test, entry_point, what, functions=functions)
     before = before_function(statement, entry_point)
-    return tuple(
-        GoldenHarness(joined(before, one.source)) if isinstance(one, GoldenHarness) and before else one
-        for one in golden
-    )
+    imports = [node for node in parse(solution, "the solution").body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return tuple(_after(before, imports, one) if isinstance(one, GoldenHarness) else one for one in golden)
+
+
+def _after(before: str, imports: Sequence[ast.Import | ast.ImportFrom], harness: GoldenHarness) -> GoldenHarness:
+    """Return a harness that begins with some text and with those imports whose names nothing in it imports."""
+    used = [
+        unparse(type(node)(**{**dict(ast.iter_fields(node)), "names": [alias]}))
+        for node in imports
+        if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+        for alias in node.names
+        if _only_uses(before + harness.source, (alias.asname or alias.name).partition(".")[0])
+    ]
+    return GoldenHarness(joined(before, *used, harness.source)) if before or used else harness
+
+
+def _only_uses(source: str, name: str) -> bool:
+    """Whether a harness may use a name that it does not import."""
+    word = re.escape(name)
+    is_used = re.search(rf"(?<![\w.'\"]){word}\b(?!\s*=[^=])", source) is not None
+    return is_used and re.search(rf"^\s*(?:import|from)\b.*\b{word}\b", source, re.MULTILINE) is None
 
 
 def solution_names(tree: ast.Module) -> list[str]:
@@ -139,27 +161,7 @@ def _check_function(tree: ast.Module, body: Sequence[ast.stmt], entry_point: str
     check = parse("def check(candidate): pass", what).body[0]
     assert isinstance(check, ast.FunctionDef)
     check.body = [*binding, *rest, *parse("\n".join(calls), what).body]
-    harness = unparse(ast.Module([*imports, check], []))
-    return joined(_pytest(), harness) if any(map(_is_pytest_import, imports)) else harness
-
-
-def _is_pytest_import(node: ast.stmt) -> bool:
-    match node:
-        case ast.Import(names=names):
-            return any(alias.name == "pytest" for alias in names)
-        case ast.ImportFrom(module="pytest"):
-            return True
-    return False
-
-
-@cache
-def _pytest() -> str:
-    """Return Python source that makes `import pytest` find the stand-in."""
-    return (
-        "import sys as _sys, types as _types\n"
-        "_sys.modules['pytest'] = _types.ModuleType('pytest')\n"
-        f"exec({inspect.getsource(pytest_stand_in)!r}, vars(_sys.modules['pytest']))\n"
-    )
+    return unparse(ast.Module([*imports, check], []))
 
 
 def _does_something(node: ast.stmt) -> bool:

@@ -44,7 +44,7 @@ def load_problems(source: ProblemSource, *, strict: bool = False, limit: int | N
     if limit is not None and limit < 1:
         raise UserError(f"limit must be at least 1, not {limit}")
     problems = _load(source, strict)
-    return problems if limit is None else ProblemSet(problems.name, problems[:limit], problems.skipped)
+    return problems if limit is None else ProblemSet(problems.name, problems[:limit], problems.skipped, problems.notes)
 
 
 def _load(source: ProblemSource, strict: bool) -> ProblemSet:

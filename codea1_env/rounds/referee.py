@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from math import isnan
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists, of_type
-from codea1_env.facts.verdicts import CandidateReport, GoldenFinding, ValidCase, Verdict
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, GoldenFinding, ValidCase, Verdict
 from codea1_env.judging.golden import require_golden_tests
 from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.judge import Judge
@@ -56,18 +56,32 @@ class Scored:
         return self.coder if role == "coder" else self.tester
 
     def record(self) -> dict[str, Any]:
-        """Return all fields but the report as plain data for a log: JSON without nan."""
-        cases = [case for suite in self.report.suites for case in suite.cases] if self.report is not None else []
+        """Return all fields but the report as plain data for a log: JSON without nan.
+
+        `loads` says whether the program could be loaded (`passed`), or why not; `verdict` is `passed` iff the program
+        has passed all tests, too.
+        """
+        report = self.report
+        cases = [case for suite in report.suites for case in suite.cases] if report is not None else []
         return {
             "problem_id": self.problem_id,
             "coder": self.coder,
             "tester": self.tester,
             "masked_because": self.masked_because,
             "parts": {role: dict(terms) for role, terms in self.parts.items()},
-            "verdict": None if self.report is None else self.report.verdict.value,
+            "loads": None if report is None else report.verdict.value,
+            "verdict": None if report is None else _verdict(report, cases).value,
+            "golden_pass_rate": None if report is None else report.golden_pass_rate,
             "new_tests": len(cases),
             "passed_tests": sum(case.verdict is Verdict.PASSED for case in cases),
         }
+
+
+def _verdict(report: CandidateReport, cases: Iterable[CaseReport]) -> Verdict:
+    """Return the first verdict on a program and its tests that is not PASSED."""
+    golden = Verdict.PASSED if report.golden_pass_rate in (None, 1.0) else Verdict.WRONG_ANSWER
+    found = (report.verdict, *(case.verdict for case in cases), golden)
+    return next((verdict for verdict in found if verdict is not Verdict.PASSED), Verdict.PASSED)
 
 
 class Referee:
@@ -295,16 +309,38 @@ def _reopened(problems: ProblemSet, rules: Ruleset, settings: dict[str, Any]) ->
 def reply_text(given: object) -> str | AgentUnavailable:
     """Return the text of a reply, or the reason why there is none.
 
+    Args:
+        given: text; a chat message, as a mapping or an object with `content`; or several turns, of which the last one
+            of the assistant counts, or the last one where none says so. The content is text or typed parts, of which
+            those of text count.
+
     Raises:
         UserError: it is neither text nor chat messages.
     """
     if isinstance(given, str | AgentUnavailable):
         return given
-    last = given[-1] if isinstance(given, Sequence) and given else None
-    content = last.get("content", 0) if isinstance(last, Mapping) else 0
-    if content is not None and not isinstance(content, str):
-        raise UserError(f"a reply must be text or chat messages that end with one, not {given!r:.100}")
-    return content or ""
+    turns = given if isinstance(given, Sequence) else [given]
+    said = [turn for turn in turns if _field(turn, "role") == "assistant"] or turns
+    content = _field(said[-1], "content") if said else 0
+    try:
+        return content if isinstance(content, str) else "".join(map(_part_text, () if content is None else content))  # type: ignore[call-overload]
+    except TypeError:
+        raise UserError(f"a reply must be text or chat messages that end with one, not {given!r:.100}") from None
+
+
+def _field(message: object, name: str) -> object:
+    """Return a field of a chat message; 0 where it has none, since None is a message without text."""
+    return message.get(name, 0) if isinstance(message, Mapping) else getattr(message, name, 0)
+
+
+def _part_text(part: object) -> str:
+    """Return the text of one typed part; empty for parts that hold something else, such as reasoning and images."""
+    if isinstance(part, str):
+        return part
+    kind, text = _field(part, "type"), _field(part, "text")
+    if not isinstance(kind, str):
+        raise TypeError
+    return text if kind in ("text", "output_text") and isinstance(text, str) else ""
 
 
 def _suites(given: Reply | None) -> tuple[str | AgentUnavailable, ...]:

@@ -211,6 +211,28 @@ def parameters_of(solution: str, entry_point: str) -> ast.arguments | None:
     return None
 
 
+def fits(parameters: ast.arguments, arguments: bytes) -> bool:
+    """Whether Python can bind the encoded pair of positional and keyword arguments to parameters."""
+    try:
+        node = tree.parse(arguments)
+    except values.Malformed:
+        return True
+    match node:
+        case tree.Tagged("t", [tree.Tagged("t", args), tree.Tagged("d", named)]):
+            names = {name for name, _ in named}
+        case _:  # the text of a closed call
+            return True
+    positional = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    by_name = {each.arg for each in (*parameters.args, *parameters.kwonlyargs)}
+    required = set(positional[: len(positional) - len(parameters.defaults)])
+    keyword_only = zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
+    required |= {each.arg for each, default in keyword_only if default is None}
+    filled = set(positional[: len(args)])
+    too_many = len(args) > len(positional) and parameters.vararg is None
+    unknown = not names <= by_name and parameters.kwarg is None
+    return not (too_many or unknown or filled & names or required - filled - names)
+
+
 def _parameters_of(found: Sequence[ast.AST]) -> ast.arguments | None:
     match found:
         case [ast.FunctionDef(decorator_list=[], args=parameters)]:

@@ -3,11 +3,41 @@
 from __future__ import annotations
 
 import ast
+import math
+import re
 from dataclasses import replace
 
 from codea1_env import values
 from codea1_env.facts.outputs import OutputForm, in_form
 from codea1_env.facts.submissions import TestCase
+
+_SPACE = re.compile(r"(\s+)")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_LONGEST_NUMBER = 64
+
+
+def nearly_equal_texts(expected: bytes, actual: bytes, tolerance: float) -> bool:
+    """Whether two encoded texts differ in nothing but numbers, and those by no more than the tolerance.
+
+    A number may differ from the expected one by `tolerance`, absolute or relative to the expected one, unless both are
+    written as whole numbers. The white space between words must be the same.
+    """
+    if not (expected.startswith(b'"') and actual.startswith(b'"')):
+        return False
+    wanted, found = (_SPACE.split(str(values.decode(text))) for text in (expected, actual))
+    return len(wanted) == len(found) and all(
+        one == other or _near(one, other, tolerance) for one, other in zip(wanted, found, strict=True)
+    )
+
+
+def _near(wanted: str, found: str, tolerance: float) -> bool:
+    words = (wanted, found)
+    if not all(len(word) <= _LONGEST_NUMBER and _NUMBER.fullmatch(word) for word in words):
+        return False
+    if all(word.lstrip("+-").isdecimal() for word in words):
+        return int(wanted) == int(found)
+    expected, given = map(float, words)
+    return math.isfinite(expected) and abs(given - expected) <= max(tolerance, tolerance * abs(expected))
 
 
 def as_printed(value: bytes, form: OutputForm | None) -> bytes:

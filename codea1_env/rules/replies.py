@@ -3,7 +3,7 @@
 STRICT is the reading of this project. `rules.reading.strict_programs` finds a coder's program, and `strict_suites`
 reads a tester's asserts: operators are respected, the entry point must be called, and every dropped piece has a reason.
 `allowed_names` lists the names that a test may use; any other name, and the entry point without a call, is
-FORBIDDEN_NAME. The thinking of a reasoning model is not part of its answer (`thinking`).
+FORBIDDEN_NAME. Both get the answer in a reply (`answers`), without reasoning and the tokens of chat templates.
 
 RELEASE is the reading of the Code-A1 release (`rules.reading.release`), for comparison.
 
@@ -25,12 +25,12 @@ from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejectio
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.printed import case_as_printed
 from codea1_env.rules.reading import release, strict_programs
+from codea1_env.rules.reading.answers import read_answer
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
 from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.statements import read_statements
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
-from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
 
 MAX_CHARACTERS = 65_536
@@ -43,6 +43,13 @@ time."""
 
 _SURPLUS = f"at most {MAX_RELEASE_CASES} cases of a reply are run"
 _UNFINISHED = "the reply ends within its thinking, before an answer"
+
+_LISTED = re.compile(
+    r"^[ \t]*(?:(?:[-*+\u2022]|\d{1,4}[.):])[ \t]+)?(?P<ticks>`{1,2})(?P<quoted>assert\b[^`\n]+)(?P=ticks)[^\n]*$"
+    r"|^[ \t]*(?:[-*+\u2022]|\d{1,4}[.):])[ \t]+(?:\*\*[^*\n]*\*\*:?[ \t]*)?(?P<code>assert\b[^`\n]*)$",
+    re.MULTILINE,
+)
+"""An assert as an item of a list, in backticks or not, or in backticks at the start of a line."""
 
 # Zero-width joiners are invisible, but emoji and several scripts need them.
 _IMPORT = re.compile("(import|from) ")
@@ -70,7 +77,7 @@ def read_candidate(
     if reading is Reading.RELEASE:
         program = release.find_program(reply)
     else:
-        answer, budget = without_thinking(_normalised(reply)), TextBudget()
+        answer, budget = read_answer(reply), TextBudget()
         program = strict_programs.find_program(read_fences(answer.text, budget), entry_point, budget)
         detail = _UNFINISHED if answer.unfinished else detail
     if not program.strip():
@@ -120,7 +127,7 @@ def read_suite(
             rejections.add(RejectionReason.TOO_MANY, case.to_assert(), case.line, _SURPLUS)
         cases = cases[:MAX_RELEASE_CASES]
     else:
-        cases, rejections = _read_strictly(_normalised(reply), SuiteReader(entry_point, tests_per_suite, forms=forms))
+        cases, rejections = _read_strictly(reply, _reader(entry_point, tests_per_suite, forms, reading))
     if not cases and not rejections.listed:
         rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "holds no assert")
     n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
@@ -150,20 +157,29 @@ def is_readable(case: TestCase, reading: Reading, entry_point: str, forms: CallF
     return read.cases[0].direct or not case.direct
 
 
-def _read_strictly(text: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
-    answer = without_thinking(text)
+def _reader(entry_point: str, tests_per_suite: int | None, forms: CallForms, reading: Reading) -> SuiteReader:
+    return SuiteReader(entry_point, tests_per_suite, forms=forms, exceptions=reading is Reading.STRICT)
+
+
+def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
+    answer = read_answer(reply)
     fenced = read_fences(answer.text, reader.budget)
     blocks = [read_statements(block.text, block.first_line, reader.budget) for block in _test_blocks(fenced)]
     if not any(map(holds_assert, blocks)):
-        outside = read_statements(fenced.outside, 1, reader.budget)
+        outside = read_statements(_LISTED.sub(_code_of_item, fenced.outside), 1, reader.budget)
         if holds_assert(outside):
             reader.prose_is_broken = False
             blocks = [outside]
     for pieces in blocks:
         reader.read(pieces)
+    reader.finish()
     if answer.unfinished and not (reader.cases or reader.rejections.listed):
-        reader.reject(RejectionReason.NO_CODE, _excerpt(text), 0, _UNFINISHED)
+        reader.reject(RejectionReason.NO_CODE, _excerpt(reply), 0, _UNFINISHED)
     return reader.cases, reader.rejections
+
+
+def _code_of_item(item: re.Match[str]) -> str:
+    return item["quoted"] or item["code"]
 
 
 def _test_blocks(fenced: Fenced) -> list[Block]:
@@ -182,14 +198,9 @@ def _unreadable(reply: str) -> Rejection | None:
     return None
 
 
-def _normalised(reply: str) -> str:
-    """Return `reply` with line feeds for all of Python's line ends, and without a byte order mark."""
-    return reply.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _nonprintable_share(reply: str, reading: Reading) -> float:
     is_printable = reply.replace("\n", "").isprintable()
-    if not reply or (is_printable and (reading is Reading.STRICT or reply.isascii())):  # most replies
+    if not reply or (is_printable and (reading is not Reading.RELEASE or reply.isascii())):  # most replies
         return 0.0
     counts = Counter(reply)
     if reading is Reading.RELEASE:

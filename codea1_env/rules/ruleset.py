@@ -25,6 +25,8 @@ class Reading(StrEnum):
 
     STRICT = "strict"
     """Operators are respected, the entry point must be called, and every dropped piece has a reason."""
+    WITHOUT_EXCEPTIONS = "without_exceptions"
+    """As `STRICT`, but what expects an exception is dropped: the paper's tests are calls and values."""
     RELEASE = "release"
     """As the Code-A1 release does it, including its defects (reward.py:101-174, 265-309)."""
 
@@ -400,6 +402,7 @@ PRESETS: dict[str, Ruleset] = {
     "fixed": _FIXED,
     "paper": Ruleset(
         name="paper",
+        reading=Reading.WITHOUT_EXCEPTIONS,
         tests_per_suite=5,
         reward=RewardRules(scheme=RewardScheme.PAPER),
         book=BookRules(count_replay_failures=True),

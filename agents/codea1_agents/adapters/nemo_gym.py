@@ -15,7 +15,7 @@ from codea1_agents.adapters.scoring import required
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import ProblemSource
-from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.referee import Referee, reply_text
 
 
 def dataset(role: Role, problems: ProblemSource, **settings: Unpack[RowSettings]) -> list[dict[str, Any]]:
@@ -55,8 +55,7 @@ async def verify(judge: BatchingJudge, body: Mapping[str, Any]) -> dict[str, Any
 def reply_of(response: Mapping[str, Any]) -> str:
     """Return the text of a response: of the last message in its output; empty if there is none."""
     messages = [each for each in response.get("output", ()) if each.get("type") == "message"]
-    content = (messages[-1].get("content") if messages else None) or ()
-    return content if isinstance(content, str) else "".join(each.get("text") or "" for each in content)
+    return str(reply_text(messages)) if messages else ""
 
 
 def app(role: Role, referee: Referee) -> Any:

@@ -13,8 +13,10 @@ That holds for a reward function alone: TRL adds up several, and one that is Non
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias, Unpack
 
 from codea1_agents.adapters.messages import GIVEN, RowSettings, rows
@@ -32,7 +34,7 @@ from codea1_env.problems import ProblemSource
 from codea1_env.rounds.referee import Referee, Reply, Scored
 
 _ROW = "the data set for codea1_agents.adapters.trl"
-RewardFunction: TypeAlias = Callable[..., list[float | None]]
+RewardFunction: TypeAlias = Callable[..., Any]
 
 
 def dataset(
@@ -53,9 +55,14 @@ def dataset(
 
 
 def reward_function(
-    role: Role, referee: Referee, *, against: Frozen | None = None, logs_parts: bool = False
+    role: Role,
+    referee: Referee,
+    *,
+    against: Frozen | None = None,
+    logs_parts: bool = False,
+    is_async: bool = False,
 ) -> RewardFunction:
-    """Return a reward function of TRL, which judges a whole generation at once.
+    """Return a reward function of TRL, which judges a whole generation at once. It pickles if `against` does.
 
     Args:
         role: that is trained; it names the function (`coder_reward`), which TRL's logs show.
@@ -64,6 +71,7 @@ def reward_function(
             the program, is the data set's.
         logs_parts: whether TRL logs the means of the reward's parts and the share of masked replies
             (`coder/pass_new`, `coder/masked`) and shows verdicts and reasons of masks in its table of completions.
+        is_async: whether it is a coroutine function, which TRL awaits beside other rewards.
 
     Returns:
         A function of TRL's keyword arguments; one reward per completion, None where masked.
@@ -76,37 +84,65 @@ def reward_function(
     require_paid(role, of_type("referee", referee, Referee).rules)
     if against is not None and role == "tester":
         raise UserError("a tester's prompt shows the program: pass the frozen coder to the data set")
-    tester = None if against is None else frozen_agent("tester", against, referee.problems)
+    kind = AsyncRewards if is_async else Rewards
+    found = kind(referee, against=against, logs_parts=logs_parts)
+    return found.coder_reward if role == "coder" else found.tester_reward
 
-    def reward(
-        completions: Sequence[Reply],
-        log_extra: Callable[[str, list[Any]], None] | None = None,
-        log_metric: Callable[[str, float], None] | None = None,
-        **columns: Any,
-    ) -> list[float | None]:
-        """Return one reward per completion."""
+
+class Rewards:
+    """The rewards of both roles; each method is a reward function of TRL."""
+
+    def __init__(self, referee: Referee, *, against: Frozen | None = None, logs_parts: bool = False) -> None:
+        """Take the arguments of `reward_function`."""
+        self.referee = referee
+        self.against = against
+        self.logs_parts = logs_parts
+        self._tester = None if against is None else frozen_agent("tester", against, referee.problems)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), against=self.against, logs_parts=self.logs_parts), (self.referee,)
+
+    def coder_reward(self, completions: Sequence[Reply], **columns: Any) -> Any:
+        """Return one reward per completion of a coder."""
+        return self._rewards("coder", completions, columns)
+
+    def tester_reward(self, completions: Sequence[Reply], **columns: Any) -> Any:
+        """Return one reward per completion of a tester."""
+        return self._rewards("tester", completions, columns)
+
+    def _rewards(self, role: Role, completions: Sequence[Reply], columns: dict[str, Any]) -> list[float | None]:
         problem_id = required("problem_id", columns, _ROW)
         given = (
             [reply or None for reply in required(GIVEN[role], columns, _ROW)]
-            if tester is None
-            else written_suites(tester, referee, problem_id, completions)
+            if self._tester is None
+            else written_suites(self._tester, self.referee, problem_id, completions)
         )
-        scores = role_scores(role, referee, problem_id, completions, given)
-        if logs_parts and log_extra is not None and log_metric is not None:
+        scores = role_scores(role, self.referee, problem_id, completions, given)
+        log_extra, log_metric = columns.get("log_extra"), columns.get("log_metric")
+        if self.logs_parts and log_extra is not None and log_metric is not None:
             for column, values in _table(scores).items():
                 log_extra(column, values)
             for name, value in _means(role, scores).items():
                 log_metric(f"{role}/{name}", value)
         return [each.reward(role) for each in scores]
 
-    reward.__name__ = f"{role}_reward"
-    return reward
+
+class AsyncRewards(Rewards):
+    """The same as coroutines, which do not block the event loop (as `Referee.arewards`)."""
+
+    async def coder_reward(self, completions: Sequence[Reply], **columns: Any) -> list[float | None]:
+        """Return one reward per completion of a coder."""
+        return await asyncio.to_thread(self._rewards, "coder", completions, columns)
+
+    async def tester_reward(self, completions: Sequence[Reply], **columns: Any) -> list[float | None]:
+        """Return one reward per completion of a tester."""
+        return await asyncio.to_thread(self._rewards, "tester", completions, columns)
 
 
 def _table(scores: Sequence[Scored]) -> dict[str, list[str]]:
     """Return the columns of the table of completions."""
     return {
-        "verdict": ["" if each.report is None else each.report.verdict.value for each in scores],
+        "loads": ["" if each.report is None else each.report.verdict.value for each in scores],
         "masked_because": [each.masked_because for each in scores],
     }
 

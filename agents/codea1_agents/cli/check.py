@@ -95,9 +95,12 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     if rows:
         page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
     page.say(f"{problems.name}: {_counted(found, problems.skipped)}")
+    for text, n_rows in problems.notes.items():
+        page.say(f"{text} ({n_rows} {'row' if n_rows == 1 else 'rows'})")
     page.finish(
         problems=problems_document(options.source, problems),
         counts=dict(Counter(each.status.value for each in found)),
+        notes=dict(problems.notes),
         skipped=[asdict(row) for row in problems.skipped],
         skipped_by_cause=_causes(problems.skipped),
         not_ok=[asdict(each) for each in bad],

@@ -56,6 +56,7 @@ _STANDARD_LIBRARY = {
         tau trunc ulp""",
     "operator": """abs add and_ concat contains countOf eq floordiv ge getitem gt index indexOf inv invert is_ is_not
         itemgetter le lshift lt matmul mod mul ne neg not_ or_ pos pow rshift sub truediv truth xor""",
+    "pytest": "approx",
     "re": """A ASCII DOTALL I IGNORECASE M MULTILINE Match Pattern S U UNICODE VERBOSE X compile error escape findall
         finditer fullmatch match search split sub subn""",
     "statistics": """NormalDist StatisticsError correlation covariance fmean geometric_mean harmonic_mean

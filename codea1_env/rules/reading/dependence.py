@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from codea1_env.rules.reading.direct_calls import calls_of, is_call_of
+from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, raised_call
 from codea1_env.rules.reading.lengths import COMPREHENSIONS, Lengths
 
 _CONSUMERS = frozenset(
@@ -27,18 +27,15 @@ _CONSUMERS = frozenset(
 _CANCELLING_OPERATORS = (ast.Sub, ast.BitXor, ast.Div, ast.FloorDiv, ast.Mod)
 
 
-def vacuity_reason(
-    condition: ast.expr, entry_point: str, bindings: Mapping[str, str], *, in_place: bool = False
-) -> str:
+def vacuity_reason(condition: ast.expr, entry_point: str, bindings: Mapping[str, str]) -> str:
     """Return why `condition` may hold whatever the entry point returns; empty if its syntax does not show that.
 
     Args:
         condition: calls the entry point. Its names are inlined, and it is no larger than a tree that is written back.
         entry_point: its name.
         bindings: as in `Inlined`.
-        in_place: whether an argument of a call is also used after it, as in `(f(xs), xs)[1]`.
     """
-    if not _CertainCalls(condition, entry_point, bindings, in_place=in_place).is_certain(condition):
+    if not _CertainCalls(condition, entry_point, bindings).is_certain(condition):
         return f"need not call {entry_point!r}, or discards what it returns"
     if not _depends_on_call(condition, entry_point):
         return f"has a part that is true or false whatever {entry_point!r} returns"
@@ -53,9 +50,8 @@ def vacuity_reason(
 class _CertainCalls:
     """Finds the parts of a condition that always call the entry point and use what it returns."""
 
-    def __init__(self, condition: ast.expr, entry_point: str, bindings: Mapping[str, str], *, in_place: bool) -> None:
+    def __init__(self, condition: ast.expr, entry_point: str, bindings: Mapping[str, str]) -> None:
         self._entry_point = entry_point
-        self._in_place = in_place
         self._lengths = Lengths(condition, entry_point, bindings)
 
     def is_certain(self, node: ast.expr) -> bool:
@@ -91,8 +87,8 @@ class _CertainCalls:
         return self.is_certain(items[position]) or self._is_changed_argument(items[position], items[:position])
 
     def _is_changed_argument(self, item: ast.expr, before: Sequence[ast.expr]) -> bool:
-        """Whether an item is an argument of an earlier item, which is a call of an entry point that works in place."""
-        if not (self._in_place and isinstance(item, ast.Name)):
+        """Whether an item is an argument of an earlier item, which may have changed it, as in `(f(xs), xs)[1]`."""
+        if not isinstance(item, ast.Name):
             return False
         calls = [call for call in before if is_call_of(call, self._entry_point)]
         return any(isinstance(part, ast.Name) and part.id == item.id for call in calls for part in ast.walk(call))
@@ -101,7 +97,7 @@ class _CertainCalls:
         return self._any(_defaults(node.args))
 
     def _call(self, node: ast.Call) -> bool:
-        if is_call_of(node, self._entry_point):
+        if is_call_of(node, self._entry_point) or raised_call(node, self._entry_point) is not None:
             return True
         match node.func:
             case ast.Lambda() as function:

@@ -64,9 +64,27 @@ def names_method(node: ast.expr, entry_point: str) -> bool:
     return False
 
 
+def entry_point_node(entry_point: str) -> ast.expr:
+    """Return the expression that `entry_point` writes."""
+    name, method = read_entry_point(entry_point)
+    node = ast.Name(name, ast.Load())
+    return ast.Attribute(ast.Call(node, [], []), method, ast.Load()) if method else node
+
+
 def calls_of(node: ast.AST, entry_point: str) -> list[ast.Call]:
-    """Return all calls of `entry_point` by its name in a tree, nested ones included."""
-    return [child for child in ast.walk(node) if is_call_of(child, entry_point)]
+    """Return all calls of `entry_point` by its name in a tree, nested ones included, and those that `raises` makes."""
+    calls = (child for child in ast.walk(node) if isinstance(child, ast.Call))
+    found = (call if is_call_of(call, entry_point) else raised_call(call, entry_point) for call in calls)
+    return [call for call in found if call is not None]
+
+
+def raised_call(node: ast.AST, entry_point: str) -> ast.Call | None:
+    """Return the call that `raises(Class, f, *arguments)` makes of the entry point; None for other nodes."""
+    match node:
+        case ast.Call(func=ast.Name(id="raises"), args=[_, function, *arguments], keywords=keywords):
+            call = ast.Call(function, arguments, keywords)
+            return call if is_call_of(call, entry_point) else None
+    return None
 
 
 def direct_calls_in(node: ast.AST, entry_point: str) -> tuple[str, ...]:

@@ -25,9 +25,9 @@ from codea1_env.rules.reading.allowed_names import (
     may_be_attribute,
     may_be_imported_from,
 )
-from codea1_env.rules.reading.direct_calls import names_method
+from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
-from codea1_env.rules.reading.scopes import INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
+from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
 
 _INSPECTORS = frozenset({"isinstance", "issubclass", "repr", "str"})
 _TEMPLATE_METHODS = frozenset({"format", "format_map"})
@@ -125,7 +125,7 @@ class _Inliner:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in _INSPECTORS:
             self.allow_callables((node.func, *node.args, *(keyword.value for keyword in node.keywords)))
-        entry_point = node.func if name == self.scope.entry_point else self._method(node.func, bound)
+        entry_point = node.func if name == self.scope.entry_point else self._entry_point(node.func, bound)
         if entry_point is not None:
             self.calls_entry_point = True
             if self.scope.functions:
@@ -137,13 +137,20 @@ class _Inliner:
             return ast.Call(self.visit(node.func, bound, level + 1), shown, [])
         return self._rebuilt(node, bound, level)
 
-    def _method(self, function: ast.expr, bound: frozenset[str]) -> ast.expr | None:
-        """Return the entry point if a function is the method under test of an instance; None otherwise."""
+    def _entry_point(self, function: ast.expr, bound: frozenset[str]) -> ast.expr | None:
+        """Return the entry point if a function is another name of it, or its method of an instance; None otherwise."""
+        if self._value_at(function, bound) is ENTRY_POINT:
+            return entry_point_node(self.scope.entry_point)
         match function:
-            case ast.Attribute(value=ast.Name(id=name)) if name not in bound and self.scope.look_up(name) is INSTANCE:
-                new = ast.Call(ast.Name(read_entry_point(self.scope.entry_point).name, ast.Load()), [], [])
-                function = ast.Attribute(new, function.attr, ast.Load())
+            case ast.Attribute(value=thing, attr=method) if self._value_at(thing, bound) is INSTANCE:
+                found = entry_point_node(self.scope.entry_point)
+                return found if isinstance(found, ast.Attribute) and found.attr == method else None
         return function if names_method(function, self.scope.entry_point) else None
+
+    def _value_at(self, node: ast.expr, bound: frozenset[str]) -> object:
+        """Return the value of a name, or of an attribute that has one; None for other nodes."""
+        place = self.scope.place_of(node)
+        return self.scope.look_up(place) if place and place.partition(".")[0] not in bound else None
 
     def _compare(self, node: ast.Compare, bound: frozenset[str], level: int) -> ast.expr:
         first, *others = (self._inspected(operand, bound, level + 1) for operand in (node.left, *node.comparators))
@@ -169,8 +176,8 @@ class _Inliner:
         self._bind_free_name(name, value.statement if value is not None else "")
         return node
 
-    def _insert(self, node: ast.Name, value: Inlined, bound: frozenset[str], level: int) -> ast.expr:
-        name = node.id
+    def _insert(self, node: ast.expr, value: Inlined, bound: frozenset[str], level: int) -> ast.expr:
+        name = self.scope.place_of(node)
         self._check_callable(node, value.node)
         if not bound.isdisjoint(value.bindings):
             raise _forbidden(f"the value of {name!r} would change its meaning here")
@@ -186,6 +193,11 @@ class _Inliner:
         return value.node
 
     def _attribute(self, node: ast.Attribute, bound: frozenset[str], level: int) -> ast.expr:
+        value = self._value_at(node, bound)
+        if isinstance(value, Inlined):
+            return self._insert(node, value, bound, level)
+        if isinstance(value, Unusable):
+            raise UnreadableError(value.reason, value.detail)
         module = self._module(node.value, bound)
         if module:
             self._check_use(f"{module}.{node.attr}")
@@ -194,10 +206,10 @@ class _Inliner:
             return ast.Attribute(self._module_base(node.value, level + 1), node.attr, node.ctx)
         if not may_be_attribute(node.attr):
             raise _forbidden(f"the attribute {node.attr!r} may not be used")
-        value = self.visit(node.value, bound, level + 1)
-        if node.attr in _TEMPLATE_METHODS and not _is_plain_template(value):
+        thing = self.visit(node.value, bound, level + 1)
+        if node.attr in _TEMPLATE_METHODS and not _is_plain_template(thing):
             raise _forbidden(f"{node.attr!r} needs a literal text whose fields name no attributes or items")
-        return ast.Attribute(value, node.attr, node.ctx)
+        return ast.Attribute(thing, node.attr, node.ctx)
 
     def _module(self, node: ast.expr, bound: frozenset[str]) -> str:
         """Return the dotted name of the module that `node` denotes; empty if it denotes none."""

@@ -23,6 +23,7 @@ _ONLY_BEGINS_STATEMENTS = re.compile(
 )
 _WORD = re.compile(r"[@\w]*")
 _UNCLOSED = "unclosed"
+LITERAL, COMMENT = "literal", "comment"
 _TRIPLE = ("'''", '"""')
 
 
@@ -75,8 +76,17 @@ def _append(found: list[LogicalLine], physical: list[str], first: int, end: int)
         found.append(LogicalLine(first, end, indent, word.group() if word else ""))
 
 
+def literals(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the start, the end and the kind (`LITERAL` or `COMMENT`) of each string that is closed and each comment."""
+    return ((start, end, token) for token, start, end in _scan(text) if token in (LITERAL, COMMENT))
+
+
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
     """Yield brackets, line ends and "unclosed" (a quote that nothing closes) with their positions."""
+    return ((token, start) for token, start, _ in _scan(text) if token not in (LITERAL, COMMENT))
+
+
+def _scan(text: str) -> Iterator[tuple[str, int, int]]:
     position = 0
     unclosed: set[str] = set()  # triple quotes that nothing closes: each further search would cost one pass
     while match := _TOKEN.search(text, position):
@@ -85,11 +95,14 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
             rest = None if token in unclosed else _STRING_REST[token].match(text, position)
             if rest is not None:
                 position = rest.end()
+                yield LITERAL, match.start(), position
                 continue
             if len(token) == 3:
                 unclosed.add(token)
             line_end = text.find("\n", position)
             position = len(text) if line_end < 0 else line_end
-            yield _UNCLOSED, match.start()
-        elif token[0] not in "#\\":
-            yield token, match.start()
+            yield _UNCLOSED, match.start(), position
+        elif token[0] == "#":
+            yield COMMENT, match.start(), position
+        elif token[0] != "\\":
+            yield token, match.start(), position

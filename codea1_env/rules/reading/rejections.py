@@ -21,9 +21,9 @@ class Rejections:
     more: Counter[RejectionReason] = field(default_factory=Counter)
     """Counts of the pieces that are not listed."""
 
-    def add(self, reason: RejectionReason, source: str, line: int, detail: str) -> None:
-        """Add one dropped piece."""
-        if len(self.listed) < MAX_LISTED:
-            self.listed.append(Rejection(reason, source.strip()[:_MAX_SOURCE], line, detail))
-        else:
-            self.more[reason] += 1
+    def add(self, reason: RejectionReason, source: str, line: int, detail: str, n: int = 1) -> None:
+        """Add `n` equal dropped pieces."""
+        n_listed = min(n, MAX_LISTED - len(self.listed))
+        self.listed += [Rejection(reason, source.strip()[:_MAX_SOURCE], line, detail)] * n_listed
+        if n > n_listed:
+            self.more[reason] += n - n_listed

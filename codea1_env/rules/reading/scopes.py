@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.python_text import TextBudget
+from codea1_env.rules.reading.statements import Piece, Statement
 
 
 class AliasGroup:
@@ -89,6 +90,27 @@ class Unusable:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class Helper(Unusable):
+    """A function of the tester, which is read where it is called."""
+
+    head: Statement
+    body: tuple[Piece, ...]
+    is_fixture: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartlyUsable(Unusable):
+    """A table with parts that may not be used as they stand; its rows are read one by one."""
+
+    node: ast.expr
+    scope: Scope
+    """As it was where the table was written."""
+
+
+ENTRY_POINT = Unusable(RejectionReason.FORBIDDEN_NAME, "a name of the entry point may only be called")
+"""The value of a name that stands for the entry point, as `candidate` does in `check(candidate)`."""
+
 INSTANCE = Unusable(
     RejectionReason.FORBIDDEN_NAME, "an instance of the program's class may only be used to call the method"
 )
@@ -105,10 +127,12 @@ class Scope:
     """Whether arguments of the entry point may hold functions (`CallForms.functions`)."""
     budget: TextBudget = field(default_factory=TextBudget)
     """Of the reply; all its scopes share it."""
+    receiver: str = ""
+    """`self` in a method, whose attributes are names such as `self.cases`; empty elsewhere."""
 
-    def child(self) -> Scope:
+    def child(self, receiver: str = "") -> Scope:
         """Return a copy of this scope; changes of the copy do not reach this one."""
-        return Scope(self.entry_point, dict(self.names), self.functions, self.budget)
+        return Scope(self.entry_point, dict(self.names), self.functions, self.budget, receiver)
 
     def bind(self, name: str, value: Inlined | Imported | Unusable) -> None:
         """Set the value of `name` from now on."""
@@ -119,14 +143,23 @@ class Scope:
         value = self.names.get(name)
         if isinstance(value, Inlined) and value.aliases is not None:
             value.aliases.invalidate(by)
-        if rebound:
+        if rebound or isinstance(value, PartlyUsable):
             detail = f"{name!r} depends on a statement that was dropped: {by}"
-            self.names[name] = Unusable(RejectionReason.FORBIDDEN_NAME, detail)
+            self.names[name] = Unusable(RejectionReason.NOT_AN_ASSERT, detail)
 
     def look_up(self, name: str) -> Inlined | Imported | Unusable | None:
         """Return the value of `name`; None if the file does not define it."""
         value = self.names.get(name)
         if isinstance(value, Inlined) and value.aliases is not None and value.aliases.invalidated_by:
             detail = f"{name!r} may have been changed by a statement that was dropped: {value.aliases.invalidated_by}"
-            return Unusable(RejectionReason.FORBIDDEN_NAME, detail)
+            return Unusable(RejectionReason.NOT_AN_ASSERT, detail)
         return value
+
+    def place_of(self, node: ast.expr) -> str:
+        """Return the name under which this scope knows what `node` refers to; empty if it is no name."""
+        match node:
+            case ast.Name(id=name):
+                return name
+            case ast.Attribute(value=ast.Name(id=receiver), attr=name) if receiver == self.receiver:
+                return f"{receiver}.{name}"
+        return ""

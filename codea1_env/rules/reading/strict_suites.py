@@ -10,15 +10,22 @@ These statements are read, in the order of the reply:
   in place of the name. Reading executes nothing. If a dropped statement may have changed a name's value
   (`x.append(1)`), an assert that needs the name is dropped too.
 - imports of pure modules; a case carries the imports that it needs. An import of the entry point itself has no effect.
-- asserts in functions without parameters and in methods whose only parameter is `self` or `cls`, as if they stood at
-  the top level. A function sees the names of the module, not those of its class.
+- asserts in functions and in methods, as if they stood at the top level. A function sees the names of the module, not
+  those of its class. What `setUp` and its like assign to `self` is known in each test.
+- functions with tables (`parametrize`) and loops over literal tables: once for each row (`tables`).
+- calls of functions that the file defines, with their arguments in place of the parameters; `check(candidate)` is read
+  even if nothing calls it. Parameters that are fixtures stand for what the fixture returns.
+- assert methods of unittest (`frameworks`). `pytest.approx` is a property of the call.
+- what expects an exception: `raises(Class, f, ...)` with the prediction True, in the forms of pytest and of unittest
+  and as `try` and `except`. Only built-in classes that not every fault raises.
+- an assert without a call, about an argument of an earlier call: the argument as it is after the call (`in_place`).
 
-An assert that may hold whatever the entry point returns is dropped (`dependence`).
+An assert that may hold whatever the entry point returns is dropped (`dependence`). What is not read is dropped with a
+reason that does not count as an invalid test.
 
-A call of the entry point is a call by its name: `f(1)`, not `solution.f(1)`, `Solution().f(1)` or `map(f, xs)`.
-Asserts under `if`, `for`, `while`, `with` and `try`, in async or decorated functions, and in functions with parameters
-are not read (NOT_AN_ASSERT), because their meaning depends on running the file. The same holds for unittest's assert
-methods.
+A call of the entry point is a call by its name, or by a name that stands for it: `f(1)`, not `solution.f(1)` or
+`map(f, xs)`. Asserts under `if` and `while` and in async functions are not read (NOT_AN_ASSERT), because their meaning
+depends on running the file.
 
 If the entry point works in place (`CallForms.in_place`), a statement that calls it is read, too: later asserts get the
 argument as it is after the call (`in_place`).
@@ -27,9 +34,12 @@ argument as it is after the call (`in_place`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import EllipsisType
+from typing import TypeVar
 
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
@@ -38,14 +48,51 @@ from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, write
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
 from codea1_env.rules.reading.dependence import vacuity_reason
-from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_direct
+from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_call_of, is_direct, raised_call
+from codea1_env.rules.reading.frameworks import (
+    RAISES,
+    Decorations,
+    Raising,
+    Table,
+    class_names,
+    condition_of,
+    decorations,
+    folded,
+    raising_call,
+    raising_try,
+    raising_with,
+    tests_in,
+    unpacked,
+    without_true,
+)
 from codea1_env.rules.reading.function_calls import is_closed_call
 from codea1_env.rules.reading.in_place import apply_calls, is_call_statement
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_plain_case
 from codea1_env.rules.reading.rejections import Rejections
-from codea1_env.rules.reading.scopes import INSTANCE, Imported, Inlined, Scope, Unusable
+from codea1_env.rules.reading.scopes import ENTRY_POINT, Helper, Imported, Inlined, Scope, Unusable
 from codea1_env.rules.reading.statements import DEFINITIONS, MAX_NESTING, Broken, Partial, Piece, Statement
+from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_row, value_of
+
+_RowT = TypeVar("_RowT")
+
+_RECEIVERS = ("self", "cls")
+_SETUPS = ("setUpClass", "setup_class", "setUp", "setup_method", "setup")
+_FRAMEWORKS = ("pytest", "unittest", "parameterized")
+_STEPS_OF_ROW, _STEPS_OF_NODE = 40, 8  # what reading a body once more costs before anything is written
+_WITH_PARAMETERS = "a function with parameters that nothing gives"
+_UNUSED = "a call whose result is not used"
+_NO_EXCEPTIONS = "exceptions are not tests under these rules"
+
+
+@dataclass(slots=True)
+class _Before:
+    """What comes before an assert in its body, to be read again should it test what a call does to its argument."""
+
+    scope: Scope
+    """As the body begins; then as after the first `n_read` pieces, if calls change their arguments."""
+    pieces: list[Statement] = field(default_factory=list)
+    n_read: int = 0
 
 
 @dataclass(slots=True)
@@ -61,11 +108,17 @@ class SuiteReader:
     """Whether text that is neither Python nor an assert is a SYNTAX_ERROR (in a block) or prose."""
     forms: CallForms = PLAIN_CALLS
     """What tests of the problem may do beside plain calls."""
+    exceptions: bool = True
+    """Whether a test may expect an exception."""
     cases: list[TestCase] = field(default_factory=list)
     rejections: Rejections = field(default_factory=Rejections)
     scope: Scope = field(init=False)
     defined_name: str = field(init=False)
     """The function or the class that the program must define."""
+    _uncalled: dict[int, Helper] = field(default_factory=dict)
+    _before: _Before | None = None
+    _n_rows: int = 0
+    """How many bodies are being read for a row each."""
 
     def __post_init__(self) -> None:
         self.scope = Scope(self.entry_point, functions=self.forms.functions, budget=self.budget)
@@ -75,35 +128,79 @@ class SuiteReader:
         """Add the cases of `pieces`; the names that they bind stay bound for the next call."""
         self._body(pieces, self.scope, self.scope, 0)
 
-    def reject(self, reason: RejectionReason, source: str, line: int, detail: str) -> None:
-        """Add one dropped piece."""
-        self.rejections.add(reason, source, line, detail)
+    def finish(self) -> None:
+        """Read `check(candidate)` if nothing has called it, and drop the other functions that nothing has called."""
+        for helper in list(self._uncalled.values()):
+            names = _parameters(helper.head.node)
+            if len(names) == 1 and (_name_of(helper.head.node) == "check" or names == ["candidate"]):
+                self._run(helper, {names[0]: ENTRY_POINT}, self.scope, 0)
+            else:
+                self.reject(RejectionReason.NOT_AN_ASSERT, helper.head.text, helper.head.line, _WITH_PARAMETERS)
+        self._uncalled.clear()
+
+    def reject(self, reason: RejectionReason, source: str, line: int, detail: str, n: int = 1) -> None:
+        """Add `n` equal dropped pieces."""
+        self.rejections.add(reason, source, line, detail, n)
 
     # -- statements --
 
     def _body(self, pieces: Iterable[Piece], scope: Scope, for_functions: Scope, nesting: int) -> None:
+        before = None if self.forms.in_place else _Before(scope.child(scope.receiver))
         for piece in pieces:
+            self._before = before
             if isinstance(piece, Broken):
                 self._broken(piece, scope)
             elif isinstance(piece, Partial):
                 self._definition(piece.head, piece.body, scope, for_functions, nesting)
             elif isinstance(piece.node, DEFINITIONS):
-                body = tuple(Statement(node, piece.source) for node in piece.node.body)
-                self._definition(piece, body, scope, for_functions, nesting)
-            elif not _is_no_op(piece.node):
+                self._definition(piece, _statements(piece.node.body, piece), scope, for_functions, nesting)
+            elif not _is_no_op(piece.node) and not self._compound(piece, scope, for_functions, nesting):
                 self._simple(piece, scope)
+            if before is not None and isinstance(piece, Statement):
+                before.pieces.append(piece)
+
+    def _compound(self, statement: Statement, scope: Scope, for_functions: Scope, nesting: int) -> bool:
+        """Read a statement that holds others, or calls a helper; return False where that is not possible."""
+        raising: Raising | None = None
+        body: Sequence[ast.stmt] = ()
+        match statement.node:
+            case ast.Expr(value=ast.Call() as call):
+                helper = scope.look_up(scope.place_of(call.func))
+                if isinstance(helper, Helper) and not helper.is_fixture and nesting < MAX_NESTING:
+                    return self._call(helper, call, scope, nesting)
+            case ast.For(orelse=[]) as loop if nesting < MAX_NESTING and self._holds_test([statement], scope):
+                return self._loop(statement, loop, scope, for_functions, nesting)
+            case ast.With() as context:
+                raising = raising_with(context)
+                body = context.body if all(_is_subtest(item.context_expr) for item in context.items) else ()
+            case ast.Try() as attempt:
+                raising = raising_try(attempt)
+            case ast.If(orelse=[], test=ast.Compare(left=ast.Name(id="__name__"))) as main:
+                body = main.body
+        if raising is not None:
+            self._raising(statement, raising, scope)
+        elif body and nesting < MAX_NESTING:
+            self._body(_statements(body, statement), scope, for_functions, nesting + 1)
+        return raising is not None or (bool(body) and nesting < MAX_NESTING)
 
     def _simple(self, statement: Statement, scope: Scope) -> None:
-        in_place = self.forms.in_place
-        if not (in_place and is_call_statement(statement.node, self.entry_point)):
+        node = statement.node
+        is_call = is_call_statement(node, self.entry_point)
+        if not is_call:
             self._one(statement, scope)
-        if in_place:
-            apply_calls(statement.node, scope, _first_line(statement.text))
+        elif not self.forms.in_place and not any(isinstance(part, ast.Name) for part in _arguments(node)):
+            self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, _UNUSED)
+        if self.forms.in_place or is_call:
+            apply_calls(node, scope, _first_line(statement.text))
 
     def _one(self, statement: Statement, scope: Scope) -> None:
         match statement.node:
             case ast.Assert(test=condition):
-                self._assert(statement, condition, scope)
+                raising = raising_call(without_true(condition))
+                if raising is None:
+                    self._assert(statement, condition, scope)
+                else:
+                    self._raising(statement, raising, scope)
             case ast.Assign(targets=targets, value=value):
                 self._assign(statement, targets, value, scope)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -114,8 +211,24 @@ class SuiteReader:
             case ast.ImportFrom(module=module, names=names, level=level):
                 for alias in names:
                     self._import(statement, alias, "." * level + (module or ""), scope)
+            case ast.Expr(value=call):
+                self._expression(statement, call, scope)
             case _:
                 self._drop(statement, scope, _unread_detail(statement.node))
+
+    def _expression(self, statement: Statement, node: ast.expr, scope: Scope) -> None:
+        claimed, raising = condition_of(node), raising_call(node)
+        if claimed is not None:
+            uses_approx = isinstance(claimed, ast.Compare) and isinstance(claimed.comparators[0], ast.Call)
+            self._assert(statement, claimed, _with_pytest(scope) if uses_approx else scope)
+        elif raising is not None:
+            self._raising(statement, raising, scope)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, _unread_detail(statement.node))
+        else:
+            self._drop(statement, scope, _unread_detail(statement.node))
+
+    # -- functions, loops and tables --
 
     def _definition(
         self, head: Statement, body: tuple[Piece, ...], scope: Scope, for_functions: Scope, nesting: int
@@ -124,53 +237,284 @@ class SuiteReader:
         assert isinstance(node, DEFINITIONS)
         if node.name != self.defined_name:
             detail = f"{node.name!r} is a function or class of the tester, which is not run"
-            scope.bind(node.name, Unusable(RejectionReason.FORBIDDEN_NAME, detail))
-        skip_reason = self._skip_reason(node, body, nesting)
+            scope.bind(node.name, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
+        if isinstance(node, ast.FunctionDef) and node.name != self.defined_name:
+            self._function(head, node, body, for_functions, nesting, scope)
+            return
+        skip_reason = self._skip_reason(node, body, nesting, for_functions)
+        if not skip_reason and node.decorator_list:
+            skip_reason = decorations(node.decorator_list).unread
         if skip_reason:
             self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, skip_reason)
-        elif isinstance(node, ast.ClassDef):
-            self._body(body, for_functions.child(), for_functions, nesting + 1)
         else:
-            inner = for_functions.child()
-            self._body(body, inner, inner, nesting + 1)
+            self._class(body, for_functions, nesting)
 
     def _skip_reason(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, body: tuple[Piece, ...], nesting: int
+        self,
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef,
+        body: tuple[Piece, ...],
+        nesting: int,
+        scope: Scope,
     ) -> str:
         """Return why the asserts of a definition are not read; empty if they are."""
         if node.name == self.defined_name:
             return "defines the entry point, which only the program may define"
-        if not holds_assert(body):
+        if not self._holds_test(body, scope):
             return "a definition that holds no assert"
         if nesting >= MAX_NESTING:
             return "nested too deeply"
-        if isinstance(node, ast.AsyncFunctionDef) or node.decorator_list:
-            return "an async or decorated definition"
-        if isinstance(node, ast.FunctionDef) and _parameters(node) - {"self", "cls"}:
-            return "a function with parameters"
-        return ""
+        return "an async definition" if isinstance(node, ast.AsyncFunctionDef) else ""
+
+    def _class(self, body: tuple[Piece, ...], for_functions: Scope, nesting: int) -> None:
+        """Read the methods of a class: first those that prepare each test, then the tests."""
+        inner, methods = for_functions.child(), []
+        for piece in body:
+            head = piece.head if isinstance(piece, Partial) else piece
+            if isinstance(head, Statement) and isinstance(head.node, ast.FunctionDef):
+                methods.append(piece)
+                continue
+            self._body([piece], inner, for_functions, nesting + 1)
+            for name in _assigned(piece):
+                if name in inner.names:
+                    for_tests = inner.names[name]
+                    self._bind_members(inner, name, for_tests)
+        for_methods = for_functions.child()
+        for_methods.names.update({name: value for name, value in inner.names.items() if "." in name})
+        is_setup = [_name_of(_head(piece).node) in _SETUPS for piece in methods]
+        for piece in (each for each, first in zip(methods, is_setup, strict=True) if first):
+            self._set_up(piece, for_methods, nesting)
+        tests = [each for each, first in zip(methods, is_setup, strict=True) if not first]
+        for piece in sorted(tests, key=lambda each: _name_of(_head(each).node).startswith("test")):
+            self._body([piece], for_methods, for_methods, nesting + 1)
+
+    def _bind_members(self, scope: Scope, name: str, value: Value) -> None:
+        for receiver in _RECEIVERS:
+            scope.bind(f"{receiver}.{name}", value)
+
+    def _set_up(self, piece: Piece, for_methods: Scope, nesting: int) -> None:
+        """Read a method that prepares each test: what it assigns to `self` is a name of the other methods."""
+        head = _head(piece)
+        names = _parameters(head.node)
+        body = piece.body if isinstance(piece, Partial) else _statements(head.node.body, head)  # type: ignore[attr-defined]
+        inner = for_methods.child(names[0] if names else "")
+        self._body(body, inner, for_methods, nesting + 1)
+        for place, value in inner.names.items():
+            receiver, _, name = place.partition(".")
+            if name and receiver == inner.receiver:
+                self._bind_members(for_methods, name, value)
+
+    def _function(
+        self,
+        head: Statement,
+        node: ast.FunctionDef,
+        body: tuple[Piece, ...],
+        for_functions: Scope,
+        nesting: int,
+        scope: Scope,
+    ) -> None:
+        found = decorations(node.decorator_list) if node.decorator_list else Decorations()
+        names = _parameters(node)
+        receiver = names[0] if names[:1] and names[0] in _RECEIVERS else ""
+        helper = Helper(RejectionReason.NOT_AN_ASSERT, f"{node.name!r} is a function of the tester", head, body)
+        place = f"{receiver}.{node.name}" if receiver else node.name
+        if found.is_fixture:
+            scope.bind(node.name, replace(helper, is_fixture=True))
+            return
+        skip_reason = self._skip_reason(node, body, nesting, for_functions) or found.unread
+        if skip_reason:
+            self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, skip_reason)
+            return
+        given = [name for table in found.tables for name in table.names or names]
+        optional = dict(_defaults(node))
+        missing = [name for name in names if name != receiver and name not in given and name not in optional]
+        fixtures = {name: for_functions.look_up(name) for name in missing}
+        if not all(isinstance(value, Helper) and value.is_fixture for value in fixtures.values()):
+            if node.name.startswith("test") or found.tables:
+                self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, _WITH_PARAMETERS)
+            else:
+                scope.bind(place, helper)
+                self._uncalled[id(helper.head)] = helper
+            return
+        columns = [name for name in names if name != receiver]
+
+        def read(rows: Sequence[tuple[Table, Row]]) -> None:
+            inner = for_functions.child(receiver)
+            for name, default in optional.items():
+                inner.bind(name, value_of(default, for_functions))
+            for name, fixture in fixtures.items():
+                inner.bind(name, self._fixture_value(fixture, for_functions, nesting))
+            for table, row in rows:
+                bind_row(_columns(table.names or columns), row, inner)
+            self._body(body, inner, inner, nesting + 1)
+
+        self._expand(head, body, found.tables, for_functions, read)
+
+    def _expand(
+        self,
+        head: Statement,
+        body: tuple[Piece, ...],
+        tables: Sequence[Table],
+        scope: Scope,
+        read: Callable[[Sequence[tuple[Table, Row]]], None],
+    ) -> None:
+        """Read a function once for each combination of the rows of its tables."""
+        if not tables:
+            read(())
+            return
+        try:
+            found = [[(table, row) for row in self._rows(table.rows, scope)] for table in reversed(tables)]
+        except UnreadableError as error:
+            self.reject(error.reason, head.text, head.line, error.detail)
+            return
+        self._each(head, body, scope, itertools.product(*found), math.prod(map(len, found)), read)
+
+    def _loop(self, statement: Statement, loop: ast.For, scope: Scope, for_functions: Scope, nesting: int) -> bool:
+        if any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in ast.walk(loop)):
+            return False
+        try:
+            rows = list(self._rows(loop.iter, scope))
+        except UnreadableError as error:
+            if error.reason is not RejectionReason.NOT_AN_ASSERT:
+                self.reject(error.reason, statement.text, statement.line, error.detail)
+            return error.reason is not RejectionReason.NOT_AN_ASSERT
+        body = _statements(loop.body, statement)
+
+        def read(row: Row) -> None:
+            bind_row(loop.target, row, scope)
+            self._body(body, scope, for_functions, nesting + 1)
+
+        self._each(statement, body, scope, rows, len(rows), read)
+        if self.forms.in_place and rows:
+            for part in ast.walk(loop.iter):
+                if isinstance(part, ast.Name):
+                    scope.invalidate(part.id, rebound=True, by=_first_line(statement.text))
+        return True
+
+    def _each(
+        self,
+        head: Statement,
+        body: tuple[Piece, ...],
+        scope: Scope,
+        rows: Iterable[_RowT],
+        n_rows: int,
+        read: Callable[[_RowT], None],
+    ) -> None:
+        """Read a body once for each row, as far as the suite may grow and the budget lasts."""
+        size = _size(body) + len(scope.names) // _STEPS_OF_NODE
+        for number, row in enumerate(rows):
+            n_left = n_rows - number
+            if self.max_cases is not None and len(self.cases) >= self.max_cases:
+                n_tests = max(1, sum(1 for piece in body if isinstance(piece, Statement) for _ in tests_in(piece.node)))
+                self.reject(RejectionReason.TOO_MANY, head.text, head.line, self._surplus, n_left * n_tests)
+                return
+            try:
+                self.budget.take_steps(_STEPS_OF_ROW + _STEPS_OF_NODE * size)
+            except UnreadableError as error:
+                self.reject(error.reason, head.text, head.line, f"{n_left:,} rows of a table: {error.detail}", n_left)
+                return
+            self._n_rows += 1
+            read(row)
+            self._n_rows -= 1
+
+    def _rows(self, node: ast.expr, scope: Scope) -> Iterator[Row]:
+        return Tables(scope, fresh=self.forms.in_place).rows(node)
+
+    def _call(self, helper: Helper, call: ast.Call, scope: Scope, nesting: int) -> bool:
+        """Read the body of a helper with the arguments of a call; return False if they do not fit its parameters."""
+        node = helper.head.node
+        assert isinstance(node, ast.FunctionDef)
+        names = [name for name in _parameters(node) if name not in _RECEIVERS]
+        args = [each for argument in call.args for each in unpacked(argument)]
+        keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+        given = {**dict(_defaults(node)), **dict(zip(names, args, strict=False))}
+        if len(args) > len(names) or None in keywords or any(isinstance(each, ast.Starred) for each in args):
+            return False
+        given.update({name: value for name, value in keywords.items() if name is not None})
+        if set(given) != set(names) or node.args.vararg or node.args.kwarg:
+            return False
+        self._uncalled.pop(id(helper.head), None)
+        values = {name: value_of(value, scope) for name, value in given.items()}
+        self._each(helper.head, helper.body, scope, [values], 1, lambda each: self._run(helper, each, scope, nesting))
+        return True
+
+    def _run(self, helper: Helper, arguments: Mapping[str, Value], scope: Scope, nesting: int) -> None:
+        inner = scope.child(scope.receiver)
+        for name, value in arguments.items():
+            inner.bind(name, value)
+        self._body(helper.body, inner, inner, nesting + 1)
+
+    def _fixture_value(self, fixture: object, scope: Scope, nesting: int) -> Value:
+        """Return what a fixture returns or yields; it must do nothing but assign names before that."""
+        assert isinstance(fixture, Helper)
+        *before, last = fixture.body or (fixture.head,)
+        inner = scope.child()
+        detail = f"{_name_of(fixture.head.node)!r} is a fixture that does more than to return a value"
+        node = last.node if isinstance(last, Statement) else None
+        match node:
+            case ast.Return(value=ast.expr() as value) | ast.Expr(value=ast.Yield(value=ast.expr() as value)):
+                is_plain = not _parameters(fixture.head.node) and nesting < MAX_NESTING
+            case _:
+                is_plain = False
+        simple = (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
+        if not is_plain or not all(
+            isinstance(each, Statement) and (isinstance(each.node, simple) or _is_no_op(each.node)) for each in before
+        ):
+            return Unusable(RejectionReason.NOT_AN_ASSERT, detail)
+        self._body(before, inner, inner, MAX_NESTING)
+        return value_of(value, inner)
+
+    def _holds_test(self, pieces: Iterable[Piece], scope: Scope) -> bool:
+        """Whether `pieces` hold a test, or a call of a helper that does."""
+        pieces = tuple(pieces)
+        return holds_assert(pieces) or any(
+            isinstance(scope.look_up(scope.place_of(part.func)), Helper)
+            or (isinstance(part.func, ast.Attribute) and isinstance(scope.look_up(f"self.{part.func.attr}"), Helper))
+            for piece in pieces
+            if isinstance(piece, Statement)
+            for part in ast.walk(piece.node)
+            if isinstance(part, ast.Call)
+        )
+
+    # -- asserts --
+
+    @property
+    def _surplus(self) -> str:
+        return f"only the first {self.max_cases} cases count"
 
     def _assert(self, statement: Statement, condition: ast.expr, scope: Scope) -> None:
         try:
-            case = self._case(condition, scope, statement.line)
+            case = self._case_or_case_after_calls(condition, scope, statement.line)
         except UnreadableError as error:
             self.reject(error.reason, statement.text, statement.line, error.detail)
             return
+        self._add(statement, case)
+
+    def _raising(self, statement: Statement, raising: Raising, scope: Scope) -> None:
+        try:
+            if raising.caught_as:
+                detail = "what an exception holds is not tested"
+                scope.bind(raising.caught_as, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
+            case = self._raising_case(raising, statement, scope)
+        except UnreadableError as error:
+            self.reject(error.reason, statement.text, statement.line, error.detail)
+            return
+        self._add(statement, case)
+
+    def _add(self, statement: Statement, case: TestCase) -> None:
         if self.max_cases is not None and len(self.cases) >= self.max_cases:
-            detail = f"only the first {self.max_cases} cases count"
-            self.reject(RejectionReason.TOO_MANY, statement.text, statement.line, detail)
+            self.reject(RejectionReason.TOO_MANY, statement.text, statement.line, self._surplus)
             return
         self.cases.append(case)
 
     def _assign(self, statement: Statement, targets: list[ast.expr], value: ast.expr, scope: Scope) -> None:
-        pairs = [pair for target in targets for pair in _pairs(target, value)]
+        pairs = [pair for target in targets for pair in _pairs(target, value, scope)]
         if any(name is None for name, _ in pairs):
             self._drop(statement, scope, "assigns to something other than single names")
             return
         if any(name == self.defined_name for name, _ in pairs):
             self._drop(statement, scope, f"assigns to {self.defined_name!r}, which only the program may define")
             return
-        values = {id(node): _value(node, scope) for _, node in pairs}
+        values = {id(node): value_of(node, scope) for _, node in pairs}
         for name, node in pairs:
             if name is not None:
                 scope.bind(name, values[id(node)])
@@ -186,8 +530,12 @@ class SuiteReader:
             full_name = f"{module}.{alias.name}" if module else alias.name if alias.asname else name
             scope.bind(name, Imported(ast.unparse(node), full_name))
             return
+        if alias.name == self.entry_point and name.isidentifier():
+            scope.bind(name, ENTRY_POINT)
+            return
         detail = f"tests may not import {module + '.' if module else ''}{alias.name}"
-        self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, detail)
+        if (module or alias.name).partition(".")[0] not in _FRAMEWORKS:
+            self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, detail)
         if name != self.defined_name:
             scope.bind(name, Unusable(RejectionReason.FORBIDDEN_NAME, detail))
 
@@ -202,11 +550,9 @@ class SuiteReader:
     def _drop(self, statement: Statement, scope: Scope, detail: str) -> None:
         text = statement.text
         for node in ast.walk(statement.node):
-            if isinstance(node, ast.Name):
-                scope.invalidate(node.id, rebound=not isinstance(node.ctx, ast.Load), by=_first_line(text))
+            if isinstance(node, ast.Name | ast.Attribute) and (place := scope.place_of(node)):
+                scope.invalidate(place, rebound=not isinstance(node.ctx, ast.Load), by=_first_line(text))
         self.reject(RejectionReason.NOT_AN_ASSERT, text, statement.line, detail)
-
-    # -- asserts --
 
     def _case(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
         sides = sides_of_equality(condition)
@@ -224,14 +570,76 @@ class SuiteReader:
             detail = f"never calls {self.entry_point!r} by its name"
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
         self.budget.take_nodes(inlined.size)
-        claim = plain_claim(inlined.node, inlined.bindings)
-        vacuous_because = vacuity_reason(claim, self.entry_point, inlined.bindings, in_place=self.forms.in_place)
+        claim = plain_claim(
+            folded(inlined.node) if self._n_rows and inlined.n_inlined else inlined.node, inlined.bindings
+        )
+        vacuous_because = vacuity_reason(claim, self.entry_point, inlined.bindings)
         if vacuous_because:
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, vacuous_because)
-        return self._test_case(inlined, *(self._sides(claim) or (_call_bool(claim, inlined), ast.Constant(True))), line)
+        if raised_call(claim, self.entry_point) is not None:
+            return self._test_case(inlined, claim, ast.Constant(True), line)
+        return self._test_case(
+            inlined, *(self._sides(claim, inlined) or (_call_bool(claim, inlined), ast.Constant(True))), line
+        )
 
-    def _sides(self, claim: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    def _raising_case(self, raising: Raising, statement: Statement, scope: Scope) -> TestCase:
+        if not self.exceptions:
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, _NO_EXCEPTIONS)
+        if raising.unread:
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, raising.unread)
+        for node in raising.before:
+            self._one(Statement(node, statement.source), scope)
+        classes, called = inline_names(raising.classes, scope), inline_names(raising.call, scope)
+        call, names = called.node, class_names(classes.node)
+        if not names or any(map(classes.bindings.get, names)) or self.entry_point == RAISES:
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, "only some built-in exceptions are tested")
+        if not is_call_of(call, self.entry_point) or len(calls_of(call, self.entry_point)) > 1:
+            detail = f"expects an exception of something other than one call of {self.entry_point!r}"
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, detail)
+        claim = ast.Call(ast.Name(RAISES, ast.Load()), [classes.node, call.func, *call.args], call.keywords)
+        bindings = {**called.bindings, **classes.bindings}
+        size, depth = called.size + classes.size + 1, max(called.depth, classes.depth + 1)
+        inlined = replace(called, node=claim, bindings=bindings, size=size, depth=depth)
+        return self._general_case(inlined, statement.line)
+
+    def _case_or_case_after_calls(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
+        try:
+            return self._case(condition, scope, line)
+        except UnreadableError:
+            after = None if calls_of(condition, self.entry_point) else self._case_after_calls(condition, line)
+            if after is None:
+                raise
+            return after
+
+    def _case_after_calls(self, condition: ast.expr, line: int) -> TestCase | None:
+        """Return the case of an assert about an argument of an earlier call; None if it is about something else."""
+        before = self._before
+        names = {part.id for part in ast.walk(condition) if isinstance(part, ast.Name)}
+        if before is None or not before.pieces or not any(_is_mutable(before, name) for name in names):
+            return None
+        reader = SuiteReader(self.entry_point, budget=self.budget, forms=replace(self.forms, in_place=True))
+        while before.n_read < len(before.pieces):
+            piece = before.pieces[before.n_read]
+            before.n_read += 1
+            if isinstance(piece.node, ast.Assert):
+                apply_calls(piece.node, before.scope, _first_line(piece.text))
+            elif not isinstance(piece.node, DEFINITIONS):
+                reader._simple(piece, before.scope)
+        values = [before.scope.look_up(name) for name in names]
+        if not any(isinstance(value, Inlined) and value.calls_entry_point for value in values):
+            return None
+        try:
+            return reader._case(condition, before.scope, line)
+        except UnreadableError as error:
+            if error.reason is RejectionReason.TOO_LONG:
+                raise
+            detail = "depends on what a call does to its argument"
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, detail) from error
+
+    def _sides(self, claim: ast.expr, inlined: Inlined) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""
+        if any("pytest" in statement for statement in inlined.bindings.values()):
+            return None  # a tolerance is no value
         left, right = sides_of_equality(claim) or (claim, claim)
         left_calls, right_calls = calls_of(left, self.entry_point), calls_of(right, self.entry_point)
         if left_calls and right_calls:
@@ -256,13 +664,71 @@ class SuiteReader:
 
 
 def holds_assert(pieces: Iterable[Piece]) -> bool:
-    """Whether an assert, broken or not, stands anywhere in `pieces`."""
+    """Whether something that states a test, broken or not, stands anywhere in `pieces`."""
     return any(
         (isinstance(piece, Broken) and piece.is_assert)
         or (isinstance(piece, Partial) and holds_assert(piece.body))
-        or (isinstance(piece, Statement) and any(isinstance(node, ast.Assert) for node in ast.walk(piece.node)))
+        or (isinstance(piece, Statement) and any(True for _ in tests_in(piece.node)))
         for piece in pieces
     )
+
+
+def _statements(nodes: Iterable[ast.stmt], parent: Statement) -> tuple[Piece, ...]:
+    return tuple(Statement(node, parent.source) for node in nodes)
+
+
+def _head(piece: Piece) -> Statement:
+    head = piece.head if isinstance(piece, Partial) else piece
+    assert isinstance(head, Statement)
+    return head
+
+
+def _name_of(node: ast.stmt) -> str:
+    return node.name if isinstance(node, DEFINITIONS) else ""
+
+
+def _size(body: Iterable[Piece]) -> int:
+    """Return the number of nodes of a body, at least."""
+    statements = [piece for piece in body if isinstance(piece, Statement)]
+    return 1 + sum(1 for statement in statements for _ in ast.walk(statement.node))
+
+
+def _assigned(piece: Piece) -> Iterator[str]:
+    if isinstance(piece, Statement) and isinstance(piece.node, ast.Assign | ast.AnnAssign):
+        for part in ast.walk(piece.node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                yield part.id
+
+
+def _arguments(node: ast.stmt) -> Iterator[ast.AST]:
+    assert isinstance(node, ast.Expr)
+    assert isinstance(node.value, ast.Call)
+    for part in (*node.value.args, *(keyword.value for keyword in node.value.keywords)):
+        yield from ast.walk(part)
+
+
+def _is_subtest(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "subTest"
+
+
+def _is_mutable(before: _Before, name: str) -> bool:
+    """Whether a name of the body may stand for something that a call has changed."""
+    value = before.scope.names.get(name)
+    if isinstance(value, Inlined) and value.aliases is not None:
+        return True
+    nodes = (piece.node for piece in before.pieces[before.n_read :])
+    return any(isinstance(node, ast.Assign | ast.AnnAssign) for node in nodes)
+
+
+def _with_pytest(scope: Scope) -> Scope:
+    inner = scope.child(scope.receiver)
+    inner.bind("pytest", Imported("import pytest", "pytest"))
+    return inner
+
+
+def _columns(names: Sequence[str]) -> ast.expr:
+    targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
+    return targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
 
 
 def _is_no_op(node: ast.stmt) -> bool:
@@ -276,45 +742,39 @@ def _is_no_op(node: ast.stmt) -> bool:
 def _unread_detail(node: ast.stmt) -> str:
     if isinstance(node, ast.Expr):
         return "neither an assert nor an assignment"
+    if isinstance(node, ast.For):
+        return NO_TABLE
     if any(isinstance(child, ast.stmt) for child in ast.iter_child_nodes(node)):
-        return "statements under if, for, while, with, try or match are not read"
+        return "statements under if, while, with, try or match are not read"
     return "neither an assert, an assignment to names nor an import"
 
 
-def _parameters(node: ast.FunctionDef) -> set[str]:
+def _parameters(node: ast.stmt) -> list[str]:
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     found = node.args
     named = [*found.posonlyargs, *found.args, *found.kwonlyargs, found.vararg, found.kwarg]
-    return {argument.arg for argument in named if argument is not None}
+    return [argument.arg for argument in named if argument is not None]
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str | None, ast.expr]]:
+def _defaults(node: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    positional = [*node.args.posonlyargs, *node.args.args]
+    yield from (
+        (argument.arg, default)
+        for argument, default in zip(reversed(positional), reversed(node.args.defaults), strict=False)
+    )
+    for argument, keyword_default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        if keyword_default is not None:
+            yield argument.arg, keyword_default
+
+
+def _pairs(target: ast.expr, value: ast.expr, scope: Scope) -> Iterator[tuple[str | None, ast.expr]]:
     """Yield each name with its value; None as the name where only running the file could tell."""
     displays = (ast.Tuple, ast.List)
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif isinstance(target, displays) and isinstance(value, displays) and len(target.elts) == len(value.elts):
+    if isinstance(target, displays) and isinstance(value, displays) and len(target.elts) == len(value.elts):
         for inner, part in zip(target.elts, value.elts, strict=True):
-            yield from _pairs(inner, part) if not isinstance(part, ast.Starred) else [(None, value)]
+            yield from _pairs(inner, part, scope) if not isinstance(part, ast.Starred) else [(None, value)]
     else:
-        yield None, value
-
-
-def _value(node: ast.expr, scope: Scope) -> Inlined | Unusable:
-    if _is_instance(node, scope.entry_point):
-        return INSTANCE
-    try:
-        return inline_names(node, scope)
-    except UnreadableError as error:
-        return Unusable(error.reason, error.detail)
-
-
-def _is_instance(node: ast.expr, entry_point: str) -> bool:
-    """Whether `node` makes an instance of the class whose method is the entry point."""
-    match node:
-        case ast.Call(func=ast.Name(id=called), args=[], keywords=[]):
-            name, method = read_entry_point(entry_point)
-            return called == name and bool(method)
-    return False
+        yield scope.place_of(target) or None, value
 
 
 def _call_bool(claim: ast.expr, inlined: Inlined) -> ast.expr:

@@ -115,7 +115,10 @@ def describe_error(error: BaseException, name: str = "", from_program: bool = Fa
         message = str(error)[:_MAX_MESSAGE]
     except BaseException:  # noqa: BLE001  -- an untrusted __str__ may raise anything, SystemExit included
         message = ""
-    fields: list[Any] = [(name or _name_of(kinds[0]))[:100], base, message, from_program]
+    own = _name_of(kinds[0])
+    if own in BUILTINS and own != base:  # a class of the program's that is called like a built-in one
+        own = f"the program's {own}"
+    fields: list[Any] = [(name or own)[:100], base, message, from_program]
     return json.dumps(fields).encode()
 
 

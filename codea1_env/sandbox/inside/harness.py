@@ -31,9 +31,14 @@ from codea1_env.values.tree import Malformed
 
 _CONTAINERS = frozenset({bytearray, collections.deque, dict, list, set, tuple})
 _MAX_CHANGED_BYTES = 1 << 24  # a change may make a recorded answer larger
-_CHANGES_FILE = os.path.join(os.path.dirname(__file__), "changes.py")
+
+
+def _code_of(name: str) -> bytes:
+    return marshal.dumps(SourceFileLoader(name, os.path.join(os.path.dirname(__file__), f"{name}.py")).get_code(name))
+
+
 # As bytes, because few children need the objects and every fork would copy their memory.
-_CHANGES = marshal.dumps(SourceFileLoader("changes", _CHANGES_FILE).get_code("changes"))
+_CHANGES, _PYTEST = _code_of("changes"), _code_of("pytest_stand_in")
 _HANDLER_KEYWORD = "except"  # a source with it may catch the program's exceptions; an expression cannot
 
 
@@ -43,11 +48,13 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     named = _Named(job["entry"], job["method"])
     function = named.function(stand_in.call, stand_in.call_source)
     entry: Any = _Records(job["records"], named, job["words"]) if job["records"] else named.entry(function)
-    names = {"candidate": function, job["entry"]: entry}
+    names = {"raises": stand_in.raises, "candidate": function, job["entry"]: entry}
     module = ModuleType("harness")
     sys.modules["harness"] = sys.modules["__main__"] = module
     namespace = vars(module)
     namespace.update(names)
+    if "pytest" in job["source"] or any("pytest" in line for _, _, imports in job["calls"] for line in imports):
+        sys.modules["pytest"] = _loaded("pytest", _PYTEST)
     scope_of = (lambda: dict(namespace)) if job["trusted"] else (lambda: {**namespace, **names})
     try:
         exec(compile(job["source"], "<harness>", "exec", dont_inherit=True), namespace)
@@ -180,6 +187,9 @@ _RESULTS = frozenset(f"a {kind.__name__}" for kind in (OpaqueResult, IterableRes
 """Messages of `encode` about these classes."""
 
 
+_OURS = (OpaqueArgument, OversizedArgument, ResultTooLarge, OpaqueResultUse, Malformed)
+
+
 class _StandIn:
     """Calls into the program's process."""
 
@@ -227,6 +237,20 @@ class _StandIn:
             return self._result(answer)
         except Malformed as error:
             return self._raise(error)
+
+    def raises(self, expected: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+        """Return whether a call of the program raises one of the expected exceptions; raise any other one.
+
+        An exception that only says that something could not be sent is not the program's.
+        """
+        try:
+            function(*args, **kwargs)
+        except expected as error:
+            if isinstance(error, _OURS) or not self.has_raised(error):
+                raise
+            self._raised.clear()
+            return True
+        return False
 
     def call_source(self, text: str) -> Any:
         """Return or raise what the program answers to an expression."""
@@ -316,10 +340,10 @@ class _Named:
         return type(self._name, (), {self._method: staticmethod(function)}) if self._method else function
 
 
-def _loaded_changes() -> Any:
-    """Return the module `changes`."""
-    module = ModuleType("changes")
-    exec(marshal.loads(_CHANGES), vars(module))
+def _loaded(name: str, code: bytes) -> Any:
+    """Return a module of this folder."""
+    module = ModuleType(name)
+    exec(marshal.loads(code), vars(module))
     return module
 
 
@@ -347,7 +371,7 @@ class _Records:
     """Replaces the entry point if answers are recorded; a call selects one record and one change of it."""
 
     def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], named: _Named, are_words: bool) -> None:
-        self._changes = _loaded_changes()
+        self._changes = _loaded("changes", _CHANGES)
         self._are_words = are_words
         self._records = [[self._changes.Recorded(*call) for call in record] for record in records]
         self._named = named
@@ -380,6 +404,15 @@ def _as_exception(reply: Answer) -> BaseException:
     try:
         return kind(message)
     except TypeError:  # some classes, such as UnicodeDecodeError, take other arguments
+        return _without_arguments(kind, name, message)
+
+
+def _without_arguments(kind: type[BaseException], name: str, message: str) -> BaseException:
+    """Return an exception that an `except` of its class finds, made without the arguments that the class asks for."""
+    try:
+        made: type[BaseException] = type(name, (kind,), {"__init__": lambda *_: None, "__str__": lambda _: message})
+        return made()
+    except TypeError:  # groups of exceptions
         substitute: type[BaseException] = type(name, (Exception,), {})
         return substitute(message)
 

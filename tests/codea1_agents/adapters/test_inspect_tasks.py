@@ -70,7 +70,7 @@ def test_a_coder_is_scored_by_golden_tests_with_pass_at_k(evaluated) -> None:
     assert found["codea1_reward", "pass_at_1"]["mean"] == 0.75
     assert found["codea1_reward", "pass_at_2"]["mean"] == 1.0
     assert found["codea1_reward", None] == {"golden_pass_rate": 0.75, "invalid_candidate": 0.0}
-    verdicts = {(each.id, each.epoch): each.scores["codea1_reward"].metadata["verdict"] for each in log.samples}
+    verdicts = {(each.id, each.epoch): each.scores["codea1_reward"].metadata["loads"] for each in log.samples}
     assert verdicts["toy/add#1", 2] == "syntax_error"
 
 

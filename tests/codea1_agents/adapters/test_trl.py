@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+import inspect
+import pickle
 import re
 from math import isnan
 from pathlib import Path
@@ -107,7 +110,7 @@ def test_parts_are_logged_on_request_only():
     assert log.metrics == {}
     reward_function("coder", Referee([ADD]), logs_parts=True)(**given)
     assert log.metrics == {"coder/pass_new": 0.5, "coder/masked": 0.0}
-    assert log.columns["verdict"] == ["passed", "passed"]
+    assert log.columns["loads"] == ["passed", "passed"]
 
 
 def test_settings_that_could_not_teach_are_refused():
@@ -204,3 +207,12 @@ def test_the_example_trains_both_roles_in_turns(tmp_path, increments):
     printed = run_python(ROOT / "examples" / "coevolve_with_trl.py", folder, increments, folder=tmp_path)
     found = re.findall(r"^runs/trl/(\S+) rewards \d\S* \d\S*$", printed, re.MULTILINE)
     assert found == ["coder-1", "tester-1", "coder-2", "tester-2"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_reward_functions_pickle_and_may_be_coroutines(is_async):
+    reward = pickle.loads(pickle.dumps(reward_function("coder", Referee("starter", "golden"), is_async=is_async)))
+    assert (reward.__name__, inspect.iscoroutinefunction(reward)) == ("coder_reward", is_async)
+    columns = {"completions": ["no program"], "problem_id": ["starter/count_carries"], "suite": [""]}
+    found = reward(**columns)
+    assert (asyncio.run(found) if is_async else found) == [0.0]

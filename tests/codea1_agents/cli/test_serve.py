@@ -123,7 +123,7 @@ def test_its_token_is_in_the_environment_and_never_shown(
     with pytest.raises(urllib.error.HTTPError, match="401"):
         post(told["url"], "1")
     (scored,) = RemoteReferee(told["url"]).rewards(["starter/count_carries"], ["def count_carries(a, b): return 0"])
-    assert scored.record()["verdict"] == "passed"
+    assert scored.record()["loads"] == "passed"
     process.terminate()
     out, err = process.communicate(timeout=30)
     assert token not in out + err + json.dumps(told)

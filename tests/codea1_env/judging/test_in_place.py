@@ -36,10 +36,10 @@ SORTED, ALL = f"assert {AFTER} == [1, 3]", "assert bool(all((f([3, 1]) for _ in 
         ("xs = [3, 1]\nr = f(xs)\nassert xs == [1, 3]\nassert r == 2", [SORTED, "assert f([3, 1]) == 2"]),
         ("xs = [3, 1]\nassert f(xs) is None\nassert xs == [1, 3]", ["assert f([3, 1]) == None", SORTED]),
         ("xs = [3, 1]\nold = xs[:]\nf(xs)\nassert xs == sorted(old)", [f"assert {AFTER} == sorted([3, 1][:])"]),
-        ("xs = [3, 1]\nsame = xs\nf(xs)\nassert same == [1, 3]", ["forbidden_name"]),
-        ("xs = [3, 1]\nheld = [xs, 1]\nf(xs)\nassert f(held) == 1", ["forbidden_name"]),
-        ("xs = [[3], [1]]\nold = list(xs)\nf(xs)\nassert f(old) == 1", ["forbidden_name"]),
-        ("xs = [3, 1]\nassert all(f(xs) for _ in [0])\nassert f(xs) == 1", [ALL, "forbidden_name"]),
+        ("xs = [3, 1]\nsame = xs\nf(xs)\nassert same == [1, 3]", ["not_an_assert"]),
+        ("xs = [3, 1]\nheld = [xs, 1]\nf(xs)\nassert f(held) == 1", ["not_an_assert"]),
+        ("xs = [[3], [1]]\nold = list(xs)\nf(xs)\nassert f(old) == 1", ["not_an_assert"]),
+        ("xs = [3, 1]\nassert all(f(xs) for _ in [0])\nassert f(xs) == 1", [ALL, "not_an_assert"]),
         ("f([1])\nassert f([2]) == 1", ["assert f([2]) == 1"]),
         ("xs = [1]\nf(xs)\nassert (f(xs), 5)[1] == 5", ["no_entry_point_call"]),
         ("assert (lambda xs: (f([1]), xs)[1])([2]) == [2]", ["no_entry_point_call"]),
@@ -51,10 +51,10 @@ def test_reading_turns_statements_into_cases(text: str, found: list[str]) -> Non
     assert read(text) == found
 
 
-def test_other_problems_are_read_as_before() -> None:
+def test_other_problems_have_tests_of_arguments_too() -> None:
     text = "xs = [3, 1]\nf(xs)\nassert xs == [1, 3]\nassert f([1]) == 1\nassert (lambda x: (f(x), x)[1])([1]) == [1]"
-    rejected = ["not_an_assert", "forbidden_name", "no_entry_point_call"]
-    assert read(text, PLAIN_CALLS) == ["assert f([1]) == 1", *rejected]
+    after = ["assert (lambda xs: (f(xs), xs)[1])([3, 1]) == [1, 3]", "assert (lambda x: (f(x), x)[1])([1]) == [1]"]
+    assert read(text, PLAIN_CALLS) == [after[0], "assert f([1]) == 1", after[1]]
 
 
 SORT = Problem("toy/sort", "Sort xs in place.", "f", "def f(xs): xs.sort()", (), calls=IN_PLACE)

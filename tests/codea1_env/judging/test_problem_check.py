@@ -10,6 +10,7 @@ from codea1_env.judging.golden import GOLDEN_LIMITS
 from codea1_env.judging.problem_check import SLOW_S, CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem, ProblemSet, load_file, load_problems
 from codea1_env.problems.layouts import read_row
+from codea1_env.problems.snippets import read_snippet
 from codea1_env.sandbox.interface import Limits, Sandbox
 from tests.support import ALL_TESTS
 
@@ -174,3 +175,16 @@ def test_the_official_validation_rows_are_ok_but_for_three(sandbox: Sandbox, sha
     of.pop(CheckStatus.OK)
     assert {status: ids for status, ids in of.items() if ids} == {CheckStatus.WRONG: WRONG}
     assert SLOW <= of_slow <= SLOW | NEXT
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        "import pytest\ndef test_it():\n    assert f(1) == pytest.approx(2.0)",
+        "from __future__ import annotations\nfrom pytest import approx as near\nassert f(1) == near(2.0)",
+    ],
+)
+def test_a_test_that_needs_pytest_runs_where_there_is_none(sandbox: Sandbox, snippet: str) -> None:
+    golden = read_snippet(snippet, "f")
+    assert status(sandbox, problem(golden=golden))[0] is CheckStatus.OK
+    assert status(sandbox, problem("def f(x):\n    return 3 * x\n", golden))[0] is CheckStatus.WRONG

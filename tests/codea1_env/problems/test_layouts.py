@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import load_file
-from codea1_env.problems.layouts import LAYOUTS, read_row
+from codea1_env.problems.layouts import LAYOUTS, FoundRow, read_row, read_rows
 from codea1_env.problems.refusals import Refusal
 from codea1_env.sandbox.interface import Sandbox
-from tests.support.data_set_rows import APPS, JSON_VALUES, KODCODE, LIVE_CODE_BENCH, MBPP, PUBLISHED, ULT
+from tests.support.data_set_rows import (
+    APPS,
+    EVALPLUS,
+    JSON_VALUES,
+    KODCODE,
+    LEETCODE,
+    LIVE_CODE_BENCH,
+    MBPP,
+    PUBLISHED,
+    ULT,
+)
 
 ROWS = [(name, row) for name, rows in PUBLISHED.items() for row in rows]
 
@@ -120,3 +130,41 @@ def test_a_row_without_the_columns_of_any_layout_is_broken_and_the_nearest_is_na
     row = {name: APPS[name] for name in ("problem_id", "question", "solutions", "url")}
     with pytest.raises(BrokenInput, match=r"the nearest known layout, APPS, also needs input_output$"):
         read_row(row)
+
+
+def test_columns_that_nobody_uses_are_counted() -> None:
+    rows = [FoundRow(str(n), MBPP | {"task_id": n, "difficulty": "hard", "note": ""}) for n in (1, 2)]
+    assert read_rows("rows", rows, strict=True).notes == {"column 'difficulty' is not used": 2}
+
+
+KEPT_IN_META = {name: LEETCODE[name] for name in ("problem_description", "starter_code") if name in LEETCODE}
+RELATIVES = {
+    "ULT with asserts": (ULT | {"test_list": ["assert f(1) == 3"]}, ULT),
+    "LeetCodeDataset v0.2": (
+        {name: value for name, value in LEETCODE.items() if name not in KEPT_IN_META} | {"meta": KEPT_IN_META},
+        LEETCODE,
+    ),
+    "LeetCodeDataset v0.2 as text": (
+        {name: value for name, value in LEETCODE.items() if name not in KEPT_IN_META}
+        | {"meta": json.dumps(KEPT_IN_META)},
+        LEETCODE,
+    ),
+    "KodCode as published": (
+        {name: value for name, value in KODCODE.items() if name not in ("test", "test_info")}
+        | {"test_code": KODCODE["test"]},
+        KODCODE,
+    ),
+    "EvalPlus with HumanEval's tests": (EVALPLUS | {"test": "def check(candidate): ..."}, EVALPLUS),
+}
+
+
+@pytest.mark.parametrize(("row", "same_as"), RELATIVES.values(), ids=RELATIVES)
+def test_other_versions_of_a_data_set_give_the_same_problem(row: dict[str, Any], same_as: dict[str, Any]) -> None:
+    assert read_row(row) == read_row(same_as)
+
+
+def test_tests_that_build_objects_of_the_solutions_class_are_unsupported(sandbox: Sandbox) -> None:
+    code = "class Pair:\n    def __init__(self, a):\n        self.a = a\ndef first(p):\n    return p.a\n"
+    row = MBPP | {"code": code, "test_list": ["assert first(Pair(3)) == 3"], "challenge_test_list": []}
+    (found,) = check_problems([read_row(row)], sandbox)
+    assert (found.status, "class Pair" in found.detail) == (CheckStatus.UNSUPPORTED, True)

@@ -126,19 +126,6 @@ def test_a_statement_of_one_word_is_not_taken_for_a_program() -> None:
     assert harness == GoldenHarness("def check(candidate): ...")
 
 
-@pytest.mark.parametrize(
-    "snippet",
-    [
-        "import pytest\ndef test_it():\n    assert f(1) == pytest.approx(2.0)",
-        "from __future__ import annotations\nfrom pytest import approx as near\nassert f(1) == near(2.0)",
-    ],
-)
-def test_a_test_that_needs_pytest_runs_where_there_is_none(snippet: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pytest", None)
-    assert passes(snippet, double)
-    assert not passes(snippet, triple)
-
-
 def test_a_snippet_that_is_nested_too_deeply_is_refused_and_not_a_crash() -> None:
     with pytest.raises(BrokenInput):
         read_snippet(f"assert g({'-' * 900}f(1)) == 1", "f")

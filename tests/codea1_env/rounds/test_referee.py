@@ -7,6 +7,7 @@ import doctest
 import json
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from codea1_env.errors import AgentUnavailable, SandboxError, UnknownName, UserE
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rounds import referee
-from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.referee import Referee, reply_text
 from codea1_env.rounds.trees import Tree
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Limits, load_sandbox
@@ -96,7 +97,37 @@ def test_records_are_plain_json(sandbox, toys):
     found = referee.rewards(["toy/add"] * 2, [LOOKS_RIGHT, AgentUnavailable("gone")], [SUITE, SUITE])
     records = [scored.record() for scored in found]
     assert json.loads(json.dumps(records, allow_nan=False)) == records
-    assert (records[0]["verdict"], records[0]["new_tests"], records[0]["passed_tests"]) == ("passed", 2, 1)
+    assert (records[0]["loads"], records[0]["new_tests"], records[0]["passed_tests"]) == ("passed", 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"role": "assistant", "content": "a"}, "a"),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}], "ab"),
+        ([{"content": ["a", {"type": "thinking", "thinking": "no"}, {"type": "output_text", "text": "b"}]}], "ab"),
+        ([{"role": "assistant", "content": "a"}, {"role": "tool", "content": "b"}], "a"),
+        (
+            [
+                {"role": "assistant", "content": "a"},
+                {"role": "user", "content": "b"},
+                {"role": "assistant", "content": "c"},
+            ],
+            "c",
+        ),
+        (SimpleNamespace(role="assistant", content="a"), "a"),
+        ([SimpleNamespace(role="assistant", content=[SimpleNamespace(type="text", text="a")])], "a"),
+        ([{"role": "assistant", "content": [{"type": "image_url", "image_url": {}}]}], ""),
+    ],
+)
+def test_the_text_of_any_chat_message_is_its_reply(given, text):
+    assert reply_text(given) == text
+
+
+def test_a_record_tells_loading_from_passing(sandbox, toys):
+    (scored,) = Referee(toys, "golden", sandbox=sandbox).rewards(["toy/add"], ["def add(a, b):\n    return a - b"])
+    record = scored.record()
+    assert (record["loads"], record["verdict"], record["golden_pass_rate"]) == ("passed", "wrong_answer", scored.coder)
 
 
 def test_chat_messages_are_replies(sandbox, toys):

@@ -220,7 +220,6 @@ CHANGED = {
     "item": "x[0] = 2",
     "del": "del x[0]",
     "augmented": "x += [2]",
-    "call": "f(x)",
     "loop over it": "for y in x:\n    y.append(1)",
     "loop that binds it": "for x in [[1]]:\n    pass",
     "with": "with open('a') as x:\n    pass",
@@ -237,7 +236,8 @@ CHANGED = {
 def test_a_name_that_a_dropped_statement_may_have_changed_is_not_misread(change):
     suite = block(f"x = [1]\n{change}\nassert f(x) == 2\nassert f([1]) == 3\nx = [4]\nassert f(x) == 5")
     assert claims(suite) == ["f([1]) => 3", "f([4]) => 5"]
-    assert RejectionReason.FORBIDDEN_NAME in {rejection.reason for rejection in suite.rejections}
+    is_forbidden = "import" in change
+    assert set(reasons(suite)) & COUNTED_AS_INVALID <= {"forbidden_name" if is_forbidden else "syntax_error"}
 
 
 def test_reading_a_constant_in_a_dropped_statement_does_not_spoil_it():
@@ -422,13 +422,13 @@ assert f(x) == "module"
 
 
 NOT_READ = [
-    *("if True:\n    assert f(1) == 1", "for i in range(3):\n    assert f(i) == i", "x: int", "x += 1"),
+    *("if True:\n    assert f(1) == 1", "for i in g:\n    assert f(i) == i", "x: int", "x += 1"),
     *("while True:\n    assert f(1) == 1", "async def test():\n    assert f(1) == 1"),
-    *("with pytest.raises(ValueError):\n    f(-1)", "try:\n    f(1)\n    assert False\nexcept ValueError:\n    pass"),
-    *("match f(1):\n    case 1:\n        assert f(1) == 1", "def check(candidate):\n    assert candidate(1) == f(1)"),
-    "@pytest.mark.parametrize('x', [1])\ndef test(self):\n    assert f(1) == 1",
+    *("with pytest.raises(Exception):\n    f(-1)", "try:\n    f(1)\n    assert False\nexcept:\n    pass"),
+    *("match f(1):\n    case 1:\n        assert f(1) == 1", "def check_all(a, b):\n    assert f(a) == b"),
+    "@pytest.mark.skip\ndef test(self):\n    assert f(1) == 1",
     "def f():\n    assert f(1) == 1",  # the program itself
-    *("def helper():\n    return 1", "class A:\n    x = 1", "f(1)", "f(1) == 2", "self.assertEqual(f(1), 2)"),
+    *("def helper():\n    return 1", "class A:\n    x = 1", "f(1)", "f(1) == 2", "self.assertRegex(f(1), 2)"),
     *("a.b = 1", "a, b = f(1)", "a, *b = 1, 2", "a, b = 1, *c", "a, b = 1, 2, 3", "f = abs", "a, f = 1, abs"),
 ]
 
@@ -507,7 +507,11 @@ PARTLY_PYTHON = [
         "f(3) => 3",
         "syntax_error",
     ),
-    ("def check(g):\n    assert g(1) == 1\n    assert g(2) ==\nassert f(3) == 3", "f(3) => 3", "not_an_assert"),
+    (
+        "def check(g):\n    assert g(1) == 1\n    assert g(2) ==\nassert f(3) == 3",
+        "f(3) => 3, f(1) => 1",
+        "syntax_error",
+    ),
 ]
 
 

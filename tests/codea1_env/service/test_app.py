@@ -62,7 +62,7 @@ def test_rewards_parts_and_verdicts_are_those_of_the_library(
         found, Referee(toys, sandbox=sandbox).rewards([toys[0].id] * 4, programs, suites), strict=True
     ):
         report = item.pop("report")
-        assert report["candidate"]["verdict"] == scored.record()["verdict"]
+        assert report["candidate"]["verdict"] == scored.record()["loads"]
         assert item == {name: scored.record()[name] for name in item}
 
 

@@ -1,6 +1,6 @@
 """The few words of pytest that test functions use, for harnesses: the sandbox has no pytest.
 
-Its source is carried into the harness, so it needs the standard library only.
+A harness that imports pytest gets this module instead; it needs the standard library only.
 """
 
 from __future__ import annotations

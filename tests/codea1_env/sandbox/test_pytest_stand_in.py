@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from codea1_env.problems import pytest_stand_in as stand_in
+from codea1_env.sandbox.inside import pytest_stand_in as stand_in
 
 
 def test_raises_demands_the_exception_and_the_message() -> None:

@@ -1,0 +1,232 @@
+"""The answer in a reply: what is left of the text as written once everything that only wraps it is gone.
+
+Both readers get it, so neither knows what chat templates write. In order:
+
+- Line ends become line feeds.
+- Reasoning is no part of the answer. A section begins with `<think>` (or a tag of the table) at the start of a line
+  and ends with a closing tag. Chat templates often write the opening tag into the prompt, so a reply may begin in the
+  middle of a section: then everything up to a closing tag at the end of a line is reasoning, too. A section without a
+  closing tag extends to the end of the reply. Of several channels (`<|channel|>analysis<|message|>...`) only `final` is
+  the answer.
+- Tokens that begin and end turns, and tags around an answer. A turn's token within a line ends what the line says.
+- Characters that word processors write for Python's: typographic quotes, spaces that do not break.
+
+Nothing within a string literal changes. Every step keeps the number of lines, and `Answer.offset` leads back to the
+reply as written.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from codea1_env.rules.reading.logical_lines import LITERAL, has_open_quotes, literals
+
+_REASONING = "think thinking thought reasoning reflection scratchpad"
+_TAG = "|".join(_REASONING.split())
+_BEGINS = rf"(?:<(?:{_TAG})>|<\|begin_of_thought\|>|\[THINK\]|◁think▷)"
+_ENDS = rf"(?:</(?:{_TAG})>|<\|end_of_thought\|>|\[/THINK\]|◁/think▷)"
+_SECTION_TAG = re.compile(f"{_BEGINS}|{_ENDS}", re.IGNORECASE)
+_OPENING = re.compile(rf"^[ \t]*{_BEGINS}", re.IGNORECASE | re.MULTILINE)
+_OPENING_AT_ONCE = re.compile(rf"[ \t]*{_BEGINS}", re.IGNORECASE)
+_CLOSING = re.compile(_ENDS, re.IGNORECASE)
+_CLOSING_A_LINE = re.compile(rf"{_ENDS}[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_MAX_CHECKED = 32  # sections whose beginning may turn out to be quoted; each look costs one pass
+
+_CHANNEL = r"<\|channel\|>[ \t]*{}[^<\n]*<\|message\|>"
+_FIRST_CHANNEL = re.compile(r"\s*(?:<\|start\|>assistant)?" + _CHANNEL.format(r"\w+"))
+_FINAL_CHANNEL = re.compile(_CHANNEL.format("final"))
+_LATER_FINAL_CHANNEL = re.compile(r"<\|end\|><\|start\|>assistant" + _CHANNEL.format("final"))
+# What is left of the tokens of channels where a tokenizer has dropped them.
+_BARE_CHANNELS = re.compile(r"\s*analysis(?=[A-Z])(?:(?!assistantfinal).)*+assistantfinal", re.DOTALL)
+
+_TURN = (
+    r"(?:<\|(?:im_start|start|start_header_id)\|>[ \t]*(?:assistant)?|<start_of_turn>[ \t]*(?:model)?"
+    r"|<[|\uff5c][^\s<>|\uff5c]{1,40}[|\uff5c]>|</s>|\[/INST\])"
+)
+"""A token that begins or ends a turn, in the templates of known models; none of them is Python."""
+_TAGS = "answer code completion final final_answer output python response solution test tests"
+_ENDS_OF_TEXT = "s bos eos pad end_of_turn"
+_AROUND = f"</?(?:{'|'.join((_TAGS + ' ' + _ENDS_OF_TEXT).split())})>"
+"""A tag that prompts ask to put around an answer, or a token that could be an operator's part within a line."""
+_TURN_TOKEN = re.compile(_TURN)
+_BEFORE_LINE = re.compile(rf"^[ \t]*(?:(?:{_TURN}|{_AROUND})[ \t]*){{1,8}}", re.MULTILINE | re.IGNORECASE)
+_AFTER_LINE = re.compile(rf"{_AROUND}(?:[ \t]*{_AROUND}){{0,7}}[ \t]*(?=$|{_TURN})", re.MULTILINE | re.IGNORECASE)
+_LIKE_A_TAG = re.compile(r"<[/|a-zA-Z]")
+
+_CHARACTERS = str.maketrans(
+    {**dict.fromkeys("\u201c\u201d\u201e\u201f", '"'), **dict.fromkeys("\u2018\u2019\u201a\u201b", "'")}
+    | {**dict.fromkeys("\xa0\u2007\u202f", " "), **dict.fromkeys("\u200b\u2060\ufeff", "")}
+)
+_ODD = re.compile(f"[{''.join(map(chr, _CHARACTERS))}]")
+_LINE_ENDS = re.compile(r"\A\ufeff|\r\n?")
+
+
+class _Edit(NamedTuple):
+    """A part [start, end) of a text, and what replaces it."""
+
+    start: int
+    end: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer in a reply."""
+
+    text: str
+    """With as many lines as the reply; lines that are no part of the answer are empty."""
+    unfinished: bool = False
+    """Whether the reply ends before its answer begins: in the middle of its reasoning."""
+    _passes: tuple[tuple[_Edit, ...], ...] = ()
+
+    def offset(self, position: int) -> int:
+        """Return where a character of `text` stands in the reply as written."""
+        for edits in reversed(self._passes):
+            moved = 0
+            for edit in edits:
+                if edit.start + moved + len(edit.text) > position:
+                    position = min(position, edit.start + moved)
+                    break
+                moved += len(edit.text) - (edit.end - edit.start)
+            position -= moved
+        return position
+
+
+def read_answer(reply: str) -> Answer:
+    """Return the answer in a reply; accepts any text."""
+    if not _may_be_wrapped(reply):  # most replies
+        return Answer(reply)
+    text, passes, unfinished = reply, [], False
+    for step in _STEPS:
+        edits = tuple(step(text))
+        if edits:
+            passes.append(edits)
+            unfinished = unfinished or (step is _reasoning and edits[-1].end == len(text))
+            text = _edited(text, edits)
+    return Answer(text, unfinished, tuple(passes))
+
+
+def _may_be_wrapped(reply: str) -> bool:
+    if not reply.isascii() or "\r" in reply or "[/" in reply or "[THINK]" in reply or reply.startswith("analysis"):
+        return True
+    return "<" in reply and _LIKE_A_TAG.search(reply) is not None
+
+
+def _edited(text: str, edits: Iterable[_Edit]) -> str:
+    parts, end = [], 0
+    for edit in edits:
+        parts += [text[end : edit.start], edit.text]
+        end = edit.end
+    return "".join([*parts, text[end:]])
+
+
+def _line_ends(text: str) -> Iterator[_Edit]:
+    if "\r" in text or text[:1] == "\ufeff":
+        for found in _LINE_ENDS.finditer(text):
+            yield _Edit(*found.span(), "\n" if found[0][0] == "\r" else "")
+
+
+def _blanked(text: str, start: int, end: int) -> _Edit:
+    return _Edit(start, end, "\n" * text.count("\n", start, end))
+
+
+# -- reasoning -------------------------------------------------------------------------------------
+
+
+def _reasoning(text: str) -> Iterator[_Edit]:
+    start = 0
+    if "<|channel|>" in text or text.startswith("analysis"):
+        start = _end_of_other_channels(text)
+        if start:
+            yield _blanked(text, 0, start)
+    if _SECTION_TAG.search(text, start) is not None:
+        yield from _sections(text, start)
+
+
+def _end_of_other_channels(text: str) -> int:
+    if _FIRST_CHANNEL.match(text) is not None:
+        final = _FINAL_CHANNEL.search(text)
+        return len(text) if final is None else final.end()
+    bare = _BARE_CHANNELS.match(text)
+    if bare is not None:
+        return bare.end()
+    later = _LATER_FINAL_CHANNEL.search(text)
+    is_quoted = later is not None and any(start < later.start() < end for start, end, _ in literals(text))
+    return 0 if later is None or is_quoted else later.end()
+
+
+def _sections(text: str, position: int) -> Iterator[_Edit]:
+    begun = _end_of_a_section_begun_in_the_prompt(text, position)
+    if begun:
+        yield _blanked(text, position, begun)
+        position = begun
+    kept = position  # where the last section has ended
+    n_checked = 0
+    while True:
+        opening = _OPENING_AT_ONCE.match(text, position) if position == kept > 0 else None
+        opening = opening or _OPENING.search(text, position)
+        if opening is None:
+            return
+        n_checked += 1
+        if n_checked <= _MAX_CHECKED and _is_quoted(text, kept, opening.end()):
+            position = opening.end()
+            continue
+        closing = _CLOSING.search(text, opening.end())
+        position = kept = len(text) if closing is None else closing.end()
+        yield _blanked(text, opening.start(), kept)
+
+
+def _end_of_a_section_begun_in_the_prompt(text: str, position: int) -> int:
+    closing, opening = _CLOSING_A_LINE.search(text, position), _OPENING.search(text, position)
+    if closing is None or (opening is not None and opening.start() < closing.start()):
+        return 0
+    return 0 if _is_quoted(text, position, closing.start()) else closing.end()
+
+
+def _is_quoted(text: str, start: int, position: int) -> bool:
+    """Whether a position stands in triple quotes that close: those of reasoning often do not."""
+    before, after = text[start:position], text[position:]
+    return ('"""' in before or "'''" in before) and has_open_quotes(before) and has_open_quotes(after)
+
+
+# -- tokens, tags and characters -------------------------------------------------------------------
+
+
+def _tokens(text: str) -> Iterator[_Edit]:
+    found = [(match.start(), 0, match.end()) for match in _BEFORE_LINE.finditer(text)]
+    found += [(match.start(), 1, match.end()) for match in _AFTER_LINE.finditer(text)]
+    for match in _TURN_TOKEN.finditer(text):
+        line_end = text.find("\n", match.end())
+        found.append((match.start(), 1, len(text) if line_end < 0 else line_end))
+    starts, ends = _spans(text, is_string=True) if found else ([], [])
+    done = 0
+    for start, _, end in sorted(found):
+        if start >= done and not _within(start, starts, ends):
+            yield _Edit(start, end)
+            done = end
+
+
+def _characters(text: str) -> Iterator[_Edit]:
+    if text.isascii():
+        return
+    starts, ends = _spans(text, is_string=False)
+    for match in _ODD.finditer(text):
+        if not _within(match.start(), starts, ends):
+            yield _Edit(*match.span(), match[0].translate(_CHARACTERS))
+
+
+def _spans(text: str, *, is_string: bool) -> tuple[list[int], list[int]]:
+    spans = [(start, end) for start, end, kind in literals(text) if kind == LITERAL or not is_string]
+    return [start for start, _ in spans], [end for _, end in spans]
+
+
+def _within(position: int, starts: list[int], ends: list[int]) -> bool:
+    index = bisect_right(starts, position) - 1
+    return index >= 0 and position < ends[index]
+
+
+_STEPS: tuple[Callable[[str], Iterator[_Edit]], ...] = (_line_ends, _reasoning, _tokens, _characters)

@@ -1,0 +1,414 @@
+"""What the words of test frameworks claim: their calls as conditions, their tables as rows, and exceptions.
+
+Everything here looks at syntax alone. A form that is not known gives None, and its reader says why it drops it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from codea1_env.python_text import parse
+from codea1_env.rules.reading.direct_calls import is_literal
+
+RAISES = "raises"
+"""`raises(Class, f, *arguments)`: whether a call raises an exception of a class; a name that every harness has."""
+
+_BROAD = frozenset({"BaseException", "Exception", "MemoryError", "RecursionError"})
+READ_EXCEPTIONS = frozenset(
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type)
+    and issubclass(value, Exception)
+    and not issubclass(value, Warning)
+    and name not in _BROAD
+)
+"""Exceptions that a test may expect: those that are built in, except the ones that any fault may raise."""
+
+_NOT_RUN = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "usefixtures"})
+_HARMLESS_DECORATORS = frozenset({"staticmethod", "classmethod"})
+
+
+# -- assert methods --------------------------------------------------------------------------------
+
+
+def condition_of(node: ast.expr) -> ast.expr | None:
+    """Return the condition that a call of an assert method of unittest claims, e.g. `self.assertIn(1, f(2))`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name), args=args, keywords=keywords):
+            given = {keyword.arg: keyword.value for keyword in keywords if keyword.arg != "msg"}
+        case _:
+            return None
+    needed = 1 if name in _OF_ONE else 2
+    if len(args) < needed or any(isinstance(argument, ast.Starred) for argument in args):
+        return None
+    if name == "assertAlmostEqual":
+        return _almost_equal(args, given)
+    claim = _OF_ONE.get(name) or _OF_TWO.get(name)
+    return claim(*args[:needed]) if claim is not None and not given else None
+
+
+def _compared(op: type[ast.cmpop], left: ast.expr, right: ast.expr) -> ast.expr:
+    return ast.Compare(left, [op()], [right])
+
+
+def _with_same_items(one: ast.expr, other: ast.expr) -> ast.expr:
+    (statement,) = parse(_SAME_ITEMS).body
+    assert isinstance(statement, ast.Expr)
+    assert isinstance(statement.value, ast.Call)
+    return ast.Call(statement.value.func, [_called("list", one), _called("list", other)], [])
+
+
+_EQUAL = "assertEqual assertEquals assertDictEqual assertListEqual assertMultiLineEqual assertSetEqual assertTupleEqual"
+_COMPARISONS: dict[str, type[ast.cmpop]] = {
+    **dict.fromkeys(_EQUAL.split(), ast.Eq),
+    "assertNotEqual": ast.NotEq,
+    "assertIs": ast.Is,
+    "assertIsNot": ast.IsNot,
+    "assertIn": ast.In,
+    "assertNotIn": ast.NotIn,
+    "assertGreater": ast.Gt,
+    "assertGreaterEqual": ast.GtE,
+    "assertLess": ast.Lt,
+    "assertLessEqual": ast.LtE,
+}
+_OF_ONE: dict[str, Callable[..., ast.expr]] = {
+    "assertTrue": lambda one: one,
+    "assertFalse": lambda one: ast.UnaryOp(ast.Not(), one),
+    "assertIsNone": lambda one: ast.Compare(one, [ast.Is()], [ast.Constant(None)]),
+    "assertIsNotNone": lambda one: ast.Compare(one, [ast.IsNot()], [ast.Constant(None)]),
+}
+_SAME_ITEMS = "(lambda a, b: len(a) == len(b) and all(a.count(x) == b.count(x) for x in a))(list(x), list(y))"
+_OF_TWO: dict[str, Callable[..., ast.expr]] = {
+    **{name: partial(_compared, op) for name, op in _COMPARISONS.items()},
+    "assertIsInstance": lambda one, kind: _called("isinstance", one, kind),
+    "assertNotIsInstance": lambda one, kind: ast.UnaryOp(ast.Not(), _called("isinstance", one, kind)),
+    "assertSequenceEqual": lambda a, b: ast.Compare(_called("list", a), [ast.Eq()], [_called("list", b)]),
+    "assertCountEqual": _with_same_items,
+}
+
+
+def _called(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def _almost_equal(args: Sequence[ast.expr], given: dict[str | None, ast.expr]) -> ast.expr | None:
+    """Return `first == pytest.approx(second, abs=...)`: unittest rounds the difference, or compares it with `delta`."""
+    places = args[2] if len(args) > 2 else given.pop("places", ast.Constant(7))
+    delta = given.pop("delta", None)
+    if delta is None and isinstance(places, ast.Constant) and type(places.value) is int and 0 <= places.value <= 300:
+        delta = ast.Constant(float(f"0.5e-{places.value}"))
+    if delta is None or given:  # None also where **options are given
+        return None
+    tolerances = [ast.keyword("rel", ast.Constant(0.0)), ast.keyword("abs", delta)]
+    approx = ast.Attribute(ast.Name("pytest", ast.Load()), "approx", ast.Load())
+    return ast.Compare(args[0], [ast.Eq()], [ast.Call(approx, [args[1]], tolerances)])
+
+
+# -- decorators ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of one decorator, each of which is a test."""
+
+    names: tuple[str, ...] | None
+    """The parameters that a row gives; None: all of them, in order."""
+    rows: ast.expr
+
+
+@dataclass(frozen=True, slots=True)
+class Decorations:
+    """What the decorators of a function say."""
+
+    tables: tuple[Table, ...] = ()
+    is_fixture: bool = False
+    unread: str = ""
+    """Why the function is not read; empty if it is."""
+
+
+def decorations(decorators: Sequence[ast.expr]) -> Decorations:
+    """Return what the decorators of a function say."""
+    tables: list[Table] = []
+    is_fixture = False
+    for decorator in decorators:
+        match decorator:
+            case ast.Call(func=ast.Attribute(attr="parametrize"), args=[names, rows, *_]):
+                table = _parametrized(names, rows)
+            case ast.Call(func=ast.Attribute(attr="expand", value=ast.Name()), args=[rows, *_]):
+                table = Table(None, rows)
+            case _:
+                name = _last_name(decorator)
+                if name in _NOT_RUN:
+                    return Decorations(unread=f"a test that {name!r} keeps from running")
+                is_mark = "mark" in _names_of(decorator)
+                is_fixture = is_fixture or name == "fixture"
+                if not (is_mark or name == "fixture" or name in _HARMLESS_DECORATORS):
+                    return Decorations(unread="a decorated definition")
+                continue
+        if table is None:
+            return Decorations(unread="a table whose columns are no literal")
+        tables.append(table)
+    return Decorations(tuple(tables), is_fixture)
+
+
+def _parametrized(names: ast.expr, rows: ast.expr) -> Table | None:
+    match names:
+        case ast.Constant(value=str() as text):
+            return Table(tuple(name.strip() for name in text.split(",") if name.strip()), rows)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            found = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+            return Table(tuple(found), rows) if len(found) == len(items) else None
+    return None
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _names_of(node: ast.expr) -> set[str]:
+    node = node.func if isinstance(node, ast.Call) else node
+    parts = (part for part in ast.walk(node) if isinstance(part, ast.Attribute | ast.Name))
+    return {part.attr if isinstance(part, ast.Attribute) else part.id for part in parts}
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def row_of_param(node: ast.expr) -> ast.expr | None:
+    """Return the row of `pytest.param(...)`; None if a mark may keep it from running; other nodes as they are."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="param") | ast.Name(id="param"), args=args, keywords=keywords):
+            if any(keyword.arg != "id" for keyword in keywords):
+                return None
+            return args[0] if len(args) == 1 else ast.Tuple(args, ast.Load())
+    return node
+
+
+def folded(node: ast.expr) -> ast.expr:
+    """Return an expression in which items of literal rows replace the places where a test takes them.
+
+    `f(*(1, 2))` becomes `f(1, 2)`, and `(1, 2)[0]` becomes `1`.
+    """
+    return _Folding().visit(node)  # type: ignore[no-any-return]
+
+
+class _Folding(ast.NodeTransformer):
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Rebuild a node if a child changes: nodes are shared between rows."""
+        changed: dict[str, object] = {}
+        for name, old in ast.iter_fields(node):
+            new = [self._part(item) for item in old] if isinstance(old, list) else self._part(old)
+            if any(a is not b for a, b in zip(new, old, strict=True)) if isinstance(new, list) else new is not old:
+                changed[name] = new
+        return type(node)(**{**dict(ast.iter_fields(node)), **changed}) if changed else node
+
+    def _part(self, part: object) -> object:
+        return self.visit(part) if isinstance(part, ast.AST) else part
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        found = self.generic_visit(node)
+        match found:
+            case ast.Subscript(value=table, slice=key) if is_literal(table):
+                return _item(table, key) or found
+        return found
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        found = self.generic_visit(node)
+        assert isinstance(found, ast.Call)
+        args = [each for argument in found.args for each in unpacked(argument)]
+        keywords = [each for keyword in found.keywords for each in _unpacked_keyword(keyword)]
+        if len(args) == len(found.args) and len(keywords) == len(found.keywords):
+            same = all(map(_is, args, found.args)) and all(map(_is, keywords, found.keywords))
+            if same:
+                return found
+        return ast.Call(found.func, args, keywords)
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _item(table: ast.expr, key: ast.expr) -> ast.expr | None:
+    match table:
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            number = whole_number(key)
+            return items[number] if number is not None and -len(items) <= number < len(items) else None
+        case ast.Dict(keys=keys, values=items) if isinstance(key, ast.Constant):
+            found = [
+                item
+                for each, item in zip(keys, items, strict=True)
+                if isinstance(each, ast.Constant) and type(each.value) is type(key.value) and each.value == key.value
+            ]
+            return found[-1] if found else None
+    return None
+
+
+def whole_number(node: ast.expr) -> int | None:
+    """Return the integer that a literal writes; None for other nodes."""
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node, sign = node.operand, -1
+    return sign * node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
+def unpacked(argument: ast.expr) -> Sequence[ast.expr]:
+    """Return the arguments that `*(1, 2)` gives; others as they are."""
+    match argument:
+        case ast.Starred(value=ast.List(elts=items) | ast.Tuple(elts=items) as row) if is_literal(row):
+            return items
+    return (argument,)
+
+
+def _unpacked_keyword(keyword: ast.keyword) -> Sequence[ast.keyword]:
+    match keyword:
+        case ast.keyword(arg=None, value=ast.Dict(keys=keys, values=items) as row) if is_literal(row):
+            names = [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+            if len(names) == len(items) and all(map(str.isidentifier, names)):
+                return [ast.keyword(name, item) for name, item in zip(names, items, strict=True)]
+    return (keyword,)
+
+
+# -- exceptions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Raising:
+    """The claim that a call raises an exception."""
+
+    classes: ast.expr
+    """A class, or a tuple of classes."""
+    call: ast.expr
+    before: Sequence[ast.stmt] = ()
+    """Statements that come before the call."""
+    caught_as: str = ""
+    """The name of what was caught; may be empty."""
+    unread: str = ""
+    """Why the claim is not read; empty if it is."""
+
+
+_MESSAGE = "the message of an exception is not tested"
+
+
+def raising_call(node: ast.expr) -> Raising | None:
+    """Return the claim of `pytest.raises(Class, f, ...)` or `self.assertRaises(Class, f, ...)`."""
+    if not isinstance(node, ast.Call) or not _is_raises(node.func):
+        return None
+    if len(node.args) < 2:
+        return Raising(ast.Constant(None), node, unread="a context of an exception that nothing enters")
+    classes, function, *arguments = node.args
+    call = ast.Call(function, arguments, node.keywords)
+    match function:
+        case ast.Lambda(body=body) if not (arguments or node.keywords):
+            return Raising(classes, body)
+    return Raising(classes, call)
+
+
+def without_true(condition: ast.expr) -> ast.expr:
+    """Return a call that a condition compares with True; other conditions as they are."""
+    match condition:
+        case ast.Compare(left=ast.Call() as call, ops=[ast.Eq() | ast.Is()], comparators=[ast.Constant(value=True)]):
+            return call
+    return condition
+
+
+def raising_with(node: ast.With) -> Raising | None:
+    """Return the claim of `with pytest.raises(Class): f(...)` and of `with self.assertRaises(Class): f(...)`."""
+    match node.items:
+        case [
+            ast.withitem(context_expr=ast.Call(func=function, args=[classes], keywords=keywords), optional_vars=name)
+        ]:
+            if not _is_raises(function):
+                return None
+            unread = _MESSAGE if any(keyword.arg != "msg" for keyword in keywords) else ""
+            return _claim(classes, node.body, name.id if isinstance(name, ast.Name) else "", unread)
+        case [ast.withitem(context_expr=ast.Call(func=ast.Attribute(attr="assertRaisesRegex")))]:
+            return Raising(ast.Constant(None), ast.Constant(None), unread=_MESSAGE)
+    return None
+
+
+def raising_try(node: ast.Try) -> Raising | None:
+    """Return the claim of `try: f(...); assert False` with `except Class: pass`, and of the same with `else`."""
+    body = node.body
+    if body and _fails(body[-1]):
+        body = body[:-1]
+    elif not (node.orelse and all(map(_fails, node.orelse))):
+        return None
+    handlers = [handler for handler in node.handlers if not all(map(_fails, handler.body))]
+    if node.finalbody or not handlers or not all(_only_accepts(handler.body) for handler in handlers):
+        return None
+    found = [handler.type for handler in handlers if handler.type is not None]
+    classes = [part for each in found for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
+    if len(found) < len(handlers) or any(_last_name(each) == "AssertionError" for each in classes):
+        return None  # it would catch the failure of the test, too
+    return _claim(classes[0] if len(classes) == 1 else ast.Tuple(classes, ast.Load()), body)
+
+
+def _claim(classes: ast.expr, body: Sequence[ast.stmt], caught_as: str = "", unread: str = "") -> Raising:
+    *before, last = body or [ast.Pass()]
+    match last:
+        case ast.Expr(value=ast.Call() as call) | ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
+            pass
+        case _:
+            return Raising(classes, ast.Constant(None), (), caught_as, "more than one call under an exception")
+    if not all(isinstance(each, ast.Assign | ast.AnnAssign) and not _calls(each) for each in before):
+        unread = unread or "more than one call under an exception"
+    return Raising(classes, call, before, caught_as, unread)
+
+
+def _calls(node: ast.AST) -> bool:
+    return any(isinstance(part, ast.Call) for part in ast.walk(node))
+
+
+def _is_raises(function: ast.expr) -> bool:
+    match function:
+        case ast.Attribute(value=ast.Name(), attr="raises" | "assertRaises") | ast.Name(id="raises"):
+            return True
+    return False
+
+
+def _fails(node: ast.stmt) -> bool:
+    """Whether a statement fails a test whenever it runs."""
+    match node:
+        case ast.Assert(test=ast.Constant(value=False)) | ast.Raise(exc=None):
+            return True
+        case ast.Raise(exc=ast.expr() as raised):
+            return _last_name(raised) == "AssertionError"
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="fail") | ast.Name(id="fail"))):
+            return True
+    return False
+
+
+def _only_accepts(body: Sequence[ast.stmt]) -> bool:
+    for node in body:
+        match node:
+            case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Assert(test=ast.Constant(value=True)) | ast.Return():
+                continue
+            case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+                continue
+        return False
+    return True
+
+
+def tests_in(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield everything in a tree that may state a test: asserts, assert methods, and what expects an exception."""
+    for part in ast.walk(node):
+        match part:
+            case ast.Assert() | ast.Try():
+                yield part
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name == "raises" or (
+                name.startswith("assert") and isinstance(part.func, ast.Attribute)
+            ):
+                yield part
+
+
+def class_names(node: ast.expr) -> list[str]:
+    """Return the names of the exceptions in a class or a tuple of classes; empty unless all may be read."""
+    items = node.elts if isinstance(node, ast.Tuple) else [node]
+    names = [item.id for item in items if isinstance(item, ast.Name) and item.id in READ_EXCEPTIONS]
+    return names if len(names) == len(items) else []

@@ -1,0 +1,61 @@
+"""Cases that expect an exception, and cases with a tolerance: what a judge says of programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.facts.submissions import RejectionReason
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.judging.judge import Duel, Judge
+from codea1_env.problems import GoldenCase, Problem
+from codea1_env.rules.replies import read_candidate
+from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.sandbox.interface import Limits, Sandbox
+from tests.support.replies import block, reasons
+
+SOLUTION = "def f(x):\n    if x < 0:\n        raise ValueError('negative')\n    return x / 2"
+PROBLEM = Problem("p", "def f(x): ...", "f", SOLUTION, (GoldenCase("f(2)", "1.0"),))
+RAISES = "import pytest\nwith pytest.raises(ValueError):\n    f(-1)"
+PROGRAMS = {
+    SOLUTION: Verdict.PASSED,
+    # subclasses: of the program's own, built in, and built in with other arguments
+    "class Negative(ValueError):\n    pass\ndef f(x):\n    raise Negative(x)": Verdict.PASSED,
+    "import json\ndef f(x):\n    return json.loads('')": Verdict.PASSED,
+    "def f(x):\n    return b'\\xff'.decode()": Verdict.PASSED,
+    # no exception, another one, and none in time
+    "def f(x):\n    return x / 2": Verdict.WRONG_ANSWER,
+    "def f(x):\n    return ValueError": Verdict.WRONG_ANSWER,
+    "def f(x):\n    raise KeyError(x)": Verdict.RUNTIME_ERROR,
+    "def f(x):\n    raise Exception(x)": Verdict.RUNTIME_ERROR,
+    "def f(x):\n    while True:\n        pass": Verdict.TIME_LIMIT,
+    "def f(x):\n    return [0] * 10 ** 7": Verdict.OUTPUT_LIMIT,  # what cannot be sent is a ValueError of ours
+    "class E(Exception):\n    pass\nE.__name__ = 'ValueError'\ndef f(x):\n    raise E": Verdict.RUNTIME_ERROR,
+}
+
+
+def verdicts(sandbox: Sandbox, program: str, suite: str, rules: str = "fixed") -> list[Verdict]:
+    candidate = read_candidate(program, Reading.STRICT, entry_point="f")
+    duel = Duel.crossed(PROBLEM, [candidate], [block(suite)])
+    (report,) = Judge(sandbox, preset(rules), limits=Limits(cpu_s=0.5)).judge([duel])
+    return [case.verdict for case in report.candidates[0].suites[0].cases]
+
+
+@pytest.mark.parametrize(("program", "verdict"), PROGRAMS.items())
+def test_a_program_passes_iff_it_raises_the_exception(sandbox: Sandbox, program: str, verdict: Verdict) -> None:
+    assert verdicts(sandbox, program, RAISES) == [verdict]
+
+
+@pytest.mark.parametrize("rules", ["fixed", "utrl"])
+def test_a_tolerance_that_is_missed_is_a_wrong_prediction_and_not_filled(sandbox: Sandbox, rules: str) -> None:
+    suite = "import pytest\nassert f(1) == pytest.approx(0.5)\nassert f(3) == pytest.approx(7)\nassert f(5) == 2.5"
+    duel = Duel.crossed(PROBLEM, [read_candidate(SOLUTION, Reading.STRICT)], [block(suite)])
+    (report,) = Judge(sandbox, preset(rules)).judge([duel])
+    valid = report.candidates[0].suites[0].suite
+    assert [case.case.expression for case in valid.cases] == ["bool(f(1) == pytest.approx(0.5))", "f(5)"]
+    assert reasons(valid) == [RejectionReason.WRONG_PREDICTION]
+
+
+def test_a_program_that_is_near_enough_passes(sandbox: Sandbox) -> None:
+    suite = "from pytest import approx\nassert f(1) == approx(0.5, abs=0.1)\nassert f(2) == approx(1)"
+    near = "def f(x):\n    return x / 2 + 0.01"
+    assert verdicts(sandbox, near, suite) == [Verdict.PASSED, Verdict.WRONG_ANSWER]

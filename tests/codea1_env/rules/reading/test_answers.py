@@ -1,0 +1,116 @@
+"""The answer in a reply: what wraps it goes, what is quoted stays, and every place leads back to the reply."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_env.rules.reading.answers import read_answer
+from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.ruleset import Reading
+from tests.support.toys import fenced
+
+PROGRAM = "def f(n):\n    return n"
+TOKENS = [
+    "<|im_end|>",
+    "</s>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<end_of_turn>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    "<eos>",
+]
+WRAPPED = {
+    **{f"a fence, {token}": f"{fenced(PROGRAM)}{token}" for token in [*TOKENS, "</answer>", "</answer><|im_end|>"]},
+    **{f"a line, {token}": PROGRAM + token for token in TOKENS},
+    "tags on lines of their own": f"<answer>\n{fenced(PROGRAM)}\n</answer>\n<|im_end|>",
+    "tags around bare code": f"<answer>{PROGRAM}</answer>",
+    "a tag before a fence": f"Sure.\n<solution>{fenced(PROGRAM)}</solution>",
+    "a whole turn": f"<|im_start|>assistant\n{PROGRAM}<|im_end|>\n",
+    "another turn": f"<|start_header_id|>assistant<|end_header_id|>\n\n{fenced(PROGRAM)}<|eot_id|>",
+    "text after the turn": f"{PROGRAM}<|endoftext|>Human: thanks",
+    "line ends": fenced(PROGRAM).replace("\n", "\r\n"),
+    "a byte order mark": "\ufeff" + PROGRAM,
+    "spaces that do not break": PROGRAM.replace("    ", "\xa0\xa0\xa0\xa0"),
+    "channels": f"<|channel|>analysis<|message|>{fenced('def f(): 0')} don't<|end|><|start|>assistant"
+    f"<|channel|>final<|message|>{fenced(PROGRAM)}<|return|>",
+    "channels after the prompt's": f"no<|end|><|start|>assistant<|channel|>final<|message|>{PROGRAM}",
+    "channels without tokens": f"analysisWe need f. def f(): 0assistantfinal{fenced(PROGRAM)}",
+    "reasoning in other tags": f"<reasoning>\n{fenced('def f(): 0')}\n</reasoning>\n{fenced(PROGRAM)}",
+    "reasoning begun in the prompt": f'Use """.\n{fenced("def f(): 0")}\n</think>\n{fenced(PROGRAM)}',
+}
+
+
+@pytest.mark.parametrize("reply", WRAPPED.values(), ids=WRAPPED)
+def test_what_wraps_a_program_is_no_part_of_it(reply):
+    assert read_candidate(reply, Reading.STRICT, entry_point="f").program.rstrip() == PROGRAM
+
+
+@pytest.mark.parametrize("token", [*TOKENS, "</answer>", "\n```</answer>", "\n<|im_end|>"])
+def test_what_ends_a_suite_is_no_part_of_its_last_assert(token):
+    suite = read_suite(f"assert f(1) == 2{token}", Reading.STRICT, entry_point="f")
+    assert [case.to_assert() for case in suite.cases] == ["assert f(1) == 2"]
+
+
+@pytest.mark.parametrize(
+    ("quoted", "meant"),
+    [("f(\u201ca\u201d) == \u2018b\u2019", "f('a') == 'b'"), ("f(\u201cit's\u201d) == 1", 'f("it\'s") == 1')],
+)
+def test_typographic_quotes_around_a_text_are_quotes(quoted, meant):
+    suite = read_suite(fenced(f"assert {quoted}"), Reading.STRICT, entry_point="f")
+    assert [case.to_assert() for case in suite.cases] == [f"assert {meant}"]
+
+
+INSIDE = [
+    *TOKENS,
+    "</answer>",
+    "<answer>",
+    "<think>",
+    "</think>",
+    "\u201cquoted\u201d, it\u2019s",
+    "\xa0",
+    "\ufeff",
+    "<|channel|>final<|message|>",
+]
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("quotes", ["'", '"', "'''", '"""'])
+def test_nothing_within_a_literal_changes(inside, quotes):
+    multi = f"\n{inside}\n    {inside}\n" if len(quotes) == 3 else inside
+    program = f"def f():\n    return {quotes}{multi}{quotes}\nx = 1"
+    assert read_candidate(fenced(program), Reading.STRICT, entry_point="f").program == program
+
+
+@pytest.mark.parametrize("code", ["x = [BOS] + [EOS]", "if a <s> b:\n    pass", "x = a <b> c", "x = [INST]"])
+def test_python_that_looks_like_a_token_stays(code):
+    assert read_answer(code).text == code
+
+
+PIECES = [
+    "a",
+    "\n",
+    "\r\n",
+    "\r",
+    "<|im_end|>",
+    "</answer>",
+    "<think>",
+    "</think>",
+    "'",
+    '"""',
+    "#",
+    " ",
+    "\u201c",
+    "\ufeff",
+    "```",
+    "\xa0",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_every_character_of_an_answer_leads_back_to_the_reply(reply):
+    answer = read_answer(reply)
+    offsets = [answer.offset(position) for position in range(len(answer.text))]
+    assert offsets == sorted(offsets)
+    for character, offset in zip(answer.text, offsets, strict=True):
+        assert character == reply[offset] or reply[offset] in "\r\u201c\xa0" or character == "\n"
+    assert answer.text.count("\n") == reply.replace("\r\n", "\n").replace("\r", "\n").count("\n")

@@ -1,0 +1,199 @@
+"""Suites in the forms that models write them; `forms` is also the page of the documentation."""
+
+from pathlib import Path
+
+import pytest
+
+from codea1_env.facts.call_forms import CallForms
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, Suite
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import Reading
+from tests.codea1_env.rules.reading import forms
+from tests.support.replies import block, reasons
+from tests.support.toys import fenced
+
+PAGE = Path(__file__).parents[4] / "docs" / "suite-forms.md"
+
+
+def claims(suite: Suite) -> list[str]:
+    return [f"{case.expression} => {case.prediction}" for case in suite.cases]
+
+
+@pytest.mark.parametrize("form", forms.FORMS, ids=lambda form: form.title)
+def test_a_form_is_read_whole(form):
+    suite = read_suite(form.suite, Reading.STRICT, entry_point=form.entry_point)
+    assert claims(suite) == form.claims.split("\n")
+    assert suite.rejections == ()
+
+
+@pytest.mark.parametrize("form", forms.FORMS, ids=lambda form: form.title)
+def test_what_is_read_can_be_written_and_read_again(form):
+    suite = read_suite(form.suite, Reading.STRICT, entry_point=form.entry_point)
+    written = fenced("\n".join(case.to_assert() for case in suite.cases))
+    again = read_suite(written, Reading.STRICT, entry_point=form.entry_point)
+    assert [case.to_assert() for case in again.cases] == [case.to_assert() for case in suite.cases]
+
+
+def test_the_page_shows_the_forms_as_they_are_read():
+    assert PAGE.read_text() == forms.page()
+
+
+TABLE = "@pytest.mark.parametrize('x, y', {rows})\ndef test(x, y):\n    assert f(x) == y"
+MORE = {
+    "a row that may not be used costs only itself": (TABLE.format(rows="[(1, 2), (open('a'), 3)]"), "f(1) => 2"),
+    "a name of a table": (f"rows = [(1, 2)]\n{TABLE.format(rows='rows')}", "f(1) => 2"),
+    "a named table with words of pytest": (
+        f"rows = [pytest.param(1, 2, id='one'), (open('a'), 3)]\n{TABLE.format(rows='rows')}",
+        "f(1) => 2",
+    ),
+    "rows made by a comprehension": (TABLE.format(rows="[(i, i + 1) for i in (1, 2)]"), "f(1) => 1 + 1, f(2) => 2 + 1"),
+    "a name for one column": (
+        "@pytest.mark.parametrize('x', [(1, 2)])\ndef test(x):\n    assert f(x) == 1",
+        "f((1, 2)) => 1",
+    ),
+    "the function as a parameter": (
+        "@pytest.mark.parametrize('g, x', [(f, 1)])\ndef test(g, x):\n    assert g(x) == 1",
+        "f(1) => 1",
+    ),
+    "a default": ("def test(x=1):\n    assert f(x) == 1", "f(1) => 1"),
+    "a class that is marked": (
+        "@pytest.mark.slow\nclass TestF:\n    def test(self):\n        assert f(1) == 1",
+        "f(1) => 1",
+    ),
+    "members of a class": (
+        "class TestF:\n    rows = [1]\n    def test(self):\n        for x in self.rows:\n            assert f(x) == 1",
+        "f(1) => 1",
+    ),
+    "a helper of a class": (
+        "class TestF:\n    def test(self):\n        self.run_(1, 2)\n    def run_(self, x, y):\n"
+        "        self.assertEqual(f(x), y)",
+        "f(1) => 2",
+    ),
+    "what one test makes of a member stays in it": (
+        "class TestF:\n    def setUp(self):\n        self.x = 1\n    def test_a(self):\n        self.x = 2\n"
+        "        assert f(self.x) == 2\n"
+        "    def test_b(self):\n        assert f(self.x) == 1",
+        "f(2) => 2, f(1) => 1",
+    ),
+    "nested loops": (
+        "for a in [1, 2]:\n    for b in 'xy':\n        assert f(a, b) == a",
+        "f(1, 'x') => 1, f(1, 'y') => 1, f(2, 'x') => 2, f(2, 'y') => 2",
+    ),
+    "assertAlmostEqual": (
+        "class T:\n    def test(self):\n        self.assertAlmostEqual(f(1), 0.5, places=3)\n"
+        "        self.assertAlmostEqual(f(1), 0.5, delta=0.1)",
+        "bool(f(1) == pytest.approx(0.5, rel=0.0, abs=0.0005)) => True, bool(f(1) == pytest.approx(0.5, "
+        "rel=0.0, abs=0.1)) => True",
+    ),
+    "a tolerance within a container": (
+        "from pytest import approx\nassert f(1) == {'a': approx(1)}",
+        "bool(f(1) == {'a': approx(1)}) => True",
+    ),
+    "the last row stays": (
+        "for x in [1, 2]:\n    assert f(x) == 0\nassert f(x, x) == 0",
+        "f(1) => 0, f(2) => 0, f(2, 2) => 0",
+    ),
+    "an exception in a table": (
+        "@pytest.mark.parametrize('x, error', [(1, ValueError), (2, KeyError)])\ndef test(x, error):\n"
+        "    with pytest.raises(error):\n        f(x)",
+        "raises(ValueError, f, 1) => True, raises(KeyError, f, 2) => True",
+    ),
+    "an exception with names": (
+        "with pytest.raises(ValueError) as e:\n    x = [1]\n    f(x, key=2)",
+        "raises(ValueError, f, [1], key=2) => True",
+    ),
+    "try with else": (
+        "try:\n    f(1)\nexcept (ValueError, KeyError):\n    pass\nelse:\n    raise AssertionError('x')",
+        "raises((ValueError, KeyError), f, 1) => True",
+    ),
+    "a call after a call": (
+        "xs = [3, 1]\nf(xs)\nassert f(xs) == 1",
+        "f((lambda xs: (f(xs), xs)[1])([3, 1])) => 1",
+    ),
+    "two asserts about an argument": (
+        "xs = [3, 1]\nr = f(xs)\nassert r == [1, 3]\nassert xs == [3, 1]\nassert len(xs) == 2",
+        "f([3, 1]) => [1, 3], (lambda xs: (f(xs), xs)[1])([3, 1]) => [3, 1], len((lambda xs: (f(xs), "
+        "xs)[1])([3, 1])) => 2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "read"), MORE.values(), ids=MORE)
+def test_their_relatives_are_read_too(text, read):
+    suite = block(f"import pytest\n{text}")
+    assert ", ".join(claims(suite)) == read
+
+
+NOT_READ = {
+    "a loop that may end early": "for x in [1, 2]:\n    if x > 1:\n        break\n    assert f(x) == 1",
+    "a loop over something computed": "for x in f(3):\n    assert f(x) == 1",
+    "a test that is skipped": "@pytest.mark.skipif(True, reason='')\ndef test():\n    assert f(1) == 1",
+    "an unknown decorator": "@patch('os.getcwd')\ndef test(a):\n    assert f(1) == 1",
+    "a parameter that nothing gives": "def test(tmp_path):\n    assert f(1) == 1",
+    "a fixture with effects": "@pytest.fixture\ndef g():\n    f([].append(1))\n    yield 1\ndef test(g):\n"
+    "    assert f(g) == 1",
+    "a broad exception": "with pytest.raises(Exception):\n    f(1)",
+    "an exception of the file's": "class E(Exception):\n    pass\nwith pytest.raises(E):\n    f(1)",
+    "a message": "with pytest.raises(ValueError, match='x'):\n    f(1)",
+    "several calls under an exception": "with pytest.raises(ValueError):\n    f(1)\n    f(2)",
+    "an exception of an argument": "with pytest.raises(ValueError):\n    f(f(1))",
+    "what was caught": "with pytest.raises(ValueError, match='x') as e:\n    f(1)\nassert str(e.value) == 'x'",
+    "a failure that is caught": "try:\n    f(1)\n    assert False\nexcept AssertionError:\n    pass",
+    "an alias of an argument": "xs = [1]\nys = xs\nf(xs)\nassert xs == ys",
+    "a result of a helper": "def g(x):\n    return x\nassert g(f(1)) == 1",
+}
+
+
+@pytest.mark.parametrize("text", NOT_READ.values(), ids=NOT_READ)
+def test_what_is_not_read_has_a_reason_and_is_no_invalid_test(text):
+    suite = block(f"import pytest\n{text}")
+    assert suite.cases == ()
+    assert reasons(suite)
+    assert not COUNTED_AS_INVALID & set(reasons(suite))
+
+
+def test_rows_beyond_the_last_case_are_too_many():
+    suite = block(TABLE.format(rows=[(i, i) for i in range(10)]), tests_per_suite=3)
+    assert len(suite.cases) == 3
+    assert reasons(suite) == ["too_many"] * 7
+
+
+def test_exceptions_are_tests_only_where_the_reading_says_so():
+    text = fenced("import pytest\nwith pytest.raises(ValueError):\n    f(1)\nassert f(2) == 1")
+    suite = read_suite(text, Reading.WITHOUT_EXCEPTIONS, entry_point="f")
+    assert (claims(suite), reasons(suite)) == (["f(2) => 1"], ["not_an_assert"])
+
+
+def test_rows_of_a_table_do_not_share_what_a_call_changes():
+    text = "rows = [([2, 1], [1, 2]), ([3], [3])]\nfor xs, want in rows:\n    f(xs)\n    assert xs == want"
+    suite = read_suite(text, Reading.STRICT, entry_point="f", forms=CallForms(in_place=True))
+    assert [case.prediction for case in suite.cases] == ["[1, 2]", "[3]"]
+    assert suite.rejections == ()
+
+
+HOSTILE = {
+    "a million rows": "for a in range(10 ** 6):\n    assert f(a) == 1",
+    "a million rows of literals": "for a in range(1000000):\n    assert f(a) == 1",
+    "tables of tables": "".join(f"@pytest.mark.parametrize('a{i}', range(1000))\n" for i in range(5))
+    + "def test(a0, a1, a2, a3, a4):\n    assert f(a0) == 1",
+    "loops within loops": "".join("    " * i + f"for a{i} in range(1000):\n" for i in range(6))
+    + "    " * 6
+    + "assert f(a0) == 1",
+    "helpers within helpers": "def g0(x):\n    assert f(x) == 1\n"
+    + "".join(f"def g{i}(x):\n    g{i - 1}(x)\n    g{i - 1}(x)\n" for i in range(1, 30))
+    + "g29(1)",
+    "a helper that calls itself": "def g(x):\n    assert f(x) == 1\n    g(x)\n    g(x)\n    g(x)\ng(1)",
+    "rows that double": "a = [1, 1]\n" + "a = [*a, *a]\n" * 40 + "for x in a:\n    assert f(x) == 1",
+    "large rows": "a = [" + "1, " * 9000 + "]\nfor x in range(9000):\n    assert f(a) == x",
+    "decorators that run code": "@[f(i) for i in range(10 ** 9)]\ndef test():\n    assert f(1) == 1",
+    "arguments looked at again and again": "a = [1]\nf(a)\n" + "assert a == [1]\n" * 3000,
+    "setups of setups": "class T:\n"
+    + "".join(f"    def setUp(self):\n        self.a{i} = [self.a{i - 1}] * 9\n" for i in range(300)),
+}
+
+
+@pytest.mark.parametrize("cap", [8, None])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_forms_are_read_or_dropped_within_the_budget(text, cap):
+    suite = read_suite(fenced(text), Reading.STRICT, entry_point="f", tests_per_suite=cap)
+    assert len(suite.cases) <= 8 if cap else len(suite.cases) < 100_000
