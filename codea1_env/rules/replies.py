@@ -52,6 +52,7 @@ _LISTED = re.compile(
 """An assert as an item of a list, in backticks or not, or in backticks at the start of a line."""
 
 # Zero-width joiners are invisible, but emoji and several scripts need them.
+_CLAIMS = ("bool(", "raises(")  # whose value is a bool, so that an assert needs no other
 _IMPORT = re.compile("(import|from) ")
 _HARMLESS = frozenset(string.whitespace) | {"\u200c", "\u200d"}
 
@@ -150,7 +151,7 @@ def is_readable(case: TestCase, reading: Reading, entry_point: str, forms: CallF
         return is_direct_call(case.expression, entry_point)
     if reading is Reading.RELEASE:
         return not case.direct
-    claim = case.expression if case.expression.startswith("bool(") else f"{case.expression} == 0"
+    claim = case.expression if case.expression.startswith(_CLAIMS) else f"{case.expression} == 0"
     read = read_suite("\n".join((*case.imports, f"assert {claim}")), reading, entry_point=entry_point, forms=forms)
     if len(read.cases) != 1 or read.rejections or not all(map(_IMPORT.match, case.imports)):
         return False

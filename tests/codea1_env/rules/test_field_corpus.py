@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from codea1_env.facts.submissions import TestCase
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.replies import is_readable, read_candidate, read_suite
 from codea1_env.rules.ruleset import preset
 from tests.support.field_corpus import WrittenSuite, replies, suites
 
@@ -53,6 +53,12 @@ def test_nearly_all_items_are_read_and_hold_iff_they_hold_in_python() -> None:
         if [holds(case, suite) for case in cases] != [item.holds for item in suite.items]
     ]
     assert different == []
+
+
+def test_what_is_read_is_still_readable_where_it_comes_from_a_book() -> None:
+    for suite in SUITES:
+        problem = suite.problem
+        assert all(is_readable(case, READING, problem.entry_point, problem.calls) for case in read(suite)), suite.form
 
 
 def test_a_suite_holds_iff_pytest_passes_it(tmp_path: Path) -> None:
