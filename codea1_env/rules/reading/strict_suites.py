@@ -82,6 +82,7 @@ _FRAMEWORKS = ("pytest", "unittest", "parameterized")
 _STEPS_OF_ROW, _STEPS_OF_NODE = 40, 8  # what reading a body once more costs before anything is written
 _WITH_PARAMETERS = "a function with parameters that nothing gives"
 _UNUSED = "a call whose result is not used"
+_AFTER_A_CALL = "depends on what a call does to its argument"
 _NO_EXCEPTIONS = "exceptions are not tests under these rules"
 
 
@@ -329,7 +330,7 @@ class SuiteReader:
         missing = [name for name in names if name != receiver and name not in given and name not in optional]
         fixtures = {name: for_functions.look_up(name) for name in missing}
         if not all(isinstance(value, Helper) and value.is_fixture for value in fixtures.values()):
-            if node.name.startswith("test") or found.tables:
+            if (node.name.startswith("test") and missing != ["candidate"]) or found.tables:
                 self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, _WITH_PARAMETERS)
             else:
                 scope.bind(place, helper)
@@ -607,6 +608,8 @@ class SuiteReader:
             return self._case(condition, scope, line)
         except UnreadableError:
             after = None if calls_of(condition, self.entry_point) else self._case_after_calls(condition, line)
+            if after is None and self._is_about_an_argument(condition):
+                raise UnreadableError(RejectionReason.NOT_AN_ASSERT, _AFTER_A_CALL) from None
             if after is None:
                 raise
             return after
@@ -633,8 +636,18 @@ class SuiteReader:
         except UnreadableError as error:
             if error.reason is RejectionReason.TOO_LONG:
                 raise
-            detail = "depends on what a call does to its argument"
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, detail) from error
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, _AFTER_A_CALL) from error
+
+    def _is_about_an_argument(self, condition: ast.expr) -> bool:
+        """Whether a condition without a call of the function looks at something that an earlier call has got."""
+        pieces = [] if self._before is None else self._before.pieces
+        looked_at = {ast.dump(part) for part in ast.walk(condition) if isinstance(part, ast.Name | ast.Attribute)}
+        for piece in pieces:
+            self.budget.take_steps(_STEPS_OF_NODE)
+            value = getattr(piece.node, "value", None)
+            if isinstance(value, ast.Call) and any(ast.dump(each) in looked_at for each in value.args):
+                return True
+        return False
 
     def _sides(self, claim: ast.expr, inlined: Inlined) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""

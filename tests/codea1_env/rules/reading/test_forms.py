@@ -55,6 +55,7 @@ MORE = {
         "@pytest.mark.parametrize('g, x', [(f, 1)])\ndef test(g, x):\n    assert g(x) == 1",
         "f(1) => 1",
     ),
+    "a test that takes the candidate": ("def test_f(candidate):\n    assert candidate(1) == 1", "f(1) => 1"),
     "a default": ("def test(x=1):\n    assert f(x) == 1", "f(1) => 1"),
     "a class that is marked": (
         "@pytest.mark.slow\nclass TestF:\n    def test(self):\n        assert f(1) == 1",
@@ -125,6 +126,11 @@ def test_their_relatives_are_read_too(text, read):
 
 
 NOT_READ = {
+    "an argument that is an attribute": (
+        "class T:\n    def setUp(self):\n        self.xs = [3, 1]\n    def test(self):\n        f(self.xs)\n"
+        "        assert self.xs == [3, 1]"
+    ),
+    "an argument of something else": "xs = [3, 1]\nr = g.f(xs)\nassert xs == [3, 1]",
     "a loop that may end early": "for x in [1, 2]:\n    if x > 1:\n        break\n    assert f(x) == 1",
     "a loop over something computed": "for x in f(3):\n    assert f(x) == 1",
     "a test that is skipped": "@pytest.mark.skipif(True, reason='')\ndef test():\n    assert f(1) == 1",
