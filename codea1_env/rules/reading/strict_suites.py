@@ -94,6 +94,9 @@ class _Before:
     """As the body begins; then as after the first `n_read` pieces, if calls change their arguments."""
     pieces: list[Statement] = field(default_factory=list)
     n_read: int = 0
+    given: set[str] = field(default_factory=set)
+    """The arguments of the calls in the first `n_given` pieces, as text."""
+    n_given: int = 0
 
 
 @dataclass(slots=True)
@@ -640,14 +643,15 @@ class SuiteReader:
 
     def _is_about_an_argument(self, condition: ast.expr) -> bool:
         """Whether a condition without a call of the function looks at something that an earlier call has got."""
-        pieces = [] if self._before is None else self._before.pieces
-        looked_at = {ast.dump(part) for part in ast.walk(condition) if isinstance(part, ast.Name | ast.Attribute)}
-        for piece in pieces:
-            self.budget.take_steps(_STEPS_OF_NODE)
-            value = getattr(piece.node, "value", None)
-            if isinstance(value, ast.Call) and any(ast.dump(each) in looked_at for each in value.args):
-                return True
-        return False
+        before = self._before
+        if before is None:
+            return False
+        while before.n_given < len(before.pieces):
+            value = getattr(before.pieces[before.n_given].node, "value", None)
+            before.n_given += 1
+            before.given.update(ast.dump(each) for each in getattr(value, "args", ()) if isinstance(value, ast.Call))
+        parts = (part for part in ast.walk(condition) if isinstance(part, ast.Name | ast.Attribute))
+        return bool(before.given) and any(ast.dump(part) in before.given for part in parts)
 
     def _sides(self, claim: ast.expr, inlined: Inlined) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""
