@@ -376,7 +376,7 @@ class SuiteReader:
         if any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in ast.walk(loop)):
             return False
         try:
-            rows = list(self._rows(loop.iter, scope))
+            rows = self._rows(loop.iter, scope)
         except UnreadableError as error:
             if error.reason is not RejectionReason.NOT_AN_ASSERT:
                 self.reject(error.reason, statement.text, statement.line, error.detail)
@@ -420,8 +420,11 @@ class SuiteReader:
             read(row)
             self._n_rows -= 1
 
-    def _rows(self, node: ast.expr, scope: Scope) -> Iterator[Row]:
-        return Tables(scope, fresh=self.forms.in_place).rows(node)
+    def _rows(self, node: ast.expr, scope: Scope) -> list[Row]:
+        try:
+            return list(Tables(scope, fresh=self.forms.in_place).rows(node))
+        except RecursionError:
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE) from None
 
     def _call(self, helper: Helper, call: ast.Call, scope: Scope, nesting: int) -> bool:
         """Read the body of a helper with the arguments of a call; return False if they do not fit its parameters."""
@@ -627,15 +630,20 @@ class SuiteReader:
         while before.n_read < len(before.pieces):
             piece = before.pieces[before.n_read]
             before.n_read += 1
-            if isinstance(piece.node, ast.Assert):
-                apply_calls(piece.node, before.scope, _first_line(piece.text))
-            elif not isinstance(piece.node, DEFINITIONS):
-                reader._simple(piece, before.scope)
+            try:
+                if isinstance(piece.node, ast.Assert):
+                    apply_calls(piece.node, before.scope, _first_line(piece.text))
+                elif not isinstance(piece.node, DEFINITIONS):
+                    reader._simple(piece, before.scope)
+            except RecursionError:  # nested too deeply; nothing is known of its names
+                reader._drop(piece, before.scope, "nested too deeply")
         values = [before.scope.look_up(name) for name in names]
         if not any(isinstance(value, Inlined) and value.calls_entry_point for value in values):
             return None
         try:
             return reader._case(condition, before.scope, line)
+        except RecursionError:
+            return None
         except UnreadableError as error:
             if error.reason is RejectionReason.TOO_LONG:
                 raise
@@ -649,9 +657,9 @@ class SuiteReader:
         while before.n_given < len(before.pieces):
             value = getattr(before.pieces[before.n_given].node, "value", None)
             before.n_given += 1
-            before.given.update(ast.dump(each) for each in getattr(value, "args", ()) if isinstance(value, ast.Call))
-        parts = (part for part in ast.walk(condition) if isinstance(part, ast.Name | ast.Attribute))
-        return bool(before.given) and any(ast.dump(part) in before.given for part in parts)
+            before.given.update(map(_reference, value.args if isinstance(value, ast.Call) else ()))
+        before.given.discard("")
+        return bool(before.given) and any(_reference(part) in before.given for part in ast.walk(condition))
 
     def _sides(self, claim: ast.expr, inlined: Inlined) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""
@@ -741,6 +749,16 @@ def _with_pytest(scope: Scope) -> Scope:
     inner = scope.child(scope.receiver)
     inner.bind("pytest", Imported("import pytest", "pytest"))
     return inner
+
+
+def _reference(node: ast.AST) -> str:
+    """Return the text of a name or of an attribute of a name; empty for other nodes."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            return f"{name}.{attribute}"
+    return ""
 
 
 def _columns(names: Sequence[str]) -> ast.expr:
