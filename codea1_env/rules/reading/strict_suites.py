@@ -82,6 +82,7 @@ _FRAMEWORKS = ("pytest", "unittest", "parameterized")
 _STEPS_OF_ROW, _STEPS_OF_NODE = 40, 8  # what reading a body once more costs before anything is written
 _WITH_PARAMETERS = "a function with parameters that nothing gives"
 _UNUSED = "a call whose result is not used"
+_AFTER_A_CALL = "depends on what a call does to its argument"
 _NO_EXCEPTIONS = "exceptions are not tests under these rules"
 
 
@@ -93,6 +94,9 @@ class _Before:
     """As the body begins; then as after the first `n_read` pieces, if calls change their arguments."""
     pieces: list[Statement] = field(default_factory=list)
     n_read: int = 0
+    given: set[str] = field(default_factory=set)
+    """The arguments of the calls in the first `n_given` pieces, as text."""
+    n_given: int = 0
 
 
 @dataclass(slots=True)
@@ -329,7 +333,7 @@ class SuiteReader:
         missing = [name for name in names if name != receiver and name not in given and name not in optional]
         fixtures = {name: for_functions.look_up(name) for name in missing}
         if not all(isinstance(value, Helper) and value.is_fixture for value in fixtures.values()):
-            if node.name.startswith("test") or found.tables:
+            if (node.name.startswith("test") and missing != ["candidate"]) or found.tables:
                 self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, _WITH_PARAMETERS)
             else:
                 scope.bind(place, helper)
@@ -372,7 +376,7 @@ class SuiteReader:
         if any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in ast.walk(loop)):
             return False
         try:
-            rows = list(self._rows(loop.iter, scope))
+            rows = self._rows(loop.iter, scope)
         except UnreadableError as error:
             if error.reason is not RejectionReason.NOT_AN_ASSERT:
                 self.reject(error.reason, statement.text, statement.line, error.detail)
@@ -416,8 +420,11 @@ class SuiteReader:
             read(row)
             self._n_rows -= 1
 
-    def _rows(self, node: ast.expr, scope: Scope) -> Iterator[Row]:
-        return Tables(scope, fresh=self.forms.in_place).rows(node)
+    def _rows(self, node: ast.expr, scope: Scope) -> list[Row]:
+        try:
+            return list(Tables(scope, fresh=self.forms.in_place).rows(node))
+        except RecursionError:
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE) from None
 
     def _call(self, helper: Helper, call: ast.Call, scope: Scope, nesting: int) -> bool:
         """Read the body of a helper with the arguments of a call; return False if they do not fit its parameters."""
@@ -607,6 +614,8 @@ class SuiteReader:
             return self._case(condition, scope, line)
         except UnreadableError:
             after = None if calls_of(condition, self.entry_point) else self._case_after_calls(condition, line)
+            if after is None and self._is_about_an_argument(condition):
+                raise UnreadableError(RejectionReason.NOT_AN_ASSERT, _AFTER_A_CALL) from None
             if after is None:
                 raise
             return after
@@ -621,20 +630,36 @@ class SuiteReader:
         while before.n_read < len(before.pieces):
             piece = before.pieces[before.n_read]
             before.n_read += 1
-            if isinstance(piece.node, ast.Assert):
-                apply_calls(piece.node, before.scope, _first_line(piece.text))
-            elif not isinstance(piece.node, DEFINITIONS):
-                reader._simple(piece, before.scope)
+            try:
+                if isinstance(piece.node, ast.Assert):
+                    apply_calls(piece.node, before.scope, _first_line(piece.text))
+                elif not isinstance(piece.node, DEFINITIONS):
+                    reader._simple(piece, before.scope)
+            except RecursionError:  # nested too deeply; nothing is known of its names
+                reader._drop(piece, before.scope, "nested too deeply")
         values = [before.scope.look_up(name) for name in names]
         if not any(isinstance(value, Inlined) and value.calls_entry_point for value in values):
             return None
         try:
             return reader._case(condition, before.scope, line)
+        except RecursionError:
+            return None
         except UnreadableError as error:
             if error.reason is RejectionReason.TOO_LONG:
                 raise
-            detail = "depends on what a call does to its argument"
-            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, detail) from error
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, _AFTER_A_CALL) from error
+
+    def _is_about_an_argument(self, condition: ast.expr) -> bool:
+        """Whether a condition without a call of the function looks at something that an earlier call has got."""
+        before = self._before
+        if before is None:
+            return False
+        while before.n_given < len(before.pieces):
+            value = getattr(before.pieces[before.n_given].node, "value", None)
+            before.n_given += 1
+            before.given.update(map(_reference, value.args if isinstance(value, ast.Call) else ()))
+        before.given.discard("")
+        return bool(before.given) and any(_reference(part) in before.given for part in ast.walk(condition))
 
     def _sides(self, claim: ast.expr, inlined: Inlined) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""
@@ -724,6 +749,16 @@ def _with_pytest(scope: Scope) -> Scope:
     inner = scope.child(scope.receiver)
     inner.bind("pytest", Imported("import pytest", "pytest"))
     return inner
+
+
+def _reference(node: ast.AST) -> str:
+    """Return the text of a name or of an attribute of a name; empty for other nodes."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            return f"{name}.{attribute}"
+    return ""
 
 
 def _columns(names: Sequence[str]) -> ast.expr:

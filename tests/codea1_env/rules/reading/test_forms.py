@@ -55,6 +55,7 @@ MORE = {
         "@pytest.mark.parametrize('g, x', [(f, 1)])\ndef test(g, x):\n    assert g(x) == 1",
         "f(1) => 1",
     ),
+    "a test that takes the candidate": ("def test_f(candidate):\n    assert candidate(1) == 1", "f(1) => 1"),
     "a default": ("def test(x=1):\n    assert f(x) == 1", "f(1) => 1"),
     "a class that is marked": (
         "@pytest.mark.slow\nclass TestF:\n    def test(self):\n        assert f(1) == 1",
@@ -125,6 +126,11 @@ def test_their_relatives_are_read_too(text, read):
 
 
 NOT_READ = {
+    "an argument that is an attribute": (
+        "class T:\n    def setUp(self):\n        self.xs = [3, 1]\n    def test(self):\n        f(self.xs)\n"
+        "        assert self.xs == [3, 1]"
+    ),
+    "an argument of something else": "xs = [3, 1]\nr = g.f(xs)\nassert xs == [3, 1]",
     "a loop that may end early": "for x in [1, 2]:\n    if x > 1:\n        break\n    assert f(x) == 1",
     "a loop over something computed": "for x in f(3):\n    assert f(x) == 1",
     "a test that is skipped": "@pytest.mark.skipif(True, reason='')\ndef test():\n    assert f(1) == 1",
@@ -184,6 +190,9 @@ HOSTILE = {
     + "g29(1)",
     "a helper that calls itself": "def g(x):\n    assert f(x) == 1\n    g(x)\n    g(x)\n    g(x)\ng(1)",
     "rows that double": "a = [1, 1]\n" + "a = [*a, *a]\n" * 40 + "for x in a:\n    assert f(x) == 1",
+    "long sums": "for x in " + "[1] + " * 9000 + "[2]:\n    assert f(x) == 1",
+    "deep statements": "a = [1]\nf(a)\nx = " + "-" * 900 + "f(a)\nassert " + "-" * 900 + "f(a)\nassert a == [1]",
+    "deep arguments": "g(" + "-" * 900 + "a" + ".b" * 900 + ")\nassert a == [1]",
     "large rows": "a = [" + "1, " * 9000 + "]\nfor x in range(9000):\n    assert f(a) == x",
     "decorators that run code": "@[f(i) for i in range(10 ** 9)]\ndef test():\n    assert f(1) == 1",
     "arguments looked at again and again": "a = [1]\nf(a)\n" + "assert a == [1]\n" * 3000,
