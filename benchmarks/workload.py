@@ -40,19 +40,19 @@ class Group:
 
     problem: Problem
     programs: tuple[str, ...]
-    """(M,)"""
+    """(N,)"""
     suites: tuple[tuple[tuple[Case, ...], ...], ...]
-    """(M, N, K)"""
+    """(N, M, K)"""
     book: tuple[BookEntry, ...]
 
     @property
     def coder_replies(self) -> tuple[str, ...]:
-        """(M,)"""
+        """(N,)"""
         return tuple(f"Here is the function:\n\n```python\n{program}```\n" for program in self.programs)
 
     @property
     def tester_replies(self) -> tuple[tuple[str, ...], ...]:
-        """(M, N)"""
+        """(N, M)"""
         return tuple(tuple(map(_tester_reply, suites)) for suites in self.suites)
 
 

@@ -1,7 +1,7 @@
 """A bank before it is judged: the replies that agents can choose, by problem; and its file format.
 
-An entry is a raw reply, which is read by the same rules as a model's reply. Every problem of a bank has M programs and
-N suites. If a problem has fewer, empty replies are added; they are ordinary actions and earn the reward of an empty
+An entry is a raw reply, which is read by the same rules as a model's reply. Every problem of a bank has N programs and
+M suites. If a problem has fewer, empty replies are added; they are ordinary actions and earn the reward of an empty
 reply.
 """
 
@@ -39,9 +39,9 @@ class ProblemBank:
 
     problem: Problem
     programs: tuple[BankEntry, ...]
-    """(M,)"""
-    suites: tuple[BankEntry, ...]
     """(N,)"""
+    suites: tuple[BankEntry, ...]
+    """(M,)"""
 
     def __post_init__(self) -> None:
         for what, entries in (("programs", self.programs), ("suites", self.suites)):
@@ -51,7 +51,7 @@ class ProblemBank:
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """Replies by problem; all problems have the same number of programs (M) and of suites (N)."""
+    """Replies by problem; all problems have the same number of programs (N) and of suites (M)."""
 
     name: str
     problems: tuple[ProblemBank, ...]
@@ -73,12 +73,12 @@ class Bank:
 
     @property
     def n_programs(self) -> int:
-        """M, equal for all problems."""
+        """N, equal for all problems."""
         return len(self.problems[0].programs)
 
     @property
     def n_suites(self) -> int:
-        """N, equal for all problems."""
+        """M, equal for all problems."""
         return len(self.problems[0].suites)
 
     @property

@@ -24,12 +24,12 @@ from codea1_env.rules.ruleset import RewardScheme, Ruleset
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BankPayoffs:
-    """The rewards of both agents: axes P (problems), M (programs), N (suites)."""
+    """The rewards of both agents: axes P (problems), N (programs), M (suites)."""
 
     coder: NDArray[np.float64]
-    """(P, M, N)"""
+    """(P, N, M)"""
     tester: NDArray[np.float64]
-    """(P, M, N)"""
+    """(P, N, M)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class JudgedProblem:
 
     bank: ProblemBank
     report: ProblemReport
-    """(M,) candidates, each with (N,) suites."""
+    """(N,) candidates, each with (M,) suites."""
     cases: tuple[BookKey, ...] = field(init=False, repr=False, compare=False)
     """(C,) every distinct valid case of the suites, in their order: the cases that the Mistake Book may contain."""
     _known: tuple[dict[BookKey, CaseReport], ...] = field(init=False, repr=False, compare=False)
@@ -62,7 +62,7 @@ class JudgedProblem:
     def payoffs(
         self, rules: Ruleset, replayed: Sequence[BookKey] = ()
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the rewards of the coder and of the tester for each pair of program and suite, (M, N) each.
+        """Return the rewards of the coder and of the tester for each pair of program and suite, (N, M) each.
 
         Args:
             rules: of the rewards.

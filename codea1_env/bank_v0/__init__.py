@@ -2,15 +2,15 @@
 
 :Creation: `from codea1_env import bank_v0; env = bank_v0.env(bank="starter")`
 :Agents: `coder_0`, then `tester_0`; AEC is canonical
-:Action space: `Discrete(M)` for the coder, `Discrete(N)` for the tester; with `equal_actions=True` the larger for both
-:Observation space: `Box(0, 1)` of P + M (+ C) numbers: which problem, which program (the tester's, white box), which
+:Action space: `Discrete(N)` for the coder, `Discrete(M)` for the tester; with `equal_actions=True` the larger for both
+:Observation space: `Box(0, 1)` of P + N (+ C) numbers: which problem, which program (the tester's, white box), which
     cases of the Mistake Book are replayed
 :Parallel API: `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once
 
 **Purpose.** Best responses, equilibria and exploitability of this game can be computed exactly. So learners can be
 compared with the exact solution, in seconds and without a model; `codea1_lab.games` computes it.
 
-**A round.** The coder chooses one of the M programs of the problem, the tester one of its N suites. Verdicts come from
+**A round.** The coder chooses one of the N programs of the problem, the tester one of its M suites. Verdicts come from
 the judge and payoffs from `rules.rewards`, as in `code_a1_v0`, but they are computed beforehand (`codea1_env.bank`) and
 stored on disk. An episode is one problem and `max_cycles` rounds. The tester has a turn even after a program that does
 not load.
@@ -98,7 +98,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
             max_cycles: rounds per episode.
             replay: whether there is a Mistake Book.
             infos: False leaves them empty, for libraries that turn them into tensors (torchrl).
-            equal_actions: whether both agents have max(M, N) actions, for libraries that need equal spaces. An agent's
+            equal_actions: whether both agents have max(N, M) actions, for libraries that need equal spaces. An agent's
                 actions from its own number on repeat its first ones, so the values of equilibria stay the same.
             render_mode: `human` prints each judged round, `ansi` makes `render()` return it.
             options: of `load_bank` (`rules`, `recipe`, `limit`, `cache`, ...); none with a judged bank.

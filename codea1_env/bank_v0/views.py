@@ -16,7 +16,7 @@ __all__ = ["CoderBankEnv", "TesterBankEnv"]
 
 Strategy = str | int | Sequence[float] | NDArray[np.float64]
 """How the opponent plays: `uniform`, always the same action, or with probabilities of actions, (A,), or by problem,
-(P, A); those of a tester that sees the program may also be by problem and program, (P, M, N)."""
+(P, A); those of a tester that sees the program may also be by problem and program, (P, N, M)."""
 
 
 class _RoleEnv(RoleView[Features, int]):

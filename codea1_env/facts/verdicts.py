@@ -1,6 +1,6 @@
 """The judge's results: verdicts per case, and reports per suite, per candidate and per problem.
 
-Nesting: `ProblemReport` > `CandidateReport` (axis M) > `SuiteReport` (axis N) > `CaseReport`.
+Nesting: `ProblemReport` > `CandidateReport` (axis N) > `SuiteReport` (axis M) > `CaseReport`.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class CandidateReport:
     replayed: tuple[CaseReport, ...] = ()
     """The Mistake Book's cases, in the order of retrieval."""
     suites: tuple[SuiteReport, ...] = ()
-    """(N,) the suites written for this candidate."""
+    """(M,) the suites written for this candidate."""
     golden_pass_rate: float | None = None
     """Share of golden tests passed, in [0, 1]; None where they were not run."""
     rechecks: Rechecks = field(default_factory=Rechecks, compare=False)
@@ -215,9 +215,9 @@ class ProblemReport:
 
     problem_id: str
     candidates: tuple[CandidateReport, ...]
-    """(M,)"""
+    """(N,)"""
     shares_suites: bool = False
-    """Whether every candidate ran the same N suites, in the same order."""
+    """Whether every candidate ran the same M suites, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)

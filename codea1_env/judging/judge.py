@@ -68,17 +68,17 @@ from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """One problem with M candidates, N suites for each of them, and the cases that all of them replay."""
+    """One problem with N candidates, M suites for each of them, and the cases that all of them replay."""
 
     problem: Problem
     candidates: tuple[Candidate, ...]
-    """(M,)"""
+    """(N,)"""
     suites: tuple[tuple[Suite, ...], ...]
-    """(M, N): `suites[m]` were written for `candidates[m]`."""
+    """(N, M): `suites[n]` were written for `candidates[n]`."""
     replayed: tuple[ValidCase, ...] = ()
     """Cases of the Mistake Book; the candidates run those that the problem's solution confirms."""
     shares_suites: bool = False
-    """Whether every candidate runs the same N suites: then all M items of `suites` are equal."""
+    """Whether every candidate runs the same M suites: then all N items of `suites` are equal."""
 
     def __post_init__(self) -> None:
         if len(self.candidates) != len(self.suites):
@@ -135,9 +135,9 @@ class Judge:
             for duel, found in zip(duels, unconfirmed, strict=True)
         ]
         tasks = [
-            _CandidateTask(duel, duel.candidates[m], validated[d][m], self.rules.draws_order)
+            _CandidateTask(duel, duel.candidates[n], validated[d][n], self.rules.draws_order)
             for d, duel in enumerate(confirmed)
-            for m in range(len(duel.candidates))
+            for n in range(len(duel.candidates))
         ]
         reports = iter(self._judge_candidates(tasks))
         return [
@@ -152,7 +152,7 @@ class Judge:
     # -- suites against the solution --
 
     def _validate(self, duels: Sequence[Duel]) -> tuple[list[list[tuple[ValidSuite, ...]]], list[_Unconfirmed]]:
-        """Return (D, M, N) validated suites, and the (D,) replayed cases that the solutions do not confirm."""
+        """Return (D, N, M) validated suites, and the (D,) replayed cases that the solutions do not confirm."""
         max_bytes = self.limits.value_bytes
         suite_calls = [
             [[SuiteCalls.of(suite, max_bytes) for suite in suites] for suites in _distinct(duel)] for duel in duels

@@ -34,7 +34,7 @@ def credits_of(
     """Return what each suite against one candidate is paid for.
 
     Args:
-        suites: (N,) the first K cases of each.
+        suites: (M,) the first K cases of each.
         fail_replayed: share of replayed cases that the candidate fails, in [0, 1]; None without replays.
         rules: K and `reward.credit`.
     """

@@ -59,7 +59,7 @@ class CandidateRewards:
 
     coder: Reward
     testers: tuple[Reward, ...]
-    """(N,) one per suite."""
+    """(M,) one per suite."""
 
 
 # -- counts ----------------------------------------------------------------------------------------

@@ -59,11 +59,11 @@ def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards
     the same reward in the result of every valid candidate.
 
     Args:
-        report: M candidates with N suites each.
+        report: N candidates with M suites each.
         rules: the scheme and its parameters.
 
     Returns:
-        (M,). All rewards of a candidate are masked if any evidence about it is our own failure. Schemes that compare
+        (N,). All rewards of a candidate are masked if any evidence about it is our own failure. Schemes that compare
         candidates then leave it out.
 
     Raises:

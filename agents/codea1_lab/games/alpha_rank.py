@@ -24,11 +24,11 @@ class AlphaRank:
     """The stationary distribution of the process."""
 
     pairs: NDArray[np.float64]
-    """(M, N) share of time at each pair of choices; the shares add up to 1."""
+    """(N, M) share of time at each pair of choices; the shares add up to 1."""
     row: Vector
-    """(M,) share of time at each row."""
+    """(N,) share of time at each row."""
     column: Vector
-    """(N,) share of time at each column."""
+    """(M,) share of time at each column."""
 
 
 def alpha_rank(game: MatrixGame, *, mutation: float = 0.01) -> AlphaRank:
@@ -51,8 +51,8 @@ def alpha_rank(game: MatrixGame, *, mutation: float = 0.01) -> AlphaRank:
     def takes_over(gain: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(np.abs(gain) <= TIE, 0.5, np.where(gain > TIE, 1 - mutation, mutation))
 
-    by_rows = takes_over(game.row.T[:, None, :] - game.row.T[:, :, None])  # (N, M from, M to)
-    by_columns = takes_over(game.column[:, None, :] - game.column[:, :, None])  # (M, N from, N to)
+    by_rows = takes_over(game.row.T[:, None, :] - game.row.T[:, :, None])  # (M, N from, N to)
+    by_columns = takes_over(game.column[:, None, :] - game.column[:, :, None])  # (N, M from, M to)
     chain = np.zeros((m, n, m, n))
     rows, columns = np.arange(m), np.arange(n)
     for j in columns:

@@ -21,9 +21,9 @@ class WhiteBoxSolution:
     """One problem when the tester sees the program: the tester plays a best response, and the coder expects that."""
 
     coder: Vector
-    """(M,) uniform over the programs that then earn most."""
+    """(N,) uniform over the programs that then earn most."""
     tester: NDArray[np.float64]
-    """(M, N) uniform over the best responses to each program."""
+    """(N, M) uniform over the best responses to each program."""
     values: Vector
     """(2,) expected rewards of coder and tester."""
 
@@ -33,7 +33,7 @@ class BankGame:
     """P matrix games. One of them is drawn uniformly and shown to both players."""
 
     games: tuple[MatrixGame, ...]
-    """(P,) all of the same shape (M, N)."""
+    """(P,) all of the same shape (N, M)."""
 
     @classmethod
     def of(cls, payoffs: BankPayoffs) -> BankGame:
@@ -52,8 +52,8 @@ class BankGame:
         """Return (2,) the expected rewards of coder and tester, means over problems.
 
         Args:
-            coder: (P, M) strategies.
-            tester: (P, N) strategies; (P, M, N) if it sees the program.
+            coder: (P, N) strategies.
+            tester: (P, M) strategies; (P, N, M) if it sees the program.
         """
         found = [_values(*each) for each in zip(self.games, coder, tester, strict=True)]
         mean: Vector = np.mean(found, axis=0)
@@ -90,6 +90,6 @@ def _white_box_nash_conv(game: MatrixGame, coder: Vector, tester: NDArray[np.flo
 
 
 def stacked(equilibria: Sequence[Equilibrium]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the strategies of all problems, (P, M) and (P, N)."""
+    """Return the strategies of all problems, (P, N) and (P, M)."""
     rows = np.array([each.profile.row for each in equilibria])
     return rows, np.array([each.profile.column for each in equilibria])

@@ -21,13 +21,13 @@ class Trajectory:
     steps: NDArray[np.int64]
     """(T,) increasing from 0, the start."""
     row: NDArray[np.float64]
-    """(T, M) strategies of the row player at these steps."""
+    """(T, N) strategies of the row player at these steps."""
     column: NDArray[np.float64]
-    """(T, N) strategies of the column player."""
+    """(T, M) strategies of the column player."""
     average_row: NDArray[np.float64]
-    """(T, M) mean strategies over all steps so far. They may converge where the strategies themselves cycle."""
+    """(T, N) mean strategies over all steps so far. They may converge where the strategies themselves cycle."""
     average_column: NDArray[np.float64]
-    """(T, N) mean strategies of the column player."""
+    """(T, M) mean strategies of the column player."""
     exploitability: NDArray[np.float64]
     """(T,) NashConv of the strategies."""
     average_exploitability: NDArray[np.float64]

@@ -128,7 +128,7 @@ class _Merged:
     columns: NDArray[np.intp]
     """The first of each set of equal columns."""
     shape: tuple[int, int]
-    """(M, N) of the whole game."""
+    """(N, M) of the whole game."""
 
     @classmethod
     def of(cls, game: MatrixGame) -> _Merged:

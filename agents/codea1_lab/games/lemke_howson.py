@@ -30,7 +30,7 @@ def lemke_howson(game: MatrixGame, *, dropped: int = 0, most_pivots: int = 10_00
 
     Args:
         game: any.
-        dropped: the label to drop first, in [0, M + N). Different labels may lead to different equilibria.
+        dropped: the label to drop first, in [0, N + M). Different labels may lead to different equilibria.
         most_pivots: a bound, since some games have exponentially long paths.
 
     Raises:

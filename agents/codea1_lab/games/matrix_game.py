@@ -1,6 +1,6 @@
 """Two-player games in normal form: payoffs, best responses, exploitability. Pure.
 
-Both players choose once and at the same time. Rows are the coder's choices (M), columns the tester's (N). A strategy is
+Both players choose once and at the same time. Rows are the coder's choices (N), columns the tester's (M). A strategy is
 a vector of probabilities.
 """
 
@@ -24,13 +24,13 @@ class MatrixGame:
     """Payoffs of two players."""
 
     row: NDArray[np.float64]
-    """(M, N) payoffs of the row player, the coder."""
+    """(N, M) payoffs of the row player, the coder."""
     column: NDArray[np.float64]
-    """(M, N) payoffs of the column player, the tester."""
+    """(N, M) payoffs of the column player, the tester."""
 
     def __post_init__(self) -> None:
         if self.row.ndim != 2 or self.row.shape != self.column.shape or not self.row.size:
-            raise UserError(f"payoffs need two equal shapes (M, N), not {self.row.shape} and {self.column.shape}")
+            raise UserError(f"payoffs need two equal shapes (N, M), not {self.row.shape} and {self.column.shape}")
         if not (np.isfinite(self.row).all() and np.isfinite(self.column).all()):
             raise UserError("payoffs must be finite numbers: a game cannot hold masked rounds")
 
@@ -42,7 +42,7 @@ class MatrixGame:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(M, N)"""
+        """(N, M)"""
         m, n = self.row.shape
         return m, n
 
@@ -58,9 +58,9 @@ class Profile:
     """One strategy of each player."""
 
     row: Vector
-    """(M,)"""
-    column: Vector
     """(N,)"""
+    column: Vector
+    """(M,)"""
 
     @classmethod
     def uniform(cls, shape: tuple[int, int]) -> Profile:

@@ -23,9 +23,9 @@ class SuiteParts:
     """The two parts of the tester's reward on one problem: alpha * validity + (1 - alpha) * adversarial."""
 
     validity: Vector
-    """(N,) expected values against one coder."""
+    """(M,) expected values against one coder."""
     adversarial: Vector
-    """(N,) expected values against the same coder."""
+    """(M,) expected values against the same coder."""
 
     def threshold(self) -> float:
         """Return the lowest alpha from which the validity-only suite is a best response, in [0, 1].
@@ -44,7 +44,7 @@ class SuiteParts:
 
 
 def parts_of_suites(bank: JudgedBank, coder: NDArray[np.float64]) -> tuple[SuiteParts, ...]:
-    """Return (P,) the expected parts of the tester's reward against a coder's strategies (P, M).
+    """Return (P,) the expected parts of the tester's reward against a coder's strategies (P, N).
 
     The parts are the rewards at alpha 1 and at alpha 0. This holds for any formula that is linear in alpha; terms that
     do not depend on alpha (penalties) are in both parts.
@@ -84,7 +84,7 @@ def equilibrium_figures(bank: JudgedBank, fail: NDArray[np.float64], *, seed: in
 
     Args:
         bank: with the rules that compute its payoffs.
-        fail: (P, M, N) share of failed cases, see `failure_shares`.
+        fail: (P, N, M) share of failed cases, see `failure_shares`.
         seed: for the intervals.
     """
     game = BankGame.of(bank.payoffs())
@@ -107,7 +107,7 @@ def equilibrium_figures(bank: JudgedBank, fail: NDArray[np.float64], *, seed: in
 
 
 def failure_shares(bank: JudgedBank) -> NDArray[np.float64]:
-    """Return (P, M, N) the share of each suite's valid cases that each program fails; 0 without a valid case."""
+    """Return (P, N, M) the share of each suite's valid cases that each program fails; 0 without a valid case."""
     shape = (len(bank.problems), bank.bank.n_programs, bank.bank.n_suites)
     found = np.zeros(shape)
     for p, problem in enumerate(bank.problems):
@@ -119,7 +119,7 @@ def failure_shares(bank: JudgedBank) -> NDArray[np.float64]:
 
 
 def right_shares(bank: JudgedBank) -> NDArray[np.float64]:
-    """Return (P, N) the share of its K slots that each suite fills with a case whose prediction is right."""
+    """Return (P, M) the share of its K slots that each suite fills with a case whose prediction is right."""
     k = bank.rules.tests_per_suite
     return np.array(
         [
