@@ -91,7 +91,7 @@ class MistakeBook(Closing):
 
     @property
     def judge_version(self) -> int:
-        """Version of the judge that made the verdicts in the book."""
+        """Version of the latest judge that has recorded a round in the book."""
         with self._database.reading() as connection:
             return _number(connection, "judge_version")
 
@@ -99,9 +99,9 @@ class MistakeBook(Closing):
         """Do nothing if new rounds can be recorded in the book.
 
         Raises:
-            UserError: it contains verdicts of another version of the judge.
+            UserError: a later version of the judge has recorded rounds in it.
         """
-        if self.problem_ids():
+        if self.judge_version > JUDGE_VERSION and self.problem_ids():
             place = self.path or "the Mistake Book in memory"
             require_this_judge(self.judge_version, place, "begin a new book")
 
@@ -144,10 +144,11 @@ class MistakeBook(Closing):
             rules: how a round changes the book.
             provenance: run, episode and agents of the round; the failing program's digest, verdict and value are added
                 for each new entry.
-            judge_version: version of the judge that judged the round; a book without problems adopts it.
+            judge_version: version of the judge that judged the round. The book adopts it unless it is older: entries of
+                an earlier judge are confirmed as they are replayed, and those that it denies leave.
 
         Raises:
-            UserError: the book contains verdicts of another version of the judge.
+            UserError: a later version of the judge has recorded rounds in the book.
         """
         wanted = changes(report, rules)
         if rules.update is BookUpdate.OFF:
@@ -172,7 +173,7 @@ class MistakeBook(Closing):
             rounds: problem id -> round number; a problem's counter becomes the larger of its own and this one.
 
         Raises:
-            UserError: this book contains verdicts of another version of the judge.
+            UserError: a later version of the judge has recorded rounds in this book.
         """
         with self._database.writing() as connection:
             _agree_on_judge(connection, JUDGE_VERSION, self.path)
@@ -282,7 +283,7 @@ def _agree_on_judge(connection: sqlite3.Connection, version: int, path: Path | N
     own = _number(connection, "judge_version")
     if own == version:
         return
-    if connection.execute("SELECT 1 FROM problem LIMIT 1").fetchone() is None:
+    if own < version or connection.execute("SELECT 1 FROM problem LIMIT 1").fetchone() is None:
         connection.execute("UPDATE book SET judge_version = ?", (version,))
     else:
         raise UserError(

@@ -1,4 +1,4 @@
-"""A book holds the verdicts of one version of the judge."""
+"""A book goes on under a later judge, which confirms its entries as they are replayed, never under an earlier one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env import code_a1_v0
+from codea1_env import Problem, code_a1_v0
+from codea1_env.book.departures import Leaving
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -48,22 +49,32 @@ def test_a_frozen_book_states_its_judge(old: Path) -> None:
         old.parent.chmod(0o755)
 
 
-def test_no_round_of_another_judge_enters(old: Path) -> None:
+def test_rounds_of_a_later_judge_enter_and_no_earlier_one_follows(old: Path) -> None:
     with MistakeBook(old) as book:
-        with pytest.raises(UserError, match=f"version {OLD} of the judge.*version {JUDGE_VERSION}: the two do not mix"):
-            play(book, 2)
-        assert (book.size(), book.round_of("p")) == (1, 1)
-        play(book, 2, judge_version=OLD)
+        play(book, 2)
+        assert (book.judge_version, book.size(), book.round_of("p")) == (JUDGE_VERSION, 2, 2)
+        with pytest.raises(UserError, match=f"version {JUDGE_VERSION} of the judge.*version {OLD}: the two do not mix"):
+            play(book, 3, judge_version=OLD)
+        assert (book.size(), book.round_of("p")) == (2, 2)
 
 
-def test_the_environment_refuses_such_a_book_before_anything_is_played(old: Path) -> None:
+def test_the_environment_refuses_a_later_book_before_anything_is_played(old: Path) -> None:
+    code_a1_v0.env(problems="starter", book=old).close()
+    later = old.with_name("later.sqlite")
+    with MistakeBook(later) as book:
+        play(book, judge_version=JUDGE_VERSION + 1)
     with pytest.raises(UserError, match="do not mix; begin a new book"):
-        code_a1_v0.env(problems="starter", book=old)
-    as_empty = old.with_name("empty.sqlite")
-    MistakeBook(as_empty).close()
-    env = code_a1_v0.env(problems="starter", book=as_empty)
-    play(env.unwrapped.book)
-    assert env.unwrapped.book.judge_version == JUDGE_VERSION
+        code_a1_v0.env(problems="starter", book=later)
+
+
+def test_what_an_earlier_judge_believed_leaves_with_a_reason(old: Path) -> None:
+    problem = Problem("p", "def f(x): ...", "f", "def f(x): return x + 1", ())  # the book says that f(0) is 0
+    env = code_a1_v0.env(problems=[problem], book=old)
+    env.reset(seed=0)
+    env.step(problem.solution)
+    env.step("assert f(9) == 10")
+    assert env.unwrapped.book.size() == 0
+    assert [left.how for left in env.unwrapped.book.departures()] == [Leaving.DENIED]
     env.close()
 
 
