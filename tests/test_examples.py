@@ -85,7 +85,7 @@ def test_tune_finds_the_learning_rate_that_learns(tmp_path):
 
 @pytest.mark.xdist_group("ray")
 def test_the_readmes_training_runs(tmp_path, tiny_folder):
-    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[-1]
     assert "codea1 pretrain --steps 100 -o models/tiny" in (ROOT / "README.md").read_text()
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "tiny").symlink_to(tiny_folder)

@@ -56,12 +56,12 @@ def test_an_interrupt_keeps_the_games_that_were_finished_out_of_turn(
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
-    assert "codea1 play --resume run" in err
+    assert "codea1 play --resume run --tester slow:tester" in err
     assert "Traceback" not in err
     assert Path("run/episodes.jsonl").read_bytes() == b""
     kept = sorted(early.read_text().splitlines())
     early.write_text(early.read_text() + '{"half')
-    resumed = finished("play", "--resume", "run", "--quiet")
+    resumed = finished("play", "--resume", "run", "--tester", "slow:tester", "--quiet")
     assert resumed.returncode == 0, resumed.stderr
     lines = Path("run/episodes.jsonl").read_text().splitlines()
     assert len(lines) == 12
