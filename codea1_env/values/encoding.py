@@ -214,7 +214,7 @@ class _Encoding:
                 raise Opaque("a longdouble")
         elif mro_of(type(value))[0].__name__ in ("datetime64", "timedelta64") and type(item) in (int, type(None)):
             raise Opaque(f"a {type(value).__name__} that no datetime equals")
-        if id(type(item)) not in _WRITERS and _late_writer(type(item)) is None:  # longdouble, void
+        if type(item) is tuple or (id(type(item)) not in _WRITERS and _late_writer(type(item)) is None):  # void
             raise Opaque(f"a {_name_of(type(value))}")
         return self.node(item, depth)
 

@@ -787,6 +787,7 @@ def test_wrappers_of_the_libraries_are_what_they_equal(value: Any, plain: Any) -
         _user_dict_of_a_list(),
         np.array(object(), dtype=object),
         np.clongdouble(1),
+        np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0],
     ],
     ids=lambda value: type(value).__name__,
 )
