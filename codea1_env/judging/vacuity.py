@@ -17,6 +17,7 @@ Testers write these expressions, so they run in the sandbox, and this module com
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -39,6 +40,8 @@ from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sand
 
 _CPU_S, _MAX_RESTARTS = 0.25, 3
 _MAX_JOB_BYTES = 1 << 20  # of records
+_NOT_BOUND = re.compile(r"[\w.<>]+\(\) (?:missing|takes|got) ")
+"""How messages begin by which Python says that arguments do not fit."""
 _ROUNDS = (range(1), range(1, N_DECISIVE), range(N_DECISIVE, N_CHANGES))  # most cases are false under the first
 
 
@@ -90,8 +93,11 @@ def _raises_anyway(problem: Problem, call: Call, evidence: SolutionEvidence) -> 
         or not evidence.entry_point_calls
     ):
         return False
+    call = evidence.entry_point_calls[-1]
     parameters = parameters_of(problem.solution, problem.entry_point)
-    return parameters is not None and not fits(parameters, evidence.entry_point_calls[-1].arguments)
+    if parameters is None:  # a decorated function, a lambda, another name of a function
+        return call.answer is not None and _NOT_BOUND.match(call.answer.message) is not None
+    return not fits(parameters, call.arguments)
 
 
 def _can_be_changed(call: Call, evidence: SolutionEvidence) -> bool:

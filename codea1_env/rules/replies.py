@@ -53,7 +53,6 @@ _LISTED = re.compile(
 
 # Zero-width joiners are invisible, but emoji and several scripts need them.
 _CLAIMS = ("bool(", "raises(")  # whose value is a bool, so that an assert needs no other
-_IMPORT = re.compile("(import|from) ")
 _HARMLESS = frozenset(string.whitespace) | {"\u200c", "\u200d"}
 
 
@@ -152,10 +151,16 @@ def is_readable(case: TestCase, reading: Reading, entry_point: str, forms: CallF
     if reading is Reading.RELEASE:
         return not case.direct
     claim = case.expression if case.expression.startswith(_CLAIMS) else f"{case.expression} == 0"
-    read = read_suite("\n".join((*case.imports, f"assert {claim}")), reading, entry_point=entry_point, forms=forms)
-    if len(read.cases) != 1 or read.rejections or not all(map(_IMPORT.match, case.imports)):
+    text = "\n".join((*case.imports, f"assert {claim}"))
+    if len(text) > MAX_CHARACTERS:
         return False
-    return read.cases[0].direct or not case.direct
+    reader = _reader(entry_point, None, forms, reading)
+    # Not as a reply: a string of the case could hold another answer, in a fence.
+    reader.read(read_statements(text, 1, reader.budget))
+    if len(reader.cases) != 1 or reader.rejections.listed:
+        return False
+    (read,) = reader.cases
+    return read.imports == case.imports and (read.direct or not case.direct)
 
 
 def _reader(entry_point: str, tests_per_suite: int | None, forms: CallForms, reading: Reading) -> SuiteReader:

@@ -17,18 +17,19 @@ from codea1_env.rules.reading.direct_calls import is_literal
 RAISES = "raises"
 """`raises(Class, f, *arguments)`: whether a call raises an exception of a class; a name that every harness has."""
 
-_BROAD = frozenset({"BaseException", "Exception", "MemoryError", "RecursionError"})
+_NOT_READ = frozenset({"Exception", "ExceptionGroup", "MemoryError", "RecursionError"})  # no group crosses processes
 READ_EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()
     if isinstance(value, type)
     and issubclass(value, Exception)
     and not issubclass(value, Warning)
-    and name not in _BROAD
+    and name not in _NOT_READ
 )
 """Exceptions that a test may expect: those that are built in, except the ones that any fault may raise."""
 
 _NOT_RUN = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "usefixtures"})
+_OPTIONS_OF_TABLE = frozenset({"ids", "scope"})
 _HARMLESS_DECORATORS = frozenset({"staticmethod", "classmethod"})
 
 
@@ -136,7 +137,9 @@ def decorations(decorators: Sequence[ast.expr]) -> Decorations:
     is_fixture = False
     for decorator in decorators:
         match decorator:
-            case ast.Call(func=ast.Attribute(attr="parametrize"), args=[names, rows, *_]):
+            case ast.Call(func=ast.Attribute(attr="parametrize"), args=[names, rows, *more], keywords=keywords):
+                if more or any(keyword.arg not in _OPTIONS_OF_TABLE for keyword in keywords):
+                    return Decorations(unread="a table whose rows are given to fixtures")
                 table = _parametrized(names, rows)
             case ast.Call(func=ast.Attribute(attr="expand", value=ast.Name()), args=[rows, *_]):
                 table = Table(None, rows)
@@ -243,7 +246,7 @@ def _item(table: ast.expr, key: ast.expr) -> ast.expr | None:
             found = [
                 item
                 for each, item in zip(keys, items, strict=True)
-                if isinstance(each, ast.Constant) and type(each.value) is type(key.value) and each.value == key.value
+                if isinstance(each, ast.Constant) and each.value == key.value
             ]
             return found[-1] if found else None
     return None

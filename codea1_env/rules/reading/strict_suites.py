@@ -598,13 +598,13 @@ class SuiteReader:
             self._one(Statement(node, statement.source), scope)
         classes, called = inline_names(raising.classes, scope), inline_names(raising.call, scope)
         call, names = called.node, class_names(classes.node)
-        if not names or any(map(classes.bindings.get, names)) or self.entry_point == RAISES:
+        bindings = {**called.bindings, **classes.bindings}
+        if not names or any(map(bindings.get, (*names, RAISES))) or self.entry_point == RAISES:
             raise UnreadableError(RejectionReason.NOT_AN_ASSERT, "only some built-in exceptions are tested")
         if not is_call_of(call, self.entry_point) or len(calls_of(call, self.entry_point)) > 1:
             detail = f"expects an exception of something other than one call of {self.entry_point!r}"
             raise UnreadableError(RejectionReason.NOT_AN_ASSERT, detail)
         claim = ast.Call(ast.Name(RAISES, ast.Load()), [classes.node, call.func, *call.args], call.keywords)
-        bindings = {**called.bindings, **classes.bindings}
         size, depth = called.size + classes.size + 1, max(called.depth, classes.depth + 1)
         inlined = replace(called, node=claim, bindings=bindings, size=size, depth=depth)
         return self._general_case(inlined, statement.line)

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Complex
 from typing import Any, NoReturn
 
 
@@ -60,8 +61,14 @@ def fail(reason: str = "") -> NoReturn:
 class approx:  # noqa: N801  pytest's name
     """Equal to what lies within a tolerance of `expected`: a number, or a list, tuple or dict of numbers."""
 
-    def __init__(self, expected: Any, rel: float | None = None, abs: float | None = None) -> None:  # noqa: A002  ditto
-        self.expected = expected
+    def __init__(
+        self,
+        expected: Any,
+        rel: float | None = None,
+        abs: float | None = None,  # noqa: A002  ditto
+        nan_ok: bool = False,
+    ) -> None:
+        self.expected, self.nan_ok = expected, nan_ok
         # An absolute tolerance alone switches the relative one off, as in pytest.
         self.rel_tol = (1e-6 if abs is None else 0.0) if rel is None else rel
         self.abs_tol = 1e-12 if abs is None else abs
@@ -86,8 +93,9 @@ class approx:  # noqa: N801  pytest's name
             )
         if expected == found:
             return True
-        if not isinstance(expected, int | float | complex) or not isinstance(found, int | float | complex):
+        if not isinstance(expected, Complex) or not isinstance(found, Complex):
             return False
-        if expected != expected or found != found or math.inf in (abs(expected), abs(found)):
-            return False
-        return abs(expected - found) <= max(self.rel_tol * abs(expected), self.abs_tol)
+        if expected != expected:
+            return self.nan_ok and found != found
+        is_finite = math.inf not in (abs(expected), abs(found))
+        return is_finite and abs(expected - found) <= max(self.rel_tol * abs(expected), self.abs_tol)

@@ -29,9 +29,10 @@ from os import WIFSIGNALED, WTERMSIG
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Place
+from codea1_env.sandbox.local.foresight import Misled
 from codea1_env.sandbox.local.process import Process, as_outcome, as_value
 from codea1_env.sandbox.local.reach import may_see_calls
-from codea1_env.sandbox.local.relay import Misled, Relay
+from codea1_env.sandbox.local.relay import Relay
 from codea1_env.sandbox.local.spending import Sleep, Spending
 from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
@@ -94,7 +95,7 @@ class Execution:
         self.processes: list[Process] = []
         """All processes that have not ended."""
         self.is_misled = False
-        """Whether its harness makes other calls than expected, so that it must run again without foresight."""
+        """Whether it must run again without foresight."""
         self._spawn = spawn
         self._load: Outcome | None = None
         self._outcomes = [_NOT_RUN] * len(job.calls)
@@ -224,11 +225,14 @@ class Execution:
             raise WireError(_UNEXPECTED)
         if not is_program and self._has_unexpected_bytes():
             self._fail_all_calls(_UNEXPECTED)
-        else:
+            return
+        try:
             step(self, frame)
+        except Misled:
+            self.is_misled = True
 
     def _ignores(self, process: Process) -> bool:
-        return self._stage is Stage.DONE or process.abandoned
+        return self._stage is Stage.DONE or process.abandoned or self.is_misled
 
     def _take_all(self, process: Process) -> None:
         """Process all frames that have been received."""
@@ -306,11 +310,7 @@ class Execution:
 
     def _take_call(self, frame: Frame) -> None:
         """Send a call of the harness to the program, and the calls that are expected to follow it."""
-        try:
-            calls = self._relay.ask(frame.payload)
-        except Misled:
-            self.is_misled = True
-            return
+        calls = self._relay.ask(frame.payload)
         self._turn = Turn.PROGRAM
         if calls:
             self._call_program(calls)

@@ -3,13 +3,16 @@
 Each call of a harness wakes three processes one after the other, which costs more than most programs take. A harness of
 a benchmark makes the same calls of every right program. So the calls that one run has made are read ahead in the next:
 the program gets some of them together, and the harness gets their answers together. The harness sees the same answers
-as before; only a program that cannot see its calls (`reach`) gets them early.
+as before; only a program that cannot see its calls (`reach`) gets them early. How long a call takes is not as before,
+so a harness that imports a clock is not foreseen.
 
-If the harness makes other calls than before, the job runs again without foresight.
+If the harness makes other calls than before, or the answers are too large to be kept, the job runs again without
+foresight.
 """
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -18,7 +21,11 @@ from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, JobReport, Place
 from codea1_env.sandbox.wire import Frame
 
-_MOST_BYTES, _MOST_KNOWN = 1 << 22, 64  # of the arguments of one harness; harnesses
+_MOST_BYTES, _MOST_KNOWN = 1 << 22, 64  # of the arguments of one harness, or of answers read ahead; harnesses
+_SEES_TIME = re.compile(
+    r"^[ \t]*(?:import|from)\b.*\b(?:asyncio|concurrent|datetime|resource|sched|signal|threading|time|timeit)\b", re.M
+)
+"""An import of something that shows how long a call takes."""
 _FIRST, _MOST_AT_ONCE = 4, 128  # calls: few at first, since most wrong programs fail early
 
 _Key: TypeAlias = tuple[str, str, tuple[Call, ...]]
@@ -53,6 +60,10 @@ class Foresight:
             self._known.popitem(last=False)
 
 
+class Misled(Exception):
+    """The program has answered, or would answer, more than may be kept or than the harness asks for."""
+
+
 class Answered(NamedTuple):
     """A call of the program and its answer."""
 
@@ -72,7 +83,7 @@ class ReadAhead:
         self.ending: Outcome | None = None
         """How the program has ended, if it has, after these answers."""
         self._expected = expected
-        self._n_made = self._n_asked = 0
+        self._n_made = self._n_bytes = 0
         self._n_at_once = _FIRST
 
     def is_expected(self, arguments: bytes) -> bool:
@@ -89,8 +100,15 @@ class ReadAhead:
         self._n_at_once = min(2 * self._n_at_once, _MOST_AT_ONCE)
 
     def answer(self, frame: Frame, outcome: Outcome) -> None:
-        """Add the program's next answer."""
+        """Add the program's next answer.
+
+        Raises:
+            Misled: the answers that the harness has not asked for are too large to be kept.
+        """
         self.answers.append(Answered(self.asked.popleft(), frame, outcome))
+        self._n_bytes += len(frame.payload)
+        if self._n_bytes > _MOST_BYTES and (self.asked or len(self.answers) > 1):
+            raise Misled
 
     def take(self) -> list[Answered]:
         """Return the answers that the harness gets together: values, or one that is none."""
@@ -98,6 +116,7 @@ class ReadAhead:
         while _is_value(taken[0]) and self.answers and _is_value(self.answers[0]):
             taken.append(self.answers.popleft())
         self._n_made += len(taken)
+        self._n_bytes -= sum(len(each.frame.payload) for each in taken)
         return taken
 
 
@@ -107,7 +126,8 @@ def _is_value(answered: Answered) -> bool:
 
 def _can_be_foreseen(job: Job) -> bool:
     harness = job.harness
-    return harness.is_trusted and not harness.records and [call.place for call in job.calls] == [Place.HARNESS]
+    is_alone = [call.place for call in job.calls] == [Place.HARNESS]
+    return is_alone and harness.is_trusted and not harness.records and _SEES_TIME.search(harness.source) is None
 
 
 def _key(job: Job) -> _Key:

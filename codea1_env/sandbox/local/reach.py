@@ -14,7 +14,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any
 
 from codea1_env.facts.submissions import RejectionReason
@@ -23,7 +24,7 @@ from codea1_env.python_text import TextBudget, UnreadableError, parse
 _PARSING_US = 100_000  # a longer program is not parsed here, but gets its calls one by one
 
 _HARMLESS_MODULES = """
-    __future__ abc array bisect cmath collections collections.abc copy datetime decimal enum fractions functools
+    __future__ abc array bisect cmath collections collections.abc copy datetime decimal fractions functools
     hashlib heapq itertools json math numbers operator random re statistics string struct textwrap time typing
     unicodedata
 """
@@ -38,10 +39,10 @@ _REACHING_FUNCTIONS = """
     vformat wraps
 """
 _REACHING_MODULES = """
-    annotationlib ast bltns builtins calendar codecs contextlib copyreg ctypes dataclasses dis faulthandler gc importlib
-    inspect io keyword linecache locale marshal mmap multiprocessing opcode os pdb pickle platform posix posixpath
-    reprlib resource runpy signal socket sre subprocess sys thread threading traceback tracemalloc types warnings
-    weakref
+    annotationlib ast bltns builtins calendar codecs contextlib copyreg ctypes dataclasses dis enum faulthandler gc
+    importlib inspect io keyword linecache locale marshal mmap multiprocessing opcode os pdb pickle platform posix
+    posixpath reprlib resource runpy signal socket sre subprocess sys thread threading traceback tracemalloc types
+    warnings weakref
 """
 _HARMLESS_METHODS = """
     abs add all and await bool call ceil class class_getitem complex contains delitem divmod doc enter eq
@@ -57,7 +58,7 @@ _FRAMES = frozenset(_FRAME_ATTRIBUTES.split())
 _FUNCTIONS = frozenset(_REACHING_FUNCTIONS.split())
 """Of the harmless modules: functions that reach what a text names (`update_wrapper` reads attributes)."""
 _ATTRIBUTES = _FUNCTIONS | frozenset(_REACHING_MODULES.split())
-"""These, and modules that the harmless ones have imported."""
+"""These, and modules that the harmless ones have imported. `enum.property` reads an attribute by its name."""
 _WORD = re.compile(r"\w+")
 _WATCHED = _BUILTINS | _FRAMES | _ATTRIBUTES | {"case", "format", "import"}
 _METHODS = frozenset(f"__{name}__" for name in _HARMLESS_METHODS.split())
@@ -79,7 +80,15 @@ def _has_harmless_words(program: str) -> bool:
     """Return whether no word of a text, whatever it means there, is one for which the readers below look."""
     if not program.isascii() or "__" in program:  # Python reads some other letters as if they were ASCII
         return False
-    return _WATCHED.isdisjoint(word.strip("_") for word in _WORD.findall(program))
+    words = _WORD.findall(program)
+    return _WATCHED.isdisjoint(word.strip("_") for word in words) and _private_names().isdisjoint(words)
+
+
+@cache
+def _private_names() -> frozenset[str]:
+    """Return the private names of the harmless modules: what they do changes with each version of Python."""
+    names = {name for module in _MODULES for name in dir(import_module(module))}
+    return frozenset(name for name in names if name[0] == "_" and name[:2] != "__")
 
 
 def _import(node: ast.Import) -> bool:
@@ -108,7 +117,7 @@ def _constant(node: ast.Constant) -> bool:
 
 
 def _is_reaching(name: str) -> bool:
-    return name in _FRAMES or name.lstrip("_") in _ATTRIBUTES or _is_hidden(name)
+    return name in _FRAMES or name.lstrip("_") in _ATTRIBUTES or _is_hidden(name) or name in _private_names()
 
 
 def _is_hidden(name: str) -> bool:

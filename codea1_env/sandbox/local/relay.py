@@ -15,7 +15,7 @@ from codea1_env.sandbox.interface import (
     RECORD_FACTOR,
     Job,
 )
-from codea1_env.sandbox.local.foresight import Answered, ReadAhead
+from codea1_env.sandbox.local.foresight import Answered, Misled, ReadAhead
 from codea1_env.sandbox.local.process import as_outcome, error_fields
 from codea1_env.sandbox.wire import Changed, Frame, Tag, WireError
 from codea1_env.values import encode
@@ -24,10 +24,6 @@ _CALL_BYTES = 32  # of a record, beside the encoded values
 _REFUSALS = frozenset(
     {OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE}
 )  # classes of the stand-in, see `inside.harness`
-
-
-class Misled(Exception):
-    """The harness makes other calls than foreseen, and the program has answered some that it does not make."""
 
 
 class Relay:
@@ -69,7 +65,7 @@ class Relay:
 
         Raises:
             WireError: the harness sends an expression that the job does not have.
-            Misled: as its docstring says.
+            Misled: the program has answered calls that the harness does not make.
         """
         if arguments[:1] == b'"' and arguments not in self._source_calls:
             raise WireError("a source call that the job does not have")
@@ -84,7 +80,11 @@ class Relay:
         return []
 
     def answer(self, frame: Frame, outcome: Outcome) -> bool:
-        """Take the program's next answer; return whether it has answered all that it was asked."""
+        """Take the program's next answer; return whether it has answered all that it was asked.
+
+        Raises:
+            Misled: see `ReadAhead.answer`.
+        """
         self._ahead.answer(frame, outcome)
         return not self._ahead.asked
 

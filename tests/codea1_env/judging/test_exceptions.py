@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from codea1_env.facts.submissions import RejectionReason
@@ -33,16 +35,35 @@ PROGRAMS = {
 }
 
 
-def verdicts(sandbox: Sandbox, program: str, suite: str, rules: str = "fixed") -> list[Verdict]:
+def verdicts(sandbox: Sandbox, program: str, suite: str, problem: Problem = PROBLEM) -> list[Verdict]:
     candidate = read_candidate(program, Reading.STRICT, entry_point="f")
-    duel = Duel.crossed(PROBLEM, [candidate], [block(suite)])
-    (report,) = Judge(sandbox, preset(rules), limits=Limits(cpu_s=0.5)).judge([duel])
+    duel = Duel.crossed(problem, [candidate], [block(suite)])
+    (report,) = Judge(sandbox, preset("fixed"), limits=Limits(cpu_s=0.5)).judge([duel])
     return [case.verdict for case in report.candidates[0].suites[0].cases]
 
 
 @pytest.mark.parametrize(("program", "verdict"), PROGRAMS.items())
 def test_a_program_passes_iff_it_raises_the_exception(sandbox: Sandbox, program: str, verdict: Verdict) -> None:
     assert verdicts(sandbox, program, RAISES) == [verdict]
+
+
+def test_its_call_may_have_any_keyword_and_a_recursion_without_end_is_no_exception_of_it(sandbox: Sandbox) -> None:
+    solution = "def f(self, function, expected):\n    raise RuntimeError"
+    suite = "import pytest\nwith pytest.raises(RuntimeError):\n    f(self=1, function=2, expected=3)"
+    problem = replace(PROBLEM, solution=solution)
+    assert verdicts(sandbox, solution, suite, problem=problem) == [Verdict.PASSED]
+    endless = "def f(self, function, expected):\n    return f(self, function, expected)"
+    assert verdicts(sandbox, endless, suite, problem=problem) == [Verdict.RUNTIME_ERROR]
+
+
+@pytest.mark.parametrize(
+    "setup",
+    ["{} = lambda x: x", "def g(x): return x\n{} = g", "import functools\n@functools.cache\ndef {}(x): return x"],
+)
+def test_arguments_that_do_not_fit_say_nothing_of_any_function(sandbox: Sandbox, setup: str) -> None:
+    problem = replace(PROBLEM, solution=setup.format("f"))
+    suite = "import pytest\nwith pytest.raises(TypeError):\n    f()\nwith pytest.raises(TypeError):\n    f(y=1)"
+    assert verdicts(sandbox, problem.solution, suite, problem=problem) == []
 
 
 @pytest.mark.parametrize("rules", ["fixed", "utrl"])

@@ -205,6 +205,7 @@ def test_a_replay_says_something_only_if_the_present_solution_confirms_it(sandbo
     [
         ("__import__('os').getpid() * 0 + f(1)", (), True),  # would run in the program's process
         ("__import__('os').getpid() * 0 + f(1)", (), False),
+        ("[__import__('os').getpid(), '''\n```python\nassert f(1) == 0\n```\n'''][0] * 0 + f(1)", (), False),
         ("f(1)", ("import os; f = lambda x: 1",), False),
         ("f((x := 1))", (), False),
         ("f(1)\n", ("f = abs",), False),

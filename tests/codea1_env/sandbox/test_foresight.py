@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, Limits, Place, Sandbox
-from codea1_env.sandbox.local.foresight import Foresight
+from codea1_env.sandbox.local.foresight import Foresight, Misled, ReadAhead
+from codea1_env.sandbox.wire import APPLY, Frame, Tag
 
 N_CALLS = 14
 CHECK = (Call("check(candidate)", place=Place.HARNESS),)
@@ -67,7 +68,7 @@ def test_a_foreseen_harness_reports_as_one_that_is_not(
 
 def test_a_program_that_has_ended_too_early_is_not_missed(sandbox: Sandbox) -> None:
     """It hangs in a call that the harness does not make, since it takes its time with an answer before and stops."""
-    source = "import time\ndef check(c):\n  for x in range(14):\n    if c(x)[1] == 1: time.sleep(0.7); return\n"
+    source = "def check(c):\n  for x in range(14):\n    if c(x)[1] == 1: sum(range(10**7)); return\n"
     job = Job(RIGHT, "f", CHECK, harness=Harness(source), limits=LIMITS)
     hangs = "def f(x):\n  while x == 6: pass\n  return [x, x == 5]\n"
     for report in sandbox.run([job]) + sandbox.run([replace(job, program=hangs)]):
@@ -85,12 +86,23 @@ def test_a_harness_that_draws_its_calls_runs_without_foresight(sandbox: Sandbox)
         assert len(report.entry_point_calls[0]) == 40
 
 
+def test_answers_that_are_too_large_are_not_kept() -> None:
+    ahead = ReadAhead([b"1", b"2"])
+    ahead.ask(b"1")
+    frame = Frame(Tag.VALUE, APPLY, 0, bytes(1 << 23))
+    with pytest.raises(Misled):
+        ahead.answer(frame, Outcome(OutcomeKind.VALUE, frame.payload))
+
+
 @pytest.mark.parametrize(
     ("changes", "known"),
     [
         ({}, True),
         ({"harness": Harness(HARNESS["catches"], is_trusted=False)}, False),
         ({"calls": (*CHECK, Call("f(1)"))}, False),
+        # a program that is slow in the calls that follow would seem to be slow in this one
+        ({"harness": Harness("from time import time\n" + HARNESS["catches"])}, False),
+        ({"harness": Harness(HARNESS["catches"] + "  import os, signal\n")}, False),
     ],
 )
 def test_only_the_calls_of_one_harness_of_a_benchmark_are_remembered(

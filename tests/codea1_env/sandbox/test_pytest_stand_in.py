@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import pytest
 
@@ -39,6 +40,10 @@ def test_raises_demands_the_exception_and_the_message() -> None:
         (float("inf"), float("inf"), {}),
         (float("inf"), 1.0, {}),
         (float("nan"), float("nan"), {}),
+        (float("nan"), float("nan"), {"nan_ok": True}),
+        ([1.0, float("nan")], [1.0, 2.0], {"nan_ok": True}),
+        (0.5, Fraction(1, 2) + Fraction(1, 10**9), {}),
+        (Fraction(1, 2), Fraction(1, 3), {"abs": 1}),
         (1.0, None, {}),
         (None, None, {}),
     ],

@@ -31,6 +31,8 @@ REACHING = [
     "from operator import *\nx = attrgetter('gi_frame')", "from typing import ForwardRef as F",
     "import typing\ntyping.List['x'].__args__[0].evaluate", "import typing\ntyping.List['x'].__args__[0]._evaluate",
     "import re\nx = '" + "{" * 40_000 + "'", "import re" + "#" * 70_000,
+    "from enum import property", "import re\nre.enum.property", "import typing\ntyping._tp_cache",
+    "import collections as c\nc._tuplegetter", "from copy import _reconstruct",
     "\uff45val('1')", "f.\uff47i_frame", "_ = eval", "x = ().f_back",
 ]  # fmt: skip
 HARMLESS = [

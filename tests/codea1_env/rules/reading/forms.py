@@ -117,7 +117,8 @@ FORMS = (
         "raises(IndexError, f, '') => True",
         note="Only built-in exceptions, and not those that any fault may raise: `Exception`, `BaseException`, "
         "`MemoryError`, "
-        "`RecursionError`. Another exception of the program is a runtime error. Messages are not tested. The "
+        "`RecursionError` (not as a `RuntimeError` either). "
+        "Another exception of the program is a runtime error. Messages are not tested. The "
         "presets `paper` "
         "and `release` do not read this form.",
     ),

@@ -94,6 +94,10 @@ MORE = {
         "for x in [1, 2]:\n    assert f(x) == 0\nassert f(x, x) == 0",
         "f(1) => 0, f(2) => 0, f(2, 2) => 0",
     ),
+    "a key that equals an earlier one": (
+        "names = {1: 'a', True: 'b'}\nfor x in [1]:\n    assert f(x) == names[x]",
+        "f(1) => 'b'",
+    ),
     "an exception in a table": (
         "@pytest.mark.parametrize('x, error', [(1, ValueError), (2, KeyError)])\ndef test(x, error):\n"
         "    with pytest.raises(error):\n        f(x)",
@@ -138,6 +142,10 @@ NOT_READ = {
     "a parameter that nothing gives": "def test(tmp_path):\n    assert f(1) == 1",
     "a fixture with effects": "@pytest.fixture\ndef g():\n    f([].append(1))\n    yield 1\ndef test(g):\n"
     "    assert f(g) == 1",
+    "rows for a fixture": "@pytest.fixture\ndef n(request):\n    return 2 * request.param\n"
+    "@pytest.mark.parametrize('n', [1], indirect=True)\ndef test(n):\n    assert f(n) == 2",
+    "a name of ours": "from operator import is_not as raises\nwith pytest.raises(ValueError):\n    f(raises(1, 2))",
+    "a group of exceptions": "with pytest.raises(ExceptionGroup):\n    f(1)",
     "a broad exception": "with pytest.raises(Exception):\n    f(1)",
     "an exception of the file's": "class E(Exception):\n    pass\nwith pytest.raises(E):\n    f(1)",
     "a message": "with pytest.raises(ValueError, match='x'):\n    f(1)",
