@@ -93,11 +93,11 @@ def _raises_anyway(problem: Problem, call: Call, evidence: SolutionEvidence) -> 
         or not evidence.entry_point_calls
     ):
         return False
-    call = evidence.entry_point_calls[-1]
+    made = evidence.entry_point_calls[-1]
     parameters = parameters_of(problem.solution, problem.entry_point)
     if parameters is None:  # a decorated function, a lambda, another name of a function
-        return call.answer is not None and _NOT_BOUND.match(call.answer.message) is not None
-    return not fits(parameters, call.arguments)
+        return made.answer is not None and _NOT_BOUND.match(made.answer.message) is not None
+    return not fits(parameters, made.arguments)
 
 
 def _can_be_changed(call: Call, evidence: SolutionEvidence) -> bool:

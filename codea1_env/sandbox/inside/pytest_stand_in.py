@@ -93,7 +93,7 @@ class approx:  # noqa: N801  pytest's name
             )
         if expected == found:
             return True
-        if not isinstance(expected, Complex) or not isinstance(found, Complex):
+        if not all(isinstance(each, Complex) for each in (expected, found)):
             return False
         if expected != expected:
             return self.nan_ok and found != found

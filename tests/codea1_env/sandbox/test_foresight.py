@@ -76,6 +76,14 @@ def test_a_program_that_has_ended_too_early_is_not_missed(sandbox: Sandbox) -> N
     assert len(report.entry_point_calls[0]) == 6
 
 
+def test_a_program_that_sleeps_a_little_in_each_call_may_sleep_as_long_as_ever(sandbox: Sandbox) -> None:
+    source = "def check(c):\n  for x in range(100): assert c(x) == x\n"
+    job = Job("def f(x): return x", "f", CHECK, harness=Harness(source), limits=replace(LIMITS, wall_s=0.7))
+    sleeps = "import time\ndef f(x):\n  time.sleep(0.01)\n  return x"
+    for report in sandbox.run([job]) + sandbox.run([replace(job, program=sleeps)]):
+        assert report.outcomes[0].kind is OutcomeKind.VALUE
+
+
 def test_a_harness_that_draws_its_calls_runs_without_foresight(sandbox: Sandbox) -> None:
     source = (
         "import random\ndef check(c):\n  for x in random.SystemRandom().sample(range(10**9), 40): assert c(x) == x\n"
