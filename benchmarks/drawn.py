@@ -95,6 +95,16 @@ def shares(n_programs: int, n_problems: int) -> list[int]:
     return [b - a for a, b in pairwise(n_programs * place // n_problems for place in range(n_problems + 1))]
 
 
+def drawn_subjects(
+    kind: str, n_programs: int, n_per_problem: int, seed: int, draw: Callable[[str, int, random.Random], Subject]
+) -> list[Subject]:
+    """Return problems of a kind with so many programs in all; `draw` makes one from its name and its share of them."""
+    n_problems = max(1, n_programs // n_per_problem)
+    names = [f"{kind}/{n}" for n in range(n_problems)]
+    drawn = zip(names, shares(n_programs, n_problems), strict=True)
+    return [draw(name, number, generator(seed, name)) for name, number in drawn]
+
+
 def holding(subject: Subject, tests: Sequence[Test], plain: PlainPython) -> list[Test]:
     """Return the tests that the solution passes in plain Python."""
     answers = plain.answers([subject.question(test, subject.problem.solution) for test in tests])

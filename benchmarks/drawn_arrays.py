@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
+from functools import partial
 
-from drawn import Program, Subject, Test, generator, holding, shares
+from drawn import Program, Subject, Test, drawn_subjects, holding
 from plain_python import PlainPython
 
 from codea1_env.problems.problem import GoldenHarness, Problem
@@ -343,13 +344,10 @@ def check(candidate):
 
 def subjects(n_programs: int, seed: int, plain: PlainPython) -> list[Subject]:
     """Draw problems, each with some programs and with harnesses, most of which the first program passes."""
-    n_problems = max(1, n_programs // _PROGRAMS_PER_PROBLEM)
-    names = [f"numpy/{n}" for n in range(n_problems)]
-    drawn = zip(names, shares(n_programs, n_problems), strict=True)
-    return [_subject(name, number, generator(seed, name), plain) for name, number in drawn]
+    return drawn_subjects("numpy", n_programs, _PROGRAMS_PER_PROBLEM, seed, partial(_subject, plain))
 
 
-def _subject(name: str, n_programs: int, rng: random.Random, plain: PlainPython) -> Subject:
+def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random) -> Subject:
     value, given = rng.choice(_VALUES), rng.sample(_INPUTS, 3)
     variants = ["as it is", *rng.sample(sorted(_VARIANTS), n_programs - 1)]
     programs = [_program(value if rng.random() < _SHARE_RIGHT else rng.choice(_VALUES), each) for each in variants]

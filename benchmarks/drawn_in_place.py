@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from functools import partial
 from textwrap import indent
 
-from drawn import Program, Subject, Test, generator, holding, shares
+from drawn import Program, Subject, Test, drawn_subjects, holding
 from plain_python import Ended, Mode, PlainPython
 
 from codea1_agents.scripted.mutation import mutants
@@ -264,14 +265,12 @@ _FORMS: dict[str, _Form] = {
 
 def subjects(n_programs: int, seed: int, plain: PlainPython) -> list[Subject]:
     """Draw problems, each with mutants and variants of its solution, and tests that the solution passes."""
-    n_problems = max(1, n_programs // _PROGRAMS_PER_PROBLEM)
-    drawn = enumerate(shares(n_programs, n_problems))
-    return [_subject(n, number, generator(seed, f"in_place/{n}"), plain) for n, number in drawn]
+    return drawn_subjects("in_place", n_programs, _PROGRAMS_PER_PROBLEM, seed, partial(_subject, plain))
 
 
-def _subject(place: int, n_programs: int, rng: random.Random, plain: PlainPython) -> Subject:
+def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random) -> Subject:
     solution, inputs = rng.choice(sorted(_SOLUTIONS.items()))
-    problem = Problem(f"in_place/{place}", solution, "f", solution, (), calls=CallForms(in_place=True))
+    problem = Problem(name, solution, "f", solution, (), calls=CallForms(in_place=True))
     faulty = rng.sample(found := mutants(solution, entry_point="f"), min(len(found), int(_SHARE_MUTANTS * n_programs)))
     variants = rng.sample(sorted(_VARIANTS.items()), n_programs - len(faulty))
     programs = [Program(f"mutant: {each.note}", each.program) for each in faulty] + [
@@ -289,7 +288,7 @@ def _subject(place: int, n_programs: int, rng: random.Random, plain: PlainPython
         if value.ended is Ended.PASSED and value.detail != "None"
     ]
     tests = holding(subject, tests, plain)[:_TESTS_PER_PROBLEM]
-    if place % 2 == 0:
+    if int(name.rpartition("/")[2]) % 2 == 0:
         return replace(subject, tests=tuple(tests))
     tests = [_in_a_harness(each) for each in tests]
     golden = tuple(GoldenHarness(each.harness) for each in tests)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 
-from drawn import Program, Subject, Test, generator, holding, shares
+from drawn import Program, Subject, Test, drawn_subjects, holding
 from plain_python import Ended, Mode, PlainPython
 
 from codea1_env.facts.outputs import OutputForm
@@ -436,13 +437,10 @@ _PROPERTIES = (
 
 def subjects(n_programs: int, seed: int, plain: PlainPython) -> list[Subject]:
     """Draw problems, each with programs and tests that its solution passes."""
-    n_problems = max(1, n_programs // _PROGRAMS_PER_PROBLEM)
-    names = [f"stdin/{n}" for n in range(n_problems)]
-    drawn = zip(names, shares(n_programs, n_problems), strict=True)
-    return [_subject(name, number, generator(seed, name), plain) for name, number in drawn]
+    return drawn_subjects("stdin", n_programs, _PROGRAMS_PER_PROBLEM, seed, partial(_subject, plain))
 
 
-def _subject(name: str, n_programs: int, rng: random.Random, plain: PlainPython) -> Subject:
+def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random) -> Subject:
     what = rng.choice(sorted(_COMPUTE))
     output = rng.choice(list(OutputForm))
     solution = _source("read", what, "print", "end")

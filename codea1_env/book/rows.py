@@ -50,14 +50,13 @@ def departures_after(connection: sqlite3.Connection, number: int, *, limit: int)
         origin = Provenance(run, episode_id, played, coder, tester, program, verdict)
         number, problem_id, digest, expression, how, added, left, n_failed, n_evaluated = row[:9]
         counts = (added, left, n_failed, n_evaluated)
-        require_sound(
-            are_counts(number, *counts, played) and how in list(Leaving) and isinstance(digest, bytes),
-            "departure",
-            number,
+        is_sound = (
+            are_counts(number, *counts, played)
+            and are_texts(problem_id, expression, run, episode_id, coder, tester, program, verdict)
+            and how in list(Leaving)
+            and isinstance(digest, bytes)
         )
-        require_sound(
-            are_texts(problem_id, expression, run, episode_id, coder, tester, program, verdict), "departure", number
-        )
+        require_sound(is_sound, "departure", number)
         found.append((number, Departure(problem_id, digest, expression, Leaving(how), *counts, origin)))
     return found
 

@@ -11,6 +11,7 @@ import ast
 import builtins
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import read_entry_point
@@ -64,18 +65,25 @@ def read_test(
     """
     golden = read_snippet(test, entry_point, what, functions=functions)
     before = before_function(statement, entry_point)
-    imports = [node for node in parse(solution, "the solution").body if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = _imports_of(solution)
     return tuple(_after(before, imports, one) if isinstance(one, GoldenHarness) else one for one in golden)
+
+
+@lru_cache(maxsize=1)  # the snippets of a row have one solution
+def _imports_of(solution: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    body = parse(solution, "the solution").body
+    return tuple(node for node in body if isinstance(node, ast.Import | ast.ImportFrom))
 
 
 def _after(before: str, imports: Sequence[ast.Import | ast.ImportFrom], harness: GoldenHarness) -> GoldenHarness:
     """Return a harness that begins with some text and with those imports whose names nothing in it imports."""
+    source = before + harness.source
     used = [
         unparse(type(node)(**{**dict(ast.iter_fields(node)), "names": [alias]}))
         for node in imports
         if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
         for alias in node.names
-        if _only_uses(before + harness.source, (alias.asname or alias.name).partition(".")[0])
+        if _only_uses(source, (alias.asname or alias.name).partition(".")[0])
     ]
     return GoldenHarness(joined(before, *used, harness.source)) if before or used else harness
 

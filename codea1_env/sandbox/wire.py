@@ -63,6 +63,10 @@ class WireError(ValueError):
     """Bytes that are not frames."""
 
 
+UNEXPECTED = "an unexpected frame"
+"""Why a whole frame breaks a channel: its sender may not say that now."""
+
+
 class Frame(NamedTuple):
     """One frame of a channel."""
 

@@ -10,6 +10,7 @@ import builtins
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import is_
 
 from codea1_env.python_text import parse
 from codea1_env.rules.reading.direct_calls import is_literal
@@ -57,7 +58,7 @@ def _compared(op: type[ast.cmpop], left: ast.expr, right: ast.expr) -> ast.expr:
 
 
 def _with_same_items(one: ast.expr, other: ast.expr) -> ast.expr:
-    (statement,) = parse(_SAME_ITEMS).body
+    (statement,) = parse(_COUNTED_ALIKE).body
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Call)
     return ast.Call(statement.value.func, [_called("list", one), _called("list", other)], [])
@@ -82,7 +83,7 @@ _OF_ONE: dict[str, Callable[..., ast.expr]] = {
     "assertIsNone": lambda one: ast.Compare(one, [ast.Is()], [ast.Constant(None)]),
     "assertIsNotNone": lambda one: ast.Compare(one, [ast.IsNot()], [ast.Constant(None)]),
 }
-_SAME_ITEMS = "(lambda a, b: len(a) == len(b) and all(a.count(x) == b.count(x) for x in a))(list(x), list(y))"
+_COUNTED_ALIKE = "(lambda a, b: len(a) == len(b) and all(a.count(x) == b.count(x) for x in a))(list(x), list(y))"
 _OF_TWO: dict[str, Callable[..., ast.expr]] = {
     **{name: partial(_compared, op) for name, op in _COMPARISONS.items()},
     "assertIsInstance": lambda one, kind: _called("isinstance", one, kind),
@@ -207,7 +208,7 @@ class _Folding(ast.NodeTransformer):
         changed: dict[str, object] = {}
         for name, old in ast.iter_fields(node):
             new = [self._part(item) for item in old] if isinstance(old, list) else self._part(old)
-            if any(a is not b for a, b in zip(new, old, strict=True)) if isinstance(new, list) else new is not old:
+            if not (_are_same(new, old) if isinstance(new, list) else new is old):
                 changed[name] = new
         return type(node)(**{**dict(ast.iter_fields(node)), **changed}) if changed else node
 
@@ -226,15 +227,13 @@ class _Folding(ast.NodeTransformer):
         assert isinstance(found, ast.Call)
         args = [each for argument in found.args for each in unpacked(argument)]
         keywords = [each for keyword in found.keywords for each in _unpacked_keyword(keyword)]
-        if len(args) == len(found.args) and len(keywords) == len(found.keywords):
-            same = all(map(_is, args, found.args)) and all(map(_is, keywords, found.keywords))
-            if same:
-                return found
+        if _are_same(args, found.args) and _are_same(keywords, found.keywords):
+            return found
         return ast.Call(found.func, args, keywords)
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
+def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _item(table: ast.expr, key: ast.expr) -> ast.expr | None:

@@ -280,8 +280,7 @@ class SuiteReader:
             self._body([piece], inner, for_functions, nesting + 1)
             for name in _assigned(piece):
                 if name in inner.names:
-                    for_tests = inner.names[name]
-                    self._bind_members(inner, name, for_tests)
+                    _bind_members(inner, name, inner.names[name])
         for_methods = for_functions.child()
         for_methods.names.update({name: value for name, value in inner.names.items() if "." in name})
         is_setup = [_name_of(_head(piece).node) in _SETUPS for piece in methods]
@@ -290,10 +289,6 @@ class SuiteReader:
         tests = [each for each, first in zip(methods, is_setup, strict=True) if not first]
         for piece in sorted(tests, key=lambda each: _name_of(_head(each).node).startswith("test")):
             self._body([piece], for_methods, for_methods, nesting + 1)
-
-    def _bind_members(self, scope: Scope, name: str, value: Value) -> None:
-        for receiver in _RECEIVERS:
-            scope.bind(f"{receiver}.{name}", value)
 
     def _set_up(self, piece: Piece, for_methods: Scope, nesting: int) -> None:
         """Read a method that prepares each test: what it assigns to `self` is a name of the other methods."""
@@ -305,7 +300,7 @@ class SuiteReader:
         for place, value in inner.names.items():
             receiver, _, name = place.partition(".")
             if name and receiver == inner.receiver:
-                self._bind_members(for_methods, name, value)
+                _bind_members(for_methods, name, value)
 
     def _function(
         self,
@@ -706,6 +701,11 @@ def _head(piece: Piece) -> Statement:
     head = piece.head if isinstance(piece, Partial) else piece
     assert isinstance(head, Statement)
     return head
+
+
+def _bind_members(scope: Scope, name: str, value: Value) -> None:
+    for receiver in _RECEIVERS:
+        scope.bind(f"{receiver}.{name}", value)
 
 
 def _name_of(node: ast.stmt) -> str:

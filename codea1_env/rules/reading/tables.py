@@ -33,7 +33,6 @@ from codea1_env.rules.reading.scopes import (
 Value = Inlined | Imported | Unusable
 _Make = Callable[[ast.expr], Value]
 
-_DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _SAME_ITEMS = frozenset({"iter", "list", "tuple"})
 _OPTIONS = {"enumerate": ("start",), "zip": ("strict",)}
 _STEPS_OF_ROW = 4
@@ -260,7 +259,7 @@ def _parts(row: Row, scope: Scope) -> Sequence[Row] | None:
         if not isinstance(value, Inlined):
             return None
         node, make = value.node, lambda part: part_of(value, part, scope)
-    if isinstance(node, _DISPLAYS[:2]) and not any(isinstance(item, ast.Starred) for item in node.elts):
+    if isinstance(node, ast.List | ast.Tuple) and not any(isinstance(item, ast.Starred) for item in node.elts):
         return [Row(item, make) for item in node.elts]
     return None
 

@@ -34,7 +34,7 @@ from codea1_env.sandbox.local.process import Process, as_outcome, as_value
 from codea1_env.sandbox.local.reach import may_see_calls
 from codea1_env.sandbox.local.relay import Relay
 from codea1_env.sandbox.local.spending import Sleep, Spending
-from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError
+from codea1_env.sandbox.wire import APPLY, LOAD, UNEXPECTED, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
 
 _NULL = Outcome(OutcomeKind.VALUE, encode(None))
@@ -46,7 +46,6 @@ _NO_PROCESS = -1
 _N_CORES = os.cpu_count() or 1
 _MAX_LIFE_S = 1 << 30
 _FRAME_EXTRA = 16_384  # an error's texts, each character up to twelve bytes
-_UNEXPECTED = "an unexpected frame"
 
 Spawn = Callable[[int, int], Process]
 """(processor seconds in all, longest payload in bytes) -> a new process of the job's worker."""
@@ -223,9 +222,9 @@ class Execution:
         is_program = process is self._program
         step = _TRANSITIONS.get((self._stage, self._turn, _said(frame)))
         if step is None or is_program is not (self._turn is Turn.PROGRAM):
-            raise WireError(_UNEXPECTED)
+            raise WireError(UNEXPECTED)
         if not is_program and self._has_unexpected_bytes():
-            self._fail_all_calls(_UNEXPECTED)
+            self._fail_all_calls(UNEXPECTED)
             return
         try:
             step(self, frame)
@@ -261,7 +260,7 @@ class Execution:
 
     def _take_answer(self, frame: Frame) -> None:
         if frame.call != self._direct[0]:
-            raise WireError(_UNEXPECTED)
+            raise WireError(UNEXPECTED)
         outcome = self._within_time(self._program, frame, as_outcome(frame))
         index = self._direct.popleft()
         self._outcomes[index], self._used_s[index] = outcome, self._program.begin_after(frame)
@@ -288,7 +287,7 @@ class Execution:
         """Take what the harness found for a call of the job."""
         assert self._harness is not None
         if frame.call != self._indirect[0]:
-            raise WireError(_UNEXPECTED)
+            raise WireError(UNEXPECTED)
         outcome = self._within_time(self._harness, frame, self._relay.outcome(frame))
         self._outcomes[self._indirect.popleft()] = outcome
         if not self._indirect:

@@ -17,7 +17,7 @@ from codea1_env.sandbox.interface import (
 )
 from codea1_env.sandbox.local.foresight import Answered, Misled, ReadAhead
 from codea1_env.sandbox.local.process import as_outcome, error_fields
-from codea1_env.sandbox.wire import Changed, Frame, Tag, WireError
+from codea1_env.sandbox.wire import UNEXPECTED, Changed, Frame, Tag, WireError
 from codea1_env.values import encode
 
 _CALL_BYTES = 32  # of a record, beside the encoded values
@@ -106,7 +106,7 @@ class Relay:
             WireError: it has not so many.
         """
         if not 0 < n_answers <= len(self._given):
-            raise WireError("an unexpected frame")
+            raise WireError(UNEXPECTED)
         del self._given[-n_answers:]
         self._has_left_answers = True
 
