@@ -54,6 +54,8 @@ def _parts(value: Any) -> Any:
 
 def _parts_of_scalar(value: Any) -> Any:
     item = value.item()
+    if type(item) is tuple:  # a record
+        raise TypeError
     if type(item) is not type(value):
         return [item]
     if value == value and value != float(value):  # a longer float than Python's
