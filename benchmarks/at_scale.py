@@ -61,10 +61,13 @@ def judged_trees(number: int) -> list[Any]:
     """Return trees that the sandbox has judged, without tokens."""
     from workload import groups  # noqa: PLC0415
 
-    from codea1_agents.train.grpo.group_envs import GroupEnvs  # noqa: PLC0415
     from codea1_agents.train.grpo.hyperparameters import Shape  # noqa: PLC0415
     from codea1_agents.train.grpo.players import Answer  # noqa: PLC0415
-    from codea1_agents.train.grpo.trees import Task, TreeRoller  # noqa: PLC0415
+    from codea1_agents.train.grpo.rollout import (  # noqa: PLC0415
+        GroupEnvs,
+        Task,
+        TreeRoller,
+    )
     from codea1_env.group_env import GroupEnv  # noqa: PLC0415
     from codea1_env.problems import ProblemSet  # noqa: PLC0415
 
@@ -125,7 +128,7 @@ class FakeRunner:
     """Stands for a `TreeEnvRunner`: it copies trees instead of sampling, and receives weights as a runner does."""
 
     def __init__(self, judged: Sequence[bytes]) -> None:
-        from codea1_agents.train.grpo.handover import WeightReceiver  # noqa: PLC0415
+        from codea1_agents.train.grpo.weights import WeightReceiver  # noqa: PLC0415
 
         gc.disable()  # the copies have no cycles, and this process is not measured
         self._judged, self._settings = judged, settings_of_paper()
@@ -148,7 +151,7 @@ class FakeRunner:
 
     def rollout_times(self) -> Any:
         """Return no time."""
-        from codea1_agents.train.grpo.trees import RolloutTimes  # noqa: PLC0415
+        from codea1_agents.train.grpo.rollout import RolloutTimes  # noqa: PLC0415
 
         return RolloutTimes()
 
@@ -193,7 +196,7 @@ def fake_model() -> tuple[Any, Any]:
     """Return a model of bfloat16 weights and its settings; both are the same in each process."""
     import torch  # noqa: PLC0415
 
-    from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: PLC0415
+    from codea1_agents.train.grpo.settings import ModelSettings  # noqa: PLC0415
 
     torch.manual_seed(0)
     width = 4096
@@ -286,8 +289,8 @@ def run_arm(n_trees: int, n_entries: int) -> dict[str, Any]:
 
 def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
     """Return the figures of a step: the parts in the order of `GRPO.training_step`."""
-    from codea1_agents.train.grpo.rollouts import roll_out  # noqa: PLC0415
-    from codea1_agents.train.grpo.statistics import mean_figures  # noqa: PLC0415
+    from codea1_agents.train.grpo.metrics import mean_figures  # noqa: PLC0415
+    from codea1_agents.train.grpo.runners import roll_out  # noqa: PLC0415
 
     group, clock = FakeGroup(actors, -(-n_trees // _TREES_PER_RUNNER)), Clock()
     driver = driver_of(n_trees, book, group)
@@ -337,8 +340,11 @@ def learning_parts(rolled: Any, n_learners: int, clock: Clock) -> int:
     """Plan, shard and put the episodes as `GRPO._learn` does; return their bytes."""
     import ray  # noqa: PLC0415
 
-    from codea1_agents.train.grpo.batches import planned, shards  # noqa: PLC0415
-    from codea1_agents.train.grpo.episodes import episode_of  # noqa: PLC0415
+    from codea1_agents.train.grpo.batch import (  # noqa: PLC0415
+        episode_of,
+        planned,
+        shards,
+    )
 
     with clock.part("plan"):
         responses = [each for scored in rolled.trees for each in scored.responses]
@@ -354,7 +360,7 @@ def learning_parts(rolled: Any, n_learners: int, clock: Clock) -> int:
 
 def handover(actors: Sequence[Any]) -> dict[str, float]:
     """Return the seconds per GB of a hand-over to one receiver and to two on one node."""
-    from codea1_agents.train.grpo.weight_sync import Receivers, send_weights  # noqa: PLC0415
+    from codea1_agents.train.grpo.runners import Receivers, send_weights  # noqa: PLC0415
 
     learners, found = FakeLearners(), {}
     for n in (1, len(actors)):

@@ -15,18 +15,13 @@ from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo import GRPOConfig
 from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private; both arms need the same random numbers
-from codea1_agents.train.grpo.batches import padded_batch, planned, shards
-from codea1_agents.train.grpo.env_runner import scored_responses
-from codea1_agents.train.grpo.episodes import ScoredResponse
-from codea1_agents.train.grpo.group_envs import GroupEnvs
-from codea1_agents.train.grpo.learner import batch_loss
-from codea1_agents.train.grpo.micro_batches import Budget, micro_batches
+from codea1_agents.train.grpo.batch import Budget, ScoredResponse, micro_batches, padded_batch, planned, shards
+from codea1_agents.train.grpo.env_runner import load_engine, scored_responses
+from codea1_agents.train.grpo.learner import batch_loss, lr_factor
 from codea1_agents.train.grpo.players import ModelPlayer
 from codea1_agents.train.grpo.rl_module import CausalLMModule
-from codea1_agents.train.grpo.rollout_engine import load_engine
+from codea1_agents.train.grpo.rollout import GroupEnvs, Task, Tree, TreeRoller
 from codea1_agents.train.grpo.sampling import SamplingRules
-from codea1_agents.train.grpo.schedule import lr_factor
-from codea1_agents.train.grpo.trees import Task, Tree, TreeRoller
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems import load_problems
 from codea1_env.rules.mistake_book import Provenance

@@ -41,7 +41,7 @@ from rich.table import Table
 from codea1_agents.train.loop.processor_time import processor_seconds
 
 if TYPE_CHECKING:
-    from codea1_agents.train.grpo.trees import Tree
+    from codea1_agents.train.grpo.rollout import Tree
 
 _CLOSE = 1e-5
 _STEPS_COMPARED = 2

@@ -299,7 +299,7 @@ def grpo_rollouts(deck: Deck) -> dict[Game, Kept]:
     pytest.importorskip("ray.rllib", reason="RLlib is not installed")
     pytest.importorskip("torch", reason="torch is not installed")
     from codea1_agents.train.grpo.hyperparameters import Shape
-    from codea1_agents.train.grpo.trees import Task, TreeRoller
+    from codea1_agents.train.grpo.rollout import Task, TreeRoller
     from tests.support.trees import group_envs
 
     games, problems = deck.games(), deck.game["problems"]

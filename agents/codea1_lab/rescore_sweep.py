@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from codea1_agents.statistics import Estimate, OrderChange, difference_interval, mean_interval, order_change
-from codea1_agents.train.grpo.grouping import group_advantages
+from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import CandidateReport
 from codea1_env.rules.reward_parts import CandidateRewards

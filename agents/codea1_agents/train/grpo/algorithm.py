@@ -28,18 +28,22 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from codea1_agents.train.grpo.batches import planned, shards, with_advantages_over_batch
+from codea1_agents.train.failures import RunnerFailed
+from codea1_agents.train.grpo.batch import ScoredResponse, episode_of, planned, shards, with_advantages_over_batch
 from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
-from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of
-from codea1_agents.train.grpo.failures import RunnerFailed
+from codea1_agents.train.grpo.metrics import StepFacts, mean_figures, skipped_problems
 from codea1_agents.train.grpo.progress import Meter, Phase, Progress, Report, report_minibatches, unreported
-from codea1_agents.train.grpo.relay import Relay
-from codea1_agents.train.grpo.rollouts import RolledOut, RolloutsAhead, roll_out
-from codea1_agents.train.grpo.runner_map import CaughtErrors
-from codea1_agents.train.grpo.statistics import StepFacts, mean_figures, skipped_problems
-from codea1_agents.train.grpo.trees import Task, Tree
-from codea1_agents.train.grpo.weight_sync import Receivers, send_weights
+from codea1_agents.train.grpo.rollout import Task, Tree
+from codea1_agents.train.grpo.runners import (
+    CaughtErrors,
+    Receivers,
+    Relay,
+    RolledOut,
+    RolloutsAhead,
+    roll_out,
+    send_weights,
+)
 from codea1_env.book.store import MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import Problem, load_problems

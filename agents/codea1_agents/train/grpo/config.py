@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
@@ -11,9 +11,8 @@ from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from codea1_agents.train.grpo.batches import ResponsesToBatch
+from codea1_agents.train.grpo.advantages import require_parts
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
-from codea1_agents.train.grpo.group_envs import require_group_env
 from codea1_agents.train.grpo.hyperparameters import (
     AdvantageSettings,
     LengthSettings,
@@ -23,20 +22,15 @@ from codea1_agents.train.grpo.hyperparameters import (
     require_ranges,
     settings_in,
 )
-from codea1_agents.train.grpo.learner import GRPOTorchLearner
-from codea1_agents.train.grpo.learner_calls import WatchedLearnerGroup
-from codea1_agents.train.grpo.mapping import ByRole, modules_by_role
-from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.part_advantages import require_parts
-from codea1_agents.train.grpo.placement import PLACEMENTS, require_colocation
+from codea1_agents.train.grpo.learner import GRPOTorchLearner, ResponsesToBatch
+from codea1_agents.train.grpo.learner_group import ShardedLearnerGroup, WatchedLearnerGroup
 from codea1_agents.train.grpo.rl_module import CausalLMModule
-from codea1_agents.train.grpo.settings import TrainingSettings
-from codea1_agents.train.grpo.sharded_group import ShardedLearnerGroup
-from codea1_agents.train.grpo.sharding_choice import SHARDINGS, is_sharded
-from codea1_agents.train.grpo.vllm_options import require_engine_options
+from codea1_agents.train.grpo.rollout import require_group_env
+from codea1_agents.train.grpo.settings import SHARDINGS, ModelSettings, TrainingSettings, is_sharded
+from codea1_agents.train.grpo.vllm_engine import require_engine_options
 from codea1_env.agent import AgentSpec
 from codea1_env.errors import UnknownName, UserError
-from codea1_env.group_env import GroupEnv
+from codea1_env.group_env import GroupEnv, coder_name, tester_name
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.rewards import names_of_suite_parts
@@ -389,3 +383,77 @@ def _settings(model: str | ModelSettings) -> ModelSettings:
 
 def _connector(observation_space: Any, action_space: Any) -> ResponsesToBatch:
     return ResponsesToBatch(observation_space, action_space)
+
+
+Mapper = Callable[..., str]
+"""Takes an agent's name and RLlib's episode, which is None here, as nothing may depend on it. Returns a module id."""
+
+
+@dataclass(frozen=True)
+class ByRole:
+    """The default: one module plays every `coder_*`, one plays every `tester_*`. Both may be the same module."""
+
+    modules: Mapping[str, str] = field(default_factory=dict)
+    """By role. The module of the same name plays a role that is missing here."""
+
+    def __call__(self, agent_id: str, *_: Any, **__: Any) -> str:
+        """Return the module of an agent."""
+        role = agent_id.partition("_")[0]
+        return self.modules.get(role, role)
+
+
+def modules_by_role(mapper: Mapper, modules: Collection[str], n_candidates: int, n_suites: int) -> dict[str, str]:
+    """Return the module of each role, without the roles that no module plays.
+
+    Args:
+        mapper: called with every agent.
+        modules: ids of all modules.
+        n_candidates: N of the groups.
+        n_suites: M of each group of suites.
+
+    Raises:
+        UserError: the mapper gives agents of one role to several modules, or an agent to an unknown module.
+    """
+    agents = {
+        "coder": [coder_name(n) for n in range(max(1, n_candidates))],
+        "tester": [tester_name(g, m) for g in range(n_candidates) for m in range(max(1, n_suites))],
+    }
+    found = {}
+    for role, names in agents.items():
+        chosen = {mapper(name, None): name for name in reversed(names)}
+        if len(chosen) > 1:
+            (one, first), (other, second) = sorted(chosen.items(), key=lambda each: names.index(each[1]))[:2]
+            raise UserError(
+                f"policy_mapping_fn: {first} is {one!r} and {second} is {other!r}; an advantage compares the "
+                f"replies of a group, so one module must play all its agents: map by role"
+            )
+        for module in chosen:
+            if module in modules:
+                found[role] = module
+            elif module != role:
+                raise UserError(f"policy_mapping_fn: {role}s are {module!r}; modules are {', '.join(sorted(modules))}")
+    return found
+
+
+PLACEMENTS = ("separate", "colocated")
+
+
+def require_colocation(config: Any) -> None:
+    """Check that runners and learners can share GPUs in pairs.
+
+    Args:
+        config: a `GRPOConfig`.
+
+    Raises:
+        UserError: they cannot.
+    """
+    runner, learner = config.num_gpus_per_env_runner, config.num_gpus_per_learner
+    if config.overlap:
+        raise UserError("placement='colocated': samplers release the GPUs while learners work; overlap must be 0")
+    if not config.num_env_runners or config.num_env_runners != config.num_learners:
+        raise UserError("placement='colocated': it needs as many remote runners as remote learners, at least one each")
+    if (runner or learner) and not (0.5 < runner < 1 and 0 < learner <= 1 - runner + 1e-9):
+        raise UserError(
+            "placement='colocated': a runner needs more than half of a GPU and a learner the rest, e.g."
+            " gpus_per_env_runner=0.6 and gpus_per_learner=0.4, so that Ray puts one of each on a GPU"
+        )

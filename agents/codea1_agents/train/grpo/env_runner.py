@@ -18,17 +18,14 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.grpo.episodes import ScoredResponse
-from codea1_agents.train.grpo.group_envs import GroupEnvs
-from codea1_agents.train.grpo.handover import Piece, WeightReceiver
+from codea1_agents.train.grpo.batch import ScoredResponse
 from codea1_agents.train.grpo.hyperparameters import Shape
-from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
 from codea1_agents.train.grpo.progress import Report, unreported
-from codea1_agents.train.grpo.rollout_engine import MissingEngine, RolloutEngine, load_engine
-from codea1_agents.train.grpo.sampling import Response, SamplingRules
-from codea1_agents.train.grpo.settings import TrainingSettings
-from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree, TreeRoller, trimmed
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolloutTimes, Task, Tree, TreeRoller, trimmed
+from codea1_agents.train.grpo.sampling import Response, RolloutEngine, Rows, SamplingRules, TransformersEngine
+from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings
+from codea1_agents.train.grpo.weights import Piece, WeightReceiver
 from codea1_env.agent import AgentContext, agent_name, load_agent
 from codea1_env.errors import CodeA1Error
 from codea1_env.problems import ProblemSet, load_problems
@@ -284,3 +281,55 @@ def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: 
         advantage=float(tree.coder.values[n] if is_coder else tree.tester.values[n, m]),
         weights_version=version,
     )
+
+
+class MissingEngine:
+    """Replaces an engine that cannot be started on this machine; raises the reason at the first hand-over.
+
+    If the constructor of a runner raised it, RLlib would log a traceback and continue without the runner.
+    """
+
+    context_length = None
+
+    def __init__(self, error: CodeA1Error) -> None:
+        self._error = error
+
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+        """Raise the reason why the engine cannot be started."""
+        raise self._error
+
+    def load_weights(self, version: int) -> None:
+        """Raise the reason why the engine cannot be started."""
+        raise self._error
+
+    def sleep(self) -> None:
+        """Do nothing."""
+
+    def wake(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def load_engine(
+    settings: ModelSettings, model: Any, *, gpus_per_runner: float = 0.0, n_engines: int = 1, sleeps: bool = False
+) -> RolloutEngine:
+    """Return the engine that the settings of a module name.
+
+    Args:
+        settings: of the module.
+        model: of the module; it receives the learner's weights.
+        gpus_per_runner: GPUs of the runner, whose memory its engines share.
+        n_engines: engines of the runner, this one included.
+        sleeps: whether the engine has to sleep at times.
+
+    Raises:
+        MissingExtra: the engine is not installed.
+        UserError: it does not start.
+    """
+    if settings.rollout_engine == "transformers":
+        return TransformersEngine(model)
+    from codea1_agents.train.grpo.vllm_engine import VllmEngine  # noqa: PLC0415  -- heavy, and an extra
+
+    return VllmEngine(settings, model, gpus_per_runner=gpus_per_runner, n_engines=n_engines, sleeps=sleeps)

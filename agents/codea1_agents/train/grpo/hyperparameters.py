@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from codea1_agents.train.grpo.part_advantages import AdvantageForm
+from codea1_agents.train.grpo.advantages import AdvantageForm
 from codea1_agents.train.ranges import Count, CountOrZero, Finite, Flag, NotNegative, Positive
 from codea1_env.errors import UserError
 from codea1_env.records.faults import first_fault
@@ -81,7 +81,7 @@ class AdvantageSettings:
 
     advantages: AdvantageForm = "sum"
     """`sum`: by their rewards. `decoupled`: by each part of the rewards. `conditioned`: by validity, and the valid ones
-    by adversity (`part_advantages`)."""
+    by adversity (`advantages.advantages_by_parts`)."""
     valid_from: Annotated[float, Field(gt=0, le=1, strict=True)] = 0.5
     """Smallest validity of a suite that `conditioned` calls valid. 1: all of its K tests have right answers."""
 

@@ -9,8 +9,7 @@ from typing import Protocol
 from codea1_agents.models.chat_format import ChatFormat
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import Prompts
-from codea1_agents.train.grpo.rollout_engine import RolloutEngine
-from codea1_agents.train.grpo.sampling import Response, ResponseSize, SamplingRules, single_seed
+from codea1_agents.train.grpo.sampling import Response, ResponseSize, RolloutEngine, SamplingRules, single_seed
 from codea1_env.agent import Agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error
 from codea1_env.rounds.rounds import Turn

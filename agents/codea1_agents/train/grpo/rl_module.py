@@ -21,19 +21,22 @@ from torch import Tensor
 
 from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.model_files import require_model
-from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, without_adapter
+from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.causal_models import (
+    adapted,
     autocast,
     checkpoint_activations,
     empty_causal_model,
     load_causal_model,
     load_generation_config,
+    save_plain,
+    untied,
+    without_adapter,
 )
-from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
-from codea1_agents.train.grpo.handover import array_of, copy_into, tensor_of
-from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.grpo.sharding import is_first_learner, mesh_of, part_of, policies_of, sharded, whole_tensor
+from codea1_agents.train.grpo.weights import array_of, copy_into, tensor_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -200,7 +203,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         inference_only: bool = False,
         **_: Any,
     ) -> dict[str, Any]:
-        """Return the trained weights as copied arrays, tied ones once; see `handover.array_of`.
+        """Return the trained weights as copied arrays, tied ones once; see `weights.array_of`.
 
         With `inference_only` the state is empty: `GRPO.sync_runners` sends weights to samplers, in pieces. The state
         of a sharded model is gathered: all learners must call this at the same time, and only the first gets it.

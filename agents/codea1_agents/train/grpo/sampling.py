@@ -10,14 +10,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
+from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from codea1_agents.models.row_sampling import nucleus
-from codea1_agents.train.grpo.sampling_cache import preallocated_cache
 
 PROMPTS_AT_ONCE = 64
 Rows: TypeAlias = Sequence[Sequence[int]]
@@ -225,3 +225,115 @@ def _response(tokens: list[int], log_probs: list[float], ends: frozenset[int]) -
     length = next((position + 1 for position, token in enumerate(tokens) if token in ends), len(tokens))
     is_cut = tokens[length - 1] not in ends
     return Response(tuple(tokens[:length]), tuple(log_probs[:length]), is_cut)
+
+
+class RolloutEngine(Protocol):
+    """Samples responses with the weights of one module."""
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of a prompt and its response together; None: unknown."""
+
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+        """Return one response per prompt; see `sample_responses`.
+
+        Raises:
+            StaleWeights: the last hand-over of weights failed.
+        """
+
+    def load_weights(self, version: int) -> None:
+        """Sample with the module's present weights from now on.
+
+        Args:
+            version: number of the weights in the training.
+
+        Raises:
+            StaleWeights: the engine does not compute with these weights.
+        """
+
+    def sleep(self) -> None:
+        """Release the device's memory until `wake`, for a learner on the same device."""
+
+    def wake(self) -> None:
+        """Take the device's memory again. The next `load_weights` brings the weights."""
+
+    def close(self) -> None:
+        """Release the memory. The engine samples no more."""
+
+
+class TransformersEngine:
+    """Samples with the module's own model, so no weights are handed over."""
+
+    def __init__(self, model: Any) -> None:
+        self._model, self._device = model, model.device
+
+    @property
+    def context_length(self) -> int | None:
+        """As the model's configuration says."""
+        return getattr(self._model.config, "max_position_embeddings", None)
+
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+        """Return one response per prompt; see `sample_responses`."""
+        return sample_responses(self._model, prompts, seeds, end_tokens=ends, pad_token=0, rules=rules)
+
+    def load_weights(self, version: int) -> None:
+        """Do nothing: the weights are the module's."""
+
+    def sleep(self) -> None:
+        """Move the module's model to the host."""
+        self._model.to("cpu")
+
+    def wake(self) -> None:
+        """Move it back."""
+        self._model.to(self._device)
+
+    def close(self) -> None:
+        """Do nothing: the memory is the module's."""
+
+
+_MIN_GROWTH = 64
+"""Smallest number of positions that a buffer grows by."""
+
+
+def preallocated_cache(model: Any) -> DynamicCache:
+    """Return an empty cache for a model. Layers that are not plain full attention stay those of `transformers`."""
+    cache = DynamicCache(config=model.config)
+    cache.layers = [_PreallocatedLayer() if type(layer) is DynamicLayer else layer for layer in cache.layers]
+    return cache
+
+
+class _PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers is not read for types
+    """Keeps `keys` and `values`, (rows, heads, positions, size), as views of longer buffers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: Tensor
+        self.values: Tensor
+        self._buffers: tuple[Tensor, Tensor] | None = None
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Append positions and return all keys and values."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        begin = self.get_seq_length()
+        end = begin + key_states.shape[-2]
+        if self._buffers is None or end > self._buffers[0].shape[-2]:
+            self._buffers = (self._grown(self.keys, key_states, end), self._grown(self.values, value_states, end))
+        keys, values = self._buffers
+        keys[..., begin:end, :] = key_states
+        values[..., begin:end, :] = value_states
+        self.keys, self.values = keys[..., :end, :], values[..., :end, :]
+        return self.keys, self.values
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Select rows by number; a number may occur several times."""
+        super().reorder_cache(beam_idx)
+        self._buffers = None
+
+    @staticmethod
+    def _grown(held: Tensor, like: Tensor, end: int) -> Tensor:
+        rows, heads, _, size = like.shape
+        buffer = like.new_empty(rows, heads, end + max(_MIN_GROWTH, end // 2), size)
+        if held.numel():
+            buffer[..., : held.shape[-2], :] = held
+        return buffer

@@ -16,7 +16,7 @@ from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, Offlo
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.utils import clip_grad_norm_, get_total_norm
 
-from codea1_agents.train.grpo.adapters import without_wrapper
+from codea1_agents.train.grpo.causal_models import without_wrapper
 from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from codea1_agents.models.chat_format import load_chat_format
 from codea1_agents.train.grpo.algorithm import GRPOConfig
 from codea1_agents.train.grpo.hyperparameters import RolloutSettings, UpdateSettings, values_of
-from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.loop.game import limits_of, require_game, rules_of
 from codea1_agents.train.settings.modules import ROLES, longest, models_of
 from codea1_agents.train.settings.options import TrainingConfig

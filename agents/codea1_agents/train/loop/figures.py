@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codea1_agents.train.grpo.statistics import StepFacts, mean_figures
-from codea1_agents.train.grpo.trees import Tree
+from codea1_agents.train.grpo.metrics import StepFacts, mean_figures
+from codea1_agents.train.grpo.rollout import Tree
 
 _OF_LEARNERS = (
     "loss",

@@ -16,12 +16,11 @@ from typing import Any
 from codea1_agents.measure.metrics import pass_at_k
 from codea1_agents.statistics import known_mean
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
-from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, Player
-from codea1_agents.train.grpo.runner_map import map_over_runners
+from codea1_agents.train.grpo.rollout import GroupEnvs, Task, Tree, TreeRoller
+from codea1_agents.train.grpo.runners import map_over_runners
 from codea1_agents.train.grpo.sampling import SamplingRules
-from codea1_agents.train.grpo.trees import Task, Tree, TreeRoller
 from codea1_agents.train.settings.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError

@@ -15,10 +15,9 @@ from pickle import UnpicklingError
 from typing import Any
 
 from codea1_agents.play.interrupts import sigterm_interrupts
-from codea1_agents.train.grpo.failures import LearnerLost, TrainingStopped
+from codea1_agents.train.failures import LearnerLost, TrainingFailed, TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
-from codea1_agents.train.loop.failed import TrainingFailed
 from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
 from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.processor_time import processor_seconds

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.train.grpo.players import Answer
+from codea1_agents.train.grpo.rollout import Tree
 from codea1_agents.train.grpo.settings import TrainingSettings
-from codea1_agents.train.grpo.trees import Tree
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import CandidateReport, ProblemReport
 from codea1_env.judging.judged_round import JudgedRound

@@ -7,7 +7,7 @@ from typing import Literal
 
 from codea1_agents.models.model_files import require_model
 from codea1_agents.train.grpo.hyperparameters import LengthSettings
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
 from codea1_agents.train.settings.options import AgentOptions, TrainingConfig
 from codea1_env.errors import BrokenInput, UserError
 

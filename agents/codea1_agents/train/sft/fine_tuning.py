@@ -20,12 +20,16 @@ with extra_needed("fine-tuning", "transformers"):
     from torch import Tensor
 
     from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
-    from codea1_agents.train.grpo.adapters import adapted, save_plain
-    from codea1_agents.train.grpo.causal_models import autocast, checkpoint_activations, load_causal_model
+    from codea1_agents.train.grpo.batch import Budget, micro_batches, token_columns
+    from codea1_agents.train.grpo.causal_models import (
+        adapted,
+        autocast,
+        checkpoint_activations,
+        load_causal_model,
+        save_plain,
+    )
     from codea1_agents.train.grpo.forward_pass import Abilities, figures_of_responses
-    from codea1_agents.train.grpo.micro_batches import Budget, micro_batches
-    from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
-    from codea1_agents.train.grpo.token_columns import token_columns
+    from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
     from codea1_agents.train.sft.supervised import StepLoss, supervised_steps
 
 RECORD = "sft.json"

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from codea1_agents.models.model_facts import ModelFacts
 from codea1_agents.models.shapes import UnknownShape, shape_of
-from codea1_agents.train.grpo.model_settings import DTYPES, LoraSettings, ModelSettings
+from codea1_agents.train.grpo.settings import DTYPES, LoraSettings, ModelSettings
 from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts
 

@@ -14,7 +14,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
-from codea1_agents.train.grpo.trees import Tree  # noqa: E402
+from codea1_agents.train.grpo.rollout import Tree  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 from codea1_env.rules.ruleset import preset  # noqa: E402
 

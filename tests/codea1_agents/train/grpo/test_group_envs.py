@@ -17,9 +17,9 @@ from pettingzoo.utils import BaseParallelWrapper  # noqa: E402
 from ray.tune.registry import register_env  # noqa: E402
 
 from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
-from codea1_agents.train.grpo.grouping import group_advantages, top_variance  # noqa: E402
+from codea1_agents.train.grpo.advantages import group_advantages, top_variance  # noqa: E402
 from codea1_agents.train.grpo.players import ModelPlayer  # noqa: E402
-from codea1_agents.train.grpo.trees import Tree  # noqa: E402
+from codea1_agents.train.grpo.rollout import Tree  # noqa: E402
 from codea1_env import code_a1_v0  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 

@@ -16,10 +16,14 @@ from tests.support.language_models import END, PAD
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from codea1_agents.train.grpo.batches import padded_batch, planned  # noqa: E402
-from codea1_agents.train.grpo.columns import Column  # noqa: E402
-from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
-from codea1_agents.train.grpo.failures import NotFinite  # noqa: E402
+from codea1_agents.train.failures import NotFinite  # noqa: E402
+from codea1_agents.train.grpo.batch import (  # noqa: E402  # noqa: E402
+    Column,
+    ScoredResponse,
+    episode_of,
+    padded_batch,
+    planned,
+)
 from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_agents.train.loop import load_training  # noqa: E402

@@ -11,9 +11,9 @@ from tests.support.grpo import module_of, some_batch
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
 
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule  # noqa: E402
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own

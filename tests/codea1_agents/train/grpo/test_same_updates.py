@@ -24,8 +24,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
 from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # noqa: E402
-from codea1_agents.train.grpo.batches import planned, shards  # noqa: E402
-from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
+from codea1_agents.train.grpo.batch import ScoredResponse, episode_of, planned, shards  # noqa: E402  # noqa: E402
 
 pytestmark = ON_RAY
 

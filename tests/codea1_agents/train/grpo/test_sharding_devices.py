@@ -29,7 +29,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from codea1_agents.train.grpo import forward_pass, sharding
-from codea1_agents.train.grpo.token_figures import TokenFigures
+from codea1_agents.train.grpo.forward_pass import TokenFigures
 
 class Nothing:
     def __init__(self, *_, **__): pass

@@ -11,10 +11,10 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 
 from codea1_agents.train.grpo.hyperparameters import Shape
+from codea1_agents.train.grpo.metrics import tree_figures
 from codea1_agents.train.grpo.players import Answer
+from codea1_agents.train.grpo.rollout import trimmed
 from codea1_agents.train.grpo.sampling import Response
-from codea1_agents.train.grpo.statistics import tree_figures
-from codea1_agents.train.grpo.trees import trimmed
 from codea1_env.rounds.rounds import Turn
 from tests.support.toys import BROKEN, FALSE, NAIVE, RIGHT, SHARP, WRONG
 from tests.support.trees import PER_PROBLEM, Scripted, rolled

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from codea1_agents.train.grpo.trees import Tree
+from codea1_agents.train.grpo.rollout import Tree
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ValidSuite, Verdict
 from codea1_env.rules.reward_parts import Reward, n_right

@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from codea1_agents.train.grpo.grouping import group_advantages
+from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
+from codea1_agents.train.grpo.metrics import tree_figures
 from codea1_agents.train.grpo.players import Answer
-from codea1_agents.train.grpo.statistics import tree_figures
-from codea1_agents.train.grpo.trees import Task, TreeRoller
+from codea1_agents.train.grpo.rollout import Task, TreeRoller
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.group_env import GroupEnv
 from codea1_env.rounds.rounds import Turn
