@@ -112,9 +112,9 @@ def tree_of(task: Any, judged: bytes) -> Any:
         return tuple(found)
 
     suites = tuple(with_tokens(group, is_trained=kept) for group, kept in zip(tree.suites, tree.kept, strict=True))
-    report = replace(tree.report, problem_id=task.problem_id)
+    judged_again = replace(tree.judged, report=replace(tree.judged.report, problem_id=task.problem_id))
     candidates = with_tokens(tree.candidates)
-    return replace(tree, task=task, candidates=candidates, suites=suites, report=report, book_report=report)
+    return replace(tree, task=task, candidates=candidates, suites=suites, judged=judged_again)
 
 
 def _response(rng: Any, n_tokens: int) -> Any:
@@ -131,7 +131,7 @@ class FakeRunner:
         from codea1_agents.train.grpo.weights import WeightReceiver  # noqa: PLC0415
 
         gc.disable()  # the copies have no cycles, and this process is not measured
-        self._judged, self._settings = judged, settings_of_paper()
+        self._judged, self.settings = judged, settings_of_paper()
         model, settings = fake_model()
         self._receiver = WeightReceiver({"coder": model}, {"coder": settings})
 
@@ -139,15 +139,9 @@ class FakeRunner:
         """Return the result of some work with this runner, as RLlib's actors do."""
         return work(self)
 
-    def scored_trees(self, tasks: Sequence[Any], report: Any) -> list[Any]:
+    def sample(self, tasks: Sequence[Any], report: Any) -> list[Any]:
         """Return one tree per task."""
-        from codea1_agents.train.grpo.env_runner import ScoredTree, scored_responses  # noqa: PLC0415
-
-        found = []
-        for task in tasks:
-            tree = tree_of(task, self._judged[task.number % len(self._judged)])
-            found.append(ScoredTree.of(tree, tuple(scored_responses(tree, self._settings, 1))))
-        return found
+        return [tree_of(task, self._judged[task.number % len(self._judged)]) for task in tasks]
 
     def rollout_times(self) -> Any:
         """Return no time."""
@@ -300,7 +294,7 @@ def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
     with clock.part("receive"):
         rolled = roll_out(driver, tasks)
     held = resident_bytes() - before
-    trees = [each.tree for each in rolled.trees]
+    trees = rolled.trees
     with clock.part("figures"):
         mean_figures(trees, driver.settings.rules.tests_per_suite)
     recording = time.perf_counter()
@@ -340,34 +334,30 @@ def learning_parts(rolled: Any, n_learners: int, clock: Clock) -> int:
     """Plan, shard and put the episodes as `GRPO._learn` does; return their bytes."""
     import ray  # noqa: PLC0415
 
-    from codea1_agents.train.grpo.batch import (  # noqa: PLC0415
-        episode_of,
-        planned,
-        shards,
-    )
+    from codea1_agents.train.grpo.batch import planned, shards  # noqa: PLC0415
 
     with clock.part("plan"):
-        responses = [each for scored in rolled.trees for each in scored.responses]
+        responses = [each for tree in rolled.trees for each in tree.trained(settings_of_paper())]
         parts = shards(planned(responses, 2, (0, 0)), n_learners)
     for shard in parts:
         with clock.part("put"):
-            reference = ray.put([episode_of(each) for each in shard])
+            reference = ray.put(shard)
         del reference  # a real driver holds all of them; here they would fill the memory
     smallest = min(parts, key=len)
-    n_bytes = len(pickle.dumps([episode_of(each) for each in smallest], pickle.HIGHEST_PROTOCOL))
+    n_bytes = len(pickle.dumps(smallest, pickle.HIGHEST_PROTOCOL))
     return round(n_bytes * len(responses) / len(smallest))
 
 
 def handover(actors: Sequence[Any]) -> dict[str, float]:
     """Return the seconds per GB of a hand-over to one receiver and to two on one node."""
-    from codea1_agents.train.grpo.runners import Receivers, send_weights  # noqa: PLC0415
+    from codea1_agents.train.grpo.runners import send_weights  # noqa: PLC0415
 
     learners, found = FakeLearners(), {}
     for n in (1, len(actors)):
-        receivers, times = Receivers(None, FakeGroup(actors[:n], n), list(range(n))), []
+        driver, times = SimpleNamespace(learner_group=learners, env_runner_group=FakeGroup(actors[:n], n)), []
         for _ in range(_HANDOVERS):
             begun = time.perf_counter()
-            send_weights(learners, receivers)
+            send_weights(driver, range(n))
             times.append(time.perf_counter() - begun)
         found[str(n)] = statistics.median(times[1:]) / (_HANDOVER_MB * 2**20 / GB)  # the first one warms up
     return found

@@ -307,12 +307,12 @@ def grpo_rollouts(deck: Deck) -> dict[Game, Kept]:
     players = {"coder": Scripted(_programs(games)), "tester": Scripted(_suites(games))}
     (tree,) = TreeRoller(envs, players).roll([Task(0, deck.problem.id)])
     envs.close()
-    assert tree.report is not None
+    assert tree.judged.report is not None
     found = {}
     for n, game in enumerate(games):
         answers = tree.suites[n]
         tester = float(tree.tester_rewards[n, 0]) if answers else None
-        report = None if any(answer.unavailable for answer in answers) else tree.report.candidates[n]
+        report = None if any(answer.unavailable for answer in answers) else tree.judged.report.candidates[n]
         found[game] = Kept(float(tree.coder_rewards[n]), tester, report)
     return found
 

@@ -80,19 +80,16 @@ def scored(module: str, n_prompt: int, n_response: int, *, advantage: float = 1.
     draw = np.random.default_rng([seed, n_prompt, n_response])
     return ScoredResponse(
         role=module,
+        agent=f"{module}_0",
         module=module,
         problem_id="toy/0",
-        candidate=0,
-        suite=-1,
         prompt=tuple(draw.integers(3, 10, n_prompt).tolist()),
         response=Response(
             tuple(draw.integers(3, 10, n_response).tolist()),
             tuple((-draw.random(n_response) - 2.0).tolist()),
             is_cut=True,
         ),
-        reward=0.5,
         advantage=advantage,
-        weights_version=0,
     )
 
 

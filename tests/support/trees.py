@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import Answer
-from codea1_agents.train.grpo.rollout import GroupEnvs, Task, Tree, TreeRoller
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.group_env import GroupEnv
 from codea1_env.problems import ProblemSet
@@ -32,7 +32,7 @@ class Scripted:
 
 def rolled(
     sandbox: Sandbox, toys: ProblemSet, players: dict[str, Scripted], shape: Shape, rules: Ruleset = RULES, n: int = 1
-) -> list[Tree]:
+) -> list[RolledTree]:
     envs = group_envs(sandbox, toys, shape, rules)
     return TreeRoller(envs, players).roll([Task(number, "toy/add") for number in range(n)])
 

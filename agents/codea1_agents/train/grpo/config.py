@@ -15,21 +15,23 @@ from codea1_agents.train.grpo.advantages import require_parts
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.hyperparameters import (
     AdvantageSettings,
+    LearnerSettings,
     LengthSettings,
     RolloutSettings,
     default_hyperparameters,
     refuse_truncation,
     require_ranges,
     settings_in,
+    values_of,
 )
 from codea1_agents.train.grpo.learner import GRPOTorchLearner, ResponsesToBatch
 from codea1_agents.train.grpo.learner_group import ShardedLearnerGroup, WatchedLearnerGroup
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.rollout import require_group_env
-from codea1_agents.train.grpo.settings import SHARDINGS, ModelSettings, TrainingSettings, is_sharded
+from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings, is_sharded
 from codea1_agents.train.grpo.vllm_engine import require_engine_options
 from codea1_env.agent import AgentSpec
-from codea1_env.errors import UnknownName, UserError
+from codea1_env.errors import UserError
 from codea1_env.group_env import GroupEnv, coder_name, tester_name
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rounds.trees import SuitesPer
@@ -66,12 +68,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.scripted: dict[str, AgentSpec] = {}
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
-        self.sharding = "auto"
-        self.placement = "separate"
-        self.offload_optimizer = False
-        self.offload_parameters = False
-        self.learner_timeout_s = 1800.0
-        self._set(default_hyperparameters())
+        self._set({**default_hyperparameters(), **values_of(LearnerSettings())})
 
     # Fluent settings
 
@@ -179,45 +176,15 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UserError: a setting of truncated sampling, such as `top_p`.
         """
         refuse_truncation(settings)
-        known = default_hyperparameters()
-        own = {name: settings.pop(name) for name in list(settings) if name in known}
+        own = {name: settings.pop(name) for name in default_hyperparameters().keys() & settings.keys()}
         super().training(**settings)
         return self._set(own)
 
-    def learners(
-        self,
-        *,
-        sharding: str = NotProvided,
-        placement: str = NotProvided,
-        offload_optimizer: bool = NotProvided,
-        offload_parameters: bool = NotProvided,
-        timeout_s: float = NotProvided,
-        **settings: Any,
-    ) -> Self:
-        """Set the learners: how models are spread over them, and what RLlib's own `learners` accepts.
-
-        Args:
-            sharding: `full`: each learner holds a part of every parameter, gradient and state of the optimiser (FSDP2);
-                `none`: each holds all (DDP); `auto`: `full` with two learners and more if the models have more than
-                `SHARDED_ABOVE` parameters, as far as their configurations are here.
-            placement: `separate`: runners and learners have GPUs of their own; `colocated`: each runner shares a GPU
-                with a learner, and its engines release their memory while the learner works.
-            offload_optimizer: whether the states of AdamW are in the host's memory while learners do not work.
-            offload_parameters: whether the parts of sharded learners, their gradients and the states of AdamW are in
-                the host's memory all the time, where AdamW computes; a layer is on the device while it is gathered.
-            timeout_s: seconds that learners wait for one of them, which is then lost.
-            settings: of RLlib.
-
-        Raises:
-            UserError: no such sharding or placement.
-        """
-        if placement is not NotProvided and placement not in PLACEMENTS:
-            raise UnknownName.of("placement", placement, PLACEMENTS)
-        if sharding is not NotProvided and sharding not in SHARDINGS:
-            raise UnknownName.of("sharding", sharding, SHARDINGS)
+    def learners(self, **settings: Any) -> Self:
+        """Set the learners: what `LearnerSettings` names, and what RLlib's own `learners` accepts."""
+        own = {name: settings.pop(name) for name in values_of(LearnerSettings()).keys() & settings.keys()}
         super().learners(**settings)
-        own = {"sharding": sharding, "placement": placement, "learner_timeout_s": timeout_s}
-        return self._set({**own, "offload_optimizer": offload_optimizer, "offload_parameters": offload_parameters})
+        return self._set(own)
 
     @property
     def is_colocated(self) -> bool:
@@ -248,6 +215,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def validate(self) -> None:
         """Raise UserError for settings that make no run; set what follows from other settings."""
         require_group_env(self.env, self.env_config)
+        require_ranges(self)
         if self.sharding == "full" and self.num_learners < 2:
             raise UserError("learners: sharding='full' needs two learners or more")
         for role in _ROLES:
@@ -260,7 +228,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self._check_suites()
         if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
             self.create_local_env_runner = False  # it would start engines that nothing uses
-        self._check_hyperparameters()
+        if self.advantages != "sum":
+            require_parts(names_of_suite_parts(self.rules), self.advantages)
         for each in self.models.values():
             require_engine_options(each)
         self.settings()
@@ -274,21 +243,14 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         """The module of each role, by `policy_mapping_fn`, without the roles that no module plays.
 
         Raises:
-            UserError: see `mapping.modules_by_role`.
+            UserError: see `modules_by_role`.
         """
         return modules_by_role(self.policy_mapping_fn, self.models, self.n_candidates, self.n_suites)
 
     def _has_player(self, role: str) -> bool:
         return role in self.module_by_role or role in self.scripted
 
-    def _check_hyperparameters(self) -> None:
-        require_ranges(self)
-        if self.advantages != "sum":
-            require_parts(names_of_suite_parts(self.rules), self.advantages)
-
     def _check_suites(self) -> None:
-        if self.suites_per not in list(SuitesPer):
-            raise UserError(f"suites_per: {self.suites_per!r} is neither {' nor '.join(SuitesPer)}")
         if self.suites_per == SuitesPer.PROBLEM and self.tester_view != "black_box":
             raise UserError("suites_per='problem': such suites test all programs at once; set tester_view='black_box'")
         if not self.n_suites and self.rules.reward.pays_tester:
@@ -433,9 +395,6 @@ def modules_by_role(mapper: Mapper, modules: Collection[str], n_candidates: int,
             elif module != role:
                 raise UserError(f"policy_mapping_fn: {role}s are {module!r}; modules are {', '.join(sorted(modules))}")
     return found
-
-
-PLACEMENTS = ("separate", "colocated")
 
 
 def require_colocation(config: Any) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,13 +16,13 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.grpo.batch import ScoredResponse
 from codea1_agents.train.grpo.hyperparameters import Shape
-from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
+from codea1_agents.train.grpo.players import AgentPlayer, ModelPlayer, Player
 from codea1_agents.train.grpo.progress import Report, unreported
-from codea1_agents.train.grpo.rollout import GroupEnvs, RolloutTimes, Task, Tree, TreeRoller, trimmed
-from codea1_agents.train.grpo.sampling import Response, RolloutEngine, Rows, SamplingRules, TransformersEngine
-from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, RolloutTimes, Task, TreeRoller
+from codea1_agents.train.grpo.sampling import RolloutEngine, SamplingRules, TransformersEngine
+from codea1_agents.train.grpo.settings import TrainingSettings
+from codea1_agents.train.grpo.vllm_engine import VllmEngine
 from codea1_agents.train.grpo.weights import Piece, WeightReceiver
 from codea1_env.agent import AgentContext, agent_name, load_agent
 from codea1_env.errors import CodeA1Error
@@ -33,19 +31,6 @@ from codea1_env.rules.ruleset import Ruleset
 
 _SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing reads it
 _ROLES = ("coder", "tester")
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredTree:
-    """A tree and its responses that train modules."""
-
-    tree: Tree
-    responses: tuple[ScoredResponse, ...]
-
-    @classmethod
-    def of(cls, tree: Tree, responses: tuple[ScoredResponse, ...]) -> Self:
-        """Return a tree without the tokens of its other responses."""
-        return cls(trimmed(tree, (each.response for each in responses)), responses)
 
 
 class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has no types
@@ -59,6 +44,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self.engines: dict[str, RolloutEngine] = {}
         """By module."""
         self._sleeps = False
+        self._fault: CodeA1Error | None = None
         self._roller: TreeRoller | None = None
         self.make_env()
         self.make_module()
@@ -67,7 +53,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     def assert_healthy(self) -> None:
         """Raise AssertionError if the constructor did not finish."""
-        assert self._roller is not None
+        assert self._roller is not None or self._fault is not None
 
     def get_spaces(self) -> dict[str, tuple[gym.Space[Any], gym.Space[Any]]]:
         """Return placeholders: prompts and responses are token ids of any length."""
@@ -103,21 +89,28 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             if settings.rollout_engine == "transformers" and self.config.num_gpus_per_env_runner:
                 self.module[name].to("cuda" if torch.cuda.is_available() else "cpu")
         models = {name: self.module[name].model for name in self.settings.models}
-        self.engines = {name: self._engine(settings, models[name]) for name, settings in self.settings.models.items()}
         self._receiver = WeightReceiver(models, self.settings.models)
-        players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
-        self._roller = TreeRoller(self.env, players, seed=self.settings.seed, advantages=self.settings.advantages)
-
-    def _engine(self, settings: ModelSettings, model: Any) -> RolloutEngine:
-        gpus, n_engines = float(self.config.num_gpus_per_env_runner), len(self.settings.models)
         try:
-            return load_engine(
-                settings, model, gpus_per_runner=gpus, n_engines=n_engines, sleeps=self.config.is_colocated
-            )
+            self.engines = {name: self._engine(name) for name in self.settings.models}
+            players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
         except CodeA1Error as error:
             if not self.worker_index:
                 raise
-            return MissingEngine(error)
+            self._fault = error  # RLlib would log a traceback and continue without this runner
+        else:
+            self._roller = TreeRoller(self.env, players, seed=self.settings.seed, advantages=self.settings.advantages)
+
+    def _engine(self, module: str) -> RolloutEngine:
+        settings, model = self.settings.models[module], self.module[module].model
+        if settings.rollout_engine == "transformers":
+            return TransformersEngine(model)
+        return VllmEngine(
+            settings,
+            model,
+            gpus_per_runner=float(self.config.num_gpus_per_env_runner),
+            n_engines=len(self.settings.models),
+            sleeps=self.config.is_colocated,
+        )
 
     def player(self, role: str, sampling: SamplingRules | None = None) -> Player:
         """Return the player of a role.
@@ -128,16 +121,10 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         """
         module_id = self.settings.module_of(role)
         if not module_id:
-            referee = self.env.referee
+            referee, spec = self.env.referee, self.settings.agents[role]
             context = AgentContext(referee.problems, referee.sandbox, self.settings.seed)
-            try:
-                spec = self.settings.agents[role]
-                agent = load_agent(spec, context, role=role)  # type: ignore[arg-type]
-                return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
-            except CodeA1Error as error:
-                if not self.worker_index:
-                    raise
-                return MissingPlayer(error)
+            agent = load_agent(spec, context, role=role)  # type: ignore[arg-type]
+            return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
         model = self.module[module_id].model
         tokenizer = load_tokenizer(self.settings.models[module_id].path)
         as_in_training = SamplingRules(
@@ -163,24 +150,16 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # Sampling
 
-    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> list[Tree]:
+    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> list[RolledTree]:
         """Return one tree per task.
 
         Raises:
             StaleWeights: the last hand-over of weights was not completed, or there was none.
         """
-        assert self._roller is not None
         if tasks:
             self._receiver.require_complete()
+        assert self._roller is not None
         return self._roller.roll(tasks, report)
-
-    def scored_trees(self, tasks: Sequence[Task], report: Report = unreported) -> list[ScoredTree]:
-        """Return the trees of some tasks with the responses that train modules, in order.
-
-        A tree has the tokens of these responses only.
-        """
-        trees = self.sample(tasks=tasks, report=report)
-        return [ScoredTree.of(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
 
     def rollout_times(self) -> RolloutTimes:
         """Return the seconds of rollouts since the last call."""
@@ -218,7 +197,10 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
         Raises:
             StaleWeights: the module has no such tensors.
+            CodeA1Error: an engine or an agent cannot be loaded on this machine.
         """
+        if self._fault is not None:
+            raise self._fault
         for engine in self.engines.values() if self._sleeps else ():
             engine.wake()
         self._sleeps = False
@@ -246,90 +228,3 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
         """Return the modules."""
         return [(COMPONENT_RL_MODULE, self.module)]
-
-
-def scored_responses(tree: Tree, settings: TrainingSettings, version: int) -> Iterable[ScoredResponse]:
-    """Yield the responses of a tree that train: its candidates, and the kept groups of suites, without masked ones."""
-    trained = settings.trained_roles
-    for n, answer in enumerate(tree.candidates):
-        if "coder" in trained and answer.response is not None and tree.coder.is_trained[n]:
-            yield _scored(tree, settings, version, "coder", n, -1)
-    for g, group in enumerate(tree.suites):
-        if "tester" not in trained or not tree.kept[g]:
-            continue
-        for m, reply in enumerate(group):
-            if reply.response is not None and tree.tester.is_trained[g, m]:
-                yield _scored(tree, settings, version, "tester", g, m)
-
-
-def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: int, m: int) -> ScoredResponse:
-    """Return one response; `n` is the number of the candidate or of the group of suites."""
-    is_coder = role == "coder"
-    answer = tree.candidates[n] if is_coder else tree.suites[n][m]
-    assert isinstance(answer.response, Response)
-    reward = float(tree.coder_rewards[n] if is_coder else tree.tester_rewards[n, m])
-    assert not math.isnan(reward)
-    return ScoredResponse(
-        role=role,
-        module=settings.module_of(role),
-        problem_id=tree.task.problem_id,
-        candidate=n,
-        suite=m,
-        prompt=answer.prompt,
-        response=answer.response,
-        reward=reward,
-        advantage=float(tree.coder.values[n] if is_coder else tree.tester.values[n, m]),
-        weights_version=version,
-    )
-
-
-class MissingEngine:
-    """Replaces an engine that cannot be started on this machine; raises the reason at the first hand-over.
-
-    If the constructor of a runner raised it, RLlib would log a traceback and continue without the runner.
-    """
-
-    context_length = None
-
-    def __init__(self, error: CodeA1Error) -> None:
-        self._error = error
-
-    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
-        """Raise the reason why the engine cannot be started."""
-        raise self._error
-
-    def load_weights(self, version: int) -> None:
-        """Raise the reason why the engine cannot be started."""
-        raise self._error
-
-    def sleep(self) -> None:
-        """Do nothing."""
-
-    def wake(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def load_engine(
-    settings: ModelSettings, model: Any, *, gpus_per_runner: float = 0.0, n_engines: int = 1, sleeps: bool = False
-) -> RolloutEngine:
-    """Return the engine that the settings of a module name.
-
-    Args:
-        settings: of the module.
-        model: of the module; it receives the learner's weights.
-        gpus_per_runner: GPUs of the runner, whose memory its engines share.
-        n_engines: engines of the runner, this one included.
-        sleeps: whether the engine has to sleep at times.
-
-    Raises:
-        MissingExtra: the engine is not installed.
-        UserError: it does not start.
-    """
-    if settings.rollout_engine == "transformers":
-        return TransformersEngine(model)
-    from codea1_agents.train.grpo.vllm_engine import VllmEngine  # noqa: PLC0415  -- heavy, and an extra
-
-    return VllmEngine(settings, model, gpus_per_runner=gpus_per_runner, n_engines=n_engines, sleeps=sleeps)

@@ -26,7 +26,6 @@ from codea1_agents.train.grpo.batch import (
     micro_batches,
     nothing_of,
     padded_batch,
-    response_of,
 )
 from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
 from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
@@ -35,6 +34,30 @@ from codea1_agents.train.grpo.sharding import clip_gradients
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
 _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sampler_truncated_share"})
 """Figures of the first optimiser step of an iteration, when learner and sampler have the same weights."""
+
+
+class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """The learner's only connector: makes one padded batch per module."""
+
+    def __call__(
+        self,
+        *,
+        rl_module: Any,
+        batch: Mapping[str, Any],
+        episodes: Sequence[ScoredResponse],
+        explore: bool | None = None,
+        shared_data: dict[str, Any] | None = None,
+        metrics: Any = None,
+        **_: Any,
+    ) -> dict[str, dict[str, Tensor]]:
+        """Return the columns of each module that has a response."""
+        by_module: dict[str, list[ScoredResponse]] = {}
+        for each in episodes:
+            by_module.setdefault(each.module, []).append(each)
+        return {
+            module: padded_batch(responses, next(rl_module[module].parameters()).device)
+            for module, responses in by_module.items()
+        }
 
 
 def batch_loss(config: Any, batch: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> LossParts:
@@ -250,28 +273,3 @@ def lr_factor(step: int, *, warmup_steps: int, total_steps: int | None) -> float
         return 1.0
     progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
     return 0.5 * (1.0 + math.cos(math.pi * min(progress, 1.0)))
-
-
-class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """The learner's only connector: turns episodes into one padded batch per module."""
-
-    def __call__(
-        self,
-        *,
-        rl_module: Any,
-        batch: Mapping[str, Any],
-        episodes: Sequence[Any],
-        explore: bool | None = None,
-        shared_data: dict[str, Any] | None = None,
-        metrics: Any = None,
-        **_: Any,
-    ) -> dict[str, dict[str, Tensor]]:
-        """Return the columns of each module that has a response."""
-        by_module: dict[str, list[ScoredResponse]] = {}
-        for episode in episodes:
-            scored = response_of(episode)
-            by_module.setdefault(scored.module, []).append(scored)
-        return {
-            module: padded_batch(responses, next(rl_module[module].parameters()).device)
-            for module, responses in by_module.items()
-        }

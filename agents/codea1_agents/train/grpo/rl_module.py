@@ -33,9 +33,16 @@ from codea1_agents.train.grpo.causal_models import (
     untied,
     without_adapter,
 )
-from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
+from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass, TokenFigures
 from codea1_agents.train.grpo.settings import ModelSettings
-from codea1_agents.train.grpo.sharding import is_first_learner, mesh_of, part_of, policies_of, sharded, whole_tensor
+from codea1_agents.train.grpo.sharding import (
+    is_first_learner,
+    mesh_of_learners,
+    part_of,
+    policies_of,
+    sharded,
+    whole_tensor,
+)
 from codea1_agents.train.grpo.weights import array_of, copy_into, tensor_of
 
 _LOG = logging.getLogger(__name__)
@@ -62,16 +69,13 @@ def export_state(
         model = _empty(settings)
         _require_state_of(model, state)
         model.generation_config = load_generation_config(settings.path) or model.generation_config
-        model.save_pretrained(str(folder), state_dict=dict(map(_named_tensor, state.items())), max_shard_size=file_size)
-        _save_tokenizer(settings, folder)
-        return
-    model = _built(settings, "float32")
-    _copy_state(model, state)
-    _save(model, settings, folder)
-
-
-def _named_tensor(item: tuple[str, Any]) -> tuple[str, Tensor]:
-    return item[0], tensor_of(item[1], copies=False)
+        tensors = {name: tensor_of(array, copies=False) for name, array in state.items()}
+        model.save_pretrained(str(folder), state_dict=tensors, max_shard_size=file_size)
+    else:
+        model = _built(settings, "float32")
+        _copy_state(model, state)
+        save_plain(model, folder)
+    load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
 
 
 def _built(settings: ModelSettings, dtype: str) -> Any:
@@ -85,19 +89,6 @@ def _empty(settings: ModelSettings) -> Any:
         return model if settings.lora is None else adapted(model, settings.lora)
 
 
-def _freeze(model: Any) -> None:
-    model.requires_grad_(False)
-
-
-def _save(model: Any, settings: ModelSettings, folder: str | Path) -> None:
-    save_plain(model, folder)
-    _save_tokenizer(settings, folder)
-
-
-def _save_tokenizer(settings: ModelSettings, folder: str | Path) -> None:
-    load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
-
-
 class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
     """The policy of one role."""
 
@@ -107,20 +98,20 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if self.inference_only:
             self.model = _built(self.settings, self.settings.sampling_dtype).requires_grad_(False)
             return
-        self.policy = self._pass(self.settings, self._prepare)
+        self.policy = self._pass(self._prepare)
         self.model = self.policy.model
         self._warn_of_repeated_prompts()
         self.reference = None
         if self.settings.with_reference and self.settings.lora is None:
-            self.reference = self._pass(self.settings, _freeze)
+            self.reference = self._pass(lambda model: model.requires_grad_(False))
 
-    def _pass(self, settings: ModelSettings, prepare: Callable[[Any], None]) -> ResponsePass:
+    def _pass(self, prepare: Callable[[Any], object]) -> ResponsePass:
         """Return the model whole, or this learner's part of it."""
+        settings = self.settings
         if settings.sharded:
-            device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
             load, empty = partial(_built, settings, "float32"), partial(_empty, settings)
             policies = policies_of(settings.gathering_dtype, is_offloaded=settings.offloaded)
-            return sharded(load, empty, mesh_of(device), prepare=prepare, policies=policies)
+            return sharded(load, empty, mesh_of_learners(), prepare=prepare, policies=policies)
         model = _built(settings, "float32")
         abilities = Abilities.of(model)
         prepare(model)
@@ -157,17 +148,17 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
         """Return log-probabilities of the response's tokens, those of the reference, and entropies, each (B, R)."""
-        own, entropy = self._figures(self.policy, batch, entropy_gradient=self.settings.entropy_bonus)
-        found: dict[str, Tensor] = {Column.LOG_PROBS: own, Column.ENTROPY: entropy}
+        own = self._figures(self.policy, batch, entropy_gradient=self.settings.entropy_bonus)
+        found: dict[str, Tensor] = {Column.LOG_PROBS: own.log_probs, Column.ENTROPY: own.entropy}
         if self.settings.with_reference:
             with torch.no_grad(), self._as_loaded() as reference:
-                found[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch)[0]
+                found[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch).log_probs
         return found
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def log_probs(self, batch: Mapping[str, Tensor]) -> Tensor:
         """Return the log-probabilities (B, R) of the response's tokens, without gradient."""
-        return self._figures(self.policy, batch)[0]
+        return self._figures(self.policy, batch).log_probs
 
     @contextlib.contextmanager
     def _as_loaded(self) -> Iterator[ResponsePass]:
@@ -180,10 +171,9 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def _figures(
         self, model: ResponsePass, batch: Mapping[str, Tensor], *, entropy_gradient: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities and entropies of the responses' tokens."""
+    ) -> TokenFigures:
         with autocast(batch[Column.PROMPT_IDS].device, self.settings.autocast):
-            found: tuple[Tensor, Tensor] = model(
+            found: TokenFigures = model(
                 dict(batch),
                 prompt_once=self.computes_prompts_once,
                 in_step=self.settings.sharded,
@@ -222,10 +212,6 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             ValueError: the state is that of another model.
         """
         _copy_state(self.model, state)
-
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write the module as a plain folder of `transformers`, with its tokenizer."""
-        _save(self.model, self.settings, folder)
 
 
 def _require_state_of(model: Any, state: Mapping[str, Any]) -> None:

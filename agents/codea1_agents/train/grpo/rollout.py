@@ -1,12 +1,13 @@
 """Rollouts of trees: a problem, N candidates for it, and M suites for each candidate or for all of them.
 
-While the sandbox checks or judges some problems, the players generate the next ones.
+Players act in group environments, many at a time: while the sandbox checks or judges some problems, the players
+generate the next ones.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from codea1_agents.train.grpo.advantages import (
     has_parts,
     top_variance,
 )
+from codea1_agents.train.grpo.batch import ScoredResponse
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.players import Answer, Player
 from codea1_agents.train.grpo.progress import Part, Report, unreported
@@ -30,14 +32,12 @@ from codea1_agents.train.grpo.sampling import Response, ResponseSize
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
-from codea1_env.facts.verdicts import ProblemReport, ValidCase
-from codea1_env.group_env import GroupEnv
+from codea1_env.facts.verdicts import ValidCase
+from codea1_env.group_env import GroupEnv, coder_name, tester_name
 from codea1_env.group_vector import GroupVector
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.rounds import Turn
-from codea1_env.rounds.trees import JudgedTree
-from codea1_env.rounds.trees import Tree as RoundTree
-from codea1_env.rules.reward_parts import CandidateRewards
+from codea1_env.rounds.trees import JudgedTree, Tree
 from codea1_env.rules.ruleset import Ruleset
 
 
@@ -53,51 +53,74 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
-    """The rollouts of one problem: N candidates and G groups of M suites. G is N, or 1 if a suite tests all of them."""
+class RolledTree:
+    """A judged tree with its sampled replies: N candidates and G groups of M suites.
+
+    G is N, or 1 if a suite tests all candidates.
+    """
 
     task: Task
+    judged: JudgedTree
+    """Without a report if the sandbox failed; then everything is masked. Its rewards are those of the rules."""
     candidates: tuple[Answer, ...]
     """(N,)"""
     suites: tuple[tuple[Answer, ...], ...]
     """(G, M); (G, 0) where a candidate is invalid or masked, as no tester gets a turn then."""
-    report: ProblemReport | None
-    """None if the sandbox failed; then everything is masked."""
-    book_report: ProblemReport | None
-    """The report for the Mistake Book; None if the sandbox failed, as evidence may be missing."""
-    rewards: tuple[CandidateRewards, ...]
-    """(N,), the rewards of the rules, with their parts; empty if the sandbox failed."""
+    coder_rewards: NDArray[np.float64]
+    """(N,), the rewards of the environment; nan where masked."""
+    tester_rewards: NDArray[np.float64]
+    """(G, M), the rewards of the environment; nan where masked or where there was no turn."""
     coder: Advantages
     """(N,)"""
     tester: Advantages
     """(G, M), in the form of the settings; `decoupled` ones before they are normalised over the batch."""
     kept: NDArray[np.bool_]
     """(G,): which groups of suites train the tester. Of the groups that can, those whose rewards vary most."""
-    coder_rewards: NDArray[np.float64]
-    """(N,), the rewards of the environment; nan where masked."""
-    tester_rewards: NDArray[np.float64]
-    """(G, M), the rewards of the environment; nan where masked or where there was no turn."""
 
+    @property
+    def all_suites(self) -> tuple[Answer, ...]:
+        """The suites of all groups."""
+        return tuple(answer for group in self.suites for answer in group)
 
-def trimmed(tree: Tree, trained: Iterable[Response]) -> Tree:
-    """Return a tree with the tokens and prompts of some of its responses only; of the others it has the sizes.
+    def trained(self, settings: TrainingSettings) -> Iterator[ScoredResponse]:
+        """Yield the responses that train a module: candidates, and the kept groups of suites, without masked ones."""
+        roles = settings.trained_roles
+        for n, answer in enumerate(self.candidates if "coder" in roles else ()):
+            if answer.response is not None and self.coder.is_trained[n]:
+                yield self._scored(settings, "coder", coder_name(n), answer, self.coder.values[n])
+        for g, group in enumerate(self.suites if "tester" in roles else ()):
+            for m, answer in enumerate(group if self.kept[g] else ()):
+                if answer.response is not None and self.tester.is_trained[g, m]:
+                    yield self._scored(settings, "tester", tester_name(g, m), answer, self.tester.values[g, m])
 
-    Most suites train nothing, so that a driver of many trees would mostly hold tokens that nobody reads.
+    def _scored(
+        self, settings: TrainingSettings, role: str, agent: str, answer: Answer, advantage: float
+    ) -> ScoredResponse:
+        assert isinstance(answer.response, Response)
+        module, problem_id = settings.module_of(role), self.task.problem_id
+        return ScoredResponse(role, agent, module, problem_id, answer.prompt, answer.response, float(advantage))
 
-    Args:
-        tree: a whole one.
-        trained: objects of the tree.
-    """
-    kept = {id(each) for each in trained}
+    def trimmed(self, settings: TrainingSettings) -> RolledTree:
+        """Return the tree with the tokens of the responses that train only; of the others it has the sizes.
 
-    def of(answer: Answer) -> Answer:
-        response = answer.response
-        if response is None or id(response) in kept:
-            return answer
-        return replace(answer, prompt=(), response=ResponseSize(response.n_tokens, response.is_cut))
+        Most suites train nothing, so that a driver of many trees would mostly hold tokens that nobody reads. Golden
+        tests can be megabytes, and the driver has them.
+        """
+        kept = {id(each.response) for each in self.trained(settings)}
 
-    suites = tuple(tuple(map(of, group)) for group in tree.suites)
-    return replace(tree, candidates=tuple(map(of, tree.candidates)), suites=suites)
+        def of(answer: Answer) -> Answer:
+            response = answer.response
+            if response is None or id(response) in kept:
+                return answer
+            return replace(answer, prompt=(), response=ResponseSize(response.n_tokens, response.is_cut))
+
+        problem = replace(self.judged.tree.problem, golden=(), wrong_programs=())
+        return replace(
+            self,
+            judged=replace(self.judged, tree=replace(self.judged.tree, problem=problem)),
+            candidates=tuple(map(of, self.candidates)),
+            suites=tuple(tuple(map(of, group)) for group in self.suites),
+        )
 
 
 @dataclass(slots=True)
@@ -108,39 +131,6 @@ class RolloutTimes:
     """Time in which players generate."""
     judge_s: float = 0.0
     """Time in which the sandbox works."""
-
-
-def suite_advantages(
-    judged: JudgedTree, rewards: NDArray[np.float64], settings: AdvantageSettings, *, keeps_flat: bool = False
-) -> Advantages:
-    """Return the advantages of the suites of a tree.
-
-    Args:
-        judged: the tree, with the parts of its rewards.
-        rewards: (G, M), those of the environment; nan where masked. What an environment pays beyond the rules is a
-            part of its own, of weight 1.
-        settings: the form of the advantages.
-        keeps_flat: as in `group_advantages`.
-
-    Raises:
-        UserError: a part has different weights in two of the rewards.
-    """
-    is_masked = np.isnan(rewards)
-    names = {part.name for one in judged.rewards for each in one.testers for part in each.parts}
-    # Suites of programs that do not load have no parts. That the rules have them is checked before the run.
-    if settings.advantages == "sum" or is_masked.all() or not has_parts(names, settings.advantages):
-        return group_advantages(rewards, keeps_flat=keeps_flat)
-    parts = [
-        replace(part, values=np.where(is_masked, np.nan, np.nan_to_num(part.values)))
-        for part in grouped_parts((each for one in judged.rewards for each in one.testers), judged.of_suites)
-    ]
-    beyond = rewards - sum(part.weight * part.values for part in parts)
-    return advantages_by_parts(
-        [*parts, GroupedPart("environment", beyond, 1.0)],
-        settings.advantages,
-        valid_from=settings.valid_from,
-        keeps_flat=keeps_flat,
-    )
 
 
 class TreeRoller:
@@ -166,7 +156,7 @@ class TreeRoller:
         self.times = RolloutTimes()
         """Since a reader last replaced them."""
 
-    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> list[Tree]:
+    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> list[RolledTree]:
         """Return one tree per task, in order.
 
         Where the sandbox itself fails, rewards are masked.
@@ -182,7 +172,7 @@ class TreeRoller:
         for batch in batches if self.shape.n_suites else ():
             batch.write_suites()
             report(Part.SUITES, len(batch.tasks))
-        trees: list[Tree] = []
+        trees: list[RolledTree] = []
         for batch in batches:
             trees += batch.trees()
             report(Part.JUDGED, len(batch.tasks))
@@ -200,14 +190,13 @@ class TreeRoller:
         self.times.generate_s += time.perf_counter() - begun
         return found
 
-    def round_tree(self, task: Task) -> RoundTree:
+    def tree_of(self, task: Task) -> Tree:
         """Return the tree that the environment plays for a task."""
-        shape = self.shape
-        return RoundTree(
+        return Tree(
             self._envs.referee.problems.by_id(task.problem_id),
-            shape.n_candidates,
-            shape.n_suites,
-            shape.suites_per,
+            self.shape.n_candidates,
+            self.shape.n_suites,
+            self.shape.suites_per,
             task.replayed,
             name=f"{task.number:08x}",
             seed=(self._seed, task.number),
@@ -224,7 +213,7 @@ class _Batch:
 
     def __init__(self, roller: TreeRoller, tasks: Sequence[Task], vector: GroupVector) -> None:
         self.vector, self._roller, self.tasks = vector, roller, tasks
-        trees = [roller.round_tree(task) for task in tasks]
+        trees = [roller.tree_of(task) for task in tasks]
         vector.reset(options=[{"tree": tree} for tree in trees])
         self._programs: list[list[Answer]] = [[] for _ in trees]
         self._suites: list[list[list[Answer]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
@@ -244,7 +233,7 @@ class _Batch:
         self.vector.send(self.vector.actions([answer.reply for answer in answers]))
         return list(zip(turns, answers, strict=True))
 
-    def trees(self) -> Iterator[Tree]:
+    def trees(self) -> Iterator[RolledTree]:
         self.vector.recv()
         n_kept, keeps_flat = self._roller.shape.n_kept, self._roller.shape.keep_flat_groups
         by_parts = self._roller.advantages.advantages != "sum"  # parts may differ where their sums are equal
@@ -252,20 +241,54 @@ class _Batch:
             of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
             tester = suite_advantages(judged, of_tester, self._roller.advantages, keeps_flat=keeps_flat)
             trains = tester.is_trained.any(axis=-1, keepdims=True)
-            yield Tree(
+            yield RolledTree(
                 task=task,
+                judged=judged,
                 candidates=tuple(self._programs[place]),
                 suites=tuple(map(tuple, self._suites[place])),
-                report=judged.report,
-                book_report=judged.book_report,
-                rewards=judged.rewards,
+                coder_rewards=of_coder,
+                tester_rewards=of_tester,
                 coder=group_advantages(of_coder, keeps_flat=keeps_flat),
                 tester=tester,
                 kept=top_variance(np.where(trains, of_tester, np.nan), n_kept, keeps_flat=keeps_flat or by_parts),
-                coder_rewards=of_coder,
-                tester_rewards=of_tester,
             )
 
+
+def suite_advantages(
+    judged: JudgedTree, rewards: NDArray[np.float64], settings: AdvantageSettings, *, keeps_flat: bool = False
+) -> Advantages:
+    """Return the advantages of the suites of a tree.
+
+    Args:
+        judged: the tree, with the parts of its rewards.
+        rewards: (G, M), those of the environment; nan where masked. What an environment pays beyond the rules is a
+            part of its own, of weight 1.
+        settings: the form of the advantages.
+        keeps_flat: as in `group_advantages`.
+
+    Raises:
+        UserError: a part has different weights in two of the rewards.
+    """
+    of_suites = [reward for each in judged.rewards for reward in each.testers]
+    is_masked = np.isnan(rewards)
+    # Suites of programs that do not load have no parts. That the rules have them is checked before the run.
+    names = {part.name for reward in of_suites for part in reward.parts}
+    if settings.advantages == "sum" or is_masked.all() or not has_parts(names, settings.advantages):
+        return group_advantages(rewards, keeps_flat=keeps_flat)
+    parts = [
+        replace(part, values=np.where(is_masked, np.nan, np.nan_to_num(part.values)))
+        for part in grouped_parts(of_suites, judged.of_suites)
+    ]
+    beyond = rewards - sum(part.weight * part.values for part in parts)
+    return advantages_by_parts(
+        [*parts, GroupedPart("environment", beyond, 1.0)],
+        settings.advantages,
+        valid_from=settings.valid_from,
+        keeps_flat=keeps_flat,
+    )
+
+
+# Environments
 
 _SET_ELSEWHERE = {
     "problems": "problems(...)",
@@ -280,36 +303,6 @@ _SET_ELSEWHERE = {
     "masks_sandbox_errors": "True in every training",
 }
 """Arguments of a group environment that other settings of the training decide."""
-
-Creator = Callable[[Mapping[str, Any]], Any]
-
-
-def require_group_env(env: object, env_config: Mapping[str, Any]) -> None:
-    """Raise UserError for an `environment(env=..., env_config=...)` that makes no group environment."""
-    creator_of(env)
-    for name in sorted(env_config.keys() & _SET_ELSEWHERE):
-        raise UserError(f"environment: env_config sets {name!r}, which is {_SET_ELSEWHERE[name]}")
-
-
-def creator_of(env: object) -> Creator:
-    """Return the function that makes an environment from its arguments.
-
-    Args:
-        env: a class derived from `code_a1_v0.group_env`; or the name under which `ray.tune.register_env` registered a
-            function that returns such an environment or a PettingZoo wrapper around one.
-
-    Raises:
-        UserError: it is neither.
-    """
-    if isinstance(env, type) and issubclass(env, GroupEnv):
-        return lambda arguments: env(**arguments)
-    if isinstance(env, str) and _global_registry.contains(ENV_CREATOR, env):
-        creator: Creator = _global_registry.get(ENV_CREATOR, env)
-        return creator
-    raise UserError(
-        f"environment: {env!r} is neither a class derived from code_a1_v0.group_env nor registered by "
-        "ray.tune.register_env"
-    )
 
 
 class GroupEnvs:
@@ -351,16 +344,15 @@ class GroupEnvs:
             "limits": settings.limits,
             "masks_sandbox_errors": True,
         }
-        members = [self._new_env() for _ in range(self.shape.problems_at_once)]
-        self.referee = members[0].unwrapped.referee
+        self._vectors: list[GroupVector] = []
+        self.referee = self.vectors(1)[0].referee
         """Reads and judges the replies of all environments."""
-        self._vectors = [GroupVector(members, self.referee)]
 
     def vectors(self, n: int) -> list[GroupVector]:
         """Return n vectors, always the same ones. Reset them before use."""
         while len(self._vectors) < n:
             members = [self._new_env() for _ in range(self.shape.problems_at_once)]
-            self._vectors.append(GroupVector(members, self.referee))
+            self._vectors.append(GroupVector(members, self.referee if self._vectors else None))
         return self._vectors[:n]
 
     def close(self) -> None:
@@ -374,3 +366,31 @@ class GroupEnvs:
         if not isinstance(getattr(made, "unwrapped", None), GroupEnv):
             raise UserError(f"environment: {self._name!r} makes a {type(made).__name__}, which is no group environment")
         return made
+
+
+def require_group_env(env: object, env_config: Mapping[str, Any]) -> None:
+    """Raise UserError for an `environment(env=..., env_config=...)` that makes no group environment."""
+    creator_of(env)
+    for name in sorted(env_config.keys() & _SET_ELSEWHERE):
+        raise UserError(f"environment: env_config sets {name!r}, which is {_SET_ELSEWHERE[name]}")
+
+
+def creator_of(env: object) -> Callable[[Mapping[str, Any]], Any]:
+    """Return the function that makes an environment from its arguments.
+
+    Args:
+        env: a class derived from `code_a1_v0.group_env`; or the name under which `ray.tune.register_env` registered a
+            function that returns such an environment or a PettingZoo wrapper around one.
+
+    Raises:
+        UserError: it is neither.
+    """
+    if isinstance(env, type) and issubclass(env, GroupEnv):
+        return lambda arguments: env(**arguments)
+    if isinstance(env, str) and _global_registry.contains(ENV_CREATOR, env):
+        creator: Callable[[Mapping[str, Any]], Any] = _global_registry.get(ENV_CREATOR, env)
+        return creator
+    raise UserError(
+        f"environment: {env!r} is neither a class derived from code_a1_v0.group_env nor registered by "
+        "ray.tune.register_env"
+    )

@@ -1,4 +1,8 @@
-"""What the driver has its runners do: roll out an iteration, and take the learners' weights."""
+"""What the driver has its runners do: roll out an iteration, and take the learners' weights.
+
+RLlib continues without a runner that raises an exception. Here, what a runner raises comes back as a value and ends the
+iteration; only the work of a runner that is lost goes to the others.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Thread
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, TypeVar
 
 import ray
 from ray.exceptions import RayError
 from ray.util.queue import Queue
 
 from codea1_agents.train.failures import RunnerFailed, StaleWeights
-from codea1_agents.train.grpo.env_runner import ScoredTree, TreeEnvRunner
+from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.progress import Part, Report, unreported
-from codea1_agents.train.grpo.rollout import RolloutTimes, Task
+from codea1_agents.train.grpo.rollout import RolledTree, RolloutTimes, Task
 from codea1_agents.train.grpo.weights import HandoverPlan, Piece, PieceNames, piece_of, plan_of
 from codea1_env.errors import UserError
 
@@ -28,112 +32,7 @@ _MAX_ROUNDS = 4  # how often the items of lost runners are distributed again
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-
-def map_over_runners(
-    algorithm: Any,
-    items: Sequence[_T],
-    work_on: Callable[[Sequence[_T]], Callable[[Any], _R]],
-    is_done: Callable[[_T], bool],
-) -> Iterator[_R]:
-    """Yield one result per runner; items that a lost runner leaves undone are distributed again, at most three times.
-
-    Args:
-        algorithm: a `GRPO`.
-        items: to be distributed.
-        work_on: returns what a runner does with its items; pickled for remote runners.
-        is_done: whether an item is done, given all results so far.
-
-    Raises:
-        RunnerFailed: a remote runner raised an exception. RLlib itself would log it and continue without that runner.
-    """
-    for _ in range(_MAX_ROUNDS):
-        remaining = [item for item in items if not is_done(item)]
-        if not remaining:
-            return
-        if algorithm.env_runner_group.healthy_worker_ids():
-            yield from map_once(algorithm, remaining, work_on)
-            algorithm.restore_env_runners(algorithm.env_runner_group)
-        elif algorithm.env_runner is not None:
-            yield work_on(remaining)(algorithm.env_runner)
-        else:
-            algorithm.restore_env_runners(algorithm.env_runner_group)
-
-
-def map_once(
-    algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]]
-) -> Iterator[_R]:
-    """Yield one result per remote runner; a lost runner yields nothing, and is not started again.
-
-    Args:
-        algorithm: a `GRPO`.
-        items: to be distributed.
-        work_on: as in `map_over_runners`.
-
-    Raises:
-        RunnerFailed: as in `map_over_runners`.
-    """
-    group = algorithm.env_runner_group
-    ids = group.healthy_worker_ids()
-    if not ids:
-        return  # RLlib would take none as all
-    work = [CaughtErrors(_Packed(work_on(items[start :: len(ids)]))) for start in range(len(ids))]
-    outcomes = deque(group.foreach_env_runner(work, remote_worker_ids=ids, local_env_runner=False))
-    while outcomes:  # frees the bytes of a result as soon as it is unpacked
-        outcome = outcomes.popleft()
-        if outcome.fault:
-            raise RunnerFailed(f"a runner failed in iteration {algorithm.iteration + 1}: {outcome.fault}")
-        with _without_collection():
-            result: _R = pickle.loads(outcome.result)
-        yield result
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Suspend the collection of garbage, which takes most of the time in which many objects are made."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@dataclass(frozen=True, slots=True)
-class _Packed(Generic[_R]):
-    """Work whose result travels as bytes: Ray itself would unpack it with collections of garbage."""
-
-    work: Callable[[Any], _R]
-
-    def __call__(self, runner: Any) -> bytes:
-        return pickle.dumps(self.work(runner), pickle.HIGHEST_PROTOCOL)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome(Generic[_R]):
-    """What a runner returned, or its exception."""
-
-    result: _R | None
-    fault: str = ""
-    """The exception, as a text."""
-    user_error: UserError | None = None
-    """The exception, if the user can mend it."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaughtErrors(Generic[_R]):
-    """Work that returns its exceptions instead of raising them: RLlib hides what a remote runner raises."""
-
-    work: Callable[[Any], _R]
-
-    def __call__(self, runner: Any) -> Outcome[_R]:
-        """Return the outcome of the work with a runner."""
-        try:
-            return Outcome(self.work(runner))
-        except UserError as error:
-            return Outcome(None, str(error), error)
-        except Exception as error:  # noqa: BLE001  whatever it is, the driver raises it
-            return Outcome(None, f"{type(error).__name__}: {error}")
+# Rollouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +40,7 @@ class RolledOut:
     """The trees of one iteration. It can be pickled."""
 
     tasks: tuple[Task, ...]
-    trees: tuple[ScoredTree, ...]
+    trees: tuple[RolledTree, ...]
     """In the order of their tasks, without those that no runner returned."""
     times: tuple[RolloutTimes, ...]
     """Of the runners."""
@@ -158,19 +57,16 @@ class RolledOut:
 class _Result:
     """The trees of one runner."""
 
-    trees: list[ScoredTree]
+    trees: list[RolledTree]
     times: RolloutTimes
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """The work of one runner; it can be pickled."""
+def _rolls(tasks: Sequence[Task], report: Report = unreported) -> Callable[[TreeEnvRunner], _Result]:
+    def work(runner: TreeEnvRunner) -> _Result:
+        trees = [tree.trimmed(runner.settings) for tree in runner.sample(tasks=tasks, report=report)]
+        return _Result(trees, runner.rollout_times())
 
-    tasks: Sequence[Task]
-    report: Report
-
-    def __call__(self, runner: TreeEnvRunner) -> _Result:
-        return _Result(runner.scored_trees(self.tasks, self.report), runner.rollout_times())
+    return work
 
 
 def roll_out(
@@ -188,10 +84,10 @@ def roll_out(
         RunnerFailed: a runner raised an exception, or all were lost.
     """
     results = list(done)
-    trees = {each.tree.task.number: each for result in results for each in result.trees}
-    for result in map_over_runners(algorithm, tasks, partial(_Work, report=report), lambda task: task.number in trees):
+    trees = {each.task.number: each for result in results for each in result.trees}
+    for result in map_over_runners(algorithm, tasks, partial(_rolls, report=report), lambda task: task.number in trees):
         results.append(result)
-        trees.update({each.tree.task.number: each for each in result.trees})
+        trees.update({each.task.number: each for each in result.trees})
     if tasks and not trees:
         raise RunnerFailed(f"no runner returned a tree in iteration {algorithm.iteration + 1}: all were lost")
     return RolledOut(
@@ -208,32 +104,22 @@ class RolloutsAhead:
     A thread waits for them. It starts no runner again, as that would need the learners.
     """
 
-    def __init__(self, algorithm: Any, tasks: Sequence[Task]) -> None:
+    def __init__(self, algorithm: Any, tasks: Sequence[Task], rolled: RolledOut | None = None) -> None:
         """Begin rollouts; the remote runners have the weights already.
 
         Args:
             algorithm: a `GRPO`.
             tasks: of the rollouts.
+            rolled: what came of them, if they have ended; then nothing begins.
         """
         self._algorithm, self._tasks, self._iteration = algorithm, tuple(tasks), algorithm.iteration
-        self._rolled: RolledOut | None = None
-        self._is_awaited = False
-        executor = ThreadPoolExecutor(1, thread_name_prefix="codea1-rollouts")
-        work_on = partial(_Work, report=unreported)
-        self._results: Future[list[_Result]] = executor.submit(lambda: list(map_once(algorithm, self._tasks, work_on)))
-        executor.shutdown(wait=False)
-
-    @classmethod
-    def of(cls, rolled: RolledOut) -> Self:
-        """Return rollouts that have ended."""
-        ended = cls.__new__(cls)
-        ended._rolled, ended._is_awaited = rolled, True
-        return ended
-
-    @property
-    def is_over(self) -> bool:
+        self._rolled = rolled
+        self.is_over = rolled is not None
         """Whether no runner works on them, and what lost runners left undone has its runners."""
-        return self._is_awaited
+        if rolled is None:
+            executor = ThreadPoolExecutor(1, thread_name_prefix="codea1-rollouts")
+            self._results: Future[list[_Result]] = executor.submit(lambda: list(_map_once(algorithm, tasks, _rolls)))
+            executor.shutdown(wait=False)
 
     def finish(self) -> RolledOut:
         """Return the trees; wait for them. Tasks that a lost runner left undone are rolled out now.
@@ -243,55 +129,150 @@ class RolloutsAhead:
         """
         if self._rolled is None:
             done = self._results.result()
-            self._is_awaited = True
+            self.is_over = True
             found = roll_out(self._algorithm, self._tasks, done=done)
             self._rolled = replace(found, iteration=self._iteration)
         return self._rolled
 
 
-@dataclass(frozen=True, slots=True)
-class Receivers:
-    """The runners that get weights.
+# Work in parts
+
+
+def map_over_runners(
+    algorithm: Any,
+    items: Sequence[_T],
+    work_on: Callable[[Sequence[_T]], Callable[[Any], _R]],
+    is_done: Callable[[_T], bool],
+) -> Iterator[_R]:
+    """Yield one result per runner; items that a lost runner leaves undone are distributed again, at most three times.
 
     Args:
-        local: the runner in this process; None: there is none, or it gets no weights.
-        group: RLlib's group of runners.
-        ids: of remote runners in the group.
+        algorithm: a `GRPO`.
+        items: to be distributed.
+        work_on: returns what a runner does with its items; pickled for remote runners.
+        is_done: whether an item is done, given all results so far.
+
+    Raises:
+        RunnerFailed: a remote runner raised an exception.
     """
+    for _ in range(_MAX_ROUNDS):
+        remaining = [item for item in items if not is_done(item)]
+        if not remaining:
+            return
+        if algorithm.env_runner_group.healthy_worker_ids():
+            yield from _map_once(algorithm, remaining, work_on)
+        elif algorithm.env_runner is not None:
+            yield work_on(remaining)(algorithm.env_runner)
+            continue
+        algorithm.restore_env_runners(algorithm.env_runner_group)
 
-    local: Any
-    group: Any
-    ids: Sequence[int]
+
+def _map_once(
+    algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]]
+) -> Iterator[_R]:
+    """Yield one result per remote runner; a lost runner yields nothing, and is not started again."""
+    ids = algorithm.env_runner_group.healthy_worker_ids()
+    works = [work_on(items[start :: len(ids)]) for start in range(len(ids))]
+    for outcome in _outcomes(algorithm.env_runner_group, works, ids):
+        _require_success(algorithm, outcome)
+        with _without_collection():
+            result: _R = pickle.loads(outcome.result)
+        yield result
 
 
-def send_weights(learners: Any, receivers: Receivers) -> None:
+def release_samplers(algorithm: Any) -> None:
+    """Let the engines of remote runners release the devices on which the learners work now.
+
+    Raises:
+        RunnerFailed: a runner raised an exception.
+    """
+    ids = algorithm.env_runner_group.healthy_worker_ids()
+    for outcome in _outcomes(algorithm.env_runner_group, [TreeEnvRunner.sleep] * len(ids), ids):
+        _require_success(algorithm, outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a runner returned, or its exception."""
+
+    result: bytes = b""
+    """Pickled: Ray itself would unpack it with collections of garbage."""
+    fault: str = ""
+    """The exception, as a text."""
+    user_error: UserError | None = None
+    """The exception, if the user can mend it."""
+
+
+def _outcomes(group: Any, works: Sequence[Callable[[Any], Any]], ids: Sequence[int]) -> Iterator[_Outcome]:
+    """Yield the outcomes of one work per remote runner; a lost runner yields nothing."""
+    if not ids:
+        return  # RLlib would take none as all
+    caught = [partial(_caught, work) for work in works]
+    outcomes = deque(group.foreach_env_runner(caught, remote_worker_ids=list(ids), local_env_runner=False))
+    while outcomes:  # frees the bytes of a result as soon as it is unpacked
+        yield outcomes.popleft()
+
+
+def _caught(work: Callable[[Any], Any], runner: Any) -> _Outcome:
+    try:
+        return _Outcome(pickle.dumps(work(runner), pickle.HIGHEST_PROTOCOL))
+    except UserError as error:
+        return _Outcome(fault=str(error), user_error=error)
+    except Exception as error:  # noqa: BLE001  whatever it is, the driver raises it
+        return _Outcome(fault=f"{type(error).__name__}: {error}")
+
+
+def _require_success(algorithm: Any, outcome: _Outcome) -> None:
+    if outcome.fault:
+        raise RunnerFailed(f"a runner failed in iteration {algorithm.iteration + 1}: {outcome.fault}")
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Suspend the collection of garbage, which takes most of the time in which many objects are made."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+# Weights
+
+
+def send_weights(algorithm: Any, ids: Sequence[int], *, local: Any = None) -> None:
     """Send the learners' weights to samplers and wait until they have verified them.
 
     At any time there is one piece: in this process, and if there are remote runners, once more in Ray's object store,
     where each node has one copy.
 
     Args:
-        learners: RLlib's learner group.
-        receivers: a remote runner that is lost meanwhile gets no more pieces and is no error.
+        algorithm: a `GRPO`.
+        ids: of remote runners. One that is lost meanwhile gets no more pieces and is no error.
+        local: the runner in this process, if it gets weights, too.
 
     Raises:
         StaleWeights: a runner does not have the weights.
         UserError: the engine of a remote runner did not start.
     """
-    plan: HandoverPlan = _from_first(learners, plan_of)
+    plan: HandoverPlan = _from_first(algorithm.learner_group, plan_of)
     for names in plan.pieces:
-        _send_piece(learners, receivers, names)
-    _on_runners(receivers, lambda runner: runner.use_weights(plan.version))
+        _send_piece(algorithm, names, ids, local)
+    if local is not None:
+        local.use_weights(plan.version)
+    _deliver(algorithm, lambda runner: runner.use_weights(plan.version), ids)
 
 
-def _send_piece(learners: Any, receivers: Receivers, names: PieceNames) -> None:
-    piece: Piece = _from_first(learners, partial(piece_of, which=names))
-    if receivers.local is not None:
-        receivers.local.receive_weights(piece)
-    if receivers.ids:
+def _send_piece(algorithm: Any, names: PieceNames, ids: Sequence[int], local: Any) -> None:
+    piece: Piece = _from_first(algorithm.learner_group, partial(piece_of, which=names))
+    if local is not None:
+        local.receive_weights(piece)
+    if ids:
         reference = ray.put(piece)
         del piece
-        _on_remote_runners(receivers, lambda runner: runner.receive_weights(ray.get(reference)))
+        _deliver(algorithm, lambda runner: runner.receive_weights(ray.get(reference)), ids)
 
 
 def _from_first(learners: Any, get: Callable[[Any], _R | None]) -> _R:
@@ -301,33 +282,25 @@ def _from_first(learners: Any, get: Callable[[Any], _R | None]) -> _R:
     return first
 
 
-def _on_runners(receivers: Receivers, work: Callable[[Any], None]) -> None:
-    if receivers.local is not None:
-        work(receivers.local)
-    _on_remote_runners(receivers, work)
-
-
-def _on_remote_runners(receivers: Receivers, work: Callable[[Any], None]) -> None:
-    if not receivers.ids:
-        return
-    outcomes = receivers.group.foreach_env_runner(
-        CaughtErrors(work), remote_worker_ids=list(receivers.ids), local_env_runner=False
-    )
-    for outcome in outcomes:
+def _deliver(algorithm: Any, work: Callable[[Any], None], ids: Sequence[int]) -> None:
+    for outcome in _outcomes(algorithm.env_runner_group, [work] * len(ids), ids):
         if outcome.user_error is not None:
             raise outcome.user_error
         if outcome.fault:
             raise StaleWeights(f"a runner does not have the learner's weights: {outcome.fault}")
 
 
+# Progress
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteReport:
-    """Sends reports from a Ray process to a `Relay`; it can be pickled."""
+    """Sends reports from a Ray process to a `Relay`; it can be pickled. A report may be lost, which changes nothing."""
 
     queue: Queue
 
     def __call__(self, part: Part, n: int) -> None:
-        """Send a report. It may be lost."""
+        """Send a report."""
         with suppress(RayError):
             self.queue.put_nowait((part, n))
 

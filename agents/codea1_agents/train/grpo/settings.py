@@ -120,7 +120,6 @@ class ModelSettings:
         return asdict(self)
 
 
-SHARDINGS = ("auto", "full", "none")
 SHARDS = "shards"
 """Folder of a checkpoint with the parts of all learners."""
 SHARDED_ABOVE = 1_000_000_000
@@ -131,7 +130,7 @@ def is_sharded(sharding: str, n_learners: int, models: Iterable[str]) -> bool:
     """Return whether each learner holds a part of every model.
 
     Args:
-        sharding: one of `SHARDINGS`.
+        sharding: as in `LearnerSettings`.
         n_learners: of the run.
         models: folders or hub ids. A model of unknown shape counts nothing.
     """

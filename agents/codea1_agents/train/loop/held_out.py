@@ -18,7 +18,7 @@ from codea1_agents.statistics import known_mean
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, Player
-from codea1_agents.train.grpo.rollout import GroupEnvs, Task, Tree, TreeRoller
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
 from codea1_agents.train.grpo.runners import map_over_runners
 from codea1_agents.train.grpo.sampling import SamplingRules
 from codea1_agents.train.settings.options import CURRENT, EvaluationOptions
@@ -63,9 +63,8 @@ def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, f
     algorithm.sync_runners()
     positions = range(len(held_out_problems(options.problems, options.limit)))
     found: dict[int, Finding] = {}
-    for findings in map_over_runners(
-        algorithm, positions, partial(_EvaluationWork, options=options), found.__contains__
-    ):
+    work_on = lambda positions: partial(_evaluated, positions, options)  # noqa: E731
+    for findings in map_over_runners(algorithm, positions, work_on, found.__contains__):
         found.update({each.position: each for each in findings})
     return summed_up([found[position] for position in sorted(found)])
 
@@ -97,27 +96,21 @@ def held_out_problems(source: str, limit: int) -> ProblemSet:
     return load_problems(source, limit=limit or None)
 
 
-@dataclass(frozen=True, slots=True)
-class _EvaluationWork:
-    """The work of one runner in an evaluation; it can be pickled."""
-
-    positions: Sequence[int]
-    options: EvaluationOptions
-
-    def __call__(self, runner: TreeEnvRunner) -> list[Finding]:
-        bench = _Bench(runner, self.options)
-        tasks = [Task(position, bench.problems[position].id) for position in self.positions]
-        findings = {task.number: Finding(task.number) for task in tasks}
-        if runner.settings.module_of("coder") and self.options.samples:
-            for number, passed, golden in bench.programs(tasks):
-                findings[number] = replace(findings[number], passed=passed, golden=golden)
-        if runner.settings.module_of("tester") and self.options.suites:
-            for opponent, number, validity, kills in bench.suites(tasks):
-                before = findings[number]
-                findings[number] = replace(
-                    before, validity={**before.validity, opponent: validity}, kills={**before.kills, opponent: kills}
-                )
-        return [findings[task.number] for task in tasks]
+def _evaluated(positions: Sequence[int], options: EvaluationOptions, runner: TreeEnvRunner) -> list[Finding]:
+    """Return the findings of one runner, about the problems at some positions."""
+    bench = _Bench(runner, options)
+    tasks = [Task(position, bench.problems[position].id) for position in positions]
+    findings = {task.number: Finding(task.number) for task in tasks}
+    if runner.settings.module_of("coder") and options.samples:
+        for number, passed, golden in bench.programs(tasks):
+            findings[number] = replace(findings[number], passed=passed, golden=golden)
+    if runner.settings.module_of("tester") and options.suites:
+        for opponent, number, validity, kills in bench.suites(tasks):
+            before = findings[number]
+            findings[number] = replace(
+                before, validity={**before.validity, opponent: validity}, kills={**before.kills, opponent: kills}
+            )
+    return [findings[task.number] for task in tasks]
 
 
 class _Bench:
@@ -187,9 +180,9 @@ class _Bench:
         return TreeRoller(envs, players, seed=self._runner.settings.seed + _STREAM)
 
 
-def _measured(tree: Tree, tests_per_suite: int) -> tuple[list[float], list[bool]]:
+def _measured(tree: RolledTree, tests_per_suite: int) -> tuple[list[float], list[bool]]:
     validity, kills = [], []
-    for n, report in enumerate(tree.report.candidates if tree.report is not None else ()):
+    for n, report in enumerate(tree.judged.report.candidates if tree.judged.report is not None else ()):
         for m, suite in enumerate(report.suites):
             if report.has_internal_error or tree.suites[n][m].unavailable:
                 continue

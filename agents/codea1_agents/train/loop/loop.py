@@ -337,15 +337,11 @@ class _Loop:
         self.watcher.progress(progress)
 
     def _step(self) -> None:
-        from codea1_agents.train.loop.figures import figures_of, times_of  # noqa: PLC0415  slow to import
-
         begun, spent = time.perf_counter(), processor_seconds()
         learners = self._trained()
-        algorithm = self.algorithm
-        k = algorithm.config.rules.tests_per_suite
         self.done += 1
-        figures = figures_of(algorithm.last_trees, algorithm.last_step, learners, k)
-        times = times_of(algorithm.last_step, figures, time.perf_counter() - begun)
+        figures = self.algorithm.last_step.numbers(learners)
+        times = self.algorithm.last_step.times(time.perf_counter() - begun)
         times["cpu_s"] = processor_seconds() - spent
         history = [line["figures"] for line in self.lines[-32:] if "figures" in line]
         line: Line = {"step": self.done, "figures": figures, "times": times, "alarms": alarms_of([*history, figures])}

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from codea1_agents.train.grpo.hyperparameters import RolloutSettings, UpdateSettings
-from codea1_agents.train.ranges import Count, CountOrZero, NotNegative, Positive, Share
+from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings
+from codea1_agents.train.ranges import Count, CountOrZero, Flag, NotNegative, Positive, Share
 
 CURRENT = "current"
 """Name of the coder in training, among the opponents of an evaluation."""
@@ -131,8 +131,11 @@ class UpdateOptions(UpdateSettings):
     """After the warm-up; `cosine` ends at 0 with the last step."""
 
 
-class ClusterOptions(_Section):
+@dataclass(frozen=True, slots=True)
+class ClusterOptions(LearnerSettings):
     """Where the run computes. These settings change results by rounding only."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     address: str = ""
     """Address of a Ray cluster, or `auto`; empty: start a local one."""
@@ -144,24 +147,11 @@ class ClusterOptions(_Section):
     """Remote processes that learn; 0: the driver learns."""
     cpus_per_learner: NotNegative = 1.0
     gpus_per_learner: NotNegative = 0.0
-    sharding: Literal["auto", "full", "none"] = "auto"
-    """`full`: each learner holds a part of all weights, gradients and states of AdamW; `none`: all; `auto`: a part,
-    with two learners and more, if the models have more than 10^9 parameters."""
-    offload_optimizer: bool = False
-    """Whether the states of AdamW are in the host's memory while learners do not work."""
-    offload_parameters: bool = False
-    """Whether the parts of sharded learners, their gradients and the states of AdamW are in the host's memory all the
-    time, where AdamW computes. A layer is on the GPU while it is gathered."""
-    placement: Literal["separate", "colocated"] = "separate"
-    """`colocated`: each runner shares a GPU with a learner, and its engines release their memory while the learner
-    works. Runners need more than half of a GPU, learners the rest."""
-    restart_lost: bool = True
+    restart_lost: Flag = True
     """Whether a lost runner is started again. Meanwhile other runners roll out its problems."""
     max_restarts: CountOrZero = 3
     """How often the run starts again from its last checkpoint after the loss of a learner, without a new checkpoint in
     between; 0: never."""
-    learner_timeout_s: Positive = 1800.0
-    """Seconds that learners wait for one of them, which is then lost."""
     torch_threads: CountOrZero = 0
     """Threads of torch in the driver; 0: torch chooses. Small models are faster with 1."""
 

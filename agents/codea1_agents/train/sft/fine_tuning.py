@@ -28,7 +28,7 @@ with extra_needed("fine-tuning", "transformers"):
         load_causal_model,
         save_plain,
     )
-    from codea1_agents.train.grpo.forward_pass import Abilities, figures_of_responses
+    from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
     from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
     from codea1_agents.train.sft.supervised import StepLoss, supervised_steps
 
@@ -229,7 +229,7 @@ class _Training:
         self.tokenizer = load_tokenizer(place)
         self._format = ChatFormat(self.tokenizer, place)
         self._ends = end_tokens(self.tokenizer, plain.generation_config)
-        self._abilities = Abilities.of(self.model)
+        self._pass = ResponsePass(self.model, Abilities.of(self.model))
         context = getattr(plain.config.get_text_config(), "max_position_embeddings", None)
         self.longest = min(settings.max_tokens, context or settings.max_tokens)
         if settings.gradient_checkpointing:
@@ -281,9 +281,7 @@ class _Training:
 
     def _losses_of(self, part: Mapping[str, Tensor]) -> Tensor:
         with autocast(self.model.device, self._settings.autocast):
-            found = figures_of_responses(
-                self.model, part, self._abilities, prompt_once=False, logits_at_once=self._settings.logits_at_once
-            )
+            found = self._pass(part, prompt_once=False, logits_at_once=self._settings.logits_at_once)
         return -found.log_probs
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.train.sizing.placement import Process, placed
-from codea1_env.errors import UnknownName, UserError
+from codea1_env.errors import UserError
 from tests.support.command_line import run_python
 from tests.support.grpo import ON_RAY, distance, tiny_config, weights_of
 
@@ -47,8 +47,8 @@ def test_other_settings_that_cannot_share_are_refused(colocated: GRPOConfig) -> 
         colocated.copy(copy_frozen=False).env_runners(num_env_runners=2).validate()
     with pytest.raises(UserError, match="overlap must be 0"):
         colocated.copy(copy_frozen=False).training(overlap=1).validate()
-    with pytest.raises(UnknownName, match="colocate"):
-        colocated.copy(copy_frozen=False).learners(placement="colocate")
+    with pytest.raises(UserError, match="placement: Input should be 'separate' or 'colocated', not 'colocate'"):
+        colocated.copy(copy_frozen=False).learners(placement="colocate").validate()
 
 
 def test_an_engine_of_several_gpus_needs_them(phrase_folders: dict[str, str], increments: str) -> None:

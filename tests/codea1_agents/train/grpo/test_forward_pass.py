@@ -17,8 +17,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 from codea1_agents.train.grpo.batch import padded_batch  # noqa: E402
 from codea1_agents.train.grpo.forward_pass import (  # noqa: E402
     Abilities,
-    figures_of_responses,
-    states_of_responses,
+    ResponsePass,
     token_figures,
 )
 
@@ -58,7 +57,7 @@ def batch() -> dict[str, Any]:
 
 
 def figures(model: Any, columns: dict[str, Any], *, prompt_once: bool) -> Any:
-    return figures_of_responses(model, columns, Abilities.of(model), prompt_once=prompt_once)
+    return ResponsePass(model, Abilities.of(model))(columns, prompt_once=prompt_once)
 
 
 def gradients(model: Any, values: Any) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def test_each_prompt_is_computed_once() -> None:
     model, columns, n_tokens = model_of("qwen2"), batch(), []
     model.model.embed_tokens.register_forward_hook(lambda _, given, __: n_tokens.append(tuple(given[0].shape)))
     for prompt_once in (True, False):
-        states_of_responses(model, columns, Abilities(True, True), prompt_once=prompt_once)
+        ResponsePass(model, Abilities(True, True))(columns, prompt_once=prompt_once)
     assert n_tokens == [(3, 13), (6, 11), (6, 25)]
 
 
