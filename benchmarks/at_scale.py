@@ -81,9 +81,9 @@ def judged_trees(number: int) -> list[Any]:
         Task(place, each.problem.id, tuple(case.to_valid_case() for case in each.book))
         for place, each in enumerate(made)
     ]
-    trees = TreeRoller(envs, {"coder": coder, "tester": tester}).roll(tasks)
+    trees = TreeRoller(envs, {"coder": coder, "tester": tester}).roll(tasks).trees
     envs.close()
-    return trees
+    return list(trees)
 
 
 def settings_of_paper() -> Any:
@@ -139,15 +139,12 @@ class FakeRunner:
         """Return the result of some work with this runner, as RLlib's actors do."""
         return work(self)
 
-    def sample(self, tasks: Sequence[Any], report: Any) -> list[Any]:
-        """Return one tree per task."""
-        return [tree_of(task, self._judged[task.number % len(self._judged)]) for task in tasks]
+    def sample(self, tasks: Sequence[Any], report: Any) -> Any:
+        """Return one tree per task, in no time."""
+        from codea1_agents.train.grpo.rollout import RolledTrees  # noqa: PLC0415
 
-    def rollout_times(self) -> Any:
-        """Return no time."""
-        from codea1_agents.train.grpo.rollout import RolloutTimes  # noqa: PLC0415
-
-        return RolloutTimes()
+        trees = [tree_of(task, self._judged[task.number % len(self._judged)]) for task in tasks]
+        return RolledTrees(tuple(trees), 0.0, 0.0)
 
     def receive_weights(self, piece: Any) -> None:
         """Copy a piece into the model."""

@@ -104,9 +104,9 @@ class PlainLoop:
             settings.lengths.max_prompt_tokens[role],
         )
 
-    def step(self, number: int) -> list[RolledTree]:
+    def step(self, number: int) -> Sequence[RolledTree]:
         """Run one step."""
-        trees = self.roller.roll([self._task(each) for each in self._numbers(number)])
+        trees = self.roller.roll([self._task(each) for each in self._numbers(number)]).trees
         for tree in trees:
             if tree.judged.book_report is not None:
                 self.book.record(tree.judged.book_report, self.settings.rules.book, Provenance(run="plain"))

@@ -305,7 +305,7 @@ def grpo_rollouts(deck: Deck) -> dict[Game, Kept]:
     games, problems = deck.games(), deck.game["problems"]
     envs = group_envs(deck.sandbox, problems, Shape(n_candidates=len(games), n_suites=1), deck.rules)
     players = {"coder": Scripted(_programs(games)), "tester": Scripted(_suites(games))}
-    (tree,) = TreeRoller(envs, players).roll([Task(0, deck.problem.id)])
+    (tree,) = TreeRoller(envs, players).roll([Task(0, deck.problem.id)]).trees
     envs.close()
     assert tree.judged.report is not None
     found = {}

@@ -34,7 +34,7 @@ def rolled(
     sandbox: Sandbox, toys: ProblemSet, players: dict[str, Scripted], shape: Shape, rules: Ruleset = RULES, n: int = 1
 ) -> list[RolledTree]:
     envs = group_envs(sandbox, toys, shape, rules)
-    return TreeRoller(envs, players).roll([Task(number, "toy/add") for number in range(n)])
+    return list(TreeRoller(envs, players).roll([Task(number, "toy/add") for number in range(n)]).trees)
 
 
 def group_envs(

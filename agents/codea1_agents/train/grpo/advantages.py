@@ -1,4 +1,9 @@
-"""Advantages of groups of rewards, whole or by their parts, and the choice of the groups that train."""
+"""Advantages of groups of rewards, whole or by their parts, and the choice of the candidates whose suites train.
+
+Pure functions on arrays. The reward of a masked rollout (a failure of the sandbox, not of the agent) is nan. It has no
+advantage and changes no other advantage. Where nothing tells the rollouts of a group apart, their advantages are 0 in
+every form, until `over_batch` subtracts the mean of a batch.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +20,15 @@ from codea1_env.rules.reward_parts import Reward
 
 _EPSILON = 1e-6  # as in verl's core_algos
 _MIN_SPREAD = 1e-8  # smaller differences of rewards are rounding
+_ROUNDING = 1e-9  # 1 - 0.9 is less than 0.1
 
 Rewards = NDArray[np.float64]
+AdvantageForm = Literal["sum", "decoupled", "conditioned"]
+
+VALIDITY = "validity"
+"""The part that says which suites are valid."""
+ADVERSITY = frozenset({"adversarial", "difficulty", "discrimination"})
+"""The parts that pay a suite for what its program fails, in the reward schemes that have `validity`, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +104,6 @@ def top_variance(rewards: Rewards, n_kept: int = 1, *, keeps_flat: bool = False)
     has_spread = np.sqrt(variance) > _MIN_SPREAD
     kept: NDArray[np.bool_] = (rank < n_kept) & (has_spread | keeps_flat) & (known.sum(axis=-1) >= 2)
     return kept
-
-
-AdvantageForm = Literal["sum", "decoupled", "conditioned"]
-
-VALIDITY = "validity"
-"""The part that says which suites are valid."""
-ADVERSITY = frozenset({"adversarial", "difficulty", "discrimination"})
-"""The parts that pay a suite for what its program fails, in the reward schemes that have `validity`, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +218,3 @@ def _compared(part: GroupedPart, parts: Sequence[GroupedPart], form: AdvantageFo
         return part.values
     (validity,) = [each.values for each in parts if each.name == VALIDITY]
     return np.where(validity >= valid_from - _ROUNDING, part.values, np.nan)
-
-
-_ROUNDING = 1e-9  # 1 - 0.9 is less than 0.1

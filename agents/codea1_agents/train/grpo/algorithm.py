@@ -124,7 +124,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             figures=mean_figures(rolled.trees, self.settings.rules.tests_per_suite),
             n_tokens=n_tokens(rolled.trees),
             skipped=skipped_problems(rolled.trees),
-            n_tasks_lost=rolled.n_lost,
+            n_tasks_lost=len(rolled.tasks) - len(rolled.trees),
             n_trained=dict(Counter(each.module for each in responses)),
             staleness=self.iteration - rolled.iteration,
             book_size=self.book.size(),
@@ -132,8 +132,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             book_removed=sum(delta.removed for delta in book),
             sync_s=synced_s,
             rollout_s=rolled_s,
-            generate_s=max((each.generate_s for each in rolled.times), default=0.0),
-            judge_s=max((each.judge_s for each in rolled.times), default=0.0),
+            generate_s=rolled.generate_s,
+            judge_s=rolled.judge_s,
         )
         self._log(self.last_step, sum(len(tree.candidates) + len(tree.all_suites) for tree in rolled.trees))
         if responses:

@@ -46,6 +46,12 @@ class Column(StrEnum):
     """(B, R) float32."""
 
 
+Batch = Mapping[str, Tensor]
+"""Columns by name."""
+_OF_PROMPTS = (Column.PROMPT_IDS, Column.PROMPT_MASK)
+_OF_RESPONSES = (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS, Column.OLD_LOG_PROBS)
+
+
 @dataclass(frozen=True, slots=True)
 class ScoredResponse:
     """One reply and its advantage. It is all that a learner gets: to RLlib, an episode of one step."""
@@ -137,44 +143,33 @@ def _of_weight_zero(like: ScoredResponse) -> ScoredResponse:
     return replace(like, prompt=like.prompt[-1:], response=nothing, advantage=0.0, token_weight=0.0)
 
 
-def padded_batch(responses: Sequence[ScoredResponse], device: torch.device | str = "cpu") -> dict[str, Tensor]:
+def padded_batch(responses: Sequence[ScoredResponse]) -> dict[str, Tensor]:
     """Return the columns of responses of one module, with the shapes of `Column`."""
-    tokens = [each.response.tokens for each in responses]
     return {
-        **token_columns([each.prompt for each in responses], tokens, device),
-        Column.SAMPLED_LOG_PROBS: right_padded([each.response.log_probs for each in responses], torch.float32).to(
-            device
-        ),
-        Column.ADVANTAGES: torch.tensor([each.advantage for each in responses], dtype=torch.float32, device=device),
-        Column.MINIBATCH: torch.tensor([each.minibatch for each in responses], device=device),
-        Column.TOKEN_WEIGHT: torch.tensor(
-            [each.token_weight for each in responses], dtype=torch.float32, device=device
-        ),
+        **token_columns([each.prompt for each in responses], [each.response.tokens for each in responses]),
+        Column.SAMPLED_LOG_PROBS: right_padded([each.response.log_probs for each in responses], torch.float32),
+        Column.ADVANTAGES: torch.tensor([each.advantage for each in responses], dtype=torch.float32),
+        Column.MINIBATCH: torch.tensor([each.minibatch for each in responses]),
+        Column.TOKEN_WEIGHT: torch.tensor([each.token_weight for each in responses], dtype=torch.float32),
     }
 
 
-_PAD = 0  # any token: the masks are False there
-
-
-def token_columns(
-    prompts: Sequence[tuple[int, ...]], responses: Rows, device: torch.device | str = "cpu"
-) -> dict[str, Tensor]:
+def token_columns(prompts: Sequence[tuple[int, ...]], responses: Rows) -> dict[str, Tensor]:
     """Return the columns of the ids, masks and numbers of prompts and responses, with the shapes of `Column`.
 
     Args:
         prompts: (B,) token ids, none empty.
         responses: (B,) token ids, none empty.
-        device: of the columns.
     """
-    ids, mask = left_padded(prompts, _PAD)
+    ids, mask = left_padded(prompts, pad_token=0)  # any token: the masks are False there
     lengths = torch.tensor(list(map(len, responses)))
     numbers = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
     return {
-        Column.PROMPT_IDS: ids.to(device),
-        Column.PROMPT_MASK: mask.to(device),
-        Column.PROMPT_NUMBER: torch.tensor([numbers[prompt] for prompt in prompts], device=device),
-        Column.RESPONSE_IDS: right_padded(responses, torch.int64).to(device),
-        Column.RESPONSE_MASK: (torch.arange(int(lengths.max())) < lengths.unsqueeze(-1)).to(device),
+        Column.PROMPT_IDS: ids,
+        Column.PROMPT_MASK: mask,
+        Column.PROMPT_NUMBER: torch.tensor([numbers[prompt] for prompt in prompts]),
+        Column.RESPONSE_IDS: right_padded(responses, torch.int64),
+        Column.RESPONSE_MASK: torch.arange(int(lengths.max())) < lengths.unsqueeze(-1),
     }
 
 
@@ -182,12 +177,6 @@ def right_padded(rows: Sequence[Sequence[float]], dtype: torch.dtype) -> Tensor:
     """Return rows of numbers (B, R), padded on the right with 0."""
     width = max(map(len, rows))
     return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=dtype)
-
-
-Batch = Mapping[str, Tensor]
-
-_OF_PROMPTS = (Column.PROMPT_IDS, Column.PROMPT_MASK)
-_OF_RESPONSES = (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS, Column.OLD_LOG_PROBS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
-"""Causal language models of `transformers` as trainings load them. Needs no Ray."""
+"""Causal language models of `transformers` as trainings load them, with low-rank adapters by `peft`. Needs no Ray."""
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from torch import Tensor
 from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.train.grpo.settings import LoraSettings
 from codea1_env.errors import UserError, extra_needed
+
+_ADAPTER = "default"  # peft's name of the first adapter
 
 
 def load_causal_model(path: str, dtype: str = "float32") -> Any:
@@ -64,9 +65,6 @@ def checkpoint_activations(model: Any) -> None:
         base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
-_ADAPTER = "default"  # peft's name of the first adapter
-
-
 def adapted(model: Any, lora: LoraSettings) -> Any:
     """Return the model with adapters. Only these have gradients; the outputs stay the same.
 
@@ -107,12 +105,6 @@ def load_peft() -> Any:
 def is_adapted(model: Any) -> bool:
     """Whether a model has adapters."""
     return hasattr(model, "disable_adapter")
-
-
-def without_adapter(model: Any) -> contextlib.AbstractContextManager[Any]:
-    """Return a context in which an adapted model computes as it did when it was loaded."""
-    off: contextlib.AbstractContextManager[Any] = model.disable_adapter()
-    return off
 
 
 def untied(model: Any) -> dict[str, Tensor]:

@@ -18,6 +18,7 @@ from codea1_agents.train.grpo.hyperparameters import (
     LearnerSettings,
     LengthSettings,
     RolloutSettings,
+    UpdateSettings,
     default_hyperparameters,
     refuse_truncation,
     require_ranges,
@@ -55,7 +56,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.batch_mode = "complete_episodes"
         self.add_default_connectors_to_learner_pipeline = False
         self._dont_auto_sync_env_runner_states = True
-        self._learner_connector = _connector
+        self._learner_connector = ResponsesToBatch
         self.num_env_runners = 0
         self.seed = 0
         self.problem_source = DEFAULT_SOURCE
@@ -118,7 +119,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         shared: str | ModelSettings = "",
         frozen: Collection[str] = (),
         prompts: str = NotProvided,
-        rollout_engine: str = "",
     ) -> Self:
         """Set the language models: one module per role, or one module for both roles (self-play).
 
@@ -131,24 +131,20 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             shared: one model for both roles, instead of the two.
             frozen: modules that play and do not learn.
             prompts: wording, by name or file.
-            rollout_engine: of all modules, instead of that in their settings: `transformers` or `vllm`.
 
         Raises:
-            UserError: a shared module and another one, an unknown frozen module, or an unknown engine.
+            UserError: a shared module and another one, or an unknown frozen module.
         """
         if shared and (coder or tester):
             raise UserError("llm_agents: either one shared module, or one per role")
-        if shared:
-            self.models = {_SHARED: _settings(shared)}
-            mapping = ByRole(dict.fromkeys(_ROLES, _SHARED))
-        else:
-            given = {"coder": coder, "tester": tester}
-            self.models = {role: _settings(model) for role, model in given.items() if model}
-            mapping = ByRole()
+        given = {_SHARED: shared} if shared else {"coder": coder, "tester": tester}
+        self.models = {
+            name: model if isinstance(model, ModelSettings) else ModelSettings(str(model))
+            for name, model in given.items()
+            if model
+        }
         if isinstance(self.policy_mapping_fn, ByRole):
-            self.policy_mapping_fn = mapping
-        if rollout_engine:
-            self.models = {name: replace(each, rollout_engine=rollout_engine) for name, each in self.models.items()}
+            self.policy_mapping_fn = ByRole(dict.fromkeys(_ROLES, _SHARED) if shared else {})
         unknown = sorted(set(frozen) - set(self.models))
         if unknown:
             raise UserError(f"llm_agents: {unknown[0]!r} cannot be frozen, modules are {', '.join(self.models)}")
@@ -215,7 +211,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def validate(self) -> None:
         """Raise UserError for settings that make no run; set what follows from other settings."""
         require_group_env(self.env, self.env_config)
-        require_ranges(self)
+        require_ranges(self, RolloutSettings, UpdateSettings, LearnerSettings)
         if self.sharding == "full" and self.num_learners < 2:
             raise UserError("learners: sharding='full' needs two learners or more")
         for role in _ROLES:
@@ -232,7 +228,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             require_parts(names_of_suite_parts(self.rules), self.advantages)
         for each in self.models.values():
             require_engine_options(each)
-        self.settings()
         self.multi_agent(policies=set(self.models), policies_to_train=sorted(set(self.models) - self.frozen))
         self.rl_module(rl_module_spec=self._module_specs())
         self._set_own_rates()
@@ -337,14 +332,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
         return {}
-
-
-def _settings(model: str | ModelSettings) -> ModelSettings:
-    return model if isinstance(model, ModelSettings) else ModelSettings(str(model))
-
-
-def _connector(observation_space: Any, action_space: Any) -> ResponsesToBatch:
-    return ResponsesToBatch(observation_space, action_space)
 
 
 Mapper = Callable[..., str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -19,7 +19,7 @@ from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, ModelPlayer, Player
 from codea1_agents.train.grpo.progress import Report, unreported
-from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, RolloutTimes, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTrees, Task, TreeRoller
 from codea1_agents.train.grpo.sampling import RolloutEngine, SamplingRules, TransformersEngine
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_agents.train.grpo.vllm_engine import VllmEngine
@@ -57,7 +57,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     def get_spaces(self) -> dict[str, tuple[gym.Space[Any], gym.Space[Any]]]:
         """Return placeholders: prompts and responses are token ids of any length."""
-        modules = dict.fromkeys((*self.settings.modules, DEFAULT_MODULE_ID), (_SPACE, _SPACE))
+        modules = dict.fromkeys((*sorted(self.settings.models), DEFAULT_MODULE_ID), (_SPACE, _SPACE))
         agents = gym.spaces.Dict(dict.fromkeys(_ROLES, _SPACE))
         return {INPUT_ENV_SPACES: (agents, agents), INPUT_ENV_SINGLE_SPACES: (agents, agents), **modules}
 
@@ -127,20 +127,19 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
         model = self.module[module_id].model
         tokenizer = load_tokenizer(self.settings.models[module_id].path)
-        as_in_training = SamplingRules(
-            self.settings.lengths.max_tokens[role],
-            self.settings.rollout.temperature,
-            rows_at_once=self.settings.rollout.rows_sampled_at_once,
-        )
-        chat = ChatFormat(tokenizer, self.settings.models[module_id].path)
         return ModelPlayer(
             self.engines[module_id],
-            chat,
+            ChatFormat(tokenizer, self.settings.models[module_id].path),
             end_tokens(tokenizer, model.generation_config),
             load_prompts(self.settings.prompts),
-            sampling or as_in_training,
+            sampling or self.sampling(role),
             self.settings.lengths.max_prompt_tokens[role],
         )
+
+    def sampling(self, role: str) -> SamplingRules:
+        """Return how the model of a role samples in training."""
+        longest, rollout = self.settings.lengths.max_tokens[role], self.settings.rollout
+        return SamplingRules(longest, rollout.temperature, rows_at_once=rollout.rows_sampled_at_once)
 
     def stop(self) -> None:
         """Close the engines and environments. The sandbox is shared within the process and ends with it."""
@@ -150,7 +149,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # Sampling
 
-    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> list[RolledTree]:
+    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> RolledTrees:
         """Return one tree per task.
 
         Raises:
@@ -161,25 +160,13 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         assert self._roller is not None
         return self._roller.roll(tasks, report)
 
-    def rollout_times(self) -> RolloutTimes:
-        """Return the seconds of rollouts since the last call."""
-        assert self._roller is not None
-        times, self._roller.times = self._roller.times, RolloutTimes()
-        return times
-
     def get_metrics(self) -> Any:
         """Return RLlib's own metrics. The driver computes the figures of rollouts, as it has all trees."""
         return self.metrics.reduce()
 
     # State
 
-    def get_state(
-        self,
-        components: str | Collection[str] | None = None,
-        *,
-        not_components: str | Collection[str] | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
+    def get_state(self, *_: Any, **__: Any) -> dict[str, Any]:
         """Return the version number of the weights. The learner has the weights."""
         return {WEIGHTS_SEQ_NO: self._version}
 

@@ -9,6 +9,7 @@ values come in: by `require_ranges`, and by pydantic in a settings file.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -185,18 +186,27 @@ def values_of(settings: Any, kind: type[Any] | None = None) -> dict[str, Any]:
     return {each.name: getattr(settings, each.name) for each in fields(kind or settings)}
 
 
-def require_ranges(config: Any) -> None:
-    """Check the values that an object has under the names of hyperparameters.
+def require_ranges(config: Any, *kinds: Any) -> None:
+    """Check the values that an object has under the names of settings.
+
+    Args:
+        config: the object.
+        kinds: dataclasses of settings, whose annotations state types and ranges.
 
     Raises:
         UserError: one is of another type or out of its range; it names the first.
     """
-    for kind in (RolloutSettings, UpdateSettings, LearnerSettings):
+    for kind in kinds:
         try:
-            TypeAdapter(kind).validate_python(values_of(config, kind))
+            _adapter(kind).validate_python(values_of(config, kind))
         except ValidationError as error:
             fault = error.errors()[0]
             raise UserError(first_fault(error) + (f", not {fault['input']!r}" if fault["loc"] else "")) from error
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)  # making one takes milliseconds
 
 
 def refuse_truncation(names: Iterable[str]) -> None:

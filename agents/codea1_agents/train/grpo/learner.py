@@ -39,25 +39,16 @@ _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sa
 class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """The learner's only connector: makes one padded batch per module."""
 
-    def __call__(
-        self,
-        *,
-        rl_module: Any,
-        batch: Mapping[str, Any],
-        episodes: Sequence[ScoredResponse],
-        explore: bool | None = None,
-        shared_data: dict[str, Any] | None = None,
-        metrics: Any = None,
-        **_: Any,
-    ) -> dict[str, dict[str, Tensor]]:
+    def __call__(self, *, rl_module: Any, episodes: Sequence[ScoredResponse], **_: Any) -> dict[str, dict[str, Tensor]]:
         """Return the columns of each module that has a response."""
         by_module: dict[str, list[ScoredResponse]] = {}
         for each in episodes:
             by_module.setdefault(each.module, []).append(each)
-        return {
-            module: padded_batch(responses, next(rl_module[module].parameters()).device)
-            for module, responses in by_module.items()
-        }
+        found = {}
+        for module, responses in by_module.items():
+            device = next(rl_module[module].parameters()).device
+            found[module] = {name: column.to(device) for name, column in padded_batch(responses).items()}
+        return found
 
 
 def batch_loss(config: Any, batch: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> LossParts:

@@ -1,7 +1,12 @@
-"""Calls of remote learners. They work in step, so the loss of one ends them all, and at once.
+"""Groups of learners: calls that notice a lost learner, and checkpoints of learners that hold parts of the models.
 
-RLlib waits for each call to end. A learner that is dead, stopped or cut off would make it wait for ever: for itself, or
-for the others, which wait for it. Here, the first call that ends bounds the wait for the rest.
+Learners work in step, so the loss of one ends them all, and at once. RLlib waits for each call to end. A learner that
+is dead, stopped or cut off would make it wait for ever: for itself, or for the others, which wait for it. Here, the
+first call that ends bounds the wait for the rest.
+
+The state of a sharded learner is a part; so all are called, and each writes its part. A checkpoint is in the format of
+`torch.distributed.checkpoint`: nothing is gathered, and another number of learners can read it. All learners write into
+one folder, so on several nodes it must be on a file system that they share.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ from codea1_agents.train.grpo.settings import SHARDS
 from codea1_agents.train.grpo.weights import array_of
 from codea1_env.errors import CodeA1Error
 
+_NUMBER = "weights_seq_no"
 _GRACE_S = 10.0
 """Seconds in which the others answer after a learner has failed. They see a lost connection in less."""
 
@@ -164,9 +170,6 @@ def _is_of_another_learner(error: Exception) -> bool:
 def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:300]
-
-
-_NUMBER = "weights_seq_no"
 
 
 class ShardedLearnerGroup(WatchedLearnerGroup):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from codea1_agents.train.grpo.causal_models import (
     load_generation_config,
     save_plain,
     untied,
-    without_adapter,
 )
 from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass, TokenFigures
 from codea1_agents.train.grpo.settings import ModelSettings
@@ -166,7 +165,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if self.reference is not None:
             yield self.reference
         else:
-            with without_adapter(self.model):
+            with self.model.disable_adapter():
                 yield self.policy
 
     def _figures(
@@ -185,14 +184,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     # State for samplers and checkpoints
 
-    def get_state(
-        self,
-        components: str | Collection[str] | None = None,
-        *,
-        not_components: str | Collection[str] | None = None,
-        inference_only: bool = False,
-        **_: Any,
-    ) -> dict[str, Any]:
+    def get_state(self, *_: Any, inference_only: bool = False, **__: Any) -> dict[str, Any]:
         """Return the trained weights as copied arrays, tied ones once; see `weights.array_of`.
 
         With `inference_only` the state is empty: `GRPO.sync_runners` sends weights to samplers, in pieces. The state

@@ -123,14 +123,16 @@ class RolledTree:
         )
 
 
-@dataclass(slots=True)
-class RolloutTimes:
-    """Seconds of a rollout. The two parts overlap."""
+@dataclass(frozen=True, slots=True)
+class RolledTrees:
+    """Trees that one runner rolled out, and how long its players and its sandbox took, which overlap."""
 
-    generate_s: float = 0.0
-    """Time in which players generate."""
-    judge_s: float = 0.0
-    """Time in which the sandbox works."""
+    trees: tuple[RolledTree, ...]
+    """In the order of their tasks."""
+    generate_s: float
+    """Seconds in which players generate."""
+    judge_s: float
+    """Seconds in which the sandbox works."""
 
 
 class TreeRoller:
@@ -153,10 +155,9 @@ class TreeRoller:
     ) -> None:
         self._envs, self._players, self._seed = envs, players, seed
         self.shape, self.advantages = envs.shape, advantages or AdvantageSettings()
-        self.times = RolloutTimes()
-        """Since a reader last replaced them."""
+        self._generate_s = 0.0
 
-    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> list[RolledTree]:
+    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> RolledTrees:
         """Return one tree per task, in order.
 
         Where the sandbox itself fails, rewards are masked.
@@ -165,6 +166,7 @@ class TreeRoller:
             tasks: the problems.
             report: called when a part of some problems is done.
         """
+        self._generate_s = 0.0
         batches = self._batches(tasks)
         for batch in batches:
             batch.write_programs()
@@ -176,8 +178,7 @@ class TreeRoller:
         for batch in batches:
             trees += batch.trees()
             report(Part.JUDGED, len(batch.tasks))
-        self.times.judge_s += sum(batch.vector.judge_s for batch in batches)
-        return trees
+        return RolledTrees(tuple(trees), self._generate_s, sum(batch.vector.judge_s for batch in batches))
 
     def coder_turns(self, tasks: Sequence[Task]) -> list[Turn]:
         """Return the turns of all coders, task by task, and play nothing."""
@@ -187,7 +188,7 @@ class TreeRoller:
         """Return one answer of the role's player per turn."""
         begun = time.perf_counter()
         found = self._players[role].answer(turns) if turns else []
-        self.times.generate_s += time.perf_counter() - begun
+        self._generate_s += time.perf_counter() - begun
         return found
 
     def tree_of(self, task: Task) -> Tree:

@@ -24,7 +24,7 @@ from ray.util.queue import Queue
 from codea1_agents.train.failures import RunnerFailed, StaleWeights
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.progress import Part, Report, unreported
-from codea1_agents.train.grpo.rollout import RolledTree, RolloutTimes, Task
+from codea1_agents.train.grpo.rollout import RolledTree, RolledTrees, Task
 from codea1_agents.train.grpo.weights import HandoverPlan, Piece, PieceNames, piece_of, plan_of
 from codea1_env.errors import UserError
 
@@ -42,35 +42,24 @@ class RolledOut:
     tasks: tuple[Task, ...]
     trees: tuple[RolledTree, ...]
     """In the order of their tasks, without those that no runner returned."""
-    times: tuple[RolloutTimes, ...]
-    """Of the runners."""
+    generate_s: float
+    """Seconds in which the players of the slowest runner generated."""
+    judge_s: float
+    """Seconds in which the sandbox of the slowest runner worked."""
     iteration: int
     """After how many iterations of learning the weights were sent that sampled the trees."""
 
-    @property
-    def n_lost(self) -> int:
-        """Tasks without a tree."""
-        return len(self.tasks) - len(self.trees)
 
-
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """The trees of one runner."""
-
-    trees: list[RolledTree]
-    times: RolloutTimes
-
-
-def _rolls(tasks: Sequence[Task], report: Report = unreported) -> Callable[[TreeEnvRunner], _Result]:
-    def work(runner: TreeEnvRunner) -> _Result:
-        trees = [tree.trimmed(runner.settings) for tree in runner.sample(tasks=tasks, report=report)]
-        return _Result(trees, runner.rollout_times())
+def _rolls(tasks: Sequence[Task], report: Report = unreported) -> Callable[[TreeEnvRunner], RolledTrees]:
+    def work(runner: TreeEnvRunner) -> RolledTrees:
+        rolled = runner.sample(tasks=tasks, report=report)
+        return replace(rolled, trees=tuple(tree.trimmed(runner.settings) for tree in rolled.trees))
 
     return work
 
 
 def roll_out(
-    algorithm: Any, tasks: Sequence[Task], report: Report = unreported, *, done: Sequence[_Result] = ()
+    algorithm: Any, tasks: Sequence[Task], report: Report = unreported, *, done: Sequence[RolledTrees] = ()
 ) -> RolledOut:
     """Return the trees of some tasks; wait for them, and start lost runners again.
 
@@ -93,7 +82,8 @@ def roll_out(
     return RolledOut(
         tuple(tasks),
         tuple(trees[number] for number in sorted(trees)),
-        tuple(result.times for result in results),
+        max((result.generate_s for result in results), default=0.0),
+        max((result.judge_s for result in results), default=0.0),
         algorithm.iteration,
     )
 
@@ -118,7 +108,9 @@ class RolloutsAhead:
         """Whether no runner works on them, and what lost runners left undone has its runners."""
         if rolled is None:
             executor = ThreadPoolExecutor(1, thread_name_prefix="codea1-rollouts")
-            self._results: Future[list[_Result]] = executor.submit(lambda: list(_map_once(algorithm, tasks, _rolls)))
+            self._results: Future[list[RolledTrees]] = executor.submit(
+                lambda: list(_map_once(algorithm, tasks, _rolls))
+            )
             executor.shutdown(wait=False)
 
     def finish(self) -> RolledOut:

@@ -2,7 +2,8 @@
 
 This module does not call `generate`, for three reasons. Each response has its own random numbers, so it depends neither
 on the other responses of its batch nor on the number of runners. No logits processor changes the distribution. The
-log-probabilities are those of the distribution that was sampled.
+log-probabilities are those of the distribution that was sampled. `RolloutEngine` is what a runner needs of an engine;
+the other engine is in `vllm_engine`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from codea1_agents.models.row_sampling import nucleus
 PROMPTS_AT_ONCE = 64
 Rows: TypeAlias = Sequence[Sequence[int]]
 """Rows of token ids, or of the integers of seeds; they may differ in length."""
+_MIN_GROWTH = 64
+"""Smallest number of positions that a buffer grows by."""
 _COMPACT_BELOW = 0.75  # share of unfinished rows at which dropping the finished ones is worth copying the rest
 
 
@@ -289,10 +292,6 @@ class TransformersEngine:
 
     def close(self) -> None:
         """Do nothing: the memory is the module's."""
-
-
-_MIN_GROWTH = 64
-"""Smallest number of positions that a buffer grows by."""
 
 
 def preallocated_cache(model: Any) -> DynamicCache:

@@ -3,25 +3,38 @@
 Needs neither torch nor Ray.
 """
 
-from __future__ import annotations
+# Annotations are evaluated here, as pydantic reads them through derived classes in other modules.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import ConfigDict
 
 from codea1_agents.models.shapes import UnknownShape, shape_of
-from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, LengthSettings, RolloutSettings
+from codea1_agents.train.grpo.hyperparameters import (
+    AdvantageSettings,
+    LengthSettings,
+    RolloutSettings,
+    require_ranges,
+)
+from codea1_agents.train.ranges import Count, Flag, NotNegative, Positive
 from codea1_env.agent import AgentSpec
-from codea1_env.errors import UnknownName, UserError
+from codea1_env.errors import UserError
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 from codea1_env.secret import require_no_secrets
 
 DTYPES = ("float32", "bfloat16", "float16")
-ENGINES = ("transformers", "vllm")
+SHARDS = "shards"
+"""Folder of a checkpoint with the parts of all learners."""
+SHARDED_ABOVE = 1_000_000_000
+"""Parameters of all models of a run above which `auto` shards them; with gradients and AdamW these are 16 GB."""
 
 _GAPS = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.05}  # the last two are loose: docs/training-engines.md
+_USED = 0.9  # share of a GPU's memory that all engines of a runner use together, as vLLM's usual default for one
+_CPU_CACHE_BYTES = 4 * 2**30  # caches of all engines of a runner on a CPU, whose memory is not the runner's alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +45,10 @@ class LoraSettings:
         UserError: a number out of range, or no layer to adapt.
     """
 
-    rank: int = 16
-    alpha: float = 32.0
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    rank: Count = 16
+    alpha: Positive = 32.0
     """The output of an adapter is scaled by alpha / rank."""
     target_modules: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
     """Names of the linear layers that get an adapter, as in Qwen2 and Llama."""
@@ -46,8 +61,36 @@ class LoraSettings:
             raise UserError(f"these are no adapters: {self}; rank and alpha must be positive, target_modules not empty")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """How a module is computed and sampled. A settings file has these under `agents`."""
+
+    sampling_dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Data type of the weights that sample. The learner's weights are always float32: fewer bits lose small steps."""
+    autocast: Literal["", "bfloat16", "float16"] = ""
+    """Data type in which the learner computes, e.g. `bfloat16`; empty: float32."""
+    gathering_dtype: Literal["", "bfloat16", "float16"] = ""
+    """Data type in which sharded learners gather parameters, e.g. `bfloat16`; empty: float32. Gradients are summed in
+    float32."""
+    gradient_checkpointing: Flag = False
+    """Whether the learner computes activations again for the gradient. It saves memory and takes a third more time."""
+    lora: LoraSettings | None = None
+    """Adapters to train instead of the whole model."""
+    rollout_engine: Literal["transformers", "vllm"] = "transformers"
+    """Engine that samples, in the runner's process."""
+    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of `vllm.LLM`, e.g. gpu_memory_utilization, max_num_seqs, max_model_len."""
+    handover_piece_mb: Positive = 256.0
+    """Most MB (2^20 bytes) of weights that are on their way at once. A larger tensor is on its way alone."""
+    handover_folder: str = ""
+    """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
+    handover_gap: NotNegative = 0.0
+    """Largest difference of log-probabilities between vLLM and `transformers`, in nats, after the first hand-over to an
+    engine; 0: by `sampling_dtype`."""
+
+
 @dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ModelSettings(ModelOptions):
     """A causal language model and how it is computed.
 
     Raises:
@@ -56,15 +99,6 @@ class ModelSettings:
 
     path: str
     """A directory or hub id of a causal language model."""
-    sampling_dtype: str = "float32"
-    """Data type of the weights that sample. The learner's weights are always float32: fewer bits lose small steps."""
-    autocast: str = ""
-    """Data type in which the learner computes, e.g. `bfloat16`; empty: float32."""
-    gathering_dtype: str = ""
-    """Data type in which sharded learners gather parameters, e.g. `bfloat16`; empty: float32. Gradients are summed in
-    float32."""
-    gradient_checkpointing: bool = False
-    """Whether the learner computes activations again for the gradient. It saves memory and takes a third more time."""
     with_reference: bool = True
     """Whether the divergence from the model as it was loaded is part of the loss."""
     entropy_bonus: bool = False
@@ -80,33 +114,12 @@ class ModelSettings:
     offloaded: bool = False
     """Whether that part is in the host's memory, with its gradients and the states of AdamW. `GRPOConfig` sets it from
     its own."""
-    lora: LoraSettings | None = None
-    """Adapters to train instead of the whole model."""
-    rollout_engine: str = "transformers"
-    """Engine that samples: `transformers` or `vllm`, both in the runner's process."""
-    engine_options: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of `vllm.LLM`, e.g. gpu_memory_utilization, max_num_seqs, max_model_len."""
-    handover_piece_mb: float = 256.0
-    """Most MB (2^20 bytes) of weights that are on their way at once. A larger tensor is on its way alone."""
-    handover_folder: str = ""
-    """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
-    handover_gap: float = 0.0
-    """Largest difference of log-probabilities between vLLM and `transformers`, in nats, after the first hand-over to an
-    engine; 0: by `sampling_dtype`."""
 
     def __post_init__(self) -> None:
         require_no_secrets(repr(dict(self.engine_options)))
         if isinstance(self.lora, Mapping):
             object.__setattr__(self, "lora", LoraSettings(**self.lora))
-        if self.rollout_engine not in ENGINES:
-            raise UnknownName.of("rollout engine", self.rollout_engine, ENGINES)
-        for dtype in filter(None, (self.sampling_dtype, self.autocast, self.gathering_dtype)):
-            if dtype not in DTYPES:
-                raise UnknownName.of("type of numbers", dtype, DTYPES)
-        if not self.sampling_dtype or not 0 <= self.handover_gap < float("inf") or not self.handover_piece_mb > 0:
-            raise UserError(
-                f"sampling_dtype must be named, handover_gap at least 0 and handover_piece_mb positive: {self}"
-            )
+        require_ranges(self, ModelOptions)
         if self.engine_options and self.rollout_engine == "transformers":
             raise UserError("engine_options are for rollout_engine='vllm'; the engine 'transformers' has none")
 
@@ -118,12 +131,6 @@ class ModelSettings:
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dictionary for RLlib's `model_config`. `ModelSettings(**d)` restores these settings."""
         return asdict(self)
-
-
-SHARDS = "shards"
-"""Folder of a checkpoint with the parts of all learners."""
-SHARDED_ABOVE = 1_000_000_000
-"""Parameters of all models of a run above which `auto` shards them; with gradients and AdamW these are 16 GB."""
 
 
 def is_sharded(sharding: str, n_learners: int, models: Iterable[str]) -> bool:
@@ -144,10 +151,6 @@ def _parameters(model: str) -> int:
         return shape_of(model).parameters
     except UnknownShape:
         return 0
-
-
-_USED = 0.9  # share of a GPU's memory that all engines of a runner use together, as vLLM's usual default for one
-_CPU_CACHE_BYTES = 4 * 2**30  # caches of all engines of a runner on a CPU, whose memory is not the runner's alone
 
 
 def engine_share(gpus_per_runner: float, n_engines: int) -> float:
@@ -193,11 +196,6 @@ class TrainingSettings:
     """Modules that play and do not learn."""
     lengths: LengthSettings = field(default_factory=LengthSettings)
     prompts: str = "default"
-
-    @property
-    def modules(self) -> tuple[str, ...]:
-        """Ids of all modules, sorted."""
-        return tuple(sorted(self.models))
 
     def module_of(self, role: str) -> str:
         """Return the id of the module that plays a role; empty if an agent plays it."""

@@ -25,6 +25,9 @@ from codea1_env.errors import UnknownName, UserError, extra_needed
 _MEMORY = Path("/dev/shm")
 _PROBE_TOKENS = 144  # more than vLLM's block of 128 on a CPU: only whole blocks are cached, and a stale one must show
 _PROBE_REPLY = 8
+_MEMORY_OPTIONS = frozenset({"gpu_memory_utilization", "kv_cache_memory_bytes"})
+_INSTEAD = {"model": "path", "dtype": "sampling_dtype"}  # our own settings
+_WORKER = "codea1_agents.train.grpo.vllm_worker.WeightLoader"
 
 
 class VllmEngine:
@@ -82,23 +85,22 @@ class VllmEngine:
         require_prompts(prompts, seeds)
         if self._fault:
             raise StaleWeights(self._fault)
-        ends = sorted(ends)
-        return self._generated(
-            prompts,
-            [
-                self._params(
-                    temperature=rules.temperature,
-                    top_p=rules.top_p,
-                    max_tokens=rules.max_tokens,
-                    seed=single_seed(seed),
-                    logprobs=0,
-                    stop_token_ids=ends,
-                    detokenize=False,
-                )
-                for seed in seeds
-            ],
-            frozenset(ends),
-        )
+        all_ends = frozenset(ends)
+        params = [
+            self._params(
+                temperature=rules.temperature,
+                top_p=rules.top_p,
+                max_tokens=rules.max_tokens,
+                seed=single_seed(seed),
+                logprobs=0,
+                stop_token_ids=sorted(all_ends),
+                detokenize=False,
+            )
+            for seed in seeds
+        ]
+        inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+        outputs = self._engine.generate(inputs, params, use_tqdm=False) if inputs else []
+        return [_response(output.outputs[0], all_ends) for output in outputs]
 
     def load_weights(self, version: int) -> None:
         """Load the model's present weights and verify that vLLM computes with them.
@@ -180,13 +182,6 @@ class VllmEngine:
         inputs = [{"prompt_token_ids": self._probe}]
         return self._engine.generate(inputs, [params], use_tqdm=False)[0]
 
-    def _generated(self, prompts: Rows, params: Sequence[Any], ends: frozenset[int]) -> list[Response]:
-        if not prompts:
-            return []
-        inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
-        outputs = self._engine.generate(inputs, list(params), use_tqdm=False)
-        return [_response(output.outputs[0], ends) for output in outputs]
-
 
 def largest_gap(model: Any, prompt: Sequence[int], response: Response, temperature: float = 1.0) -> float:
     """Return the largest difference, in nats, between the log-probabilities of a response and those of a model."""
@@ -204,11 +199,6 @@ def _response(output: Any, ends: frozenset[int]) -> Response:
         raise UserError("vLLM gave an empty response; an end token must count as one")
     log_probs = tuple(float(each[token].logprob) for token, each in zip(tokens, output.logprobs, strict=True))
     return Response(tokens, log_probs, is_cut=tokens[-1] not in ends)
-
-
-_MEMORY_OPTIONS = frozenset({"gpu_memory_utilization", "kv_cache_memory_bytes"})
-_INSTEAD = {"model": "path", "dtype": "sampling_dtype"}  # our own settings
-_WORKER = "codea1_agents.train.grpo.vllm_worker.WeightLoader"
 
 
 def engine_arguments(settings: ModelSettings, memory: Mapping[str, Any]) -> dict[str, Any]:

@@ -256,18 +256,14 @@ _DAMAGED = (OSError, EOFError, LookupError, ValueError, UnpicklingError)
 def _restore(algorithm: Any, checkpoint: Path) -> None:
     try:
         algorithm.restore_from_path(str(checkpoint.resolve()))
-    except LearnerLost as error:
-        raised = getattr(error.__cause__, "cause", None)  # by a learner that has read the files
+    except (LearnerLost, *_DAMAGED) as error:
+        is_of_learner = isinstance(error, LearnerLost)  # one that has read the files
+        raised = getattr(error.__cause__, "cause", None) if is_of_learner else error
         if not isinstance(raised, _DAMAGED):
             raise
-        raise BrokenInput(_not_restored(checkpoint, raised)) from error
-    except _DAMAGED as error:
-        raise BrokenInput(_not_restored(checkpoint, error)) from error
-
-
-def _not_restored(checkpoint: Path, error: Exception) -> str:
-    fault = " ".join(str(error).split()) or type(error).__name__
-    return f"{checkpoint}: it cannot be restored ({fault}); without this folder the run continues from the one before"
+        fault = " ".join(str(raised).split()) or type(raised).__name__
+        hint = "without this folder the run continues from the one before"
+        raise BrokenInput(f"{checkpoint}: it cannot be restored ({fault}); {hint}") from error
 
 
 @dataclass(slots=True)
@@ -338,7 +334,8 @@ class _Loop:
 
     def _step(self) -> None:
         begun, spent = time.perf_counter(), processor_seconds()
-        learners = self._trained()
+        with self._named_failures(self.done + 1):
+            learners = self.algorithm.train().get("learners", {})
         self.done += 1
         figures = self.algorithm.last_step.numbers(learners)
         times = self.algorithm.last_step.times(time.perf_counter() - begun)
@@ -352,12 +349,6 @@ class _Loop:
             self._keep_samples()
         self._write(line)
         self._show_duel()
-
-    def _trained(self) -> Mapping[str, Any]:
-        """Run one iteration and return the learners' results."""
-        with self._named_failures(self.done + 1):
-            found: Mapping[str, Any] = self.algorithm.train().get("learners", {})
-        return found
 
     @contextmanager
     def _named_failures(self, step: int) -> Iterator[None]:

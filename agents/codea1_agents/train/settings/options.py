@@ -8,12 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings
+from codea1_agents.train.grpo.settings import ModelOptions
 from codea1_agents.train.ranges import Count, CountOrZero, Flag, NotNegative, Positive, Share
 
 CURRENT = "current"
 """Name of the coder in training, among the opponents of an evaluation."""
-
-_Type = Literal["float32", "bfloat16", "float16"]
 
 
 class _Section(BaseModel):
@@ -58,22 +57,17 @@ class GameOptions(_Section):
     """Limits per call of a program, e.g. `cpu_s`; empty: calibrated on the solution."""
 
 
-class LoraOptions(_Section):
-    """Low-rank adapters. A setting that is missing has the default of `LoraSettings`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions(ModelOptions):
+    """The player of a role; of a model also how it is computed and sampled."""
 
-    rank: Count | None = None
-    alpha: Positive | None = None
-    target_modules: list[str] | None = None
-
-
-class AgentOptions(_Section):
-    """The player of a role."""
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     model: str = ""
     """Directory or hub id of a causal language model, which this run trains."""
     agent: str = ""
     """An agent that this run does not train, by name and options as in `codea1 play`; instead of `model`."""
-    frozen: bool = False
+    frozen: Flag = False
     """Whether the model plays and does not learn."""
     lr: Positive | None = None
     """Learning rate of this role's module; unset: `training.lr`."""
@@ -81,25 +75,6 @@ class AgentOptions(_Section):
     """Longest reply, in tokens; unset: that of `agents.shared`, or 4096."""
     max_prompt_tokens: Count | None = None
     """Longest prompt, in tokens; unset: that of `agents.shared`, or 4096 for the coder and 8192 for the tester."""
-    sampling_dtype: _Type = "float32"
-    """Data type of the weights that sample."""
-    autocast: Literal["", "bfloat16", "float16"] = ""
-    """Data type in which the learner computes; empty: float32. Its weights are always float32."""
-    gathering_dtype: Literal["", "bfloat16", "float16"] = ""
-    """Data type in which sharded learners gather parameters; empty: float32."""
-    gradient_checkpointing: bool = False
-    lora: LoraOptions | None = None
-    """Adapters to train instead of the whole model."""
-    rollout_engine: Literal["transformers", "vllm"] = "transformers"
-    """Engine that samples."""
-    engine_options: dict[str, Any] = Field(default_factory=dict)
-    """Further arguments of `vllm.LLM`."""
-    handover_piece_mb: Positive = 256.0
-    """Most MB (2^20 bytes) of weights that are on their way from the learner to samplers at once."""
-    handover_folder: str = ""
-    """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
-    handover_gap: NotNegative = 0.0
-    """Largest difference of log-probabilities after the first hand-over to vLLM; 0: by `sampling_dtype`."""
 
 
 class AgentsOptions(_Section):

@@ -77,7 +77,7 @@ class SftSettings:
             raise UserError(f"fine-tuning: a count is below 1, or seed or logits_at_once below 0: {self}")
         if not (0 < self.lr < math.inf and 0 <= self.weight_decay < math.inf and self.grad_clip > 0):
             raise UserError("fine-tuning: lr and grad_clip must be above 0, weight_decay at least 0")
-        ModelSettings("", autocast=self.autocast)  # checks the data type
+        ModelSettings("", autocast=self.autocast)  # type: ignore[arg-type]  # it checks the data type
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +273,9 @@ class _Training:
 
     def _losses(self, batch: RowBatch) -> Iterator[Tensor]:
         """Yield the losses (B, R) of the reply tokens of parts of a batch, 0 on padding."""
-        columns = token_columns(
-            [row.prompt for row in batch.rows], [row.reply for row in batch.rows], self.model.device
-        )
-        for part in micro_batches(columns, Budget(tokens=self._settings.tokens_at_once)):
+        columns = token_columns([row.prompt for row in batch.rows], [row.reply for row in batch.rows])
+        on_device = {name: column.to(self.model.device) for name, column in columns.items()}
+        for part in micro_batches(on_device, Budget(tokens=self._settings.tokens_at_once)):
             yield self._losses_of(part)
 
     def _losses_of(self, part: Mapping[str, Tensor]) -> Tensor:

@@ -23,8 +23,8 @@ def learnt(monkeypatch: pytest.MonkeyPatch) -> dict[Place, float]:
     found: dict[Place, float] = {}
     whole = learner.padded_batch
 
-    def recording(responses: Any, device: Any) -> Any:
-        batch = whole(responses, device)
+    def recording(responses: Any) -> Any:
+        batch = whole(responses)
         advantages = batch[Column.ADVANTAGES].tolist()
         found.update({(r.problem_id, r.agent): a for r, a in zip(responses, advantages, strict=True)})
         return batch

@@ -190,7 +190,7 @@ HALF = fenced("assert add(-1, -2) == -3\nassert add(2, 1) == 4")
 def by_parts(sandbox, toys, players, shape, form, env=GroupEnv, valid_from=0.5):
     envs = group_envs(sandbox, toys, shape, env=env)
     settings = AdvantageSettings(form, valid_from)
-    return TreeRoller(envs, players, advantages=settings).roll([Task(0, "toy/add")])[0]
+    return TreeRoller(envs, players, advantages=settings).roll([Task(0, "toy/add")]).trees[0]
 
 
 @pytest.mark.parametrize("form", ["sum", "decoupled", "conditioned"])
@@ -227,7 +227,7 @@ def test_what_cannot_train_is_not_kept_however_much_its_rewards_vary(sandbox, to
     envs = group_envs(sandbox, toys, Shape(n_candidates=2, n_suites=2), rules, tester_view="white_box")
     players = {"coder": Scripted(WRONG, LOOKS_RIGHT), "tester": Aiming()}
     trees = {
-        form: TreeRoller(envs, players, advantages=AdvantageSettings(form)).roll([Task(0, "toy/add")])[0]
+        form: TreeRoller(envs, players, advantages=AdvantageSettings(form)).roll([Task(0, "toy/add")]).trees[0]
         for form in ("sum", "conditioned")
     }
     assert trees["sum"].kept.tolist() == [True, False]
