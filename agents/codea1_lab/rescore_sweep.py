@@ -213,7 +213,7 @@ def _effect(before: _Rewards, after: _Rewards, seed: int) -> RoleEffect:
             continue
         olds, news = [a for a, _ in known], [b for _, b in known]
         n_groups += 1
-        n_flat += group_advantages(np.array(news)).n_flat
+        n_flat += not group_advantages(np.array(news)).is_trained.any()
         n_other_best += not _best(olds) & _best(news)
         order = _added(order, order_change(olds, news))
     return RoleEffect(

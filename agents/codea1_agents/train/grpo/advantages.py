@@ -39,11 +39,6 @@ class Advantages:
     """Shape (..., G), as the rewards; 0 where `is_trained` is False."""
     is_trained: NDArray[np.bool_]
     """Shape (..., G): False for masked rollouts, and in groups without spread unless these are kept."""
-    n_groups: int
-    n_flat: int
-    """Groups of equal rewards: their advantages are 0."""
-    n_masked: int
-    """Groups with fewer than two rollouts that are not masked."""
 
 
 def group_advantages(rewards: Rewards, *, keeps_flat: bool = False) -> Advantages:
@@ -65,16 +60,10 @@ def group_advantages(rewards: Rewards, *, keeps_flat: bool = False) -> Advantage
     mean = filled.sum(axis=-1, keepdims=True) / np.maximum(n_known, 1)
     centred = np.where(known, filled - mean, 0.0)
     std = np.sqrt((centred**2).sum(axis=-1, keepdims=True) / np.maximum(n_known - 1, 1))
-    has_enough, has_spread = n_known >= 2, std > _MIN_SPREAD
-    is_trained = known & has_enough & (has_spread | keeps_flat)
+    has_spread = std > _MIN_SPREAD
+    is_trained = known & (n_known >= 2) & (has_spread | keeps_flat)
     values = np.where(is_trained & has_spread, centred / (std + _EPSILON), 0.0)
-    return Advantages(
-        values=values,
-        is_trained=is_trained,
-        n_groups=int(n_known.size),
-        n_flat=int((has_enough & ~has_spread).sum()),
-        n_masked=int((~has_enough).sum()),
-    )
+    return Advantages(values, is_trained)
 
 
 def top_variance(rewards: Rewards, n_kept: int = 1, *, keeps_flat: bool = False) -> NDArray[np.bool_]:
@@ -166,14 +155,10 @@ def advantages_by_parts(
         return group_advantages(np.asarray(total), keeps_flat=keeps_flat)
     whole = group_advantages(np.asarray(total), keeps_flat=True)
     terms = [part.weight * group_advantages(_compared(part, parts, form, valid_from)).values for part in parts]
-    has_enough = whole.is_trained.any(axis=-1)
     has_spread = np.any([term.any(axis=-1) for term in terms], axis=0)
     return Advantages(
         values=np.where(whole.is_trained, sum(terms), 0.0),
         is_trained=whole.is_trained & (has_spread | keeps_flat)[..., np.newaxis],
-        n_groups=whole.n_groups,
-        n_flat=int((has_enough & ~has_spread).sum()),
-        n_masked=whole.n_masked,
     )
 
 

@@ -161,7 +161,7 @@ def token_columns(prompts: Sequence[tuple[int, ...]], responses: Rows) -> dict[s
         prompts: (B,) token ids, none empty.
         responses: (B,) token ids, none empty.
     """
-    ids, mask = left_padded(prompts, pad_token=0)  # any token: the masks are False there
+    ids, mask = left_padded(prompts)
     lengths = torch.tensor(list(map(len, responses)))
     numbers = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
     return {

@@ -82,7 +82,7 @@ class Response:
 
 
 def sample_responses(
-    model: Any, prompts: Rows, seeds: Rows, *, end_tokens: Iterable[int], pad_token: int, rules: SamplingRules
+    model: Any, prompts: Rows, seeds: Rows, *, end_tokens: Iterable[int], rules: SamplingRules
 ) -> list[Response]:
     """Return one response per prompt.
 
@@ -91,7 +91,6 @@ def sample_responses(
         prompts: token ids, none empty.
         seeds: one per prompt; it decides all random numbers of the response.
         end_tokens: ids that end a response.
-        pad_token: any id.
         rules: how responses are sampled.
 
     Raises:
@@ -108,7 +107,7 @@ def sample_responses(
         rows = order[start : start + rules.rows_at_once]
         uniform = np.stack([np.random.default_rng(seeds[row]).random(rules.max_tokens) for row in rows])
         with torch.inference_mode():
-            batch = _sampled(model, [tuple(prompts[row]) for row in rows], uniform, ends, pad_token, rules)
+            batch = _sampled(model, [tuple(prompts[row]) for row in rows], uniform, ends, rules)
         found.update(zip(rows, batch, strict=True))
     return [found[position] for position in range(len(prompts))]
 
@@ -124,10 +123,10 @@ def single_seed(seed: Sequence[int]) -> int:
     return int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> np.uint64(11))
 
 
-def left_padded(rows: Rows, pad_token: int) -> tuple[Tensor, Tensor]:
-    """Return ids (B, P) int64, padded on the left, and a mask (B, P) bool that is False on padding."""
+def left_padded(rows: Rows) -> tuple[Tensor, Tensor]:
+    """Return ids (B, P) int64, padded on the left with 0, and a mask (B, P) bool that is False there."""
     width = max(map(len, rows))
-    ids = torch.tensor([[pad_token] * (width - len(row)) + list(row) for row in rows], dtype=torch.int64)
+    ids = torch.tensor([[0] * (width - len(row)) + list(row) for row in rows], dtype=torch.int64)
     lengths = torch.tensor([len(row) for row in rows])
     return ids, torch.arange(width) >= (width - lengths).unsqueeze(-1)
 
@@ -137,7 +136,6 @@ def _sampled(
     prompts: Sequence[tuple[int, ...]],
     uniform: np.ndarray[Any, np.dtype[np.float64]],
     ends: frozenset[int],
-    pad_token: int,
     rules: SamplingRules,
 ) -> list[Response]:
     device = model.device
@@ -145,7 +143,7 @@ def _sampled(
     end_ids = torch.tensor(sorted(ends), dtype=torch.int64, device=device)
     tokens = torch.zeros(draws.shape, dtype=torch.int64, device=device)
     log_probs = torch.zeros(draws.shape, dtype=torch.float32, device=device)
-    batch, logits = _Batch.begun(model, prompts, pad_token)
+    batch, logits = _Batch.begun(model, prompts)
     for step in range(rules.max_tokens):
         chosen, of_chosen = _drawn(logits, draws[batch.rows, step], rules.temperature, rules.top_p)
         tokens[batch.rows, step], log_probs[batch.rows, step] = chosen, of_chosen
@@ -170,10 +168,10 @@ class _Batch:
         self.is_finished = torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
 
     @classmethod
-    def begun(cls, model: Any, prompts: Sequence[tuple[int, ...]], pad_token: int) -> tuple[_Batch, Tensor]:
+    def begun(cls, model: Any, prompts: Sequence[tuple[int, ...]]) -> tuple[_Batch, Tensor]:
         """Compute the prompts, equal ones once. Return the batch and the logits (B, V) of the first tokens."""
         distinct = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
-        ids, mask = (each.to(model.device) for each in left_padded(list(distinct), pad_token))
+        ids, mask = (each.to(model.device) for each in left_padded(list(distinct)))
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
         cache = preallocated_cache(model)
         logits = _next_logits(model, ids, mask, positions, cache)
@@ -277,7 +275,7 @@ class TransformersEngine:
 
     def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
         """Return one response per prompt; see `sample_responses`."""
-        return sample_responses(self._model, prompts, seeds, end_tokens=ends, pad_token=0, rules=rules)
+        return sample_responses(self._model, prompts, seeds, end_tokens=ends, rules=rules)
 
     def load_weights(self, version: int) -> None:
         """Do nothing: the weights are the module's."""

@@ -63,7 +63,7 @@ def test_where_all_groups_are_flat_no_step_is_made_at_all(config: GRPOConfig, tm
         before = weights_of(algorithm)
         results = [algorithm.train() for _ in range(2)]
         assert [result["responses_trained"] for result in results] == [0, 0]
-        assert [tree.coder.n_flat for tree in algorithm.last_trees] == [1] * 4
+        assert not any(tree.coder.is_trained.any() for tree in algorithm.last_trees)
         assert distance(before, weights_of(algorithm)) == 0.0
         assert algorithm.learner_group._learner._weights_seq_no == 0  # nor does the learning rate move on
 
@@ -169,7 +169,7 @@ def test_what_a_dead_sandbox_leaves_open_is_masked_and_never_zero(config: GRPOCo
         for tree in algorithm.last_trees:
             assert np.isnan(tree.coder_rewards).all()
             assert np.isnan(tree.tester_rewards).all()
-            assert tree.coder.n_masked == 1
+            assert not tree.coder.is_trained.any()
         assert result["responses_trained"] == 0
         assert result["env_runners"]["masked_share"] == 1
         assert distance(before, weights_of(algorithm)) == 0.0

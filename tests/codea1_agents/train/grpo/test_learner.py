@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.grpo import learner_of as learner
 from tests.support.grpo import scored
-from tests.support.language_models import END, PAD
+from tests.support.language_models import END
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -169,7 +169,6 @@ def test_the_learner_sees_the_log_probs_that_were_sampled_with(model_folder: str
         prompts,
         [[0, n] for n in range(4)],
         end_tokens=[END],
-        pad_token=PAD,
         rules=SamplingRules(max_tokens=48, temperature=temperature),
     )
     rows = [

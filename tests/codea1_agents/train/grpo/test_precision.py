@@ -30,7 +30,6 @@ def gap_to_learner(folder: str, *, autocast: str, sampling_dtype: str) -> float:
         [prompt] * 64,
         [[n] for n in range(64)],
         end_tokens=[],
-        pad_token=0,
         rules=SamplingRules(max_tokens=12),
     )
     tokens = torch.tensor([each.tokens for each in responses])
