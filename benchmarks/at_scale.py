@@ -61,10 +61,13 @@ def judged_trees(number: int) -> list[Any]:
     """Return trees that the sandbox has judged, without tokens."""
     from workload import groups  # noqa: PLC0415
 
-    from codea1_agents.train.grpo.group_envs import GroupEnvs  # noqa: PLC0415
     from codea1_agents.train.grpo.hyperparameters import Shape  # noqa: PLC0415
     from codea1_agents.train.grpo.players import Answer  # noqa: PLC0415
-    from codea1_agents.train.grpo.trees import Task, TreeRoller  # noqa: PLC0415
+    from codea1_agents.train.grpo.rollout import (  # noqa: PLC0415
+        GroupEnvs,
+        Task,
+        TreeRoller,
+    )
     from codea1_env.group_env import GroupEnv  # noqa: PLC0415
     from codea1_env.problems import ProblemSet  # noqa: PLC0415
 
@@ -78,9 +81,9 @@ def judged_trees(number: int) -> list[Any]:
         Task(place, each.problem.id, tuple(case.to_valid_case() for case in each.book))
         for place, each in enumerate(made)
     ]
-    trees = TreeRoller(envs, {"coder": coder, "tester": tester}).roll(tasks)
+    trees = TreeRoller(envs, {"coder": coder, "tester": tester}).roll(tasks).trees
     envs.close()
-    return trees
+    return list(trees)
 
 
 def settings_of_paper() -> Any:
@@ -109,9 +112,9 @@ def tree_of(task: Any, judged: bytes) -> Any:
         return tuple(found)
 
     suites = tuple(with_tokens(group, is_trained=kept) for group, kept in zip(tree.suites, tree.kept, strict=True))
-    report = replace(tree.report, problem_id=task.problem_id)
+    judged_again = replace(tree.judged, report=replace(tree.judged.report, problem_id=task.problem_id))
     candidates = with_tokens(tree.candidates)
-    return replace(tree, task=task, candidates=candidates, suites=suites, report=report, book_report=report)
+    return replace(tree, task=task, candidates=candidates, suites=suites, judged=judged_again)
 
 
 def _response(rng: Any, n_tokens: int) -> Any:
@@ -125,10 +128,10 @@ class FakeRunner:
     """Stands for a `TreeEnvRunner`: it copies trees instead of sampling, and receives weights as a runner does."""
 
     def __init__(self, judged: Sequence[bytes]) -> None:
-        from codea1_agents.train.grpo.handover import WeightReceiver  # noqa: PLC0415
+        from codea1_agents.train.grpo.weights import WeightReceiver  # noqa: PLC0415
 
         gc.disable()  # the copies have no cycles, and this process is not measured
-        self._judged, self._settings = judged, settings_of_paper()
+        self._judged, self.settings = judged, settings_of_paper()
         model, settings = fake_model()
         self._receiver = WeightReceiver({"coder": model}, {"coder": settings})
 
@@ -136,21 +139,12 @@ class FakeRunner:
         """Return the result of some work with this runner, as RLlib's actors do."""
         return work(self)
 
-    def scored_trees(self, tasks: Sequence[Any], report: Any) -> list[Any]:
-        """Return one tree per task."""
-        from codea1_agents.train.grpo.env_runner import ScoredTree, scored_responses  # noqa: PLC0415
+    def sample(self, tasks: Sequence[Any], report: Any) -> Any:
+        """Return one tree per task, in no time."""
+        from codea1_agents.train.grpo.rollout import RolledTrees  # noqa: PLC0415
 
-        found = []
-        for task in tasks:
-            tree = tree_of(task, self._judged[task.number % len(self._judged)])
-            found.append(ScoredTree.of(tree, tuple(scored_responses(tree, self._settings, 1))))
-        return found
-
-    def rollout_times(self) -> Any:
-        """Return no time."""
-        from codea1_agents.train.grpo.trees import RolloutTimes  # noqa: PLC0415
-
-        return RolloutTimes()
+        trees = [tree_of(task, self._judged[task.number % len(self._judged)]) for task in tasks]
+        return RolledTrees(tuple(trees), 0.0, 0.0)
 
     def receive_weights(self, piece: Any) -> None:
         """Copy a piece into the model."""
@@ -193,7 +187,7 @@ def fake_model() -> tuple[Any, Any]:
     """Return a model of bfloat16 weights and its settings; both are the same in each process."""
     import torch  # noqa: PLC0415
 
-    from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: PLC0415
+    from codea1_agents.train.grpo.settings import ModelSettings  # noqa: PLC0415
 
     torch.manual_seed(0)
     width = 4096
@@ -286,8 +280,8 @@ def run_arm(n_trees: int, n_entries: int) -> dict[str, Any]:
 
 def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
     """Return the figures of a step: the parts in the order of `GRPO.training_step`."""
-    from codea1_agents.train.grpo.rollouts import roll_out  # noqa: PLC0415
-    from codea1_agents.train.grpo.statistics import mean_figures  # noqa: PLC0415
+    from codea1_agents.train.grpo.metrics import mean_figures  # noqa: PLC0415
+    from codea1_agents.train.grpo.runners import roll_out  # noqa: PLC0415
 
     group, clock = FakeGroup(actors, -(-n_trees // _TREES_PER_RUNNER)), Clock()
     driver = driver_of(n_trees, book, group)
@@ -297,7 +291,7 @@ def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
     with clock.part("receive"):
         rolled = roll_out(driver, tasks)
     held = resident_bytes() - before
-    trees = [each.tree for each in rolled.trees]
+    trees = rolled.trees
     with clock.part("figures"):
         mean_figures(trees, driver.settings.rules.tests_per_suite)
     recording = time.perf_counter()
@@ -337,31 +331,30 @@ def learning_parts(rolled: Any, n_learners: int, clock: Clock) -> int:
     """Plan, shard and put the episodes as `GRPO._learn` does; return their bytes."""
     import ray  # noqa: PLC0415
 
-    from codea1_agents.train.grpo.batches import planned, shards  # noqa: PLC0415
-    from codea1_agents.train.grpo.episodes import episode_of  # noqa: PLC0415
+    from codea1_agents.train.grpo.batch import planned, shards  # noqa: PLC0415
 
     with clock.part("plan"):
-        responses = [each for scored in rolled.trees for each in scored.responses]
+        responses = [each for tree in rolled.trees for each in tree.trained(settings_of_paper())]
         parts = shards(planned(responses, 2, (0, 0)), n_learners)
     for shard in parts:
         with clock.part("put"):
-            reference = ray.put([episode_of(each) for each in shard])
+            reference = ray.put(shard)
         del reference  # a real driver holds all of them; here they would fill the memory
     smallest = min(parts, key=len)
-    n_bytes = len(pickle.dumps([episode_of(each) for each in smallest], pickle.HIGHEST_PROTOCOL))
+    n_bytes = len(pickle.dumps(smallest, pickle.HIGHEST_PROTOCOL))
     return round(n_bytes * len(responses) / len(smallest))
 
 
 def handover(actors: Sequence[Any]) -> dict[str, float]:
     """Return the seconds per GB of a hand-over to one receiver and to two on one node."""
-    from codea1_agents.train.grpo.weight_sync import Receivers, send_weights  # noqa: PLC0415
+    from codea1_agents.train.grpo.runners import send_weights  # noqa: PLC0415
 
     learners, found = FakeLearners(), {}
     for n in (1, len(actors)):
-        receivers, times = Receivers(None, FakeGroup(actors[:n], n), list(range(n))), []
+        driver, times = SimpleNamespace(learner_group=learners, env_runner_group=FakeGroup(actors[:n], n)), []
         for _ in range(_HANDOVERS):
             begun = time.perf_counter()
-            send_weights(learners, receivers)
+            send_weights(driver, range(n))
             times.append(time.perf_counter() - begun)
         found[str(n)] = statistics.median(times[1:]) / (_HANDOVER_MB * 2**20 / GB)  # the first one warms up
     return found

@@ -60,12 +60,12 @@ def _prompts(options: argparse.Namespace) -> list[tuple[int, ...]]:
 def _ours(model: Any, prompts: Sequence[tuple[int, ...]], n_tokens: int) -> int:
     rules = SamplingRules(max_tokens=n_tokens, rows_at_once=len(prompts))
     seeds = [[0, number] for number in range(len(prompts))]
-    found = sample_responses(model, prompts, seeds, end_tokens=[], pad_token=_PAD, rules=rules)
+    found = sample_responses(model, prompts, seeds, end_tokens=[], rules=rules)
     return sum(len(response.tokens) for response in found)
 
 
 def _theirs(model: Any, prompts: Sequence[tuple[int, ...]], n_tokens: int) -> int:
-    ids, mask = left_padded(prompts, _PAD)
+    ids, mask = left_padded(prompts)
     rules = GenerationConfig(
         do_sample=True, top_k=0, top_p=1.0, max_new_tokens=n_tokens, min_new_tokens=n_tokens, pad_token_id=_PAD
     )

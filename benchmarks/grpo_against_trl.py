@@ -143,7 +143,7 @@ class Ours:
     def prompts(self) -> list[str]:
         """Return the prompts of the model, in the order of the problems."""
         from codea1_agents.prompts import load_prompts, plain_text  # noqa: PLC0415
-        from codea1_agents.train.grpo.trees import Task  # noqa: PLC0415
+        from codea1_agents.train.grpo.rollout import Task  # noqa: PLC0415
         from codea1_env.problems import load_problems  # noqa: PLC0415
 
         roller, wording = self._algorithm.env_runner._roller, load_prompts("default")

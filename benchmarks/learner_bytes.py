@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.autograd.profiler import profile
 
 from codea1_agents.models.shapes import shape_of
-from codea1_agents.train.grpo.columns import Column
-from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.rl_module import CausalLMModule
+from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, kept_bytes, learner_parts, work_bytes
 

@@ -15,18 +15,12 @@ from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo import GRPOConfig
 from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private; both arms need the same random numbers
-from codea1_agents.train.grpo.batches import padded_batch, planned, shards
-from codea1_agents.train.grpo.env_runner import scored_responses
-from codea1_agents.train.grpo.episodes import ScoredResponse
-from codea1_agents.train.grpo.group_envs import GroupEnvs
-from codea1_agents.train.grpo.learner import batch_loss
-from codea1_agents.train.grpo.micro_batches import Budget, micro_batches
+from codea1_agents.train.grpo.batch import Budget, ScoredResponse, micro_batches, padded_batch, planned, shards
+from codea1_agents.train.grpo.learner import batch_loss, lr_factor
 from codea1_agents.train.grpo.players import ModelPlayer
 from codea1_agents.train.grpo.rl_module import CausalLMModule
-from codea1_agents.train.grpo.rollout_engine import load_engine
-from codea1_agents.train.grpo.sampling import SamplingRules
-from codea1_agents.train.grpo.schedule import lr_factor
-from codea1_agents.train.grpo.trees import Task, Tree, TreeRoller
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
+from codea1_agents.train.grpo.sampling import SamplingRules, TransformersEngine
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems import load_problems
 from codea1_env.rules.mistake_book import Provenance
@@ -102,7 +96,7 @@ class PlainLoop:
             rows_at_once=settings.rollout.rows_sampled_at_once,
         )
         return ModelPlayer(
-            load_engine(settings.models[role], model),
+            TransformersEngine(model),
             ChatFormat(tokenizer, path),
             sorted(ends),
             load_prompts(settings.prompts),
@@ -110,13 +104,13 @@ class PlainLoop:
             settings.lengths.max_prompt_tokens[role],
         )
 
-    def step(self, number: int) -> list[Tree]:
+    def step(self, number: int) -> Sequence[RolledTree]:
         """Run one step."""
-        trees = self.roller.roll([self._task(each) for each in self._numbers(number)])
+        trees = self.roller.roll([self._task(each) for each in self._numbers(number)]).trees
         for tree in trees:
-            if tree.book_report is not None:
-                self.book.record(tree.book_report, self.settings.rules.book, Provenance(run="plain"))
-        responses = [each for tree in trees for each in scored_responses(tree, self.settings, 0)]
+            if tree.judged.book_report is not None:
+                self.book.record(tree.judged.book_report, self.settings.rules.book, Provenance(run="plain"))
+        responses = [each for tree in trees for each in tree.trained(self.settings)]
         if responses:
             plan = planned(responses, self.config.minibatches_per_epoch, (self.settings.seed, number))
             (batch,) = shards(plan, 1)

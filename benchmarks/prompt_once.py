@@ -43,8 +43,7 @@ def episodes(n_prompt: int) -> list[Any]:
     """Return the planned responses of an iteration; lengths are drawn from 1 to `LONGEST`."""
     import numpy as np  # noqa: PLC0415
 
-    from codea1_agents.train.grpo.batches import planned  # noqa: PLC0415
-    from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: PLC0415
+    from codea1_agents.train.grpo.batch import ScoredResponse, planned  # noqa: PLC0415
     from codea1_agents.train.grpo.sampling import Response  # noqa: PLC0415
 
     draws = np.random.default_rng(0)
@@ -55,8 +54,8 @@ def episodes(n_prompt: int) -> list[Any]:
             tokens = tuple(draws.integers(3, 200, draws.integers(1, LONGEST + 1)).tolist())
             response = Response(tokens, (-5.0,) * len(tokens), is_cut=True)
             advantage = float(draws.normal())
-            rows.append(ScoredResponse("coder", "coder", f"{group}", number, -1, prompt, response, 0.0, advantage, 0))
-    return [episode_of(each) for each in planned(rows, 1, (0,))]
+            rows.append(ScoredResponse("coder", f"coder_{number}", "coder", f"{group}", prompt, response, advantage))
+    return list(planned(rows, 1, (0,)))
 
 
 def measured(n_rounds: int, n_prompt: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from codea1_agents.models.shapes import PUBLISHED
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
 from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.devices import SHEETS, Devices, Gpu, parse_devices
@@ -112,7 +112,7 @@ def handover(millions: int, rounds: int = 5) -> dict[str, Any]:
     import ray  # noqa: PLC0415
     import torch  # noqa: PLC0415
 
-    from codea1_agents.train.grpo.adapters import untied  # noqa: PLC0415
+    from codea1_agents.train.grpo.causal_models import untied  # noqa: PLC0415
 
     model = random_model(millions)
     n_bytes = sum(each.numel() * 4 for each in untied(model).values())

@@ -41,7 +41,7 @@ from rich.table import Table
 from codea1_agents.train.loop.processor_time import processor_seconds
 
 if TYPE_CHECKING:
-    from codea1_agents.train.grpo.trees import Tree
+    from codea1_agents.train.grpo.rollout import RolledTree
 
 _CLOSE = 1e-5
 _STEPS_COMPARED = 2
@@ -113,7 +113,7 @@ def run_rllib(options: argparse.Namespace) -> Run:
     return run
 
 
-def mean_rewards(trees: Sequence[Tree]) -> list[float]:
+def mean_rewards(trees: Sequence[RolledTree]) -> list[float]:
     """Return the mean rewards of coders and of testers over trees."""
     of_role = ([tree.coder_rewards for tree in trees], [tree.tester_rewards for tree in trees])
     known = [np.concatenate([each[~np.isnan(each)] for each in rewards]) for rewards in of_role]

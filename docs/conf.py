@@ -8,7 +8,7 @@ from typing import get_type_hints
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import GoogleDocstring
 
-from codea1_agents.train.grpo import hyperparameters
+from codea1_agents.train.grpo import hyperparameters, settings
 from codea1_env import __version__
 
 project = "codea1-env"
@@ -54,7 +54,7 @@ def restore(app: Sphinx, what: str, name: str, obj: object, options: object, lin
 
 def setup(app: Sphinx) -> None:
     """Connect what runs before and after Napoleon, and show `int` where pydantic checks a range."""
-    for each in filter(is_dataclass, vars(hyperparameters).values()):
+    for each in filter(is_dataclass, [*vars(hyperparameters).values(), *vars(settings).values()]):
         each.__init__.__annotations__ = get_type_hints(each.__init__)
         each.__annotations__ = get_type_hints(each)
     app.connect("autodoc-process-docstring", keep, priority=400)

@@ -299,20 +299,20 @@ def grpo_rollouts(deck: Deck) -> dict[Game, Kept]:
     pytest.importorskip("ray.rllib", reason="RLlib is not installed")
     pytest.importorskip("torch", reason="torch is not installed")
     from codea1_agents.train.grpo.hyperparameters import Shape
-    from codea1_agents.train.grpo.trees import Task, TreeRoller
+    from codea1_agents.train.grpo.rollout import Task, TreeRoller
     from tests.support.trees import group_envs
 
     games, problems = deck.games(), deck.game["problems"]
     envs = group_envs(deck.sandbox, problems, Shape(n_candidates=len(games), n_suites=1), deck.rules)
     players = {"coder": Scripted(_programs(games)), "tester": Scripted(_suites(games))}
-    (tree,) = TreeRoller(envs, players).roll([Task(0, deck.problem.id)])
+    (tree,) = TreeRoller(envs, players).roll([Task(0, deck.problem.id)]).trees
     envs.close()
-    assert tree.report is not None
+    assert tree.judged.report is not None
     found = {}
     for n, game in enumerate(games):
         answers = tree.suites[n]
         tester = float(tree.tester_rewards[n, 0]) if answers else None
-        report = None if any(answer.unavailable for answer in answers) else tree.report.candidates[n]
+        report = None if any(answer.unavailable for answer in answers) else tree.judged.report.candidates[n]
         found[game] = Kept(float(tree.coder_rewards[n]), tester, report)
     return found
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from codea1_agents.statistics import Estimate, OrderChange, difference_interval, mean_interval, order_change
-from codea1_agents.train.grpo.grouping import group_advantages
+from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import CandidateReport
 from codea1_env.rules.reward_parts import CandidateRewards
@@ -213,7 +213,7 @@ def _effect(before: _Rewards, after: _Rewards, seed: int) -> RoleEffect:
             continue
         olds, news = [a for a, _ in known], [b for _, b in known]
         n_groups += 1
-        n_flat += group_advantages(np.array(news)).n_flat
+        n_flat += not group_advantages(np.array(news)).is_trained.any()
         n_other_best += not _best(olds) & _best(news)
         order = _added(order, order_change(olds, news))
     return RoleEffect(

@@ -74,25 +74,22 @@ def scored(module: str, n_prompt: int, n_response: int, *, advantage: float = 1.
     """A response of tokens drawn from the phrase model's vocabulary."""
     import numpy as np
 
-    from codea1_agents.train.grpo.episodes import ScoredResponse
+    from codea1_agents.train.grpo.batch import ScoredResponse
     from codea1_agents.train.grpo.sampling import Response
 
     draw = np.random.default_rng([seed, n_prompt, n_response])
     return ScoredResponse(
         role=module,
+        agent=f"{module}_0",
         module=module,
         problem_id="toy/0",
-        candidate=0,
-        suite=-1,
         prompt=tuple(draw.integers(3, 10, n_prompt).tolist()),
         response=Response(
             tuple(draw.integers(3, 10, n_response).tolist()),
             tuple((-draw.random(n_response) - 2.0).tolist()),
             is_cut=True,
         ),
-        reward=0.5,
         advantage=advantage,
-        weights_version=0,
     )
 
 
@@ -100,8 +97,8 @@ def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> 
     """A module as RLlib would build it."""
     import gymnasium as gym
 
-    from codea1_agents.train.grpo.model_settings import ModelSettings
     from codea1_agents.train.grpo.rl_module import CausalLMModule
+    from codea1_agents.train.grpo.settings import ModelSettings
 
     space = gym.spaces.Discrete(2)
     config = replace(ModelSettings(folder), **settings).to_dict()
@@ -122,7 +119,7 @@ def learner_of(folder: str, *, model: Mapping[str, Any] | None = None, **setting
 
     from codea1_agents.train.grpo import GRPOConfig
     from codea1_agents.train.grpo.learner import GRPOTorchLearner
-    from codea1_agents.train.grpo.model_settings import ModelSettings
+    from codea1_agents.train.grpo.settings import ModelSettings
 
     config = (
         GRPOConfig()

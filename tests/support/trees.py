@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import Answer
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
 from codea1_agents.train.grpo.settings import TrainingSettings
-from codea1_agents.train.grpo.trees import Task, Tree, TreeRoller
 from codea1_env.group_env import GroupEnv
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.rounds import Turn
@@ -33,9 +32,9 @@ class Scripted:
 
 def rolled(
     sandbox: Sandbox, toys: ProblemSet, players: dict[str, Scripted], shape: Shape, rules: Ruleset = RULES, n: int = 1
-) -> list[Tree]:
+) -> list[RolledTree]:
     envs = group_envs(sandbox, toys, shape, rules)
-    return TreeRoller(envs, players).roll([Task(number, "toy/add") for number in range(n)])
+    return list(TreeRoller(envs, players).roll([Task(number, "toy/add") for number in range(n)]).trees)
 
 
 def group_envs(

@@ -99,7 +99,7 @@ def run_sft(options: SftOptions) -> None:
         typer.Exit: interrupted (130).
     """
     # They need the packages of an extra.
-    from codea1_agents.train.grpo.model_settings import LoraSettings  # noqa: PLC0415
+    from codea1_agents.train.grpo.settings import LoraSettings  # noqa: PLC0415
     from codea1_agents.train.sft.fine_tuning import SftSettings  # noqa: PLC0415
     from codea1_agents.train.sft.warm_start import ExampleSettings, held_out_part, warm_start  # noqa: PLC0415
 

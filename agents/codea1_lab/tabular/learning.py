@@ -12,8 +12,14 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.train.grpo.grouping import group_advantages, top_variance
-from codea1_agents.train.grpo.part_advantages import AdvantageForm, advantages_by_parts, grouped_parts, over_batch
+from codea1_agents.train.grpo.advantages import (
+    AdvantageForm,
+    advantages_by_parts,
+    group_advantages,
+    grouped_parts,
+    over_batch,
+    top_variance,
+)
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
 from codea1_env.rules.reward_parts import Reward, alpha_with_book

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from statistics import fmean
 from typing import Any
 
-from codea1_agents.train.grpo.part_advantages import AdvantageForm
+from codea1_agents.train.grpo.advantages import AdvantageForm
 from codea1_env.rules.ruleset import CommonKills, CreditRules, RewardRules, preset
 from codea1_lab.experiments.grid import Cell
 from codea1_lab.experiments.spread import Difference, Spread, paired, spread_of

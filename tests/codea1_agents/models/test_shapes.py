@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.models.shapes import PUBLISHED, UnknownShape, read_shape, shape_of  # noqa: E402
-from codea1_agents.train.grpo.model_settings import LoraSettings  # noqa: E402
+from codea1_agents.train.grpo.settings import LoraSettings  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # of peft and transformers about each other
 

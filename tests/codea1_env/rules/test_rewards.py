@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.train.grpo.grouping import group_advantages
+from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Rejection, RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidSuite, Verdict

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from codea1_agents.train.grpo.grouping import group_advantages
+from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import CreditRules, Ruleset, preset

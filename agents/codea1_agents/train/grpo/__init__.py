@@ -31,14 +31,22 @@ modules. `GRPO` adds:
   Groups of equal rewards are counted, and dropped unless `keep_flat_groups`. Without any group, no step is made.
   Problems too long for a model are skipped and counted in `problems_skipped`. The log and `GRPO.last_step.skipped` name
   them with the reason.
-- **Errors end a run with one sentence**: `failures.NotFinite` (the weights are those before the step) and
-  `failures.LearnerLost` (all learners have ended). A lost runner is no error: other runners roll out its problems.
+- **Errors end a run with one sentence**: `train.failures.NotFinite` (the weights are those before the step) and
+  `LearnerLost` (all learners have ended). A lost runner is no error: other runners roll out its problems.
 
 `examples/train_with_rllib.py` is a complete script. `codea1 train` adds settings files and run folders
-(docs/training.md). `hyperparameters` states every hyperparameter. `group_envs` makes environments, `trees` rolls out in
-them, `grouping` and `part_advantages` compute advantages, `batches` plans an update, `loss` and `learner` compute it,
-`weight_sync` sends weights to runners, `progress` counts what is done, and `algorithm` connects them. Memory and time
-at scale: docs/training-scale.md.
+(docs/training.md). Memory and time at scale: docs/training-scale.md.
+
+The modules, in the order of the data of one iteration:
+
+- `config` (`GRPOConfig`), `hyperparameters`, `settings`: what one can set.
+- `algorithm` (`GRPO`, an RLlib `Algorithm`): the iteration. `runners`: what it has its runners do.
+- `env_runner` (`TreeEnvRunner`), `rollout`, `players`, `sampling`, `vllm_engine`: a group of replies to each problem.
+- `advantages`, `batch`: what each reply is worth, and in which optimiser step a learner sees it.
+- `learner_group`, `learner` (`GRPOTorchLearner`), `rl_module` (`CausalLMModule`), `forward_pass`, `loss`, `sharding`,
+  `causal_models`: the update.
+- `weights`, `vllm_worker`: the new weights on their way to the samplers, and the proof that they arrived.
+- `metrics`, `progress`: what is reported.
 """
 
 from __future__ import annotations
@@ -49,15 +57,15 @@ from codea1_agents.train.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from codea1_agents.train.grpo.algorithm import GRPO, GRPOConfig
-    from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+    from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
 
 __all__ = ["GRPO", "GRPOConfig", "LoraSettings", "ModelSettings"]
 
 _PLACES = {
     "GRPO": "algorithm",
     "GRPOConfig": "algorithm",
-    "LoraSettings": "model_settings",
-    "ModelSettings": "model_settings",
+    "LoraSettings": "settings",
+    "ModelSettings": "settings",
 }
 
 

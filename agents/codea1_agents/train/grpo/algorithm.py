@@ -28,18 +28,20 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from codea1_agents.train.grpo.batches import planned, shards, with_advantages_over_batch
+from codea1_agents.train.failures import RunnerFailed
+from codea1_agents.train.grpo.batch import ScoredResponse, planned, shards, with_advantages_over_batch
 from codea1_agents.train.grpo.config import GRPOSettings
-from codea1_agents.train.grpo.env_runner import TreeEnvRunner
-from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of
-from codea1_agents.train.grpo.failures import RunnerFailed
+from codea1_agents.train.grpo.metrics import StepFacts, mean_figures, n_tokens, skipped_problems
 from codea1_agents.train.grpo.progress import Meter, Phase, Progress, Report, report_minibatches, unreported
-from codea1_agents.train.grpo.relay import Relay
-from codea1_agents.train.grpo.rollouts import RolledOut, RolloutsAhead, roll_out
-from codea1_agents.train.grpo.runner_map import CaughtErrors
-from codea1_agents.train.grpo.statistics import StepFacts, mean_figures, skipped_problems
-from codea1_agents.train.grpo.trees import Task, Tree
-from codea1_agents.train.grpo.weight_sync import Receivers, send_weights
+from codea1_agents.train.grpo.rollout import RolledTree, Task
+from codea1_agents.train.grpo.runners import (
+    Relay,
+    RolledOut,
+    RolloutsAhead,
+    release_samplers,
+    roll_out,
+    send_weights,
+)
 from codea1_env.book.store import MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import Problem, load_problems
@@ -68,7 +70,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self.book = MistakeBook(config.book_path or None)
         self.book.require_this_judge()
         self._next_task = 0
-        self.last_trees: tuple[Tree, ...] = ()
+        self.last_trees: tuple[RolledTree, ...] = ()
         """Trees of the last iteration, in the order of their tasks."""
         self.last_step = StepFacts()
         """Facts about the last iteration."""
@@ -113,26 +115,16 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             rolled = self._rolled_out()
         rolled_s = time.perf_counter() - begun - synced_s
         self.meter.begin(Phase.LEARNING)
-        self.last_trees = tuple(each.tree for each in rolled.trees)
-        for name, value in mean_figures(self.last_trees, self.settings.rules.tests_per_suite).items():
-            self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
-        responses = [each for scored in rolled.trees for each in scored.responses]
-        book = self._record(self.last_trees)
+        self.last_trees = rolled.trees
+        responses = [each for tree in rolled.trees for each in tree.trained(self.settings)]
+        book = self._record(rolled.trees)
         if self.config.overlap:
             synced_s += self._sample_ahead()
-        n_responses = sum(len(tree.candidates) + sum(map(len, tree.suites)) for tree in self.last_trees)
-        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, n_responses, reduce="lifetime_sum")
-        self.metrics.log_value("tasks_lost", rolled.n_lost, window=1)
-        self.metrics.log_value("responses_trained", len(responses), window=1)
-        self.metrics.log_value("book_size", self.book.size(), window=1)
-        skipped = skipped_problems(self.last_trees)
-        self.metrics.log_value("problems_skipped", len(skipped), window=1)
-        for problem_id in skipped.keys() - self._logged_skips:
-            _LOG.warning("problem %s is skipped: %s", problem_id, skipped[problem_id])
-        self._logged_skips |= skipped.keys()
         self.last_step = StepFacts(
-            skipped=skipped,
-            n_tasks_lost=rolled.n_lost,
+            figures=mean_figures(rolled.trees, self.settings.rules.tests_per_suite),
+            n_tokens=n_tokens(rolled.trees),
+            skipped=skipped_problems(rolled.trees),
+            n_tasks_lost=len(rolled.tasks) - len(rolled.trees),
             n_trained=dict(Counter(each.module for each in responses)),
             staleness=self.iteration - rolled.iteration,
             book_size=self.book.size(),
@@ -140,16 +132,30 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             book_removed=sum(delta.removed for delta in book),
             sync_s=synced_s,
             rollout_s=rolled_s,
-            generate_s=max((each.generate_s for each in rolled.times), default=0.0),
-            judge_s=max((each.judge_s for each in rolled.times), default=0.0),
+            generate_s=rolled.generate_s,
+            judge_s=rolled.judge_s,
         )
+        self._log(self.last_step, sum(len(tree.candidates) + len(tree.all_suites) for tree in rolled.trees))
         if responses:
             learning = time.perf_counter()
             if self.config.is_colocated:
-                self._release_samplers()
+                release_samplers(self)
             with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
                 self._learn(responses)
             self.last_step = replace(self.last_step, learn_s=time.perf_counter() - learning)
+
+    def _log(self, facts: StepFacts, n_responses: int) -> None:
+        """Log the facts about an iteration as RLlib's metrics, and each skipped problem once."""
+        for name, value in facts.figures.items():
+            self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, n_responses, reduce="lifetime_sum")
+        self.metrics.log_value("tasks_lost", facts.n_tasks_lost, window=1)
+        self.metrics.log_value("responses_trained", sum(facts.n_trained.values()), window=1)
+        self.metrics.log_value("book_size", facts.book_size, window=1)
+        self.metrics.log_value("problems_skipped", len(facts.skipped), window=1)
+        for problem_id in facts.skipped.keys() - self._logged_skips:
+            _LOG.warning("problem %s is skipped: %s", problem_id, facts.skipped[problem_id])
+        self._logged_skips |= facts.skipped.keys()
 
     # Weights
 
@@ -164,8 +170,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """
         if self._ahead is not None:
             self._ahead.finish()
-        group = self.env_runner_group
-        send_weights(self.learner_group, Receivers(self.env_runner, group, group.healthy_worker_ids()))
+        send_weights(self, self.env_runner_group.healthy_worker_ids(), local=self.env_runner)
 
     def restore_env_runners(self, env_runner_group: Any) -> list[int]:
         """Start lost runners again and send them the learners' weights, unless rollouts are in progress."""
@@ -173,7 +178,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             return []
         restored: list[int] = super().restore_env_runners(env_runner_group)
         if restored:
-            send_weights(self.learner_group, Receivers(None, env_runner_group, restored))
+            send_weights(self, restored)
         return restored
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
@@ -187,13 +192,6 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
             self.sync_runners()
         return time.perf_counter() - begun
-
-    def _release_samplers(self) -> None:
-        """Let the engines release the devices on which the learners work now."""
-        outcomes = self.env_runner_group.foreach_env_runner(CaughtErrors(TreeEnvRunner.sleep), local_env_runner=False)
-        for outcome in outcomes:
-            if outcome.fault:
-                raise RunnerFailed(f"a runner failed in iteration {self.iteration + 1}: {outcome.fault}")
 
     # Tasks
 
@@ -243,18 +241,18 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     # The book
 
-    def _record(self, trees: Sequence[Tree]) -> list[BookDelta]:
+    def _record(self, trees: Sequence[RolledTree]) -> list[BookDelta]:
         """Record the trees in the book, in the order of their tasks; return the changes."""
         rules = self.settings.rules.book
         if rules.update is BookUpdate.OFF:
             return []
         deltas = []
         for tree in trees:
-            if tree.book_report is not None:
+            if tree.judged.book_report is not None:
                 where = Provenance(
                     run=str(self.trial_id or ""), episode_id=f"{tree.task.number:08x}", round=self.iteration
                 )
-                deltas.append(self.book.record(tree.book_report, rules, where))
+                deltas.append(self.book.record(tree.judged.book_report, rules, where))
         return deltas
 
     # Learning
@@ -266,11 +264,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         batch = planned(responses, config.minibatches_per_epoch, (self.settings.seed, self.iteration))
         n_minibatches = len({(each.module, each.minibatch) for each in batch})
         self.meter.begin(Phase.LEARNING, n_minibatches * config.epochs_per_step)
-        references = [
-            ray.put([episode_of(each) for each in shard]) for shard in shards(batch, max(1, config.num_learners))
-        ]
         results = self.learner_group.update(
-            episodes_refs=references,
+            episodes_refs=[ray.put(shard) for shard in shards(batch, max(1, config.num_learners))],
             timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
         )
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
@@ -310,7 +305,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         if _STATE in state:
             self._next_task = state[_STATE]["next_task"]
             ahead = state[_STATE]["ahead"]
-            self._ahead = None if ahead is None else RolloutsAhead.of(ahead)
+            self._ahead = None if ahead is None else RolloutsAhead(self, ahead.tasks, ahead)
             self.book.restore(state[_STATE]["book"])
         if COMPONENT_LEARNER_GROUP in state:
             self.sync_runners()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
@@ -11,32 +11,29 @@ from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from codea1_agents.train.grpo.batches import ResponsesToBatch
+from codea1_agents.train.grpo.advantages import require_parts
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
-from codea1_agents.train.grpo.group_envs import require_group_env
 from codea1_agents.train.grpo.hyperparameters import (
     AdvantageSettings,
+    LearnerSettings,
     LengthSettings,
     RolloutSettings,
+    UpdateSettings,
     default_hyperparameters,
     refuse_truncation,
     require_ranges,
     settings_in,
+    values_of,
 )
-from codea1_agents.train.grpo.learner import GRPOTorchLearner
-from codea1_agents.train.grpo.learner_calls import WatchedLearnerGroup
-from codea1_agents.train.grpo.mapping import ByRole, modules_by_role
-from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.part_advantages import require_parts
-from codea1_agents.train.grpo.placement import PLACEMENTS, require_colocation
+from codea1_agents.train.grpo.learner import GRPOTorchLearner, ResponsesToBatch
+from codea1_agents.train.grpo.learner_group import ShardedLearnerGroup, WatchedLearnerGroup
 from codea1_agents.train.grpo.rl_module import CausalLMModule
-from codea1_agents.train.grpo.settings import TrainingSettings
-from codea1_agents.train.grpo.sharded_group import ShardedLearnerGroup
-from codea1_agents.train.grpo.sharding_choice import SHARDINGS, is_sharded
-from codea1_agents.train.grpo.vllm_options import require_engine_options
+from codea1_agents.train.grpo.rollout import require_group_env
+from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings, is_sharded
+from codea1_agents.train.grpo.vllm_engine import require_engine_options
 from codea1_env.agent import AgentSpec
-from codea1_env.errors import UnknownName, UserError
-from codea1_env.group_env import GroupEnv
+from codea1_env.errors import UserError
+from codea1_env.group_env import GroupEnv, coder_name, tester_name
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.rewards import names_of_suite_parts
@@ -59,7 +56,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.batch_mode = "complete_episodes"
         self.add_default_connectors_to_learner_pipeline = False
         self._dont_auto_sync_env_runner_states = True
-        self._learner_connector = _connector
+        self._learner_connector = ResponsesToBatch
         self.num_env_runners = 0
         self.seed = 0
         self.problem_source = DEFAULT_SOURCE
@@ -72,12 +69,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.scripted: dict[str, AgentSpec] = {}
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
-        self.sharding = "auto"
-        self.placement = "separate"
-        self.offload_optimizer = False
-        self.offload_parameters = False
-        self.learner_timeout_s = 1800.0
-        self._set(default_hyperparameters())
+        self._set({**default_hyperparameters(), **values_of(LearnerSettings())})
 
     # Fluent settings
 
@@ -127,7 +119,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         shared: str | ModelSettings = "",
         frozen: Collection[str] = (),
         prompts: str = NotProvided,
-        rollout_engine: str = "",
     ) -> Self:
         """Set the language models: one module per role, or one module for both roles (self-play).
 
@@ -140,24 +131,20 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             shared: one model for both roles, instead of the two.
             frozen: modules that play and do not learn.
             prompts: wording, by name or file.
-            rollout_engine: of all modules, instead of that in their settings: `transformers` or `vllm`.
 
         Raises:
-            UserError: a shared module and another one, an unknown frozen module, or an unknown engine.
+            UserError: a shared module and another one, or an unknown frozen module.
         """
         if shared and (coder or tester):
             raise UserError("llm_agents: either one shared module, or one per role")
-        if shared:
-            self.models = {_SHARED: _settings(shared)}
-            mapping = ByRole(dict.fromkeys(_ROLES, _SHARED))
-        else:
-            given = {"coder": coder, "tester": tester}
-            self.models = {role: _settings(model) for role, model in given.items() if model}
-            mapping = ByRole()
+        given = {_SHARED: shared} if shared else {"coder": coder, "tester": tester}
+        self.models = {
+            name: model if isinstance(model, ModelSettings) else ModelSettings(str(model))
+            for name, model in given.items()
+            if model
+        }
         if isinstance(self.policy_mapping_fn, ByRole):
-            self.policy_mapping_fn = mapping
-        if rollout_engine:
-            self.models = {name: replace(each, rollout_engine=rollout_engine) for name, each in self.models.items()}
+            self.policy_mapping_fn = ByRole(dict.fromkeys(_ROLES, _SHARED) if shared else {})
         unknown = sorted(set(frozen) - set(self.models))
         if unknown:
             raise UserError(f"llm_agents: {unknown[0]!r} cannot be frozen, modules are {', '.join(self.models)}")
@@ -185,45 +172,15 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UserError: a setting of truncated sampling, such as `top_p`.
         """
         refuse_truncation(settings)
-        known = default_hyperparameters()
-        own = {name: settings.pop(name) for name in list(settings) if name in known}
+        own = {name: settings.pop(name) for name in default_hyperparameters().keys() & settings.keys()}
         super().training(**settings)
         return self._set(own)
 
-    def learners(
-        self,
-        *,
-        sharding: str = NotProvided,
-        placement: str = NotProvided,
-        offload_optimizer: bool = NotProvided,
-        offload_parameters: bool = NotProvided,
-        timeout_s: float = NotProvided,
-        **settings: Any,
-    ) -> Self:
-        """Set the learners: how models are spread over them, and what RLlib's own `learners` accepts.
-
-        Args:
-            sharding: `full`: each learner holds a part of every parameter, gradient and state of the optimiser (FSDP2);
-                `none`: each holds all (DDP); `auto`: `full` with two learners and more if the models have more than
-                `SHARDED_ABOVE` parameters, as far as their configurations are here.
-            placement: `separate`: runners and learners have GPUs of their own; `colocated`: each runner shares a GPU
-                with a learner, and its engines release their memory while the learner works.
-            offload_optimizer: whether the states of AdamW are in the host's memory while learners do not work.
-            offload_parameters: whether the parts of sharded learners, their gradients and the states of AdamW are in
-                the host's memory all the time, where AdamW computes; a layer is on the device while it is gathered.
-            timeout_s: seconds that learners wait for one of them, which is then lost.
-            settings: of RLlib.
-
-        Raises:
-            UserError: no such sharding or placement.
-        """
-        if placement is not NotProvided and placement not in PLACEMENTS:
-            raise UnknownName.of("placement", placement, PLACEMENTS)
-        if sharding is not NotProvided and sharding not in SHARDINGS:
-            raise UnknownName.of("sharding", sharding, SHARDINGS)
+    def learners(self, **settings: Any) -> Self:
+        """Set the learners: what `LearnerSettings` names, and what RLlib's own `learners` accepts."""
+        own = {name: settings.pop(name) for name in values_of(LearnerSettings()).keys() & settings.keys()}
         super().learners(**settings)
-        own = {"sharding": sharding, "placement": placement, "learner_timeout_s": timeout_s}
-        return self._set({**own, "offload_optimizer": offload_optimizer, "offload_parameters": offload_parameters})
+        return self._set(own)
 
     @property
     def is_colocated(self) -> bool:
@@ -254,6 +211,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def validate(self) -> None:
         """Raise UserError for settings that make no run; set what follows from other settings."""
         require_group_env(self.env, self.env_config)
+        require_ranges(self, RolloutSettings, UpdateSettings, LearnerSettings)
         if self.sharding == "full" and self.num_learners < 2:
             raise UserError("learners: sharding='full' needs two learners or more")
         for role in _ROLES:
@@ -266,10 +224,10 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self._check_suites()
         if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
             self.create_local_env_runner = False  # it would start engines that nothing uses
-        self._check_hyperparameters()
+        if self.advantages != "sum":
+            require_parts(names_of_suite_parts(self.rules), self.advantages)
         for each in self.models.values():
             require_engine_options(each)
-        self.settings()
         self.multi_agent(policies=set(self.models), policies_to_train=sorted(set(self.models) - self.frozen))
         self.rl_module(rl_module_spec=self._module_specs())
         self._set_own_rates()
@@ -280,21 +238,14 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         """The module of each role, by `policy_mapping_fn`, without the roles that no module plays.
 
         Raises:
-            UserError: see `mapping.modules_by_role`.
+            UserError: see `modules_by_role`.
         """
         return modules_by_role(self.policy_mapping_fn, self.models, self.n_candidates, self.n_suites)
 
     def _has_player(self, role: str) -> bool:
         return role in self.module_by_role or role in self.scripted
 
-    def _check_hyperparameters(self) -> None:
-        require_ranges(self)
-        if self.advantages != "sum":
-            require_parts(names_of_suite_parts(self.rules), self.advantages)
-
     def _check_suites(self) -> None:
-        if self.suites_per not in list(SuitesPer):
-            raise UserError(f"suites_per: {self.suites_per!r} is neither {' nor '.join(SuitesPer)}")
         if self.suites_per == SuitesPer.PROBLEM and self.tester_view != "black_box":
             raise UserError("suites_per='problem': such suites test all programs at once; set tester_view='black_box'")
         if not self.n_suites and self.rules.reward.pays_tester:
@@ -383,9 +334,72 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return {}
 
 
-def _settings(model: str | ModelSettings) -> ModelSettings:
-    return model if isinstance(model, ModelSettings) else ModelSettings(str(model))
+Mapper = Callable[..., str]
+"""Takes an agent's name and RLlib's episode, which is None here, as nothing may depend on it. Returns a module id."""
 
 
-def _connector(observation_space: Any, action_space: Any) -> ResponsesToBatch:
-    return ResponsesToBatch(observation_space, action_space)
+@dataclass(frozen=True)
+class ByRole:
+    """The default: one module plays every `coder_*`, one plays every `tester_*`. Both may be the same module."""
+
+    modules: Mapping[str, str] = field(default_factory=dict)
+    """By role. The module of the same name plays a role that is missing here."""
+
+    def __call__(self, agent_id: str, *_: Any, **__: Any) -> str:
+        """Return the module of an agent."""
+        role = agent_id.partition("_")[0]
+        return self.modules.get(role, role)
+
+
+def modules_by_role(mapper: Mapper, modules: Collection[str], n_candidates: int, n_suites: int) -> dict[str, str]:
+    """Return the module of each role, without the roles that no module plays.
+
+    Args:
+        mapper: called with every agent.
+        modules: ids of all modules.
+        n_candidates: N of the groups.
+        n_suites: M of each group of suites.
+
+    Raises:
+        UserError: the mapper gives agents of one role to several modules, or an agent to an unknown module.
+    """
+    agents = {
+        "coder": [coder_name(n) for n in range(max(1, n_candidates))],
+        "tester": [tester_name(g, m) for g in range(n_candidates) for m in range(max(1, n_suites))],
+    }
+    found = {}
+    for role, names in agents.items():
+        chosen = {mapper(name, None): name for name in reversed(names)}
+        if len(chosen) > 1:
+            (one, first), (other, second) = sorted(chosen.items(), key=lambda each: names.index(each[1]))[:2]
+            raise UserError(
+                f"policy_mapping_fn: {first} is {one!r} and {second} is {other!r}; an advantage compares the "
+                f"replies of a group, so one module must play all its agents: map by role"
+            )
+        for module in chosen:
+            if module in modules:
+                found[role] = module
+            elif module != role:
+                raise UserError(f"policy_mapping_fn: {role}s are {module!r}; modules are {', '.join(sorted(modules))}")
+    return found
+
+
+def require_colocation(config: Any) -> None:
+    """Check that runners and learners can share GPUs in pairs.
+
+    Args:
+        config: a `GRPOConfig`.
+
+    Raises:
+        UserError: they cannot.
+    """
+    runner, learner = config.num_gpus_per_env_runner, config.num_gpus_per_learner
+    if config.overlap:
+        raise UserError("placement='colocated': samplers release the GPUs while learners work; overlap must be 0")
+    if not config.num_env_runners or config.num_env_runners != config.num_learners:
+        raise UserError("placement='colocated': it needs as many remote runners as remote learners, at least one each")
+    if (runner or learner) and not (0.5 < runner < 1 and 0 < learner <= 1 - runner + 1e-9):
+        raise UserError(
+            "placement='colocated': a runner needs more than half of a GPU and a learner the rest, e.g."
+            " gpus_per_env_runner=0.6 and gpus_per_learner=0.4, so that Ray puts one of each on a GPU"
+        )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,17 +16,14 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.grpo.episodes import ScoredResponse
-from codea1_agents.train.grpo.group_envs import GroupEnvs
-from codea1_agents.train.grpo.handover import Piece, WeightReceiver
 from codea1_agents.train.grpo.hyperparameters import Shape
-from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
+from codea1_agents.train.grpo.players import AgentPlayer, ModelPlayer, Player
 from codea1_agents.train.grpo.progress import Report, unreported
-from codea1_agents.train.grpo.rollout_engine import MissingEngine, RolloutEngine, load_engine
-from codea1_agents.train.grpo.sampling import Response, SamplingRules
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTrees, Task, TreeRoller
+from codea1_agents.train.grpo.sampling import RolloutEngine, SamplingRules, TransformersEngine
 from codea1_agents.train.grpo.settings import TrainingSettings
-from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree, TreeRoller, trimmed
+from codea1_agents.train.grpo.vllm_engine import VllmEngine
+from codea1_agents.train.grpo.weights import Piece, WeightReceiver
 from codea1_env.agent import AgentContext, agent_name, load_agent
 from codea1_env.errors import CodeA1Error
 from codea1_env.problems import ProblemSet, load_problems
@@ -36,19 +31,6 @@ from codea1_env.rules.ruleset import Ruleset
 
 _SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing reads it
 _ROLES = ("coder", "tester")
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredTree:
-    """A tree and its responses that train modules."""
-
-    tree: Tree
-    responses: tuple[ScoredResponse, ...]
-
-    @classmethod
-    def of(cls, tree: Tree, responses: tuple[ScoredResponse, ...]) -> Self:
-        """Return a tree without the tokens of its other responses."""
-        return cls(trimmed(tree, (each.response for each in responses)), responses)
 
 
 class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has no types
@@ -62,6 +44,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self.engines: dict[str, RolloutEngine] = {}
         """By module."""
         self._sleeps = False
+        self._fault: CodeA1Error | None = None
         self._roller: TreeRoller | None = None
         self.make_env()
         self.make_module()
@@ -70,11 +53,11 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     def assert_healthy(self) -> None:
         """Raise AssertionError if the constructor did not finish."""
-        assert self._roller is not None
+        assert self._roller is not None or self._fault is not None
 
     def get_spaces(self) -> dict[str, tuple[gym.Space[Any], gym.Space[Any]]]:
         """Return placeholders: prompts and responses are token ids of any length."""
-        modules = dict.fromkeys((*self.settings.modules, DEFAULT_MODULE_ID), (_SPACE, _SPACE))
+        modules = dict.fromkeys((*sorted(self.settings.models), DEFAULT_MODULE_ID), (_SPACE, _SPACE))
         agents = gym.spaces.Dict(dict.fromkeys(_ROLES, _SPACE))
         return {INPUT_ENV_SPACES: (agents, agents), INPUT_ENV_SINGLE_SPACES: (agents, agents), **modules}
 
@@ -106,21 +89,28 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             if settings.rollout_engine == "transformers" and self.config.num_gpus_per_env_runner:
                 self.module[name].to("cuda" if torch.cuda.is_available() else "cpu")
         models = {name: self.module[name].model for name in self.settings.models}
-        self.engines = {name: self._engine(settings, models[name]) for name, settings in self.settings.models.items()}
         self._receiver = WeightReceiver(models, self.settings.models)
-        players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
-        self._roller = TreeRoller(self.env, players, seed=self.settings.seed, advantages=self.settings.advantages)
-
-    def _engine(self, settings: ModelSettings, model: Any) -> RolloutEngine:
-        gpus, n_engines = float(self.config.num_gpus_per_env_runner), len(self.settings.models)
         try:
-            return load_engine(
-                settings, model, gpus_per_runner=gpus, n_engines=n_engines, sleeps=self.config.is_colocated
-            )
+            self.engines = {name: self._engine(name) for name in self.settings.models}
+            players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
         except CodeA1Error as error:
             if not self.worker_index:
                 raise
-            return MissingEngine(error)
+            self._fault = error  # RLlib would log a traceback and continue without this runner
+        else:
+            self._roller = TreeRoller(self.env, players, seed=self.settings.seed, advantages=self.settings.advantages)
+
+    def _engine(self, module: str) -> RolloutEngine:
+        settings, model = self.settings.models[module], self.module[module].model
+        if settings.rollout_engine == "transformers":
+            return TransformersEngine(model)
+        return VllmEngine(
+            settings,
+            model,
+            gpus_per_runner=float(self.config.num_gpus_per_env_runner),
+            n_engines=len(self.settings.models),
+            sleeps=self.config.is_colocated,
+        )
 
     def player(self, role: str, sampling: SamplingRules | None = None) -> Player:
         """Return the player of a role.
@@ -131,32 +121,25 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         """
         module_id = self.settings.module_of(role)
         if not module_id:
-            referee = self.env.referee
+            referee, spec = self.env.referee, self.settings.agents[role]
             context = AgentContext(referee.problems, referee.sandbox, self.settings.seed)
-            try:
-                spec = self.settings.agents[role]
-                agent = load_agent(spec, context, role=role)  # type: ignore[arg-type]
-                return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
-            except CodeA1Error as error:
-                if not self.worker_index:
-                    raise
-                return MissingPlayer(error)
+            agent = load_agent(spec, context, role=role)  # type: ignore[arg-type]
+            return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
         model = self.module[module_id].model
         tokenizer = load_tokenizer(self.settings.models[module_id].path)
-        as_in_training = SamplingRules(
-            self.settings.lengths.max_tokens[role],
-            self.settings.rollout.temperature,
-            rows_at_once=self.settings.rollout.rows_sampled_at_once,
-        )
-        chat = ChatFormat(tokenizer, self.settings.models[module_id].path)
         return ModelPlayer(
             self.engines[module_id],
-            chat,
+            ChatFormat(tokenizer, self.settings.models[module_id].path),
             end_tokens(tokenizer, model.generation_config),
             load_prompts(self.settings.prompts),
-            sampling or as_in_training,
+            sampling or self.sampling(role),
             self.settings.lengths.max_prompt_tokens[role],
         )
+
+    def sampling(self, role: str) -> SamplingRules:
+        """Return how the model of a role samples in training."""
+        longest, rollout = self.settings.lengths.max_tokens[role], self.settings.rollout
+        return SamplingRules(longest, rollout.temperature, rows_at_once=rollout.rows_sampled_at_once)
 
     def stop(self) -> None:
         """Close the engines and environments. The sandbox is shared within the process and ends with it."""
@@ -166,30 +149,16 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # Sampling
 
-    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> list[Tree]:
+    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> RolledTrees:
         """Return one tree per task.
 
         Raises:
             StaleWeights: the last hand-over of weights was not completed, or there was none.
         """
-        assert self._roller is not None
         if tasks:
             self._receiver.require_complete()
-        return self._roller.roll(tasks, report)
-
-    def scored_trees(self, tasks: Sequence[Task], report: Report = unreported) -> list[ScoredTree]:
-        """Return the trees of some tasks with the responses that train modules, in order.
-
-        A tree has the tokens of these responses only.
-        """
-        trees = self.sample(tasks=tasks, report=report)
-        return [ScoredTree.of(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
-
-    def rollout_times(self) -> RolloutTimes:
-        """Return the seconds of rollouts since the last call."""
         assert self._roller is not None
-        times, self._roller.times = self._roller.times, RolloutTimes()
-        return times
+        return self._roller.roll(tasks, report)
 
     def get_metrics(self) -> Any:
         """Return RLlib's own metrics. The driver computes the figures of rollouts, as it has all trees."""
@@ -197,13 +166,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # State
 
-    def get_state(
-        self,
-        components: str | Collection[str] | None = None,
-        *,
-        not_components: str | Collection[str] | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
+    def get_state(self, *_: Any, **__: Any) -> dict[str, Any]:
         """Return the version number of the weights. The learner has the weights."""
         return {WEIGHTS_SEQ_NO: self._version}
 
@@ -221,7 +184,10 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
         Raises:
             StaleWeights: the module has no such tensors.
+            CodeA1Error: an engine or an agent cannot be loaded on this machine.
         """
+        if self._fault is not None:
+            raise self._fault
         for engine in self.engines.values() if self._sleeps else ():
             engine.wake()
         self._sleeps = False
@@ -249,38 +215,3 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
         """Return the modules."""
         return [(COMPONENT_RL_MODULE, self.module)]
-
-
-def scored_responses(tree: Tree, settings: TrainingSettings, version: int) -> Iterable[ScoredResponse]:
-    """Yield the responses of a tree that train: its candidates, and the kept groups of suites, without masked ones."""
-    trained = settings.trained_roles
-    for n, answer in enumerate(tree.candidates):
-        if "coder" in trained and answer.response is not None and tree.coder.is_trained[n]:
-            yield _scored(tree, settings, version, "coder", n, -1)
-    for g, group in enumerate(tree.suites):
-        if "tester" not in trained or not tree.kept[g]:
-            continue
-        for m, reply in enumerate(group):
-            if reply.response is not None and tree.tester.is_trained[g, m]:
-                yield _scored(tree, settings, version, "tester", g, m)
-
-
-def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: int, m: int) -> ScoredResponse:
-    """Return one response; `n` is the number of the candidate or of the group of suites."""
-    is_coder = role == "coder"
-    answer = tree.candidates[n] if is_coder else tree.suites[n][m]
-    assert isinstance(answer.response, Response)
-    reward = float(tree.coder_rewards[n] if is_coder else tree.tester_rewards[n, m])
-    assert not math.isnan(reward)
-    return ScoredResponse(
-        role=role,
-        module=settings.module_of(role),
-        problem_id=tree.task.problem_id,
-        candidate=n,
-        suite=m,
-        prompt=answer.prompt,
-        response=answer.response,
-        reward=reward,
-        advantage=float(tree.coder.values[n] if is_coder else tree.tester.values[n, m]),
-        weights_version=version,
-    )

@@ -1,22 +1,25 @@
 """Forward passes of a causal language model over prompts and responses, for training.
 
 A group of responses has one prompt. Where the model's cache allows it, the prompt is computed once, and its keys and
-values are repeated for each response, with gradients.
+values are repeated for each response, with gradients. Log-probabilities and entropies are computed from hidden states
+some tokens at a time: the logits of one response of 4,096 tokens at a vocabulary of 152,000 take 2.5 GB, and several
+times that with their gradients. The backward pass computes them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from codea1_agents.train.grpo.adapters import without_wrapper
-from codea1_agents.train.grpo.columns import Column
-from codea1_agents.train.grpo.token_figures import TokenFigures, token_figures
+from codea1_agents.train.grpo.batch import Column
+from codea1_agents.train.grpo.causal_models import without_wrapper
 
 _REPEATABLE = (DynamicLayer, DynamicSlidingWindowLayer)  # others are recurrent, compressed or indexed
 
@@ -40,112 +43,82 @@ class Abilities:
             return cls(_has_plain_head(base, given), _repeats_prompts(base, given))
 
 
-def states_of_responses(
-    model: Any, batch: Mapping[str, Tensor], abilities: Abilities, *, prompt_once: bool, in_step: bool = False
-) -> Tensor:
-    """Return what predicts each token of the responses: hidden states (B, R, H), or logits (B, R, V).
+class TokenFigures(NamedTuple):
+    """Figures of the tokens of B responses, padded to R; 0 on padding."""
 
-    They are logits if the model has no plain head.
-
-    Args:
-        model: with or without adapters.
-        batch: the columns of prompts and responses.
-        abilities: of the model.
-        prompt_once: whether each distinct prompt is computed once.
-        in_step: whether any batch takes the same number of passes, as learners of a sharded model must.
-    """
-    passes = _Passes(without_wrapper(model), abilities.has_plain_head)
-    numbers, which = batch[Column.PROMPT_NUMBER].unique(return_inverse=True)
-    if not prompt_once or (len(numbers) == len(which) and not in_step):
-        return _of_whole_rows(passes, batch)
-    return _after_prompts(passes, batch, which)
-
-
-def figures_of_responses(
-    model: Any,
-    batch: Mapping[str, Tensor],
-    abilities: Abilities,
-    *,
-    prompt_once: bool,
-    in_step: bool = False,
-    **settings: Any,
-) -> TokenFigures:
-    """Return the figures of the tokens of the responses.
-
-    Args:
-        model: with or without adapters.
-        batch: the columns of prompts and responses.
-        abilities: of the model.
-        prompt_once: whether each distinct prompt is computed once.
-        in_step: see `states_of_responses`.
-        settings: of `token_figures`.
-    """
-    head = without_wrapper(model).get_output_embeddings() if abilities.has_plain_head else torch.nn.Identity()
-    states = states_of_responses(model, batch, abilities, prompt_once=prompt_once, in_step=in_step)
-    return token_figures(states, head, batch[Column.RESPONSE_IDS], batch[Column.RESPONSE_MASK], **settings)
+    log_probs: Tensor
+    """(B, R) float32."""
+    entropy: Tensor
+    """(B, R) float32, in nats."""
 
 
 class ResponsePass(torch.nn.Module):  # type: ignore[misc]  # torch is not read
-    """A model whose forward pass returns the figures of the responses' tokens."""
+    """A model, with or without adapters, whose forward pass returns the figures of the responses' tokens."""
 
     def __init__(self, model: Any, abilities: Abilities) -> None:
-        """Wrap a model with or without adapters."""
         super().__init__()
         self.model = model
         self.abilities = abilities
 
-    def forward(self, batch: Mapping[str, Tensor], **settings: Any) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities and entropies, each (B, R); see `figures_of_responses`."""
-        found = figures_of_responses(self.model, batch, self.abilities, **settings)
-        return found.log_probs, found.entropy
+    def forward(
+        self, batch: Mapping[str, Tensor], *, prompt_once: bool, in_step: bool = False, **settings: Any
+    ) -> TokenFigures:
+        """Return the figures of the responses' tokens.
 
+        Args:
+            batch: the columns of prompts and responses.
+            prompt_once: whether each distinct prompt is computed once.
+            in_step: whether any batch takes the same number of passes, as learners of a sharded model must.
+            settings: of `token_figures`.
+        """
+        is_plain = self.abilities.has_plain_head
+        head = without_wrapper(self.model).get_output_embeddings() if is_plain else torch.nn.Identity()
+        numbers, which = batch[Column.PROMPT_NUMBER].unique(return_inverse=True)
+        if not prompt_once or (len(numbers) == len(which) and not in_step):
+            states = self._of_whole_rows(batch)
+        else:
+            states = self._after_prompts(batch, which)
+        return token_figures(states, head, batch[Column.RESPONSE_IDS], batch[Column.RESPONSE_MASK], **settings)
 
-@dataclass(frozen=True, slots=True)
-class _Passes:
-    """A model, and which of its outputs is needed."""
+    def _of_whole_rows(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """Return what predicts each token of the responses: hidden states (B, R, H), or logits (B, R, V).
 
-    base: Any
-    has_plain_head: bool
+        They are logits if the model has no plain head.
+        """
+        ids = torch.cat([batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]], dim=-1)
+        mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK]], dim=-1)
+        return self._last(batch[Column.RESPONSE_IDS].shape[-1] + 1, ids, mask, use_cache=False)[:, :-1]
 
-    def last(self, n: int, ids: Tensor, mask: Tensor, **more: Any) -> Tensor:
+    def _after_prompts(self, batch: Mapping[str, Tensor], which: Tensor) -> Tensor:
+        """Return the same: compute each distinct prompt once, then the responses.
+
+        Args:
+            batch: of B rows.
+            which: (B,), number of each row's prompt among the distinct ones.
+        """
+        rows = torch.arange(len(which), device=which.device)
+        first = rows.new_empty(int(which.max()) + 1).scatter_(0, which, rows)  # any row of each prompt
+        cache = DynamicCache(config=without_wrapper(self.model).config)
+        prompts, mask = batch[Column.PROMPT_IDS][first], batch[Column.PROMPT_MASK][first]
+        of_prompts = self._last(1, prompts, mask, use_cache=True, past_key_values=cache)
+        n_tokens = batch[Column.RESPONSE_IDS].shape[1]
+        n_predicting = max(n_tokens - 1, 1)  # the last token predicts nothing
+        ids = batch[Column.RESPONSE_IDS][:, :n_predicting]
+        cache.reorder_cache(which)
+        mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK][:, :n_predicting]], dim=-1)
+        of_tokens = self._last(n_predicting, ids, mask, use_cache=True, past_key_values=cache)
+        return torch.cat([of_prompts[which], of_tokens], dim=1)[:, :n_tokens]
+
+    def _last(self, n: int, ids: Tensor, mask: Tensor, **more: Any) -> Tensor:
         """Return the output (rows, n, H or V) at the last `n` positions."""
+        base = without_wrapper(self.model)
         positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         given = {"input_ids": ids, "attention_mask": mask, "position_ids": positions, **more}
-        found: Tensor
-        if self.has_plain_head:
-            found = self.base.base_model(**given)[0][:, -n:]
+        if self.abilities.has_plain_head:
+            found: Tensor = base.base_model(**given)[0][:, -n:]
         else:
-            found = self.base(**given, logits_to_keep=n).logits
+            found = base(**given, logits_to_keep=n).logits
         return found
-
-
-def _of_whole_rows(passes: _Passes, batch: Mapping[str, Tensor]) -> Tensor:
-    ids = torch.cat([batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]], dim=-1)
-    mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK]], dim=-1)
-    return passes.last(batch[Column.RESPONSE_IDS].shape[-1] + 1, ids, mask, use_cache=False)[:, :-1]
-
-
-def _after_prompts(passes: _Passes, batch: Mapping[str, Tensor], which: Tensor) -> Tensor:
-    """Compute each distinct prompt once, then the responses.
-
-    Args:
-        passes: of the model.
-        batch: of B rows.
-        which: (B,), number of each row's prompt among the distinct ones.
-    """
-    rows = torch.arange(len(which), device=which.device)
-    first = rows.new_empty(int(which.max()) + 1).scatter_(0, which, rows)  # any row of each prompt
-    cache = DynamicCache(config=passes.base.config)
-    of_prompts = passes.last(
-        1, batch[Column.PROMPT_IDS][first], batch[Column.PROMPT_MASK][first], use_cache=True, past_key_values=cache
-    )
-    n_tokens = batch[Column.RESPONSE_IDS].shape[1]
-    n_predicting = max(n_tokens - 1, 1)  # the last token predicts nothing
-    ids = batch[Column.RESPONSE_IDS][:, :n_predicting]
-    cache.reorder_cache(which)
-    mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK][:, :n_predicting]], dim=-1)
-    of_tokens = passes.last(n_predicting, ids, mask, use_cache=True, past_key_values=cache)
-    return torch.cat([of_prompts[which], of_tokens], dim=1)[:, :n_tokens]
 
 
 def _has_plain_head(base: Any, given: Mapping[str, Tensor]) -> bool:
@@ -167,3 +140,66 @@ def _repeats_prompts(base: Any, given: Mapping[str, Tensor]) -> bool:
         return False
     n_tokens = given["input_ids"].shape[1]
     return all(type(layer) in _REPEATABLE and layer.get_seq_length() == n_tokens for layer in cache.layers)
+
+
+def token_figures(
+    states: Tensor,
+    head: Callable[[Tensor], Tensor],
+    tokens: Tensor,
+    mask: Tensor,
+    *,
+    logits_at_once: int = 0,
+    temperature: float = 1.0,
+    entropy_gradient: bool = False,
+) -> TokenFigures:
+    """Return the figures of some responses.
+
+    Args:
+        states: (B, R, H), hidden states of the positions that predict the tokens.
+        head: makes logits (n, V) of hidden states (n, H).
+        tokens: (B, R), int64.
+        mask: (B, R), bool: the response's own tokens. The others cost nothing.
+        logits_at_once: tokens whose logits exist at the same time; 0: all. It does not change results.
+        temperature: of the distribution, by which logits are divided.
+        entropy_gradient: whether the entropy has a gradient.
+    """
+
+    def figures(of_states: Tensor, of_tokens: Tensor) -> tuple[Tensor, Tensor]:
+        torch.clear_autocast_cache()  # or all parts shared one cast of the weights, and their gradients its few bits
+        logits = head(of_states).float()
+        if temperature != 1:
+            logits = logits / temperature
+        with contextlib.nullcontext() if entropy_gradient else torch.no_grad():
+            spread = logits.log_softmax(-1)
+            entropy = -(spread.exp() * spread).sum(-1)
+        return token_log_probs(logits, of_tokens), entropy
+
+    kept_states, kept_tokens = states[mask], tokens[mask]
+    size = logits_at_once or max(len(kept_tokens), 1)
+    pieces = list(zip(kept_states.split(size), kept_tokens.split(size), strict=True))
+    if len(pieces) > 1 and torch.is_grad_enabled():
+        found = [checkpoint(figures, *piece, use_reentrant=False) for piece in pieces]
+    else:
+        found = [figures(*piece) for piece in pieces]
+    log_probs, entropies = (torch.cat(each) for each in zip(*found, strict=True))
+    return TokenFigures(_padded(log_probs, mask), _padded(entropies, mask))
+
+
+def token_log_probs(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Return the log-probability of each token.
+
+    Args:
+        logits: (..., V), of the position that predicts the token.
+        tokens: (...), int64.
+
+    Returns:
+        (...), float32.
+    """
+    logits = logits.float()
+    chosen = logits.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+    return chosen - logits.logsumexp(dim=-1)
+
+
+def _padded(values: Tensor, mask: Tensor) -> Tensor:
+    """Return (B, R) of one value per True in `mask`, in order."""
+    return torch.zeros(mask.shape, dtype=values.dtype, device=values.device).masked_scatter(mask, values)

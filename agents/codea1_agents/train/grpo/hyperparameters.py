@@ -2,23 +2,23 @@
 
 `GRPOConfig.training` accepts the names of these fields and starts from their defaults. The tables `[rollout]` and
 `[training]` of a settings file are these dataclasses, too (`train.settings.options`). To add a hyperparameter, add a
-field here and use it. The defaults are those of the paper's hyperparameter table.
+field here and use it. The defaults are those of the paper's hyperparameter table. Ranges are checked where
+values come in: by `require_ranges`, and by pydantic in a settings file.
 """
 # Annotations are evaluated here, as pydantic reads them through derived classes in other modules.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from codea1_agents.train.grpo.part_advantages import AdvantageForm
+from codea1_agents.train.grpo.advantages import AdvantageForm
 from codea1_agents.train.ranges import Count, CountOrZero, Finite, Flag, NotNegative, Positive
 from codea1_env.errors import UserError
 from codea1_env.records.faults import first_fault
 from codea1_env.rounds.trees import SuitesPer
-
-OldLogProbs = Literal["sampler", "learner"]
 
 _TRUNCATIONS = ("top_p", "top_k", "min_p")
 
@@ -27,11 +27,7 @@ _D = TypeVar("_D")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The size of the groups of one problem, and which of them train.
-
-    Raises:
-        ValueError: a group without members.
-    """
+    """The size of the groups of one problem, and which of them train."""
 
     n_candidates: Count = 8
     """Candidates per problem (N)."""
@@ -46,10 +42,6 @@ class Shape:
     tokens only."""
     problems_at_once: Count = 8
     """Problems that a runner generates together while the sandbox judges others."""
-
-    def __post_init__(self) -> None:
-        if min(self.n_candidates, self.n_kept, self.problems_at_once) < 1 or self.n_suites < 0:
-            raise ValueError(f"a tree needs at least one of each: {self}")
 
     @property
     def n_groups(self) -> int:
@@ -73,32 +65,18 @@ class RolloutSettings(Shape):
 
 @dataclass(frozen=True, slots=True)
 class AdvantageSettings:
-    """How the advantages of testers compare the suites of a group. Coders have the form `sum`.
-
-    Raises:
-        ValueError: no such form, or a validity outside its range.
-    """
+    """How the advantages of testers compare the suites of a group. Coders have the form `sum`."""
 
     advantages: AdvantageForm = "sum"
     """`sum`: by their rewards. `decoupled`: by each part of the rewards. `conditioned`: by validity, and the valid ones
-    by adversity (`part_advantages`)."""
+    by adversity (`advantages.advantages_by_parts`)."""
     valid_from: Annotated[float, Field(gt=0, le=1, strict=True)] = 0.5
     """Smallest validity of a suite that `conditioned` calls valid. 1: all of its K tests have right answers."""
-
-    def __post_init__(self) -> None:
-        if self.advantages not in get_args(AdvantageForm):
-            raise ValueError(f"advantages: {self.advantages!r} is none of {', '.join(get_args(AdvantageForm))}")
-        if not 0 < self.valid_from <= 1:
-            raise ValueError(f"valid_from: {self.valid_from} is not in (0, 1]")
 
 
 @dataclass(frozen=True, slots=True)
 class LossSettings(AdvantageSettings):
-    """Constants of the loss, and how the advantages in it are computed.
-
-    Raises:
-        ValueError: a constant outside its range.
-    """
+    """Constants of the loss, and how the advantages in it are computed."""
 
     clip_low: Annotated[float, Field(gt=0, lt=1, strict=True)] = 0.2
     """The ratio of probabilities is clipped below at 1 - clip_low."""
@@ -111,18 +89,13 @@ class LossSettings(AdvantageSettings):
     entropy_coeff: Finite = 0.0
     """Weight of the entropy bonus."""
 
-    def __post_init__(self) -> None:
-        AdvantageSettings.__post_init__(self)  # `super()` finds no class here, as slots make a new one
-        if not (0 < self.clip_low < 1 and self.clip_high > 0 and self.dual_clip > 1 and self.kl_coeff >= 0):
-            raise ValueError(f"not a clipped policy loss: {self}")
-
 
 @dataclass(frozen=True, slots=True)
 class UpdateSettings(LossSettings):
     """How one iteration updates the weights.
 
     Raises:
-        ValueError: a constant outside its range, or weights by importance without log-probabilities of the learner.
+        ValueError: weights by importance without log-probabilities of the learner.
     """
 
     lr: Positive = 1e-6
@@ -142,7 +115,7 @@ class UpdateSettings(LossSettings):
     With gradient checkpointing, and for models whose cache cannot be repeated, each response computes its own."""
     logits_at_once: CountOrZero = 256
     """Response tokens whose logits exist at the same time; the others' are computed again for the gradient. 0: all."""
-    old_log_probs: OldLogProbs = "sampler"
+    old_log_probs: Literal["sampler", "learner"] = "sampler"
     """Whose log-probabilities the ratio of the loss starts from. `learner`: those that the learner computes before the
     first update of an iteration, so that a sampler of other precision does not move the ratio."""
     importance_cap: NotNegative = 0.0
@@ -154,11 +127,27 @@ class UpdateSettings(LossSettings):
     """Largest norm of the gradient. None: any."""
 
     def __post_init__(self) -> None:
-        LossSettings.__post_init__(self)
-        if self.old_log_probs not in get_args(OldLogProbs):
-            raise ValueError(f"old_log_probs: {self.old_log_probs!r} is neither {' nor '.join(get_args(OldLogProbs))}")
         if self.importance_cap and self.old_log_probs != "learner":
             raise ValueError("importance_cap: weights by importance need old_log_probs = 'learner'")
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerSettings:
+    """How the models are spread over learners, and where these compute. It changes results by rounding only."""
+
+    sharding: Literal["auto", "full", "none"] = "auto"
+    """`full`: each learner holds a part of every parameter, gradient and state of AdamW (FSDP2); `none`: all (DDP);
+    `auto`: a part, with two learners and more, if the models have more than 10^9 parameters."""
+    placement: Literal["separate", "colocated"] = "separate"
+    """`colocated`: each runner shares a GPU with a learner, and its engines release their memory while the learner
+    works. Runners need more than half of a GPU, learners the rest."""
+    offload_optimizer: Flag = False
+    """Whether the states of AdamW are in the host's memory while learners do not work."""
+    offload_parameters: Flag = False
+    """Whether the parts of sharded learners, their gradients and the states of AdamW are in the host's memory all the
+    time, where AdamW computes. A layer is on the GPU while it is gathered."""
+    learner_timeout_s: Positive = 1800.0
+    """Seconds that learners wait for one of them, which is then lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +186,27 @@ def values_of(settings: Any, kind: type[Any] | None = None) -> dict[str, Any]:
     return {each.name: getattr(settings, each.name) for each in fields(kind or settings)}
 
 
-def require_ranges(config: Any) -> None:
-    """Check the values that an object has under the names of hyperparameters.
+def require_ranges(config: Any, *kinds: Any) -> None:
+    """Check the values that an object has under the names of settings.
+
+    Args:
+        config: the object.
+        kinds: dataclasses of settings, whose annotations state types and ranges.
 
     Raises:
         UserError: one is of another type or out of its range; it names the first.
     """
-    for kind in (RolloutSettings, UpdateSettings):
+    for kind in kinds:
         try:
-            TypeAdapter(kind).validate_python(values_of(config, kind))
+            _adapter(kind).validate_python(values_of(config, kind))
         except ValidationError as error:
-            raise UserError(first_fault(error)) from error
+            fault = error.errors()[0]
+            raise UserError(first_fault(error) + (f", not {fault['input']!r}" if fault["loc"] else "")) from error
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)  # making one takes milliseconds
 
 
 def refuse_truncation(names: Iterable[str]) -> None:

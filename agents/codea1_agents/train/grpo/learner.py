@@ -11,22 +11,44 @@ from itertools import chain
 from typing import Any
 
 import torch
+from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
-from codea1_agents.train.grpo.columns import Column
-from codea1_agents.train.grpo.failures import NotFinite
+from codea1_agents.train.failures import NotFinite
+from codea1_agents.train.grpo.batch import (
+    Batch,
+    Budget,
+    Column,
+    ScoredResponse,
+    micro_batches,
+    nothing_of,
+    padded_batch,
+)
 from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
 from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
-from codea1_agents.train.grpo.micro_batches import Batch, Budget, micro_batches, nothing_of
-from codea1_agents.train.grpo.schedule import lr_factor
 from codea1_agents.train.grpo.sharding import clip_gradients
 
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
 _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sampler_truncated_share"})
 """Figures of the first optimiser step of an iteration, when learner and sampler have the same weights."""
+
+
+class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """The learner's only connector: makes one padded batch per module."""
+
+    def __call__(self, *, rl_module: Any, episodes: Sequence[ScoredResponse], **_: Any) -> dict[str, dict[str, Tensor]]:
+        """Return the columns of each module that has a response."""
+        by_module: dict[str, list[ScoredResponse]] = {}
+        for each in episodes:
+            by_module.setdefault(each.module, []).append(each)
+        found = {}
+        for module, responses in by_module.items():
+            device = next(rl_module[module].parameters()).device
+            found[module] = {name: column.to(device) for name, column in padded_batch(responses).items()}
+        return found
 
 
 def batch_loss(config: Any, batch: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> LossParts:
@@ -226,3 +248,19 @@ def _gap_figures(config: Any, batch: Batch, found: Mapping[str, Tensor]) -> dict
         config.importance_cap,
     )
     return {f"sampler_{each.name}": float(getattr(gap, each.name)) for each in fields(gap)}
+
+
+def lr_factor(step: int, *, warmup_steps: int, total_steps: int | None) -> float:
+    """Return the factor of the learning rate, in [0, 1].
+
+    Args:
+        step: number of the iteration, from 0.
+        warmup_steps: iterations of the warm-up; the first has the factor 1/warmup_steps, the last 1.
+        total_steps: iterations after which the factor is 0; None: it stays 1.
+    """
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    if total_steps is None:
+        return 1.0
+    progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
+    return 0.5 * (1.0 + math.cos(math.pi * min(progress, 1.0)))

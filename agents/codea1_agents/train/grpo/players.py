@@ -9,10 +9,9 @@ from typing import Protocol
 from codea1_agents.models.chat_format import ChatFormat
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import Prompts
-from codea1_agents.train.grpo.rollout_engine import RolloutEngine
-from codea1_agents.train.grpo.sampling import Response, ResponseSize, SamplingRules, single_seed
+from codea1_agents.train.grpo.sampling import Response, ResponseSize, RolloutEngine, SamplingRules, single_seed
 from codea1_env.agent import Agent
-from codea1_env.errors import AgentUnavailable, CodeA1Error
+from codea1_env.errors import AgentUnavailable
 from codea1_env.rounds.rounds import Turn
 
 
@@ -80,13 +79,14 @@ class ModelPlayer:
                 self.sampling,
             )
         )
-        return [
-            Answer(unavailable=fault) if fault else self._answer(prompt, next(responses))
-            for prompt, fault in zip(prompts, faults, strict=True)
-        ]
-
-    def _answer(self, prompt: tuple[int, ...], response: Response) -> Answer:
-        return Answer(self._format.reply(response.tokens), prompt, response)
+        found = []
+        for prompt, fault in zip(prompts, faults, strict=True):
+            if fault:
+                found.append(Answer(unavailable=fault))
+            else:
+                response = next(responses)
+                found.append(Answer(self._format.reply(response.tokens), prompt, response))
+        return found
 
 
 def _length_fault(prompt: Sequence[int], sampling: SamplingRules, longest: int | None, context: int | None) -> str:
@@ -112,17 +112,3 @@ class AgentPlayer:
             Answer(reply) if isinstance(reply, str) else Answer(unavailable=str(reply) or "unavailable")
             for reply in self._asker.replies(turns)
         ]
-
-
-class MissingPlayer:
-    """Replaces an agent that cannot be loaded on this machine; raises the reason when a turn comes.
-
-    If the constructor of a runner raised it, RLlib would log a traceback and continue without the runner.
-    """
-
-    def __init__(self, error: CodeA1Error) -> None:
-        self._error = error
-
-    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
-        """Raise the reason why the agent cannot be loaded."""
-        raise self._error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,28 @@ from torch import Tensor
 
 from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.model_files import require_model
-from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, without_adapter
+from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.causal_models import (
+    adapted,
     autocast,
     checkpoint_activations,
     empty_causal_model,
     load_causal_model,
     load_generation_config,
+    save_plain,
+    untied,
 )
-from codea1_agents.train.grpo.columns import Column
-from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
-from codea1_agents.train.grpo.handover import array_of, copy_into, tensor_of
-from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.sharding import is_first_learner, mesh_of, part_of, policies_of, sharded, whole_tensor
+from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass, TokenFigures
+from codea1_agents.train.grpo.settings import ModelSettings
+from codea1_agents.train.grpo.sharding import (
+    is_first_learner,
+    mesh_of_learners,
+    part_of,
+    policies_of,
+    sharded,
+    whole_tensor,
+)
+from codea1_agents.train.grpo.weights import array_of, copy_into, tensor_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,16 +68,13 @@ def export_state(
         model = _empty(settings)
         _require_state_of(model, state)
         model.generation_config = load_generation_config(settings.path) or model.generation_config
-        model.save_pretrained(str(folder), state_dict=dict(map(_named_tensor, state.items())), max_shard_size=file_size)
-        _save_tokenizer(settings, folder)
-        return
-    model = _built(settings, "float32")
-    _copy_state(model, state)
-    _save(model, settings, folder)
-
-
-def _named_tensor(item: tuple[str, Any]) -> tuple[str, Tensor]:
-    return item[0], tensor_of(item[1], copies=False)
+        tensors = {name: tensor_of(array, copies=False) for name, array in state.items()}
+        model.save_pretrained(str(folder), state_dict=tensors, max_shard_size=file_size)
+    else:
+        model = _built(settings, "float32")
+        _copy_state(model, state)
+        save_plain(model, folder)
+    load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
 
 
 def _built(settings: ModelSettings, dtype: str) -> Any:
@@ -82,19 +88,6 @@ def _empty(settings: ModelSettings) -> Any:
         return model if settings.lora is None else adapted(model, settings.lora)
 
 
-def _freeze(model: Any) -> None:
-    model.requires_grad_(False)
-
-
-def _save(model: Any, settings: ModelSettings, folder: str | Path) -> None:
-    save_plain(model, folder)
-    _save_tokenizer(settings, folder)
-
-
-def _save_tokenizer(settings: ModelSettings, folder: str | Path) -> None:
-    load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
-
-
 class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
     """The policy of one role."""
 
@@ -104,20 +97,20 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if self.inference_only:
             self.model = _built(self.settings, self.settings.sampling_dtype).requires_grad_(False)
             return
-        self.policy = self._pass(self.settings, self._prepare)
+        self.policy = self._pass(self._prepare)
         self.model = self.policy.model
         self._warn_of_repeated_prompts()
         self.reference = None
         if self.settings.with_reference and self.settings.lora is None:
-            self.reference = self._pass(self.settings, _freeze)
+            self.reference = self._pass(lambda model: model.requires_grad_(False))
 
-    def _pass(self, settings: ModelSettings, prepare: Callable[[Any], None]) -> ResponsePass:
+    def _pass(self, prepare: Callable[[Any], object]) -> ResponsePass:
         """Return the model whole, or this learner's part of it."""
+        settings = self.settings
         if settings.sharded:
-            device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
             load, empty = partial(_built, settings, "float32"), partial(_empty, settings)
             policies = policies_of(settings.gathering_dtype, is_offloaded=settings.offloaded)
-            return sharded(load, empty, mesh_of(device), prepare=prepare, policies=policies)
+            return sharded(load, empty, mesh_of_learners(), prepare=prepare, policies=policies)
         model = _built(settings, "float32")
         abilities = Abilities.of(model)
         prepare(model)
@@ -154,17 +147,17 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
         """Return log-probabilities of the response's tokens, those of the reference, and entropies, each (B, R)."""
-        own, entropy = self._figures(self.policy, batch, entropy_gradient=self.settings.entropy_bonus)
-        found: dict[str, Tensor] = {Column.LOG_PROBS: own, Column.ENTROPY: entropy}
+        own = self._figures(self.policy, batch, entropy_gradient=self.settings.entropy_bonus)
+        found: dict[str, Tensor] = {Column.LOG_PROBS: own.log_probs, Column.ENTROPY: own.entropy}
         if self.settings.with_reference:
             with torch.no_grad(), self._as_loaded() as reference:
-                found[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch)[0]
+                found[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch).log_probs
         return found
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def log_probs(self, batch: Mapping[str, Tensor]) -> Tensor:
         """Return the log-probabilities (B, R) of the response's tokens, without gradient."""
-        return self._figures(self.policy, batch)[0]
+        return self._figures(self.policy, batch).log_probs
 
     @contextlib.contextmanager
     def _as_loaded(self) -> Iterator[ResponsePass]:
@@ -172,15 +165,14 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if self.reference is not None:
             yield self.reference
         else:
-            with without_adapter(self.model):
+            with self.model.disable_adapter():
                 yield self.policy
 
     def _figures(
         self, model: ResponsePass, batch: Mapping[str, Tensor], *, entropy_gradient: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities and entropies of the responses' tokens."""
+    ) -> TokenFigures:
         with autocast(batch[Column.PROMPT_IDS].device, self.settings.autocast):
-            found: tuple[Tensor, Tensor] = model(
+            found: TokenFigures = model(
                 dict(batch),
                 prompt_once=self.computes_prompts_once,
                 in_step=self.settings.sharded,
@@ -192,15 +184,8 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     # State for samplers and checkpoints
 
-    def get_state(
-        self,
-        components: str | Collection[str] | None = None,
-        *,
-        not_components: str | Collection[str] | None = None,
-        inference_only: bool = False,
-        **_: Any,
-    ) -> dict[str, Any]:
-        """Return the trained weights as copied arrays, tied ones once; see `handover.array_of`.
+    def get_state(self, *_: Any, inference_only: bool = False, **__: Any) -> dict[str, Any]:
+        """Return the trained weights as copied arrays, tied ones once; see `weights.array_of`.
 
         With `inference_only` the state is empty: `GRPO.sync_runners` sends weights to samplers, in pieces. The state
         of a sharded model is gathered: all learners must call this at the same time, and only the first gets it.
@@ -219,10 +204,6 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             ValueError: the state is that of another model.
         """
         _copy_state(self.model, state)
-
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write the module as a plain folder of `transformers`, with its tokenizer."""
-        _save(self.model, self.settings, folder)
 
 
 def _require_state_of(model: Any, state: Mapping[str, Any]) -> None:

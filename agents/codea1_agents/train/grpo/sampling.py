@@ -2,7 +2,8 @@
 
 This module does not call `generate`, for three reasons. Each response has its own random numbers, so it depends neither
 on the other responses of its batch nor on the number of runners. No logits processor changes the distribution. The
-log-probabilities are those of the distribution that was sampled.
+log-probabilities are those of the distribution that was sampled. `RolloutEngine` is what a runner needs of an engine;
+the other engine is in `vllm_engine`.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
+from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from codea1_agents.models.row_sampling import nucleus
-from codea1_agents.train.grpo.sampling_cache import preallocated_cache
 
 PROMPTS_AT_ONCE = 64
 Rows: TypeAlias = Sequence[Sequence[int]]
 """Rows of token ids, or of the integers of seeds; they may differ in length."""
+_MIN_GROWTH = 64
+"""Smallest number of positions that a buffer grows by."""
 _COMPACT_BELOW = 0.75  # share of unfinished rows at which dropping the finished ones is worth copying the rest
 
 
@@ -79,7 +82,7 @@ class Response:
 
 
 def sample_responses(
-    model: Any, prompts: Rows, seeds: Rows, *, end_tokens: Iterable[int], pad_token: int, rules: SamplingRules
+    model: Any, prompts: Rows, seeds: Rows, *, end_tokens: Iterable[int], rules: SamplingRules
 ) -> list[Response]:
     """Return one response per prompt.
 
@@ -88,7 +91,6 @@ def sample_responses(
         prompts: token ids, none empty.
         seeds: one per prompt; it decides all random numbers of the response.
         end_tokens: ids that end a response.
-        pad_token: any id.
         rules: how responses are sampled.
 
     Raises:
@@ -105,7 +107,7 @@ def sample_responses(
         rows = order[start : start + rules.rows_at_once]
         uniform = np.stack([np.random.default_rng(seeds[row]).random(rules.max_tokens) for row in rows])
         with torch.inference_mode():
-            batch = _sampled(model, [tuple(prompts[row]) for row in rows], uniform, ends, pad_token, rules)
+            batch = _sampled(model, [tuple(prompts[row]) for row in rows], uniform, ends, rules)
         found.update(zip(rows, batch, strict=True))
     return [found[position] for position in range(len(prompts))]
 
@@ -121,10 +123,10 @@ def single_seed(seed: Sequence[int]) -> int:
     return int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> np.uint64(11))
 
 
-def left_padded(rows: Rows, pad_token: int) -> tuple[Tensor, Tensor]:
-    """Return ids (B, P) int64, padded on the left, and a mask (B, P) bool that is False on padding."""
+def left_padded(rows: Rows) -> tuple[Tensor, Tensor]:
+    """Return ids (B, P) int64, padded on the left with 0, and a mask (B, P) bool that is False there."""
     width = max(map(len, rows))
-    ids = torch.tensor([[pad_token] * (width - len(row)) + list(row) for row in rows], dtype=torch.int64)
+    ids = torch.tensor([[0] * (width - len(row)) + list(row) for row in rows], dtype=torch.int64)
     lengths = torch.tensor([len(row) for row in rows])
     return ids, torch.arange(width) >= (width - lengths).unsqueeze(-1)
 
@@ -134,7 +136,6 @@ def _sampled(
     prompts: Sequence[tuple[int, ...]],
     uniform: np.ndarray[Any, np.dtype[np.float64]],
     ends: frozenset[int],
-    pad_token: int,
     rules: SamplingRules,
 ) -> list[Response]:
     device = model.device
@@ -142,7 +143,7 @@ def _sampled(
     end_ids = torch.tensor(sorted(ends), dtype=torch.int64, device=device)
     tokens = torch.zeros(draws.shape, dtype=torch.int64, device=device)
     log_probs = torch.zeros(draws.shape, dtype=torch.float32, device=device)
-    batch, logits = _Batch.begun(model, prompts, pad_token)
+    batch, logits = _Batch.begun(model, prompts)
     for step in range(rules.max_tokens):
         chosen, of_chosen = _drawn(logits, draws[batch.rows, step], rules.temperature, rules.top_p)
         tokens[batch.rows, step], log_probs[batch.rows, step] = chosen, of_chosen
@@ -167,10 +168,10 @@ class _Batch:
         self.is_finished = torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
 
     @classmethod
-    def begun(cls, model: Any, prompts: Sequence[tuple[int, ...]], pad_token: int) -> tuple[_Batch, Tensor]:
+    def begun(cls, model: Any, prompts: Sequence[tuple[int, ...]]) -> tuple[_Batch, Tensor]:
         """Compute the prompts, equal ones once. Return the batch and the logits (B, V) of the first tokens."""
         distinct = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
-        ids, mask = (each.to(model.device) for each in left_padded(list(distinct), pad_token))
+        ids, mask = (each.to(model.device) for each in left_padded(list(distinct)))
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
         cache = preallocated_cache(model)
         logits = _next_logits(model, ids, mask, positions, cache)
@@ -225,3 +226,111 @@ def _response(tokens: list[int], log_probs: list[float], ends: frozenset[int]) -
     length = next((position + 1 for position, token in enumerate(tokens) if token in ends), len(tokens))
     is_cut = tokens[length - 1] not in ends
     return Response(tuple(tokens[:length]), tuple(log_probs[:length]), is_cut)
+
+
+class RolloutEngine(Protocol):
+    """Samples responses with the weights of one module."""
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of a prompt and its response together; None: unknown."""
+
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+        """Return one response per prompt; see `sample_responses`.
+
+        Raises:
+            StaleWeights: the last hand-over of weights failed.
+        """
+
+    def load_weights(self, version: int) -> None:
+        """Sample with the module's present weights from now on.
+
+        Args:
+            version: number of the weights in the training.
+
+        Raises:
+            StaleWeights: the engine does not compute with these weights.
+        """
+
+    def sleep(self) -> None:
+        """Release the device's memory until `wake`, for a learner on the same device."""
+
+    def wake(self) -> None:
+        """Take the device's memory again. The next `load_weights` brings the weights."""
+
+    def close(self) -> None:
+        """Release the memory. The engine samples no more."""
+
+
+class TransformersEngine:
+    """Samples with the module's own model, so no weights are handed over."""
+
+    def __init__(self, model: Any) -> None:
+        self._model, self._device = model, model.device
+
+    @property
+    def context_length(self) -> int | None:
+        """As the model's configuration says."""
+        return getattr(self._model.config, "max_position_embeddings", None)
+
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+        """Return one response per prompt; see `sample_responses`."""
+        return sample_responses(self._model, prompts, seeds, end_tokens=ends, rules=rules)
+
+    def load_weights(self, version: int) -> None:
+        """Do nothing: the weights are the module's."""
+
+    def sleep(self) -> None:
+        """Move the module's model to the host."""
+        self._model.to("cpu")
+
+    def wake(self) -> None:
+        """Move it back."""
+        self._model.to(self._device)
+
+    def close(self) -> None:
+        """Do nothing: the memory is the module's."""
+
+
+def preallocated_cache(model: Any) -> DynamicCache:
+    """Return an empty cache for a model. Layers that are not plain full attention stay those of `transformers`."""
+    cache = DynamicCache(config=model.config)
+    cache.layers = [_PreallocatedLayer() if type(layer) is DynamicLayer else layer for layer in cache.layers]
+    return cache
+
+
+class _PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers is not read for types
+    """Keeps `keys` and `values`, (rows, heads, positions, size), as views of longer buffers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: Tensor
+        self.values: Tensor
+        self._buffers: tuple[Tensor, Tensor] | None = None
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Append positions and return all keys and values."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        begin = self.get_seq_length()
+        end = begin + key_states.shape[-2]
+        if self._buffers is None or end > self._buffers[0].shape[-2]:
+            self._buffers = (self._grown(self.keys, key_states, end), self._grown(self.values, value_states, end))
+        keys, values = self._buffers
+        keys[..., begin:end, :] = key_states
+        values[..., begin:end, :] = value_states
+        self.keys, self.values = keys[..., :end, :], values[..., :end, :]
+        return self.keys, self.values
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Select rows by number; a number may occur several times."""
+        super().reorder_cache(beam_idx)
+        self._buffers = None
+
+    @staticmethod
+    def _grown(held: Tensor, like: Tensor, end: int) -> Tensor:
+        rows, heads, _, size = like.shape
+        buffer = like.new_empty(rows, heads, end + max(_MIN_GROWTH, end // 2), size)
+        if held.numel():
+            buffer[..., : held.shape[-2], :] = held
+        return buffer

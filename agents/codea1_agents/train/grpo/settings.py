@@ -1,16 +1,178 @@
-"""The settings of one training run, as plain values that runners, learners and the driver share."""
+"""The settings of one training run, as plain values that runners, learners and the driver share.
 
-from __future__ import annotations
+Needs neither torch nor Ray.
+"""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+# Annotations are evaluated here, as pydantic reads them through derived classes in other modules.
 
-from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, LengthSettings, RolloutSettings
-from codea1_agents.train.grpo.model_settings import ModelSettings
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from pydantic import ConfigDict
+
+from codea1_agents.models.shapes import UnknownShape, shape_of
+from codea1_agents.train.grpo.hyperparameters import (
+    AdvantageSettings,
+    LengthSettings,
+    RolloutSettings,
+    require_ranges,
+)
+from codea1_agents.train.ranges import Count, Flag, NotNegative, Positive
 from codea1_env.agent import AgentSpec
+from codea1_env.errors import UserError
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
+from codea1_env.secret import require_no_secrets
+
+DTYPES = ("float32", "bfloat16", "float16")
+SHARDS = "shards"
+"""Folder of a checkpoint with the parts of all learners."""
+SHARDED_ABOVE = 1_000_000_000
+"""Parameters of all models of a run above which `auto` shards them; with gradients and AdamW these are 16 GB."""
+
+_GAPS = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.05}  # the last two are loose: docs/training-engines.md
+_USED = 0.9  # share of a GPU's memory that all engines of a runner use together, as vLLM's usual default for one
+_CPU_CACHE_BYTES = 4 * 2**30  # caches of all engines of a runner on a CPU, whose memory is not the runner's alone
+
+
+@dataclass(frozen=True, slots=True)
+class LoraSettings:
+    """Low-rank adapters (arXiv 2106.09685). Only they train; the weights stay as they were loaded.
+
+    Raises:
+        UserError: a number out of range, or no layer to adapt.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    rank: Count = 16
+    alpha: Positive = 32.0
+    """The output of an adapter is scaled by alpha / rank."""
+    target_modules: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    """Names of the linear layers that get an adapter, as in Qwen2 and Llama."""
+    seed: int = 0
+    """Of the initial weights of the adapters. With any seed, the model starts as it was loaded."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target_modules", tuple(self.target_modules))
+        if self.rank < 1 or not self.alpha > 0 or not self.target_modules or "" in self.target_modules:
+            raise UserError(f"these are no adapters: {self}; rank and alpha must be positive, target_modules not empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """How a module is computed and sampled. A settings file has these under `agents`."""
+
+    sampling_dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Data type of the weights that sample. The learner's weights are always float32: fewer bits lose small steps."""
+    autocast: Literal["", "bfloat16", "float16"] = ""
+    """Data type in which the learner computes, e.g. `bfloat16`; empty: float32."""
+    gathering_dtype: Literal["", "bfloat16", "float16"] = ""
+    """Data type in which sharded learners gather parameters, e.g. `bfloat16`; empty: float32. Gradients are summed in
+    float32."""
+    gradient_checkpointing: Flag = False
+    """Whether the learner computes activations again for the gradient. It saves memory and takes a third more time."""
+    lora: LoraSettings | None = None
+    """Adapters to train instead of the whole model."""
+    rollout_engine: Literal["transformers", "vllm"] = "transformers"
+    """Engine that samples, in the runner's process."""
+    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of `vllm.LLM`, e.g. gpu_memory_utilization, max_num_seqs, max_model_len."""
+    handover_piece_mb: Positive = 256.0
+    """Most MB (2^20 bytes) of weights that are on their way at once. A larger tensor is on its way alone."""
+    handover_folder: str = ""
+    """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
+    handover_gap: NotNegative = 0.0
+    """Largest difference of log-probabilities between vLLM and `transformers`, in nats, after the first hand-over to an
+    engine; 0: by `sampling_dtype`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings(ModelOptions):
+    """A causal language model and how it is computed.
+
+    Raises:
+        UserError: an unknown engine or data type, or a number out of range.
+    """
+
+    path: str
+    """A directory or hub id of a causal language model."""
+    with_reference: bool = True
+    """Whether the divergence from the model as it was loaded is part of the loss."""
+    entropy_bonus: bool = False
+    """Whether entropy is part of the loss. Otherwise it is only reported and has no gradient."""
+    logits_at_once: int = 256
+    """Response tokens whose logits the learner holds at the same time; 0: all. `GRPOConfig` sets it from its own."""
+    prompt_once: bool = True
+    """Whether the learner computes a prompt once for all responses to it. `GRPOConfig` sets it from its own."""
+    temperature: float = 1.0
+    """Of the distribution whose log-probabilities the learner computes. `GRPOConfig` sets it from its own."""
+    sharded: bool = False
+    """Whether each learner holds a part of the model. `GRPOConfig` sets it from its own."""
+    offloaded: bool = False
+    """Whether that part is in the host's memory, with its gradients and the states of AdamW. `GRPOConfig` sets it from
+    its own."""
+
+    def __post_init__(self) -> None:
+        require_no_secrets(repr(dict(self.engine_options)))
+        if isinstance(self.lora, Mapping):
+            object.__setattr__(self, "lora", LoraSettings(**self.lora))
+        require_ranges(self, ModelOptions)
+        if self.engine_options and self.rollout_engine == "transformers":
+            raise UserError("engine_options are for rollout_engine='vllm'; the engine 'transformers' has none")
+
+    @property
+    def allowed_gap(self) -> float:
+        """Largest difference of log-probabilities after the first hand-over, in nats."""
+        return self.handover_gap or _GAPS[self.sampling_dtype]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a plain dictionary for RLlib's `model_config`. `ModelSettings(**d)` restores these settings."""
+        return asdict(self)
+
+
+def is_sharded(sharding: str, n_learners: int, models: Iterable[str]) -> bool:
+    """Return whether each learner holds a part of every model.
+
+    Args:
+        sharding: as in `LearnerSettings`.
+        n_learners: of the run.
+        models: folders or hub ids. A model of unknown shape counts nothing.
+    """
+    if sharding != "auto" or n_learners < 2:
+        return sharding == "full"
+    return sum(map(_parameters, models)) > SHARDED_ABOVE
+
+
+def _parameters(model: str) -> int:
+    try:
+        return shape_of(model).parameters
+    except UnknownShape:
+        return 0
+
+
+def engine_share(gpus_per_runner: float, n_engines: int) -> float:
+    """Return the share of a GPU's memory for each engine of a runner, within (0, 1).
+
+    Args:
+        gpus_per_runner: GPUs of the runner; a fraction if runners share one. With more than one, each engine uses a
+            part of each. 0: as with 1, since a runner in the driver's process can use a GPU that Ray did not assign.
+        n_engines: engines of the runner, at least 1.
+    """
+    return _USED * min(1.0, gpus_per_runner or 1.0) / n_engines
+
+
+def memory_options(gpus_per_runner: float, n_engines: int, *, is_cpu: bool) -> dict[str, Any]:
+    """Return the arguments of vLLM that divide the memory of a runner among its engines.
+
+    On a CPU vLLM's share would be one of the machine's memory, which learners and other runners use, too. So there the
+    engines divide a fixed number of bytes.
+    """
+    if is_cpu:
+        return {"kv_cache_memory_bytes": _CPU_CACHE_BYTES // n_engines}
+    return {"gpu_memory_utilization": engine_share(gpus_per_runner, n_engines)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +196,6 @@ class TrainingSettings:
     """Modules that play and do not learn."""
     lengths: LengthSettings = field(default_factory=LengthSettings)
     prompts: str = "default"
-
-    @property
-    def modules(self) -> tuple[str, ...]:
-        """Ids of all modules, sorted."""
-        return tuple(sorted(self.models))
 
     def module_of(self, role: str) -> str:
         """Return the id of the module that plays a role; empty if an agent plays it."""

@@ -16,7 +16,7 @@ from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, Offlo
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.utils import clip_grad_norm_, get_total_norm
 
-from codea1_agents.train.grpo.adapters import without_wrapper
+from codea1_agents.train.grpo.causal_models import without_wrapper
 from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
 
 
@@ -26,9 +26,10 @@ def is_first_learner() -> bool:
     return is_alone or torch.distributed.get_rank() == 0
 
 
-def mesh_of(device: torch.device) -> DeviceMesh:
+def mesh_of_learners() -> DeviceMesh:
     """Return all learners as one row of devices. The process group exists."""
-    return init_device_mesh(device.type, (torch.distributed.get_world_size(),))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return init_device_mesh(device, (torch.distributed.get_world_size(),))
 
 
 def sharded(
@@ -36,7 +37,7 @@ def sharded(
     empty: Callable[[], Any],
     mesh: DeviceMesh,
     *,
-    prepare: Callable[[Any], None],
+    prepare: Callable[[Any], object],
     policies: Mapping[str, Any],
 ) -> ResponsePass:
     """Return a model of which each learner holds its part. All learners call this at the same time.
@@ -139,9 +140,3 @@ def part_of(value: Tensor, own: Tensor) -> Tensor:
     if not isinstance(own, DTensor):
         return value
     return distribute_tensor(value.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
-
-
-def own_bytes(tensor: Tensor) -> int:
-    """Return the bytes of a tensor that this process holds."""
-    local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
-    return int(local.numel() * local.element_size())

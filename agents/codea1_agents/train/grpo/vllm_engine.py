@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +15,19 @@ import torch
 from torch import Tensor
 
 from codea1_agents.models.model_files import loading_errors, require_model
-from codea1_agents.train.grpo.adapters import plain_tensors
-from codea1_agents.train.grpo.failures import StaleWeights
-from codea1_agents.train.grpo.handover import checksum, in_pieces, require_equal
-from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.failures import StaleWeights
+from codea1_agents.train.grpo.causal_models import plain_tensors
 from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, require_prompts, single_seed
-from codea1_agents.train.grpo.vllm_options import engine_arguments, memory_options, require_engine_options
-from codea1_env.errors import UserError, extra_needed
+from codea1_agents.train.grpo.settings import ModelSettings, memory_options
+from codea1_agents.train.grpo.weights import checksum, in_pieces, require_equal
+from codea1_env.errors import UnknownName, UserError, extra_needed
 
 _MEMORY = Path("/dev/shm")
 _PROBE_TOKENS = 144  # more than vLLM's block of 128 on a CPU: only whole blocks are cached, and a stale one must show
 _PROBE_REPLY = 8
+_MEMORY_OPTIONS = frozenset({"gpu_memory_utilization", "kv_cache_memory_bytes"})
+_INSTEAD = {"model": "path", "dtype": "sampling_dtype"}  # our own settings
+_WORKER = "codea1_agents.train.grpo.vllm_worker.WeightLoader"
 
 
 class VllmEngine:
@@ -81,23 +85,22 @@ class VllmEngine:
         require_prompts(prompts, seeds)
         if self._fault:
             raise StaleWeights(self._fault)
-        ends = sorted(ends)
-        return self._generated(
-            prompts,
-            [
-                self._params(
-                    temperature=rules.temperature,
-                    top_p=rules.top_p,
-                    max_tokens=rules.max_tokens,
-                    seed=single_seed(seed),
-                    logprobs=0,
-                    stop_token_ids=ends,
-                    detokenize=False,
-                )
-                for seed in seeds
-            ],
-            frozenset(ends),
-        )
+        all_ends = frozenset(ends)
+        params = [
+            self._params(
+                temperature=rules.temperature,
+                top_p=rules.top_p,
+                max_tokens=rules.max_tokens,
+                seed=single_seed(seed),
+                logprobs=0,
+                stop_token_ids=sorted(all_ends),
+                detokenize=False,
+            )
+            for seed in seeds
+        ]
+        inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+        outputs = self._engine.generate(inputs, params, use_tqdm=False) if inputs else []
+        return [_response(output.outputs[0], all_ends) for output in outputs]
 
     def load_weights(self, version: int) -> None:
         """Load the model's present weights and verify that vLLM computes with them.
@@ -179,13 +182,6 @@ class VllmEngine:
         inputs = [{"prompt_token_ids": self._probe}]
         return self._engine.generate(inputs, [params], use_tqdm=False)[0]
 
-    def _generated(self, prompts: Rows, params: Sequence[Any], ends: frozenset[int]) -> list[Response]:
-        if not prompts:
-            return []
-        inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
-        outputs = self._engine.generate(inputs, list(params), use_tqdm=False)
-        return [_response(output.outputs[0], ends) for output in outputs]
-
 
 def largest_gap(model: Any, prompt: Sequence[int], response: Response, temperature: float = 1.0) -> float:
     """Return the largest difference, in nats, between the log-probabilities of a response and those of a model."""
@@ -203,3 +199,53 @@ def _response(output: Any, ends: frozenset[int]) -> Response:
         raise UserError("vLLM gave an empty response; an end token must count as one")
     log_probs = tuple(float(each[token].logprob) for token, each in zip(tokens, output.logprobs, strict=True))
     return Response(tokens, log_probs, is_cut=tokens[-1] not in ends)
+
+
+def engine_arguments(settings: ModelSettings, memory: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of `vllm.LLM`. The user's `engine_options` have precedence over the defaults.
+
+    Args:
+        settings: of the module; see `require_engine_options`.
+        memory: result of `memory_options`. It applies if the user names no option of memory.
+    """
+    defaults = {"enable_prefix_caching": True, **({} if _MEMORY_OPTIONS & set(settings.engine_options) else memory)}
+    return {**defaults, **settings.engine_options, **_own_arguments(settings)}
+
+
+def require_engine_options(settings: ModelSettings) -> None:
+    """Check the names of a module's `engine_options` against the installed vLLM.
+
+    Without vLLM only the names that this project sets itself are refused. The runners check again.
+
+    Raises:
+        UserError: vLLM has no argument of that name, or this project sets it.
+    """
+    for name in sorted(settings.engine_options.keys() & _own_arguments(settings).keys()):
+        hint = f"; set {_INSTEAD[name]} instead" if name in _INSTEAD else ""
+        raise UserError(f"engine_options: {name!r} cannot be set, as the hand-over of weights depends on it{hint}")
+    known = _known_options() if settings.engine_options else frozenset[str]()
+    for name in sorted(settings.engine_options) if known else ():
+        if name not in known:
+            raise UnknownName.of("engine option of vLLM", name, known - _own_arguments(settings).keys())
+
+
+def _own_arguments(settings: ModelSettings) -> dict[str, Any]:
+    return {
+        "model": settings.path,
+        "dtype": settings.sampling_dtype,
+        "skip_tokenizer_init": True,
+        "generation_config": "vllm",  # or vLLM would also apply the model's own temperature and penalties
+        "worker_extension_cls": _WORKER,
+        "logprobs_mode": "processed_logprobs",
+    }
+
+
+def _known_options() -> frozenset[str]:
+    """Return the names of all arguments of `vllm.LLM`; none if vLLM is not installed."""
+    try:
+        from vllm import LLM  # noqa: PLC0415  heavy, and an extra
+        from vllm.engine.arg_utils import EngineArgs  # noqa: PLC0415
+    except ImportError:
+        return frozenset()
+    named = {name for name, each in signature(LLM).parameters.items() if each.kind is not each.VAR_KEYWORD}
+    return frozenset(name for name in named | {each.name for each in fields(EngineArgs)} if not name.startswith("_"))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from codea1_agents.train.grpo.handover import checksum
+from codea1_agents.train.grpo.weights import checksum
 
 _HEAD, _EMBEDDING = "lm_head", "model.embed_tokens"
 

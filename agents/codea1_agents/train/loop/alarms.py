@@ -1,7 +1,7 @@
 """Alarms: signs that a run is collapsing. Pure functions of the figures; each returns a sentence or an empty text.
 
 A sentence says what is wrong and what to change. Alarms compare means over several steps, so one odd step raises none.
-They read only the figures of `figures_of`.
+They read only the figures of `StepFacts.numbers`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from codea1_agents.models.chat_format import load_chat_format
 from codea1_agents.train.grpo.algorithm import GRPOConfig
-from codea1_agents.train.grpo.hyperparameters import RolloutSettings, UpdateSettings, values_of
-from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings, values_of
+from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.loop.game import limits_of, require_game, rules_of
 from codea1_agents.train.settings.modules import ROLES, longest, models_of
 from codea1_agents.train.settings.options import TrainingConfig
@@ -60,11 +60,7 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
             num_learners=cluster.learners,
             num_cpus_per_learner=cluster.cpus_per_learner,
             num_gpus_per_learner=cluster.gpus_per_learner,
-            sharding=cluster.sharding,
-            placement=cluster.placement,
-            offload_optimizer=cluster.offload_optimizer,
-            offload_parameters=cluster.offload_parameters,
-            timeout_s=cluster.learner_timeout_s,
+            **values_of(cluster, LearnerSettings),
         )
         .fault_tolerance(restart_failed_env_runners=cluster.restart_lost)
         .debugging(seed=config.run.seed, log_level="ERROR")

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.models.model_files import writing_errors
-from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.sharding_choice import SHARDS
+from codea1_agents.train.grpo.settings import SHARDS, ModelSettings
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
 from codea1_agents.train.settings.loading import changed
 from codea1_env.errors import BrokenInput, UnknownName, UserError
@@ -56,7 +55,7 @@ def state_in(checkpoint: Path, module: str, scratch: Path) -> Mapping[str, Any]:
     place = checkpoint / _LEARNERS
     try:
         if is_sharded_checkpoint(checkpoint):
-            from codea1_agents.train.grpo.sharded_group import whole_state  # noqa: PLC0415  heavy
+            from codea1_agents.train.grpo.learner_group import whole_state  # noqa: PLC0415  heavy
 
             return whole_state(place / SHARDS, module, scratch if scratch.is_dir() else None)
         place = place / "learner" / "rl_module" / module / "module_state.pkl"

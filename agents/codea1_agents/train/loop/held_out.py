@@ -7,7 +7,7 @@ evaluations differ by the weights only. The result of a problem does not depend 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -16,16 +16,14 @@ from typing import Any
 from codea1_agents.measure.metrics import pass_at_k
 from codea1_agents.statistics import known_mean
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
-from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, Player
-from codea1_agents.train.grpo.runner_map import map_over_runners
-from codea1_agents.train.grpo.sampling import SamplingRules
-from codea1_agents.train.grpo.trees import Task, Tree, TreeRoller
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
+from codea1_agents.train.grpo.runners import map_over_runners
 from codea1_agents.train.settings.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
-from codea1_env.facts.verdicts import GoldenFinding
+from codea1_env.facts.verdicts import GoldenFinding, SuiteReport
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
@@ -64,9 +62,8 @@ def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, f
     algorithm.sync_runners()
     positions = range(len(held_out_problems(options.problems, options.limit)))
     found: dict[int, Finding] = {}
-    for findings in map_over_runners(
-        algorithm, positions, partial(_EvaluationWork, options=options), found.__contains__
-    ):
+    work_on = lambda positions: partial(_evaluated, positions, options)  # noqa: E731
+    for findings in map_over_runners(algorithm, positions, work_on, found.__contains__):
         found.update({each.position: each for each in findings})
     return summed_up([found[position] for position in sorted(found)])
 
@@ -98,27 +95,26 @@ def held_out_problems(source: str, limit: int) -> ProblemSet:
     return load_problems(source, limit=limit or None)
 
 
-@dataclass(frozen=True, slots=True)
-class _EvaluationWork:
-    """The work of one runner in an evaluation; it can be pickled."""
-
-    positions: Sequence[int]
-    options: EvaluationOptions
-
-    def __call__(self, runner: TreeEnvRunner) -> list[Finding]:
-        bench = _Bench(runner, self.options)
-        tasks = [Task(position, bench.problems[position].id) for position in self.positions]
-        findings = {task.number: Finding(task.number) for task in tasks}
-        if runner.settings.module_of("coder") and self.options.samples:
-            for number, passed, golden in bench.programs(tasks):
-                findings[number] = replace(findings[number], passed=passed, golden=golden)
-        if runner.settings.module_of("tester") and self.options.suites:
-            for opponent, number, validity, kills in bench.suites(tasks):
-                before = findings[number]
-                findings[number] = replace(
-                    before, validity={**before.validity, opponent: validity}, kills={**before.kills, opponent: kills}
-                )
-        return [findings[task.number] for task in tasks]
+def _evaluated(positions: Sequence[int], options: EvaluationOptions, runner: TreeEnvRunner) -> list[Finding]:
+    """Return the findings of one runner, about the problems at some positions."""
+    bench = _Bench(runner, options)
+    tasks = [Task(position, bench.problems[position].id) for position in positions]
+    golden = bench.golden(tasks) if runner.settings.module_of("coder") and options.samples else {}
+    suites = bench.suites(tasks) if runner.settings.module_of("tester") and options.suites else {}
+    found = []
+    for place, task in enumerate(tasks):
+        programs = golden.get(task.problem_id, [])
+        met = {opponent: of_tasks[place] for opponent, of_tasks in suites.items()}
+        found.append(
+            Finding(
+                position=task.number,
+                passed=tuple(each.passed for each in programs if each.passed is not None),
+                golden=tuple(each.pass_rate for each in programs if each.pass_rate is not None),
+                validity={opponent: tuple(map(bench.validity, of_task)) for opponent, of_task in met.items()},
+                kills={opponent: tuple(suite.beats for suite in of_task) for opponent, of_task in met.items()},
+            )
+        )
+    return found
 
 
 class _Bench:
@@ -135,8 +131,8 @@ class _Bench:
             confirm=0.0,
         )
 
-    def programs(self, tasks: Sequence[Task]) -> Iterator[tuple[int, tuple[bool, ...], tuple[float, ...]]]:
-        """Yield per problem which samples pass all golden tests, and the share that each passes."""
+    def golden(self, tasks: Sequence[Task]) -> dict[str, list[GoldenFinding]]:
+        """Return by problem, of those that have golden tests, how each sampled program does in them."""
         with closing(self._envs(self._options.samples, 0)) as envs:
             roller = self._roller(envs, {"coder": self._player("coder")})
             turns = roller.coder_turns([task for task in tasks if self.problems.by_id(task.problem_id).golden])
@@ -145,37 +141,30 @@ class _Bench:
         found: dict[str, list[GoldenFinding]] = {}
         for problem_id, each in zip(problem_ids, results, strict=True):
             found.setdefault(problem_id, []).append(each)
-        for task in tasks:
-            if mine := found.get(task.problem_id):
-                passed = tuple(each.passed for each in mine if each.passed is not None)
-                yield task.number, passed, tuple(each.pass_rate for each in mine if each.pass_rate is not None)
+        return found
 
-    def suites(self, tasks: Sequence[Task]) -> Iterator[tuple[str, int, tuple[float, ...], tuple[bool, ...]]]:
-        """Yield per opponent and problem the validity of each suite, and whether it beats its program."""
+    def suites(self, tasks: Sequence[Task]) -> dict[str, list[list[SuiteReport]]]:
+        """Return by opponent the suites for its programs, task by task, without those that could not be judged."""
+        found = {}
         with closing(self._envs(self._options.programs, self._options.suites)) as envs:
             for opponent in self._options.opponents:
                 players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
-                for tree in self._roller(envs, players).roll(tasks):
-                    validity, kills = _measured(tree, self._rules.tests_per_suite)
-                    yield opponent, tree.task.number, tuple(validity), tuple(kills)
+                found[opponent] = list(map(_judged_suites, self._roller(envs, players).roll(tasks).trees))
+        return found
+
+    def validity(self, suite: SuiteReport) -> float:
+        """Return the share of the requested cases of a suite that are right."""
+        return min(1.0, n_right(suite.cases) / self._rules.tests_per_suite)
 
     def _player(self, role: str) -> Player:
-        options, settings = self._options, self._runner.settings
-        return self._runner.player(
-            role,
-            SamplingRules(
-                settings.lengths.max_tokens[role],
-                options.temperature,
-                top_p=options.top_p,
-                rows_at_once=settings.rollout.rows_sampled_at_once,
-            ),
-        )
+        in_training = self._runner.sampling(role)
+        sampling = replace(in_training, temperature=self._options.temperature, top_p=self._options.top_p)
+        return self._runner.player(role, sampling)
 
     def _opponent(self, name: str) -> Player:
         if name == CURRENT:
-            return (
-                self._runner.player("coder") if not self._runner.settings.module_of("coder") else self._player("coder")
-            )
+            is_model = self._runner.settings.module_of("coder")
+            return self._player("coder") if is_model else self._runner.player("coder")
         context = AgentContext(self.problems, self._runner.env.referee.sandbox, self._runner.settings.seed)
         return AgentPlayer(load_agent(name, context, role="coder"), f"coder {name}")
 
@@ -188,15 +177,12 @@ class _Bench:
         return TreeRoller(envs, players, seed=self._runner.settings.seed + _STREAM)
 
 
-def _measured(tree: Tree, tests_per_suite: int) -> tuple[list[float], list[bool]]:
-    validity, kills = [], []
-    for n, report in enumerate(tree.report.candidates if tree.report is not None else ()):
-        for m, suite in enumerate(report.suites):
-            if report.has_internal_error or tree.suites[n][m].unavailable:
-                continue
-            validity.append(min(1.0, n_right(suite.cases) / tests_per_suite))
-            kills.append(suite.beats)
-    return validity, kills
+def _judged_suites(tree: RolledTree) -> list[SuiteReport]:
+    found = []
+    for n, report in enumerate(tree.judged.report.candidates if tree.judged.report is not None else ()):
+        if not report.has_internal_error:
+            found += [suite for m, suite in enumerate(report.suites) if not tree.suites[n][m].unavailable]
+    return found
 
 
 def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:

@@ -15,10 +15,9 @@ from pickle import UnpicklingError
 from typing import Any
 
 from codea1_agents.play.interrupts import sigterm_interrupts
-from codea1_agents.train.grpo.failures import LearnerLost, TrainingStopped
+from codea1_agents.train.failures import LearnerLost, TrainingFailed, TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
-from codea1_agents.train.loop.failed import TrainingFailed
 from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
 from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.processor_time import processor_seconds
@@ -263,18 +262,14 @@ _DAMAGED = (OSError, EOFError, LookupError, ValueError, UnpicklingError)
 def _restore(algorithm: Any, checkpoint: Path) -> None:
     try:
         algorithm.restore_from_path(str(checkpoint.resolve()))
-    except LearnerLost as error:
-        raised = getattr(error.__cause__, "cause", None)  # by a learner that has read the files
+    except (LearnerLost, *_DAMAGED) as error:
+        is_of_learner = isinstance(error, LearnerLost)  # one that has read the files
+        raised = getattr(error.__cause__, "cause", None) if is_of_learner else error
         if not isinstance(raised, _DAMAGED):
             raise
-        raise BrokenInput(_not_restored(checkpoint, raised)) from error
-    except _DAMAGED as error:
-        raise BrokenInput(_not_restored(checkpoint, error)) from error
-
-
-def _not_restored(checkpoint: Path, error: Exception) -> str:
-    fault = " ".join(str(error).split()) or type(error).__name__
-    return f"{checkpoint}: it cannot be restored ({fault}); without this folder the run continues from the one before"
+        fault = " ".join(str(raised).split()) or type(raised).__name__
+        hint = "without this folder the run continues from the one before"
+        raise BrokenInput(f"{checkpoint}: it cannot be restored ({fault}); {hint}") from error
 
 
 @dataclass(slots=True)
@@ -344,15 +339,12 @@ class _Loop:
         self.watcher.progress(progress)
 
     def _step(self) -> None:
-        from codea1_agents.train.loop.figures import figures_of, times_of  # noqa: PLC0415  slow to import
-
         begun, spent = time.perf_counter(), processor_seconds()
-        learners = self._trained()
-        algorithm = self.algorithm
-        k = algorithm.config.rules.tests_per_suite
+        with self._named_failures(self.done + 1):
+            learners = self.algorithm.train().get("learners", {})
         self.done += 1
-        figures = figures_of(algorithm.last_trees, algorithm.last_step, learners, k)
-        times = times_of(algorithm.last_step, figures, time.perf_counter() - begun)
+        figures = self.algorithm.last_step.numbers(learners)
+        times = self.algorithm.last_step.times(time.perf_counter() - begun)
         times["cpu_s"] = processor_seconds() - spent
         history = [line["figures"] for line in self.lines[-32:] if "figures" in line]
         line: Line = {"step": self.done, "figures": figures, "times": times, "alarms": alarms_of([*history, figures])}
@@ -363,12 +355,6 @@ class _Loop:
             self._keep_samples()
         self._write(line)
         self._show_duel()
-
-    def _trained(self) -> Mapping[str, Any]:
-        """Run one iteration and return the learners' results."""
-        with self._named_failures(self.done + 1):
-            found: Mapping[str, Any] = self.algorithm.train().get("learners", {})
-        return found
 
     @contextmanager
     def _named_failures(self, step: int) -> Iterator[None]:

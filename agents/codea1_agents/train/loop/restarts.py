@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from codea1_agents.train.loop.failed import LearnersFailed
+from codea1_agents.train.failures import LearnersFailed
 from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of
 
 

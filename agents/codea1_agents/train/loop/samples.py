@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.train.grpo.players import Answer
+from codea1_agents.train.grpo.rollout import RolledTree
 from codea1_agents.train.grpo.settings import TrainingSettings
-from codea1_agents.train.grpo.trees import Tree
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import CandidateReport, ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
@@ -22,7 +22,7 @@ from codea1_env.sandbox import Limits
 
 
 def write_samples(
-    path: Path, trees: Sequence[Tree], problems: ProblemSet, settings: TrainingSettings, facts: Mapping[str, Any]
+    path: Path, trees: Sequence[RolledTree], problems: ProblemSet, settings: TrainingSettings, facts: Mapping[str, Any]
 ) -> None:
     """Write rollouts to a folder that `codea1 rescore` reads.
 
@@ -54,7 +54,7 @@ def write_samples(
     (path / "episodes.jsonl").write_bytes(b"".join(map(to_line, duels)))
 
 
-def duels_of(trees: Sequence[Tree], problems: ProblemSet, rules: Ruleset) -> Iterator[EpisodeRecord]:
+def duels_of(trees: Sequence[RolledTree], problems: ProblemSet, rules: Ruleset) -> Iterator[EpisodeRecord]:
     """Yield one episode per candidate and suite, and one per candidate without suites; none for masked rollouts.
 
     Rewards are those of the single episode. In training, the reward of a candidate covers all its suites.
@@ -62,7 +62,7 @@ def duels_of(trees: Sequence[Tree], problems: ProblemSet, rules: Ruleset) -> Ite
     number = 0
     for tree in trees:
         problem = problems.by_id(tree.task.problem_id)
-        for n, report in enumerate(tree.report.candidates if tree.report is not None else ()):
+        for n, report in enumerate(tree.judged.report.candidates if tree.judged.report is not None else ()):
             if tree.candidates[n].unavailable:
                 continue
             group = tree.suites[n if len(tree.suites) > 1 else 0] if tree.suites else ()

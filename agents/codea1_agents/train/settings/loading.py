@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from pydantic import ValidationError
 
@@ -201,7 +201,7 @@ def _known(path: Iterable[str]) -> list[str]:
     """Return the dotted names of the settings in a table."""
     section: Any = TrainingConfig
     for part in path:
-        hint = section.model_fields[part].annotation
+        hint = get_type_hints(section)[part]
         section = next(each for each in (hint, *get_args(hint)) if _is_section(each))  # the section may be optional
     prefix = "".join(f"{part}." for part in path)
     return [prefix + each for each in _names_in(section)]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Literal
 
 from codea1_agents.models.model_files import require_model
-from codea1_agents.train.grpo.hyperparameters import LengthSettings
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+from codea1_agents.train.grpo.hyperparameters import LengthSettings, values_of
+from codea1_agents.train.grpo.settings import ModelOptions, ModelSettings
 from codea1_agents.train.settings.options import AgentOptions, TrainingConfig
 from codea1_env.errors import BrokenInput, UserError
 
@@ -28,7 +27,7 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
             raise UserError(f"agents.{module}: either model or agent, not both")
         if options.model:
             _require_model(f"agents.{module}", options.model)
-            found[module] = _model_settings(options)
+            found[module] = ModelSettings(path=options.model, **values_of(options, ModelOptions))
     if config.agents.shared.agent:
         raise UserError("agents.shared.agent: agents that do not learn are set per role")
     if "shared" in found:
@@ -59,9 +58,3 @@ def _how_to_make(model: str) -> str:
         return "; make it with: codea1 pretrain -o models/tiny"
     command = "sft" if model.endswith("-sft-tester") else "pretrain"
     return f"; docs/coevolution.md: how to make one with codea1 {command}" if model.startswith("models/tiny") else ""
-
-
-def _model_settings(options: AgentOptions) -> ModelSettings:
-    names = ({each.name for each in fields(ModelSettings)} & set(AgentOptions.model_fields)) - {"lora"}
-    lora = None if options.lora is None else LoraSettings(**options.lora.model_dump(exclude_none=True))
-    return ModelSettings(path=options.model, lora=lora, **{name: getattr(options, name) for name in sorted(names)})

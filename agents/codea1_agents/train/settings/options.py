@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from codea1_agents.train.grpo.hyperparameters import RolloutSettings, UpdateSettings
-from codea1_agents.train.ranges import Count, CountOrZero, NotNegative, Positive, Share
+from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings
+from codea1_agents.train.grpo.settings import ModelOptions
+from codea1_agents.train.ranges import Count, CountOrZero, Flag, NotNegative, Positive, Share
 
 CURRENT = "current"
 """Name of the coder in training, among the opponents of an evaluation."""
-
-_Type = Literal["float32", "bfloat16", "float16"]
 
 
 class _Section(BaseModel):
@@ -58,22 +57,17 @@ class GameOptions(_Section):
     """Limits per call of a program, e.g. `cpu_s`; empty: calibrated on the solution."""
 
 
-class LoraOptions(_Section):
-    """Low-rank adapters. A setting that is missing has the default of `LoraSettings`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions(ModelOptions):
+    """The player of a role; of a model also how it is computed and sampled."""
 
-    rank: Count | None = None
-    alpha: Positive | None = None
-    target_modules: list[str] | None = None
-
-
-class AgentOptions(_Section):
-    """The player of a role."""
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     model: str = ""
     """Directory or hub id of a causal language model, which this run trains."""
     agent: str = ""
     """An agent that this run does not train, by name and options as in `codea1 play`; instead of `model`."""
-    frozen: bool = False
+    frozen: Flag = False
     """Whether the model plays and does not learn."""
     lr: Positive | None = None
     """Learning rate of this role's module; unset: `training.lr`."""
@@ -81,25 +75,6 @@ class AgentOptions(_Section):
     """Longest reply, in tokens; unset: that of `agents.shared`, or 4096."""
     max_prompt_tokens: Count | None = None
     """Longest prompt, in tokens; unset: that of `agents.shared`, or 4096 for the coder and 8192 for the tester."""
-    sampling_dtype: _Type = "float32"
-    """Data type of the weights that sample."""
-    autocast: Literal["", "bfloat16", "float16"] = ""
-    """Data type in which the learner computes; empty: float32. Its weights are always float32."""
-    gathering_dtype: Literal["", "bfloat16", "float16"] = ""
-    """Data type in which sharded learners gather parameters; empty: float32."""
-    gradient_checkpointing: bool = False
-    lora: LoraOptions | None = None
-    """Adapters to train instead of the whole model."""
-    rollout_engine: Literal["transformers", "vllm"] = "transformers"
-    """Engine that samples."""
-    engine_options: dict[str, Any] = Field(default_factory=dict)
-    """Further arguments of `vllm.LLM`."""
-    handover_piece_mb: Positive = 256.0
-    """Most MB (2^20 bytes) of weights that are on their way from the learner to samplers at once."""
-    handover_folder: str = ""
-    """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
-    handover_gap: NotNegative = 0.0
-    """Largest difference of log-probabilities after the first hand-over to vLLM; 0: by `sampling_dtype`."""
 
 
 class AgentsOptions(_Section):
@@ -131,8 +106,11 @@ class UpdateOptions(UpdateSettings):
     """After the warm-up; `cosine` ends at 0 with the last step."""
 
 
-class ClusterOptions(_Section):
+@dataclass(frozen=True, slots=True)
+class ClusterOptions(LearnerSettings):
     """Where the run computes. These settings change results by rounding only."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     address: str = ""
     """Address of a Ray cluster, or `auto`; empty: start a local one."""
@@ -144,24 +122,11 @@ class ClusterOptions(_Section):
     """Remote processes that learn; 0: the driver learns."""
     cpus_per_learner: NotNegative = 1.0
     gpus_per_learner: NotNegative = 0.0
-    sharding: Literal["auto", "full", "none"] = "auto"
-    """`full`: each learner holds a part of all weights, gradients and states of AdamW; `none`: all; `auto`: a part,
-    with two learners and more, if the models have more than 10^9 parameters."""
-    offload_optimizer: bool = False
-    """Whether the states of AdamW are in the host's memory while learners do not work."""
-    offload_parameters: bool = False
-    """Whether the parts of sharded learners, their gradients and the states of AdamW are in the host's memory all the
-    time, where AdamW computes. A layer is on the GPU while it is gathered."""
-    placement: Literal["separate", "colocated"] = "separate"
-    """`colocated`: each runner shares a GPU with a learner, and its engines release their memory while the learner
-    works. Runners need more than half of a GPU, learners the rest."""
-    restart_lost: bool = True
+    restart_lost: Flag = True
     """Whether a lost runner is started again. Meanwhile other runners roll out its problems."""
     max_restarts: CountOrZero = 3
     """How often the run starts again from its last checkpoint after the loss of a learner, without a new checkpoint in
     between; 0: never."""
-    learner_timeout_s: Positive = 1800.0
-    """Seconds that learners wait for one of them, which is then lost."""
     torch_threads: CountOrZero = 0
     """Threads of torch in the driver; 0: torch chooses. Small models are faster with 1."""
 

@@ -20,12 +20,16 @@ with extra_needed("fine-tuning", "transformers"):
     from torch import Tensor
 
     from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
-    from codea1_agents.train.grpo.adapters import adapted, save_plain
-    from codea1_agents.train.grpo.causal_models import autocast, checkpoint_activations, load_causal_model
-    from codea1_agents.train.grpo.forward_pass import Abilities, figures_of_responses
-    from codea1_agents.train.grpo.micro_batches import Budget, micro_batches
-    from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
-    from codea1_agents.train.grpo.token_columns import token_columns
+    from codea1_agents.train.grpo.batch import Budget, micro_batches, token_columns
+    from codea1_agents.train.grpo.causal_models import (
+        adapted,
+        autocast,
+        checkpoint_activations,
+        load_causal_model,
+        save_plain,
+    )
+    from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
+    from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
     from codea1_agents.train.sft.supervised import StepLoss, supervised_steps
 
 RECORD = "sft.json"
@@ -73,7 +77,7 @@ class SftSettings:
             raise UserError(f"fine-tuning: a count is below 1, or seed or logits_at_once below 0: {self}")
         if not (0 < self.lr < math.inf and 0 <= self.weight_decay < math.inf and self.grad_clip > 0):
             raise UserError("fine-tuning: lr and grad_clip must be above 0, weight_decay at least 0")
-        ModelSettings("", autocast=self.autocast)  # checks the data type
+        ModelSettings("", autocast=self.autocast)  # type: ignore[arg-type]  # it checks the data type
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +229,7 @@ class _Training:
         self.tokenizer = load_tokenizer(place)
         self._format = ChatFormat(self.tokenizer, place)
         self._ends = end_tokens(self.tokenizer, plain.generation_config)
-        self._abilities = Abilities.of(self.model)
+        self._pass = ResponsePass(self.model, Abilities.of(self.model))
         context = getattr(plain.config.get_text_config(), "max_position_embeddings", None)
         self.longest = min(settings.max_tokens, context or settings.max_tokens)
         if settings.gradient_checkpointing:
@@ -269,17 +273,14 @@ class _Training:
 
     def _losses(self, batch: RowBatch) -> Iterator[Tensor]:
         """Yield the losses (B, R) of the reply tokens of parts of a batch, 0 on padding."""
-        columns = token_columns(
-            [row.prompt for row in batch.rows], [row.reply for row in batch.rows], self.model.device
-        )
-        for part in micro_batches(columns, Budget(tokens=self._settings.tokens_at_once)):
+        columns = token_columns([row.prompt for row in batch.rows], [row.reply for row in batch.rows])
+        on_device = {name: column.to(self.model.device) for name, column in columns.items()}
+        for part in micro_batches(on_device, Budget(tokens=self._settings.tokens_at_once)):
             yield self._losses_of(part)
 
     def _losses_of(self, part: Mapping[str, Tensor]) -> Tensor:
         with autocast(self.model.device, self._settings.autocast):
-            found = figures_of_responses(
-                self.model, part, self._abilities, prompt_once=False, logits_at_once=self._settings.logits_at_once
-            )
+            found = self._pass(part, prompt_once=False, logits_at_once=self._settings.logits_at_once)
         return -found.log_probs
 
 

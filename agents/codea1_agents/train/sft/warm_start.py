@@ -16,7 +16,7 @@ from codea1_agents.play.interrupts import stop_requests
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
 from codea1_agents.statistics import Estimate, estimate_document
-from codea1_agents.train.grpo.adapters import load_peft
+from codea1_agents.train.grpo.causal_models import load_peft
 from codea1_agents.train.sft.examples import (
     SftExample,
     examples_for_coder,

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_agents.models.shapes import ModelShape
-from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.sharding_choice import is_sharded
+from codea1_agents.train.grpo.settings import ModelSettings, is_sharded
 from codea1_agents.train.settings.options import ClusterOptions
 
 FLOAT = 4

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from codea1_agents.models.model_facts import ModelFacts
 from codea1_agents.models.shapes import UnknownShape, shape_of
-from codea1_agents.train.grpo.model_settings import DTYPES, LoraSettings, ModelSettings
+from codea1_agents.train.grpo.settings import DTYPES, LoraSettings, ModelSettings
 from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts
 
@@ -40,7 +40,8 @@ def memory_of(model: str, facts: ModelFacts, *, prompt: int, reply: int) -> Mode
         shape = shape_of(model)
     except UnknownShape:
         return None
-    settings = ModelSettings(model, sampling_dtype=facts.dtype if facts.dtype in DTYPES else "float32")
+    dtype: Any = facts.dtype if facts.dtype in DTYPES else "float32"
+    settings = ModelSettings(model, sampling_dtype=dtype)
     row = prompt + reply
     module = SizedModule(shape, settings, MicroBatch(row, reply, row))
     return ModelMemory(

@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from codea1_agents.models.shapes import shape_of
-from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.settings.modules import ROLES, longest, models_of
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.devices import Devices

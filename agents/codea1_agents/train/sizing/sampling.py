@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codea1_agents.train.grpo.vllm_options import engine_share
+from codea1_agents.train.grpo.settings import engine_share
 from codea1_agents.train.sizing.learning import FLOAT, Part, SizedModule
 
 _CACHE_GROWTH = 1.5

@@ -17,17 +17,17 @@ def config(phrase_folders: dict[str, str], increments: str) -> Any:
 @pytest.fixture
 def learnt(monkeypatch: pytest.MonkeyPatch) -> dict[Place, float]:
     """Advantages in the batches that learners of this process get."""
-    from codea1_agents.train.grpo import batches
-    from codea1_agents.train.grpo.columns import Column
+    from codea1_agents.train.grpo import learner
+    from codea1_agents.train.grpo.batch import Column
 
     found: dict[Place, float] = {}
-    whole = batches.padded_batch
+    whole = learner.padded_batch
 
-    def recording(responses: Any, device: Any) -> Any:
-        batch = whole(responses, device)
+    def recording(responses: Any) -> Any:
+        batch = whole(responses)
         advantages = batch[Column.ADVANTAGES].tolist()
         found.update({(r.problem_id, r.agent): a for r, a in zip(responses, advantages, strict=True)})
         return batch
 
-    monkeypatch.setattr(batches, "padded_batch", recording)
+    monkeypatch.setattr(learner, "padded_batch", recording)
     return found

@@ -14,7 +14,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
-from codea1_agents.train.grpo.trees import Tree  # noqa: E402
+from codea1_agents.train.grpo.rollout import RolledTree  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 from codea1_env.rules.ruleset import preset  # noqa: E402
 
@@ -24,11 +24,11 @@ RULES = replace(preset("fixed"), tests_per_suite=2)
 VALID_FROM = 0.5
 
 
-def suites_by_hand(tree: Tree, form: str) -> dict[Place, float]:
+def suites_by_hand(tree: RolledTree, form: str) -> dict[Place, float]:
     """The advantages of a tree's suites that are not all 0 in their group."""
     found = {}
     weights = {"validity": RULES.reward.alpha, "adversarial": 1 - RULES.reward.alpha}
-    for g, candidate in enumerate(tree.rewards):
+    for g, candidate in enumerate(tree.judged.rewards):
         parts = [{part.name: part.value for part in reward.parts} for reward in candidate.testers]
         columns = {name: [row.get(name, 0.0) for row in parts] for name in weights}
         values = by_hand(columns, weights, form, VALID_FROM) if parts else []

@@ -63,7 +63,7 @@ def test_where_all_groups_are_flat_no_step_is_made_at_all(config: GRPOConfig, tm
         before = weights_of(algorithm)
         results = [algorithm.train() for _ in range(2)]
         assert [result["responses_trained"] for result in results] == [0, 0]
-        assert [tree.coder.n_flat for tree in algorithm.last_trees] == [1] * 4
+        assert not any(tree.coder.is_trained.any() for tree in algorithm.last_trees)
         assert distance(before, weights_of(algorithm)) == 0.0
         assert algorithm.learner_group._learner._weights_seq_no == 0  # nor does the learning rate move on
 
@@ -95,7 +95,7 @@ def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_pa
             algorithm.train()
         said: dict[str, set[str]] = {"coder": set(), "tester": set()}
         ids: dict[str, set[int]] = {"coder": set(), "tester": set()}
-        for tree in algorithm.env_runner.sample(tasks=[each.task for each in algorithm.last_trees]):
+        for tree in algorithm.env_runner.sample(tasks=[each.task for each in algorithm.last_trees]).trees:
             for role, answers in (("coder", tree.candidates), ("tester", [a for group in tree.suites for a in group])):
                 phrases = CODE if role == "coder" else SUITES[:3]
                 for answer in answers:
@@ -169,7 +169,7 @@ def test_what_a_dead_sandbox_leaves_open_is_masked_and_never_zero(config: GRPOCo
         for tree in algorithm.last_trees:
             assert np.isnan(tree.coder_rewards).all()
             assert np.isnan(tree.tester_rewards).all()
-            assert tree.coder.n_masked == 1
+            assert not tree.coder.is_trained.any()
         assert result["responses_trained"] == 0
         assert result["env_runners"]["masked_share"] == 1
         assert distance(before, weights_of(algorithm)) == 0.0

@@ -17,9 +17,9 @@ from tests.support.waiting import wait_until
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from codea1_agents.train.grpo import GRPO, GRPOConfig, learner_calls  # noqa: E402
-from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
-from codea1_agents.train.grpo.trees import Task  # noqa: E402
+from codea1_agents.train.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
+from codea1_agents.train.grpo import GRPO, GRPOConfig, learner_group  # noqa: E402
+from codea1_agents.train.grpo.rollout import Task  # noqa: E402
 
 pytestmark = ON_RAY
 
@@ -128,7 +128,7 @@ def test_a_loss_that_is_no_number_stops_all_learners_alike(doomed: Any, monkeypa
     def spoilt(*, episodes_refs: list[Any], **more: Any) -> Any:
         first = ray.get(episodes_refs[0])
         for episode in first:
-            object.__setattr__(episode.custom_data["response"], "advantage", float("nan"))
+            object.__setattr__(episode, "advantage", float("nan"))
         return update(episodes_refs=[ray.put(first), *episodes_refs[1:]], **more)
 
     with monkeypatch.context() as patch:
@@ -149,7 +149,7 @@ def test_a_loss_that_is_no_number_stops_all_learners_alike(doomed: Any, monkeypa
 def test_what_a_learner_raises_is_named_while_another_waits_for_it(
     doomed: Any, monkeypatch: pytest.MonkeyPatch, raised: Exception, expected: type[Exception], said: str
 ) -> None:
-    monkeypatch.setattr(learner_calls, "_GRACE_S", 0.5)
+    monkeypatch.setattr(learner_group, "_GRACE_S", 0.5)
 
     def work(_: Any) -> None:
         if torch.distributed.get_rank() == 1:

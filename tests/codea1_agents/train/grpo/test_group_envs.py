@@ -17,9 +17,9 @@ from pettingzoo.utils import BaseParallelWrapper  # noqa: E402
 from ray.tune.registry import register_env  # noqa: E402
 
 from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
-from codea1_agents.train.grpo.grouping import group_advantages, top_variance  # noqa: E402
+from codea1_agents.train.grpo.advantages import group_advantages, top_variance  # noqa: E402
 from codea1_agents.train.grpo.players import ModelPlayer  # noqa: E402
-from codea1_agents.train.grpo.trees import Tree  # noqa: E402
+from codea1_agents.train.grpo.rollout import RolledTree  # noqa: E402
 from codea1_env import code_a1_v0  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
@@ -55,7 +55,7 @@ def wrapped(agent: str) -> Any:
     return lambda arguments: PaidMore(code_a1_v0.group_env(**arguments))
 
 
-def advantages_of(tree: Tree, coder: Any, tester: Any) -> dict[Place, float]:
+def advantages_of(tree: RolledTree, coder: Any, tester: Any) -> dict[Place, float]:
     """What must be learnt from a tree with these rewards."""
     values, found = group_advantages(coder), {}
     for n in np.flatnonzero(values.is_trained):

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
+from codea1_agents.train.grpo import GRPOConfig
 from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.hyperparameters import (
     LengthSettings,
@@ -57,6 +58,17 @@ def test_an_unknown_name_and_a_wrong_value_end_with_one_sentence(table: str) -> 
     for value in ("0", "true", "'8'", "1.5"):
         with pytest.raises(UserError, match=rf"^settings: {table}\.{name} should be .*, not "):
             load_training(overrides=[f"{table}.{name}={value}"])
+
+
+WRONG = {"n_candidates": 0, "n_suites": -1, "n_kept": 0, "advantages": "none", "valid_from": 0.0, "lr": -1.0}
+WRONG |= {"clip_low": 1, "clip_high": 0, "dual_clip": 1, "kl_coeff": -1, "logits_at_once": -5}
+WRONG |= {"old_log_probs": "nobody", "importance_cap": 2.0}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_python_refuses_a_value_out_of_range_by_its_name(name: str) -> None:
+    with pytest.raises(UserError, match=name):
+        GRPOConfig().llm_agents(coder="a").agents(tester="fuzz").training(**{name: WRONG[name]}).validate()
 
 
 def test_a_value_in_a_settings_file_reaches_runners_and_loss() -> None:

@@ -11,9 +11,9 @@ from tests.support.grpo import module_of, some_batch
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
 
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule  # noqa: E402
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
@@ -30,7 +30,6 @@ def gap_to_learner(folder: str, *, autocast: str, sampling_dtype: str) -> float:
         [prompt] * 64,
         [[n] for n in range(64)],
         end_tokens=[],
-        pad_token=0,
         rules=SamplingRules(max_tokens=12),
     )
     tokens = torch.tensor([each.tokens for each in responses])

@@ -24,8 +24,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
 from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # noqa: E402
-from codea1_agents.train.grpo.batches import planned, shards  # noqa: E402
-from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
+from codea1_agents.train.grpo.batch import ScoredResponse, planned, shards  # noqa: E402  # noqa: E402
 
 pytestmark = ON_RAY
 
@@ -113,7 +112,7 @@ def updated(group: Any, settings: dict[str, Any], n_learners: int) -> tuple[dict
     group.foreach_learner(Prepared(settings))
     plan = shards(planned(responses(), 1, (0,)), max(1, n_learners))
     for _ in range(N_UPDATES):
-        group.update(episodes_refs=[ray.put([episode_of(each) for each in shard]) for shard in plan])
+        group.update(episodes_refs=[ray.put(shard) for shard in plan])
     gradients = next(iter(group.foreach_learner(first_gradients))).get()
     weights = group.get_state(components="learner/rl_module")["learner"]["rl_module"]["coder"]
     group.set_state(before)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.language_models import END, PAD, tiny_model
+from tests.support.language_models import END, tiny_model
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -21,7 +21,7 @@ def sampled(
     prompts: list[list[int]] = PROMPTS, seeds: list[list[int]] = SEEDS, model: Any = None, **rules: float
 ) -> list[Response]:
     settings = SamplingRules(**{"max_tokens": 12, **rules})  # type: ignore[arg-type]
-    return sample_responses(model or tiny_model(), prompts, seeds, end_tokens=[END], pad_token=PAD, rules=settings)
+    return sample_responses(model or tiny_model(), prompts, seeds, end_tokens=[END], rules=settings)
 
 
 def test_log_probs_are_those_of_one_forward_pass_without_padding_or_cache() -> None:
@@ -45,7 +45,7 @@ def test_prompts_that_are_asked_several_times_are_read_once_and_answered_as_if_a
     model.register_forward_pre_hook(lambda _, __, given: read.append(tuple(given["input_ids"].shape)), with_kwargs=True)
     prompts = [PROMPTS[0], PROMPTS[2], PROMPTS[0], PROMPTS[3], PROMPTS[0], PROMPTS[2]]
     seeds = [[3, n] for n in range(len(prompts))]
-    found = sample_responses(model, prompts, seeds, end_tokens=[], pad_token=PAD, rules=SamplingRules(max_tokens=9))
+    found = sample_responses(model, prompts, seeds, end_tokens=[], rules=SamplingRules(max_tokens=9))
     assert read == [(3, 7), *[(6, 1)] * 8]
     alone = [sampled([prompt], [seed], max_tokens=9)[0] for prompt, seed in zip(prompts, seeds, strict=True)]
     assert [r.tokens for r in found] == [r.tokens for r in alone]

@@ -15,20 +15,22 @@ from tests.support.language_models import phrase_folder
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
-from codea1_agents.train.grpo.adapters import untied  # noqa: E402
-from codea1_agents.train.grpo.causal_models import load_causal_model  # noqa: E402
-from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: E402
+from codea1_agents.train.grpo.causal_models import (  # noqa: E402
+    load_causal_model,
+    untied,
+)
+from codea1_agents.train.grpo.learner_group import whole_state  # noqa: E402
 from codea1_agents.train.grpo.rl_module import export_state  # noqa: E402
-from codea1_agents.train.grpo.sharded_group import whole_state  # noqa: E402
+from codea1_agents.train.grpo.settings import ModelSettings  # noqa: E402
 
 pytestmark = [pytest.mark.models, pytest.mark.filterwarnings("ignore:torch.distributed is disabled")]
 
 EXPORT = """
 import resource, sys
 from pathlib import Path
-from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.grpo.rl_module import export_state
-from codea1_agents.train.grpo.sharded_group import whole_state
+from codea1_agents.train.grpo.learner_group import whole_state
 
 folder, shards, out, most = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 export_state(ModelSettings(folder), whole_state(shards, "coder", shards), out + "-first", file_size="4MB")  # imports

@@ -24,9 +24,8 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
 from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # noqa: E402
-from codea1_agents.train.grpo.batches import planned, shards  # noqa: E402
-from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
-from codea1_agents.train.grpo.sharding import own_bytes, whole_tensor  # noqa: E402
+from codea1_agents.train.grpo.batch import ScoredResponse, planned, shards  # noqa: E402  # noqa: E402
+from codea1_agents.train.grpo.sharding import whole_tensor  # noqa: E402
 from codea1_agents.train.settings.options import ClusterOptions  # noqa: E402
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts  # noqa: E402
 
@@ -110,7 +109,7 @@ def record_gradients(learner: Any) -> None:
 def update(group: Any, n_learners: int, n_updates: int = N_UPDATES) -> None:
     plan = shards(planned(responses(), 1, (0,)), max(1, n_learners))
     for _ in range(n_updates):
-        group.update(episodes_refs=[ray.put([episode_of(each) for each in shard]) for shard in plan])
+        group.update(episodes_refs=[ray.put(shard) for shard in plan])
 
 
 def gradients_of(group: Any) -> dict[str, Any]:
@@ -128,6 +127,12 @@ def distance(one: dict[str, Any], other: dict[str, Any]) -> float:
     for module, tensors in one.items():
         assert tensors.keys() == other[module].keys()
     return max(float(np.abs(one[m][name] - other[m][name]).max()) for m in one for name in one[m])
+
+
+def own_bytes(tensor: Any) -> int:
+    """Bytes of a tensor that this process holds."""
+    local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return int(local.numel() * local.element_size())
 
 
 def held_bytes(learner: Any) -> tuple[int, int, int]:

@@ -28,8 +28,8 @@ from torch.overrides import TorchFunctionMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from codea1_agents.train.grpo import forward_pass, sharding
-from codea1_agents.train.grpo.token_figures import TokenFigures
+from codea1_agents.train.grpo import sharding
+from codea1_agents.train.grpo.forward_pass import ResponsePass, TokenFigures
 
 class Nothing:
     def __init__(self, *_, **__): pass
@@ -71,7 +71,7 @@ class WithoutGPU(TorchFunctionMode):
             args = (args[0], "cuda:0")  # PyTorch would look for the present GPU
         return func(*args, **(kwargs or {}))
 
-forward_pass.figures_of_responses = lambda model, batch, _: TokenFigures(model(batch["states"]), batch["states"])
+ResponsePass.forward = lambda self, batch: TokenFigures(self.model(batch["states"]), batch["states"])
 sharding._sent = lambda _: None  # the abilities of the first learner's model
 torch.distributed.init_process_group("fake", rank=1, world_size=4, store=FakeStore())
 mesh = torch.distributed.init_device_mesh("cuda", (4,))

@@ -51,7 +51,8 @@ BOTH = {"coder": True, "tester": True}
 def test_code_a1_with_any_alpha(config: GRPOConfig) -> None:
     trees, moved, _ = one_step(config.environment(rules=varied(FIXED, alpha=0.25)))
     assert moved == BOTH
-    weights = {part.name: part.weight for each in trees[0].rewards for tester in each.testers for part in tester.parts}
+    rewards = [reward for each in trees[0].judged.rewards for reward in each.testers]
+    weights = {part.name: part.weight for reward in rewards for part in reward.parts}
     assert (weights["validity"], weights["adversarial"]) == (0.25, 0.75)
 
 
@@ -72,7 +73,7 @@ def test_self_play_is_one_module_with_suites_for_all_candidates(
     trees, moved, _ = one_step(config)
     assert moved == {"shared": True}
     assert {tree.tester_rewards.shape for tree in trees} == {(1, 4)}
-    assert all(len(each.suites) == 4 for tree in trees for each in tree.report.candidates)
+    assert all(len(each.suites) == 4 for tree in trees for each in tree.judged.report.candidates)
 
 
 def test_a_frozen_tester(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
@@ -85,7 +86,13 @@ def test_without_predicted_answer(config: GRPOConfig, phrase_folders: dict[str, 
     config.llm_agents(**phrase_folders, prompts="call_only")
     trees, moved, _ = one_step(config)
     assert moved == BOTH
-    cases = [case for tree in trees for each in tree.report.candidates for suite in each.suites for case in suite.cases]
+    cases = [
+        case
+        for tree in trees
+        for each in tree.judged.report.candidates
+        for suite in each.suites
+        for case in suite.cases
+    ]
     assert {case.case.prediction_right for case in cases} == {None}
 
 
@@ -112,7 +119,7 @@ def _kept(tree: Any, role: str) -> Any:
 
 
 def test_settings_that_make_no_system_are_refused(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
-    with pytest.raises(UserError, match="'both' is neither candidate nor problem"):
+    with pytest.raises(UserError, match="suites_per: Input should be 'candidate' or 'problem', not 'both'"):
         config.copy(copy_frozen=False).training(suites_per="both").validate()
     with pytest.raises(UserError, match="tester_view='black_box'"):
         config.copy(copy_frozen=False).training(suites_per="problem").validate()

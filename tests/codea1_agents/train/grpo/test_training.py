@@ -18,7 +18,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
-from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: E402
+from codea1_agents.train.grpo.settings import ModelSettings  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
 pytestmark = ON_RAY

@@ -19,11 +19,11 @@ vllm = pytest.importorskip("vllm", reason="vllm is not installed (pip install vl
 torch = pytest.importorskip("torch", reason="torch is not installed")
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 
+from codea1_agents.train.failures import StaleWeights  # noqa: E402
 from codea1_agents.train.grpo import GRPOConfig, vllm_engine, vllm_worker  # noqa: E402
 from codea1_agents.train.grpo.causal_models import load_causal_model  # noqa: E402
-from codea1_agents.train.grpo.failures import StaleWeights  # noqa: E402
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.sampling import Response, SamplingRules  # noqa: E402
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.vllm_engine import VllmEngine, largest_gap  # noqa: E402
 from codea1_env.errors import UnknownName, UserError  # noqa: E402
 
@@ -248,7 +248,7 @@ def test_prefixes_computed_with_old_weights_are_noticed(
 
 def test_adapters_are_merged_for_it(folders: dict[bool, str]) -> None:
     pytest.importorskip("peft", reason="peft is not installed")
-    from codea1_agents.train.grpo.adapters import adapted
+    from codea1_agents.train.grpo.causal_models import adapted
 
     model = adapted(load_causal_model(folders[True]), LoraSettings(rank=4))
     engine = VllmEngine(ModelSettings(folders[True], rollout_engine="vllm", engine_options=OPTIONS), model)

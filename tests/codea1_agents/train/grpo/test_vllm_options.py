@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.vllm_options import engine_arguments, engine_share, memory_options, require_engine_options
+from codea1_agents.train.grpo.settings import ModelSettings, engine_share, memory_options
+from codea1_agents.train.grpo.vllm_engine import engine_arguments, require_engine_options
 from codea1_env.errors import UserError
 
 

@@ -16,7 +16,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.grpo.algorithm import GRPO  # noqa: E402
-from codea1_agents.train.grpo.learner_calls import LearnerCalls  # noqa: E402
+from codea1_agents.train.grpo.learner_group import LearnerCalls  # noqa: E402
 from codea1_agents.train.grpo.progress import Phase, Progress  # noqa: E402
 from codea1_agents.train.loop import load_training, train  # noqa: E402
 from codea1_agents.train.loop.folder import read_restarts  # noqa: E402

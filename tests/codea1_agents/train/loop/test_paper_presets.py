@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
-from codea1_agents.train.grpo.vllm_options import engine_share
+from codea1_agents.train.grpo.settings import engine_share
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.loop.building import grpo_config
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from codea1_agents.train.failures import LearnersFailed
 from codea1_agents.train.loop import TrainingConfig
-from codea1_agents.train.loop.failed import LearnersFailed
 from codea1_agents.train.loop.folder import TrainingFolder, read_metrics, read_restarts
 from codea1_agents.train.loop.restarts import Restarts
 from codea1_env.errors import ClusterError

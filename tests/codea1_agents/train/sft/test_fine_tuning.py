@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.causal_models import load_causal_model
-from codea1_agents.train.grpo.model_settings import LoraSettings
+from codea1_agents.train.grpo.settings import LoraSettings
 from codea1_agents.train.sft.examples import examples_for_coder, examples_for_tester
 from codea1_agents.train.sft.fine_tuning import FineTuned, SftSettings, fine_tuned
 from codea1_agents.train.sft.supervised import LossNotFinite, supervised_steps

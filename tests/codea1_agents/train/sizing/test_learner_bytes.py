@@ -11,7 +11,7 @@ from tests.support.language_models import byte_tokenizer, random_model
 
 pytest.importorskip("ray", reason="Ray is not installed")
 from benchmarks.learner_bytes import Rows, computed, measured
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
 
 pytestmark = pytest.mark.filterwarnings("default")  # of peft and transformers about each other
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codea1_agents.models.shapes import PUBLISHED
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
 from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, kept_bytes, learner_parts, work_bytes
 

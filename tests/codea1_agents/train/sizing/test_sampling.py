@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from codea1_agents.models.shapes import PUBLISHED
-from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.sizing.learning import MicroBatch, Part, SizedModule
 from codea1_agents.train.sizing.sampling import engines_of, runner_parts
 

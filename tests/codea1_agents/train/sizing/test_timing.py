@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.models.shapes import PUBLISHED
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
 from codea1_agents.train.sizing.devices import Gpu
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule
 from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT, RoleWork, StepSeconds, step_seconds

@@ -11,10 +11,10 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 
 from codea1_agents.train.grpo.hyperparameters import Shape
+from codea1_agents.train.grpo.metrics import tree_figures
 from codea1_agents.train.grpo.players import Answer
 from codea1_agents.train.grpo.sampling import Response
-from codea1_agents.train.grpo.statistics import tree_figures
-from codea1_agents.train.grpo.trees import trimmed
+from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.rounds.rounds import Turn
 from tests.support.toys import BROKEN, FALSE, NAIVE, RIGHT, SHARP, WRONG
 from tests.support.trees import PER_PROBLEM, Scripted, rolled
@@ -50,11 +50,11 @@ class Sampled(Scripted):
 def test_figures_need_no_tokens(sandbox, toys):
     players = {"coder": Sampled(RIGHT, WRONG, WRONG, BROKEN), "tester": Sampled(NAIVE, SHARP, FALSE)}
     (tree,) = rolled(sandbox, toys, players, PER_PROBLEM)
-    kept = tree.candidates[1].response
-    lean = trimmed(tree, [kept])
-    assert lean.candidates[1] is tree.candidates[1]
-    others = [answer for answer in (*lean.candidates, *lean.suites[0]) if answer.response is not kept]
-    assert len(others) == 6
-    assert not any(answer.prompt or isinstance(answer.response, Response) for answer in others)
+    settings = TrainingSettings(module_by_role={"coder": "coder"})
+    lean = tree.trimmed(settings)
+    assert lean.candidates == tree.candidates
+    assert [each.response for each in lean.trained(settings)] == [each.response for each in tree.candidates]
+    assert len(lean.suites[0]) == 3
+    assert not any(answer.prompt or isinstance(answer.response, Response) for answer in lean.suites[0])
     assert tree_figures(lean, 2) == tree_figures(tree, 2)
     assert {"coder_tokens", "tester_tokens", "coder_cut_share"} <= tree_figures(lean, 2).keys()

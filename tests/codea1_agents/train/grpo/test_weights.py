@@ -1,4 +1,4 @@
-"""Pieces, checksums and what a receiver verifies; the driver's part is tested in `test_weight_sync.py`."""
+"""Pieces, checksums and what a receiver verifies; the driver's part is tested in `test_runners.py`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from tests.support.grpo import learner_of, module_of
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
 
-from codea1_agents.train.grpo.adapters import untied  # noqa: E402
-from codea1_agents.train.grpo.failures import StaleWeights  # noqa: E402
-from codea1_agents.train.grpo.handover import (  # noqa: E402
+from codea1_agents.train.failures import StaleWeights  # noqa: E402
+from codea1_agents.train.grpo.causal_models import untied  # noqa: E402
+from codea1_agents.train.grpo.settings import LoraSettings  # noqa: E402
+from codea1_agents.train.grpo.weights import (  # noqa: E402
     Piece,
     WeightReceiver,
     array_of,
@@ -29,7 +30,6 @@ from codea1_agents.train.grpo.handover import (  # noqa: E402
     plan_of,
     tensor_of,
 )
-from codea1_agents.train.grpo.model_settings import LoraSettings  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 

@@ -1,27 +1,129 @@
-"""Weights on their way from learners to runners, in this process and in others."""
+"""What the driver has its runners do: rollouts ahead, and weights on their way, in this process and in others."""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codea1_env.errors import MissingExtra
-from tests.support.grpo import ON_RAY, tiny_config
+from codea1_env.errors import MissingExtra, UserError
+from tests.support.grpo import ON_RAY, distance, tiny_config, weights_of
 from tests.support.language_models import PHRASES, phrase_folder
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from codea1_agents.train.grpo import weight_sync  # noqa: E402
-from codea1_agents.train.grpo.adapters import untied  # noqa: E402
-from codea1_agents.train.grpo.failures import StaleWeights  # noqa: E402
-from codea1_agents.train.grpo.handover import checksum  # noqa: E402
-from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: E402
-from codea1_agents.train.grpo.trees import Task  # noqa: E402
+from codea1_agents.train.failures import StaleWeights  # noqa: E402
+from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
+from codea1_agents.train.grpo import runners as runners_module  # noqa: E402
+from codea1_agents.train.grpo.causal_models import untied  # noqa: E402
+from codea1_agents.train.grpo.rollout import Task  # noqa: E402
+from codea1_agents.train.grpo.settings import ModelSettings  # noqa: E402
+from codea1_agents.train.grpo.weights import checksum  # noqa: E402
 from tests.support.memory import LiveBytes  # noqa: E402
 
 pytestmark = ON_RAY
+
+
+@pytest.fixture(scope="module")
+def settings(phrase_folders: dict[str, str], increments: str) -> GRPOConfig:
+    made: GRPOConfig = tiny_config(phrase_folders, increments).training(overlap=1)
+    made.env_runners(num_env_runners=2, num_cpus_per_env_runner=0.5)
+    return made.fault_tolerance(restart_failed_env_runners=True)
+
+
+@pytest.fixture(scope="module")
+def algorithm(settings: GRPOConfig, cluster: None) -> Iterator[Any]:
+    made = settings.copy(copy_frozen=False).build_algo()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def beginning(algorithm: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(algorithm.save_to_path(tmp_path_factory.mktemp("beginning")))
+
+
+def sampled(algorithm: Any) -> list[tuple[Any, ...]]:
+    """The programs of the last iteration, by task."""
+    return [(tree.task.number, *(answer.text for answer in tree.candidates)) for tree in algorithm.last_trees]
+
+
+def test_each_iteration_is_sampled_with_the_weights_before_the_last_one(
+    algorithm: Any, beginning: str, settings: GRPOConfig
+) -> None:
+    """The second iteration is that of a run that has not learnt yet; afterwards weights are one iteration old."""
+    algorithm.restore_from_path(beginning)
+    stale, trees = [], []
+    for _ in range(3):
+        algorithm.train()
+        stale.append(algorithm.last_step.staleness)
+        trees.append(sampled(algorithm))
+    assert stale == [0, 1, 1]
+
+    frozen = settings.copy(copy_frozen=False).training(overlap=0, lr=1e-30).build_algo()
+    for number in range(2):
+        frozen.train()
+        assert sampled(frozen) == trees[number], number
+    frozen.train()
+    assert sampled(frozen) != trees[2]
+    frozen.stop()
+
+
+def test_it_samples_while_it_learns(algorithm: Any, beginning: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    algorithm.restore_from_path(beginning)
+    during = []
+    update = algorithm.learner_group.update
+
+    def watched(**given: Any) -> Any:
+        during.append([thread.name for thread in threading.enumerate() if thread.name.startswith("codea1-rollouts")])
+        algorithm._ahead.finish()  # without an update in between
+        return update(**given)
+
+    monkeypatch.setattr(algorithm.learner_group, "update", watched)
+    algorithm.train()
+    assert during[0]
+
+
+def test_a_checkpoint_holds_the_trees_that_were_sampled_ahead(algorithm: Any, beginning: str, tmp_path: Path) -> None:
+    algorithm.restore_from_path(beginning)
+    algorithm.train()
+    saved = algorithm.save_to_path(tmp_path / "checkpoint")
+    expected = [(algorithm.train(), sampled(algorithm), weights_of(algorithm)) for _ in range(2)]
+    algorithm.restore_from_path(saved)
+    for result, tokens, weights in expected:
+        again = algorithm.train()
+        assert sampled(algorithm) == tokens
+        assert algorithm.last_step.staleness == 1
+        assert again["book_size"] == result["book_size"]
+        assert distance(weights_of(algorithm), weights) < 1e-6
+
+
+def test_a_runner_lost_in_between_changes_nothing(algorithm: Any, beginning: str) -> None:
+    algorithm.restore_from_path(beginning)
+    expected = [(algorithm.train(), sampled(algorithm)) for _ in range(3)]
+    algorithm.restore_from_path(beginning)
+    algorithm.train()
+    algorithm._ahead.finish()
+    (process, _) = algorithm.env_runner_group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)
+    os.kill(process, signal.SIGKILL)
+    for result, tokens in expected[1:]:
+        again = algorithm.train()
+        assert sampled(algorithm) == tokens
+        assert again["tasks_lost"] == 0
+        assert again["book_size"] == result["book_size"]
+
+
+def test_it_needs_remote_runners(settings: GRPOConfig) -> None:
+    config = settings.copy(copy_frozen=False).env_runners(num_env_runners=0)
+    with pytest.raises(UserError, match="overlap: it needs remote runners"):
+        config.validate()
+
 
 MB = 2**20
 PIECE_MB = 1.0
@@ -96,7 +198,7 @@ def test_a_hand_over_takes_the_memory_of_a_few_pieces(
         return int(runner.live_bytes.peak)
 
     real = ray.put
-    monkeypatch.setattr(weight_sync.ray, "put", measured)
+    monkeypatch.setattr(runners_module.ray, "put", measured)
     group = algorithm.env_runner_group
     group.foreach_env_runner(begin)
     with LiveBytes() as driver:  # the learner is in this process

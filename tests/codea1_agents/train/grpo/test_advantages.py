@@ -1,7 +1,9 @@
-"""Advantages by parts, against the formulas computed one number at a time."""
+"""Advantages and the choice of suites, whole and by parts, against the formulas computed one number at a time."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,97 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from codea1_agents.train.grpo.grouping import group_advantages
-from codea1_agents.train.grpo.part_advantages import GroupedPart, advantages_by_parts, grouped_parts, over_batch
+from codea1_agents.train.grpo.advantages import (
+    GroupedPart,
+    advantages_by_parts,
+    group_advantages,
+    grouped_parts,
+    over_batch,
+    top_variance,
+)
 from codea1_env.errors import UserError
 from codea1_env.rules.reward_parts import MASKED, Reward, RewardPart
 from tests.support.advantages import by_hand, z
 
 NAN = float("nan")
+REWARD = st.floats(-1, 1).map(lambda x: round(x, 3))
+GROUPS = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=REWARD | st.just(NAN))
+
+
+@given(GROUPS)
+def test_an_advantage_is_the_distance_from_the_groups_mean_in_sample_deviations(rewards: np.ndarray) -> None:
+    found = group_advantages(rewards)
+    for group, values, trained in zip(rewards, found.values, found.is_trained, strict=True):
+        known = [r for r in group if not math.isnan(r)]
+        std = statistics.stdev(known) if len(known) > 1 else 0.0
+        for reward, value, is_trained in zip(group, values, trained, strict=True):
+            if std <= 1e-8 or math.isnan(reward):
+                assert (value, is_trained) == (0.0, False)
+            else:
+                assert is_trained
+                assert value == pytest.approx((reward - statistics.mean(known)) / (std + 1e-6))
+
+
+@given(GROUPS)
+def test_the_advantages_of_a_group_sum_to_nothing(rewards: np.ndarray) -> None:
+    assert abs(group_advantages(rewards).values.sum(axis=-1)).max() < 1e-6
+
+
+def test_a_masked_rollout_changes_nothing_for_the_others() -> None:
+    with_mask, without = (
+        group_advantages(np.array([[1.0, NAN, 0.0, 0.5]])),
+        group_advantages(np.array([[1.0, 0.0, 0.5]])),
+    )
+    assert with_mask.values[0, [0, 2, 3]] == pytest.approx(without.values[0])
+
+
+def test_leading_axes_are_kept() -> None:
+    rewards = np.arange(24.0).reshape(2, 3, 4)
+    assert group_advantages(rewards).values.shape == (2, 3, 4)
+
+
+def test_the_candidate_is_kept_whose_suites_differ_most() -> None:
+    rewards = np.array([[0.5, 0.5], [0.0, 1.0], [0.2, 0.4]])
+    assert top_variance(rewards).tolist() == [False, True, False]
+    assert top_variance(rewards, 2).tolist() == [False, True, True]
+    assert top_variance(rewards, 9).tolist() == [False, True, True]  # without spread there is nothing to learn
+
+
+def test_flat_groups_are_kept_with_advantages_of_nothing_where_that_is_asked_for() -> None:
+    rewards = np.array([[0.5, 0.5, NAN], [0.1, 0.1 + 1e-12, 0.1], [0.0, 1.0, NAN], [0.5, NAN, NAN]])
+    found = group_advantages(rewards, keeps_flat=True)
+    assert found.is_trained.tolist() == [[True, True, False], [True] * 3, [True, True, False], [False] * 3]
+    assert not found.values[:2].any()
+    assert found.values[2].any()
+    assert top_variance(rewards, 2, keeps_flat=True).sum() == 2
+    assert top_variance(rewards[:2], 1, keeps_flat=True).sum() == 1  # the release learns from as many suites each step
+    assert not top_variance(rewards[3:], 1, keeps_flat=True).any()
+
+
+def test_ties_go_to_the_earlier_candidate_and_masked_suites_do_not_count() -> None:
+    assert top_variance(np.array([[0.0, 1.0], [1.0, 0.0]])).tolist() == [True, False]
+    assert top_variance(np.array([[0.0, NAN], [0.1, 0.2]])).tolist() == [False, True]
+    assert top_variance(np.array([[NAN, NAN], [NAN, NAN]])).tolist() == [False, False]
+
+
+@given(arrays(np.float64, (3, 4, 5), elements=REWARD), st.integers(1, 5))
+def test_each_problem_keeps_at_most_so_many_and_never_a_smaller_spread_before_a_larger(
+    rewards: np.ndarray, n_kept: int
+) -> None:
+    kept = top_variance(rewards, n_kept)
+    assert (kept.sum(axis=-1) <= n_kept).all()
+    spread = rewards.var(axis=-1)
+    for problem in range(3):
+        left_out = spread[problem][~kept[problem]]
+        if kept[problem].sum() == n_kept:
+            assert spread[problem][kept[problem]].min() >= left_out.max(initial=0.0) - 1e-12
+
+
+def test_at_least_one_candidate_is_kept() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        top_variance(np.zeros((2, 2)), 0)
+
+
 SHARE = st.integers(0, 8).map(lambda n: n / 8)
 WEIGHT = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0])
 
@@ -49,7 +135,6 @@ def test_each_form_is_its_formula(parts: list[GroupedPart], form: str, valid_fro
     known = ~np.isnan(parts[0].values)
     assert not found.is_trained[~known].any()
     assert np.array_equal(found.is_trained.any(axis=-1), (known & found.is_trained).sum(axis=-1) >= 2)
-    assert int(found.is_trained.any(axis=-1).sum()) + found.n_flat + found.n_masked == found.n_groups
     assert abs(found.values.sum(axis=-1)).max() < 1e-6
     assert not found.values[~found.is_trained].any()
 
@@ -60,7 +145,6 @@ def test_flat_groups_train_where_they_are_kept(parts: list[GroupedPart], form: s
     known = ~np.isnan(parts[0].values)
     assert np.array_equal(kept.is_trained, known & (known.sum(axis=-1, keepdims=True) >= 2))
     assert np.array_equal(kept.values, plain.values)
-    assert (kept.n_flat, kept.n_masked) == (plain.n_flat, plain.n_masked)
 
 
 @given(grouped(), st.sampled_from([0.25, 0.5, 2.0]), st.integers(-2, 2))
@@ -119,13 +203,13 @@ def test_a_part_without_weight_makes_no_group_differ() -> None:
     parts = two_parts([[0.0, 1.0]], [[1.0, 1.0]], alpha=0.0)
     for form in ("sum", "decoupled", "conditioned"):
         found = advantages_by_parts(parts, form)  # type: ignore[arg-type]
-        assert (found.n_flat, found.is_trained.any()) == (1, False)
+        assert not found.is_trained.any()
 
 
 def test_groups_whose_parts_cancel_train_by_parts_only() -> None:
     parts = two_parts([[0.5, 1.0, 0.5]], [[0.5, 0.0, 0.5]])
-    assert advantages_by_parts(parts, "sum").n_flat == 1
-    assert advantages_by_parts(parts, "decoupled").n_flat == 0
+    assert not advantages_by_parts(parts, "sum").is_trained.any()
+    assert advantages_by_parts(parts, "decoupled").is_trained.all()
 
 
 def test_a_valid_suite_that_beats_nothing_gets_less_than_an_invalid_one_where_validity_weighs_little() -> None:
@@ -154,11 +238,11 @@ def test_over_the_batch_advantages_have_mean_0_and_deviation_1(advantages: np.nd
     assert found.ravel().tolist() == pytest.approx(z(advantages.ravel().tolist()))
 
 
-def test_leading_axes_are_kept() -> None:
+def test_leading_axes_of_parts_are_kept() -> None:
     draw = np.random.default_rng(0)
     parts = two_parts(draw.random((2, 3, 4)), draw.random((2, 3, 4)))
     found = advantages_by_parts(parts, "conditioned")
-    assert (found.values.shape, found.n_groups) == ((2, 3, 4), 6)
+    assert found.values.shape == (2, 3, 4)
 
 
 def test_rewards_without_the_parts_that_a_form_compares_are_refused() -> None:

@@ -15,10 +15,13 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("peft", reason="peft is not installed")
 
 from codea1_agents.models.chat_format import load_tokenizer  # noqa: E402
-from codea1_agents.train.grpo.adapters import plain_tensors, untied  # noqa: E402
-from codea1_agents.train.grpo.causal_models import load_causal_model  # noqa: E402
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings  # noqa: E402
+from codea1_agents.train.grpo.causal_models import (  # noqa: E402
+    load_causal_model,
+    plain_tensors,
+    untied,
+)
 from codea1_agents.train.grpo.rl_module import CausalLMModule, export_state  # noqa: E402
+from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
 pytestmark = [
@@ -80,19 +83,17 @@ def test_only_they_want_gradients_and_travel(folder: str) -> None:
 def test_the_merged_export_is_a_plain_model_that_computes_the_same(folder: str, tmp_path: Path) -> None:
     module = stirred(module_of(folder, lora=LORA))
     expected = logits_of(module.model)
-    module.save_pretrained(tmp_path / "one")
-    export_state(module.settings, module.get_state(), tmp_path / "other")
-    for place in (tmp_path / "one", tmp_path / "other"):
-        assert not list(place.glob("adapter*"))
-        assert torch.allclose(logits_of(load_causal_model(str(place))), expected, atol=1e-5)
-        assert load_tokenizer(str(place))("f(1)")["input_ids"] == load_tokenizer(folder)("f(1)")["input_ids"]
+    export_state(module.settings, module.get_state(), tmp_path)
+    assert not list(tmp_path.glob("adapter*"))
+    assert torch.allclose(logits_of(load_causal_model(str(tmp_path))), expected, atol=1e-5)
+    assert load_tokenizer(str(tmp_path))("f(1)")["input_ids"] == load_tokenizer(folder)("f(1)")["input_ids"]
     assert torch.equal(logits_of(module.model), expected)  # it can go on learning
     assert dict(plain_tensors(module.model)).keys() == untied(load_causal_model(folder)).keys()
 
 
 def test_without_adapters_the_export_is_the_module(folder: str, tmp_path: Path) -> None:
     module = stirred(module_of(folder))
-    module.save_pretrained(tmp_path)
+    export_state(module.settings, module.get_state(), tmp_path)
     assert torch.equal(logits_of(load_causal_model(str(tmp_path))), logits_of(module.model))
 
 

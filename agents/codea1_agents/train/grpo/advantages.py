@@ -1,7 +1,8 @@
-"""Advantages of groups whose rewards are weighted sums of named parts.
+"""Advantages of groups of rewards, whole or by their parts, and the choice of the candidates whose suites train.
 
-Pure functions on arrays. In every form the advantages of a group are 0 where nothing tells its rollouts apart (until
-`over_batch` subtracts the mean of a batch), and a masked rollout (nan) has none and changes no other.
+Pure functions on arrays. The reward of a masked rollout (a failure of the sandbox, not of the agent) is nan. It has no
+advantage and changes no other advantage. Where nothing tells the rollouts of a group apart, their advantages are 0 in
+every form, until `over_batch` subtracts the mean of a batch.
 """
 
 from __future__ import annotations
@@ -14,16 +15,84 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.train.grpo.grouping import Advantages, Rewards, group_advantages
 from codea1_env.errors import UserError
 from codea1_env.rules.reward_parts import Reward
 
+_EPSILON = 1e-6  # as in verl's core_algos
+_MIN_SPREAD = 1e-8  # smaller differences of rewards are rounding
+_ROUNDING = 1e-9  # 1 - 0.9 is less than 0.1
+
+Rewards = NDArray[np.float64]
 AdvantageForm = Literal["sum", "decoupled", "conditioned"]
 
 VALIDITY = "validity"
 """The part that says which suites are valid."""
 ADVERSITY = frozenset({"adversarial", "difficulty", "discrimination"})
 """The parts that pay a suite for what its program fails, in the reward schemes that have `validity`, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advantages:
+    """Advantages of groups of equal size."""
+
+    values: Rewards
+    """Shape (..., G), as the rewards; 0 where `is_trained` is False."""
+    is_trained: NDArray[np.bool_]
+    """Shape (..., G): False for masked rollouts, and in groups without spread unless these are kept."""
+
+
+def group_advantages(rewards: Rewards, *, keeps_flat: bool = False) -> Advantages:
+    """Return the advantage of each rollout over its group.
+
+    Args:
+        rewards: shape (..., G), one group per last axis; nan masks a rollout.
+        keeps_flat: whether groups of equal rewards train, as in the official code. Their advantages are 0: they count
+            in the divergence and in the mean over tokens.
+
+    Returns:
+        `(r - mean) / (std + 1e-6)` over the rollouts of a group that are not masked; `std` divides by their number less
+        one, as in the official code. Groups with fewer than two rollouts do not train.
+    """
+    rewards = np.asarray(rewards, dtype=np.float64)
+    known = ~np.isnan(rewards)
+    n_known = known.sum(axis=-1, keepdims=True)
+    filled = np.where(known, rewards, 0.0)
+    mean = filled.sum(axis=-1, keepdims=True) / np.maximum(n_known, 1)
+    centred = np.where(known, filled - mean, 0.0)
+    std = np.sqrt((centred**2).sum(axis=-1, keepdims=True) / np.maximum(n_known - 1, 1))
+    has_spread = std > _MIN_SPREAD
+    is_trained = known & (n_known >= 2) & (has_spread | keeps_flat)
+    values = np.where(is_trained & has_spread, centred / (std + _EPSILON), 0.0)
+    return Advantages(values, is_trained)
+
+
+def top_variance(rewards: Rewards, n_kept: int = 1, *, keeps_flat: bool = False) -> NDArray[np.bool_]:
+    """Return the candidates whose suites train the tester: those whose suites have the most different rewards.
+
+    Args:
+        rewards: shape (..., N, M), of M suites for each of N candidates; nan masks a suite.
+        n_kept: candidates to keep per problem, at least 1 (l in the paper; 1 in its runs).
+        keeps_flat: whether candidates whose suites have equal rewards may be kept, as in the official code.
+
+    Returns:
+        Shape (..., N): at most `n_kept` True per problem. Of equals, the earlier candidate.
+
+    Raises:
+        ValueError: `n_kept` below 1.
+    """
+    if n_kept < 1:
+        raise ValueError(f"at least one candidate per problem must be kept, not {n_kept}")
+    rewards = np.asarray(rewards, dtype=np.float64)
+    known = ~np.isnan(rewards)
+    n_known = np.maximum(known.sum(axis=-1), 1)
+    filled = np.where(known, rewards, 0.0)
+    mean = filled.sum(axis=-1) / n_known
+    variance = np.where(known, (filled - mean[..., None]) ** 2, 0.0).sum(axis=-1) / n_known
+    order = np.argsort(-variance, axis=-1, kind="stable")
+    rank = np.argsort(order, axis=-1, kind="stable")
+    has_spread = np.sqrt(variance) > _MIN_SPREAD
+    kept: NDArray[np.bool_] = (rank < n_kept) & (has_spread | keeps_flat) & (known.sum(axis=-1) >= 2)
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +155,10 @@ def advantages_by_parts(
         return group_advantages(np.asarray(total), keeps_flat=keeps_flat)
     whole = group_advantages(np.asarray(total), keeps_flat=True)
     terms = [part.weight * group_advantages(_compared(part, parts, form, valid_from)).values for part in parts]
-    has_enough = whole.is_trained.any(axis=-1)
     has_spread = np.any([term.any(axis=-1) for term in terms], axis=0)
     return Advantages(
         values=np.where(whole.is_trained, sum(terms), 0.0),
         is_trained=whole.is_trained & (has_spread | keeps_flat)[..., np.newaxis],
-        n_groups=whole.n_groups,
-        n_flat=int((has_enough & ~has_spread).sum()),
-        n_masked=whole.n_masked,
     )
 
 
@@ -138,6 +203,3 @@ def _compared(part: GroupedPart, parts: Sequence[GroupedPart], form: AdvantageFo
         return part.values
     (validity,) = [each.values for each in parts if each.name == VALIDITY]
     return np.where(validity >= valid_from - _ROUNDING, part.values, np.nan)
-
-
-_ROUNDING = 1e-9  # 1 - 0.9 is less than 0.1

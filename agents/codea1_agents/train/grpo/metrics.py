@@ -1,22 +1,44 @@
-"""Figures of trees, and their means over the trees of an iteration."""
+"""The figures of an iteration: of its trees, and of its learners. docs/figures.md describes them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from codea1_agents.train.grpo.trees import Tree
+from codea1_agents.train.grpo.rollout import RolledTree
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ValidSuite, Verdict
 from codea1_env.rules.reward_parts import Reward, n_right, with_decided
 
+_OF_LEARNERS = (
+    "loss",
+    "policy_loss",
+    "kl",
+    "entropy",
+    "clip_share",
+    "dual_clip_share",
+    "ratio_gap",
+    "sampler_gap",
+    "sampler_gap_max",
+    "sampler_ess",
+    "sampler_truncated_share",
+    "grad_norm",
+    "learning_rate",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """Facts about one iteration, apart from its trees."""
+    """Facts about one iteration."""
+
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """Means over its trees."""
+    n_tokens: int = 0
+    """Tokens of all responses."""
 
     n_tasks_lost: int = 0
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -36,8 +58,43 @@ class StepFacts:
     judge_s: float = 0.0
     learn_s: float = 0.0
 
+    def numbers(self, learners: Mapping[str, Any]) -> dict[str, float]:
+        """Return the figures of the iteration, without those that have no value.
 
-def mean_figures(trees: Sequence[Tree], tests_per_suite: int) -> dict[str, float]:
+        They depend neither on a clock nor on the number of runners, and on the number of learners by rounding only.
+
+        Args:
+            learners: RLlib's results of the learners, by module.
+        """
+        found = dict(self.figures)
+        for module in sorted(self.n_trained):
+            results = learners.get(module, {})
+            found |= {f"{module}_{name}": float(results[name]) for name in _OF_LEARNERS if name in results}
+            found[f"{module}_trained"] = float(self.n_trained[module])
+        found |= {
+            "book_size": float(self.book_size),
+            "book_added": float(self.book_added),
+            "book_removed": float(self.book_removed),
+            "tasks_lost": float(self.n_tasks_lost),
+            "staleness": float(self.staleness),
+            "tokens": float(self.n_tokens),
+        }
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    def times(self, step_s: float) -> dict[str, float]:
+        """Return the seconds of a step by part, and the sampled tokens per second of the whole step."""
+        parts = ("sync_s", "rollout_s", "generate_s", "judge_s", "learn_s")
+        own = {name: getattr(self, name) for name in parts}
+        return {"step_s": step_s, **own, "tokens_per_s": self.n_tokens / max(step_s, 1e-9)}
+
+
+def n_tokens(trees: Iterable[RolledTree]) -> int:
+    """Return the tokens of all responses."""
+    responses = [answer.response for tree in trees for answer in (*tree.candidates, *tree.all_suites)]
+    return sum(each.n_tokens for each in responses if each is not None)
+
+
+def mean_figures(trees: Sequence[RolledTree], tests_per_suite: int) -> dict[str, float]:
     """Return the mean of each figure over the trees that have it; their order does not change a bit of it."""
     found: dict[str, list[float]] = {}
     for tree in trees:
@@ -46,18 +103,17 @@ def mean_figures(trees: Sequence[Tree], tests_per_suite: int) -> dict[str, float
     return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
 
 
-def skipped_problems(trees: Iterable[Tree]) -> dict[str, str]:
+def skipped_problems(trees: Iterable[RolledTree]) -> dict[str, str]:
     """Return by problem id why no player of a role could reply, for the problems where that is so."""
     found = {}
     for tree in trees:
-        suites = [answer for group in tree.suites for answer in group]
-        for answers in (tree.candidates, suites):
+        for answers in (tree.candidates, tree.all_suites):
             if answers and all(answer.unavailable for answer in answers):
                 found[tree.task.problem_id] = answers[0].unavailable
     return found
 
 
-def tree_figures(tree: Tree, tests_per_suite: int) -> dict[str, float]:
+def tree_figures(tree: RolledTree, tests_per_suite: int) -> dict[str, float]:
     """Return the figures of one tree, without those that have no value.
 
     Rewards and their parts are means over rollouts that are not masked. Shares lie in [0, 1], lengths are in tokens.
@@ -69,28 +125,28 @@ def tree_figures(tree: Tree, tests_per_suite: int) -> dict[str, float]:
     return {name: float(value) for name, value in _figures(tree, tests_per_suite) if not math.isnan(value)}
 
 
-def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
+def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
     yield "coder_reward", _mean(tree.coder_rewards.ravel())
     yield "tester_reward", _mean(tree.tester_rewards.ravel())
     yield "coder_spread_share", float(tree.coder.values.any())
     if tree.tester.is_trained.size:
         yield "tester_spread_share", _mean(tree.tester.values.any(axis=-1).ravel())
     yield "masked_share", _mean(np.isnan(tree.coder_rewards))
-    for role, answers in (("coder", tree.candidates), ("tester", tuple(a for group in tree.suites for a in group))):
+    for role, answers in (("coder", tree.candidates), ("tester", tree.all_suites)):
         responses = [answer.response for answer in answers if answer.response is not None]
         yield f"{role}_tokens", _mean(each.n_tokens for each in responses)
         yield f"{role}_cut_share", _mean(each.is_cut for each in responses)
-    if tree.report is None:
+    if tree.judged.report is None:
         return
-    candidates = tree.report.candidates
+    candidates = tree.judged.report.candidates
     yield "valid_candidates", _mean(each.is_valid for each in candidates)
     yield "untested_share", _mean(_is_untested(each) for each in candidates if each.is_valid)
     yield "pass_new", _mean(_passed(case for each in candidates for suite in each.suites for case in suite.cases))
     yield "pass_replayed", _mean(_passed(case for each in candidates for case in each.replayed))
-    yield from _parts(reward for each in tree.rewards for reward in each.testers)
-    for name, value in _parts(each.coder for each in tree.rewards):
+    yield from _parts(reward for each in tree.judged.rewards for reward in each.testers)
+    for name, value in _parts(each.coder for each in tree.judged.rewards):
         yield f"coder_{name}", value
-    written = candidates[:1] if tree.report.shares_suites else candidates  # each suite once
+    written = candidates[:1] if tree.judged.report.shares_suites else candidates  # each suite once
     right = [n_right(suite.cases) for each in written for suite in each.suites]
     yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
     met = [suite for each in candidates if each.is_valid for suite in each.suites]

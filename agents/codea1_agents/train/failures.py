@@ -26,3 +26,11 @@ class RunnerFailed(TrainingStopped, RuntimeError):
 
 class StaleWeights(TrainingStopped, RuntimeError):
     """An engine does not compute with the learner's weights. Its samples must not train anything."""
+
+
+class TrainingFailed(CodeA1Error, RuntimeError):
+    """The training failed, e.g. by a loss that is not finite. The message says which checkpoint is intact."""
+
+
+class LearnersFailed(TrainingFailed, ClusterError):
+    """Learners were lost more often than the run may start again."""

@@ -1,0 +1,397 @@
+"""Rollouts of trees: a problem, N candidates for it, and M suites for each candidate or for all of them.
+
+Players act in group environments, many at a time: while the sandbox checks or judges some problems, the players
+generate the next ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ray.tune.registry import ENV_CREATOR, _global_registry  # what `register_env` writes to
+
+from codea1_agents.train.grpo.advantages import (
+    Advantages,
+    GroupedPart,
+    advantages_by_parts,
+    group_advantages,
+    grouped_parts,
+    has_parts,
+    top_variance,
+)
+from codea1_agents.train.grpo.batch import ScoredResponse
+from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
+from codea1_agents.train.grpo.players import Answer, Player
+from codea1_agents.train.grpo.progress import Part, Report, unreported
+from codea1_agents.train.grpo.sampling import Response, ResponseSize
+from codea1_agents.train.grpo.settings import TrainingSettings
+from codea1_env.book.store import MistakeBook
+from codea1_env.errors import UserError
+from codea1_env.facts.verdicts import ValidCase
+from codea1_env.group_env import GroupEnv, coder_name, tester_name
+from codea1_env.group_vector import GroupVector
+from codea1_env.problems import ProblemSet
+from codea1_env.rounds.rounds import Turn
+from codea1_env.rounds.trees import JudgedTree, Tree
+from codea1_env.rules.ruleset import Ruleset
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One problem to roll out."""
+
+    number: int
+    """Number of the task in the whole training. With the seed of the run it decides all random numbers of the tree."""
+    problem_id: str
+    replayed: tuple[ValidCase, ...] = ()
+    """Cases from the Mistake Book, which judge the candidates, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolledTree:
+    """A judged tree with its sampled replies: N candidates and G groups of M suites.
+
+    G is N, or 1 if a suite tests all candidates.
+    """
+
+    task: Task
+    judged: JudgedTree
+    """Without a report if the sandbox failed; then everything is masked. Its rewards are those of the rules."""
+    candidates: tuple[Answer, ...]
+    """(N,)"""
+    suites: tuple[tuple[Answer, ...], ...]
+    """(G, M); (G, 0) where a candidate is invalid or masked, as no tester gets a turn then."""
+    coder_rewards: NDArray[np.float64]
+    """(N,), the rewards of the environment; nan where masked."""
+    tester_rewards: NDArray[np.float64]
+    """(G, M), the rewards of the environment; nan where masked or where there was no turn."""
+    coder: Advantages
+    """(N,)"""
+    tester: Advantages
+    """(G, M), in the form of the settings; `decoupled` ones before they are normalised over the batch."""
+    kept: NDArray[np.bool_]
+    """(G,): which groups of suites train the tester. Of the groups that can, those whose rewards vary most."""
+
+    @property
+    def all_suites(self) -> tuple[Answer, ...]:
+        """The suites of all groups."""
+        return tuple(answer for group in self.suites for answer in group)
+
+    def trained(self, settings: TrainingSettings) -> Iterator[ScoredResponse]:
+        """Yield the responses that train a module: candidates, and the kept groups of suites, without masked ones."""
+        roles = settings.trained_roles
+        for n, answer in enumerate(self.candidates if "coder" in roles else ()):
+            if answer.response is not None and self.coder.is_trained[n]:
+                yield self._scored(settings, "coder", coder_name(n), answer, self.coder.values[n])
+        for g, group in enumerate(self.suites if "tester" in roles else ()):
+            for m, answer in enumerate(group if self.kept[g] else ()):
+                if answer.response is not None and self.tester.is_trained[g, m]:
+                    yield self._scored(settings, "tester", tester_name(g, m), answer, self.tester.values[g, m])
+
+    def _scored(
+        self, settings: TrainingSettings, role: str, agent: str, answer: Answer, advantage: float
+    ) -> ScoredResponse:
+        assert isinstance(answer.response, Response)
+        module, problem_id = settings.module_of(role), self.task.problem_id
+        return ScoredResponse(role, agent, module, problem_id, answer.prompt, answer.response, float(advantage))
+
+    def trimmed(self, settings: TrainingSettings) -> RolledTree:
+        """Return the tree with the tokens of the responses that train only; of the others it has the sizes.
+
+        Most suites train nothing, so that a driver of many trees would mostly hold tokens that nobody reads. Golden
+        tests can be megabytes, and the driver has them.
+        """
+        kept = {id(each.response) for each in self.trained(settings)}
+
+        def of(answer: Answer) -> Answer:
+            response = answer.response
+            if response is None or id(response) in kept:
+                return answer
+            return replace(answer, prompt=(), response=ResponseSize(response.n_tokens, response.is_cut))
+
+        problem = replace(self.judged.tree.problem, golden=(), wrong_programs=())
+        return replace(
+            self,
+            judged=replace(self.judged, tree=replace(self.judged.tree, problem=problem)),
+            candidates=tuple(map(of, self.candidates)),
+            suites=tuple(tuple(map(of, group)) for group in self.suites),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RolledTrees:
+    """Trees that one runner rolled out, and how long its players and its sandbox took, which overlap."""
+
+    trees: tuple[RolledTree, ...]
+    """In the order of their tasks."""
+    generate_s: float
+    """Seconds in which players generate."""
+    judge_s: float
+    """Seconds in which the sandbox works."""
+
+
+class TreeRoller:
+    """Rolls out trees: players act in group environments.
+
+    Args:
+        envs: the environments.
+        players: by role.
+        seed: of the run.
+        advantages: how those of testers are computed.
+    """
+
+    def __init__(
+        self,
+        envs: GroupEnvs,
+        players: Mapping[str, Player],
+        *,
+        seed: int = 0,
+        advantages: AdvantageSettings | None = None,
+    ) -> None:
+        self._envs, self._players, self._seed = envs, players, seed
+        self.shape, self.advantages = envs.shape, advantages or AdvantageSettings()
+        self._generate_s = 0.0
+
+    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> RolledTrees:
+        """Return one tree per task, in order.
+
+        Where the sandbox itself fails, rewards are masked.
+
+        Args:
+            tasks: the problems.
+            report: called when a part of some problems is done.
+        """
+        self._generate_s = 0.0
+        batches = self._batches(tasks)
+        for batch in batches:
+            batch.write_programs()
+            report(Part.PROGRAMS, len(batch.tasks))
+        for batch in batches if self.shape.n_suites else ():
+            batch.write_suites()
+            report(Part.SUITES, len(batch.tasks))
+        trees: list[RolledTree] = []
+        for batch in batches:
+            trees += batch.trees()
+            report(Part.JUDGED, len(batch.tasks))
+        return RolledTrees(tuple(trees), self._generate_s, sum(batch.vector.judge_s for batch in batches))
+
+    def coder_turns(self, tasks: Sequence[Task]) -> list[Turn]:
+        """Return the turns of all coders, task by task, and play nothing."""
+        return [turn for batch in self._batches(tasks) for turn in batch.vector.turns()]
+
+    def answers(self, role: str, turns: Sequence[Turn]) -> list[Answer]:
+        """Return one answer of the role's player per turn."""
+        begun = time.perf_counter()
+        found = self._players[role].answer(turns) if turns else []
+        self._generate_s += time.perf_counter() - begun
+        return found
+
+    def tree_of(self, task: Task) -> Tree:
+        """Return the tree that the environment plays for a task."""
+        return Tree(
+            self._envs.referee.problems.by_id(task.problem_id),
+            self.shape.n_candidates,
+            self.shape.n_suites,
+            self.shape.suites_per,
+            task.replayed,
+            name=f"{task.number:08x}",
+            seed=(self._seed, task.number),
+        )
+
+    def _batches(self, tasks: Sequence[Task]) -> list[_Batch]:
+        size = self.shape.problems_at_once
+        batches = [tasks[start : start + size] for start in range(0, len(tasks), size)]
+        return [_Batch(self, *each) for each in zip(batches, self._envs.vectors(len(batches)), strict=True)]
+
+
+class _Batch:
+    """Problems that are generated and judged together: the episodes of one vector."""
+
+    def __init__(self, roller: TreeRoller, tasks: Sequence[Task], vector: GroupVector) -> None:
+        self.vector, self._roller, self.tasks = vector, roller, tasks
+        trees = [roller.tree_of(task) for task in tasks]
+        vector.reset(options=[{"tree": tree} for tree in trees])
+        self._programs: list[list[Answer]] = [[] for _ in trees]
+        self._suites: list[list[list[Answer]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
+
+    def write_programs(self) -> None:
+        for turn, answer in self._play("coder"):
+            self._programs[turn.tree].append(answer)
+
+    def write_suites(self) -> None:
+        self.vector.recv()
+        for turn, answer in self._play("tester"):
+            self._suites[turn.tree][turn.candidate].append(answer)
+
+    def _play(self, role: str) -> list[tuple[Turn, Answer]]:
+        turns = self.vector.turns()
+        answers = self._roller.answers(role, turns)
+        self.vector.send(self.vector.actions([answer.reply for answer in answers]))
+        return list(zip(turns, answers, strict=True))
+
+    def trees(self) -> Iterator[RolledTree]:
+        self.vector.recv()
+        n_kept, keeps_flat = self._roller.shape.n_kept, self._roller.shape.keep_flat_groups
+        by_parts = self._roller.advantages.advantages != "sum"  # parts may differ where their sums are equal
+        for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
+            of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
+            tester = suite_advantages(judged, of_tester, self._roller.advantages, keeps_flat=keeps_flat)
+            trains = tester.is_trained.any(axis=-1, keepdims=True)
+            yield RolledTree(
+                task=task,
+                judged=judged,
+                candidates=tuple(self._programs[place]),
+                suites=tuple(map(tuple, self._suites[place])),
+                coder_rewards=of_coder,
+                tester_rewards=of_tester,
+                coder=group_advantages(of_coder, keeps_flat=keeps_flat),
+                tester=tester,
+                kept=top_variance(np.where(trains, of_tester, np.nan), n_kept, keeps_flat=keeps_flat or by_parts),
+            )
+
+
+def suite_advantages(
+    judged: JudgedTree, rewards: NDArray[np.float64], settings: AdvantageSettings, *, keeps_flat: bool = False
+) -> Advantages:
+    """Return the advantages of the suites of a tree.
+
+    Args:
+        judged: the tree, with the parts of its rewards.
+        rewards: (G, M), those of the environment; nan where masked. What an environment pays beyond the rules is a
+            part of its own, of weight 1.
+        settings: the form of the advantages.
+        keeps_flat: as in `group_advantages`.
+
+    Raises:
+        UserError: a part has different weights in two of the rewards.
+    """
+    of_suites = [reward for each in judged.rewards for reward in each.testers]
+    is_masked = np.isnan(rewards)
+    # Suites of programs that do not load have no parts. That the rules have them is checked before the run.
+    names = {part.name for reward in of_suites for part in reward.parts}
+    if settings.advantages == "sum" or is_masked.all() or not has_parts(names, settings.advantages):
+        return group_advantages(rewards, keeps_flat=keeps_flat)
+    parts = [
+        replace(part, values=np.where(is_masked, np.nan, np.nan_to_num(part.values)))
+        for part in grouped_parts(of_suites, judged.of_suites)
+    ]
+    beyond = rewards - sum(part.weight * part.values for part in parts)
+    return advantages_by_parts(
+        [*parts, GroupedPart("environment", beyond, 1.0)],
+        settings.advantages,
+        valid_from=settings.valid_from,
+        keeps_flat=keeps_flat,
+    )
+
+
+# Environments
+
+_SET_ELSEWHERE = {
+    "problems": "problems(...)",
+    "n_candidates": "training(n_candidates=...)",
+    "n_suites": "training(n_suites=...)",
+    "suites_per": "training(suites_per=...)",
+    "rules": "environment(rules=...)",
+    "tester_view": "environment(tester_view=...)",
+    "book": "environment(book=...)",
+    "sandbox": "environment(sandbox=...)",
+    "limits": "environment(limits=...)",
+    "masks_sandbox_errors": "True in every training",
+}
+"""Arguments of a group environment that other settings of the training decide."""
+
+
+class GroupEnvs:
+    """All group environments of a runner: vectors of equal size that share one referee.
+
+    Args:
+        env: as in `creator_of`.
+        env_config: its arguments, apart from those that the training sets.
+        problems: of the episodes.
+        rules: of the game.
+        shape: of the groups; `problems_at_once` is the number of environments in a vector.
+        settings: of the training; they set the other arguments.
+
+    Raises:
+        UserError: `env` makes no group environment, or refuses its arguments.
+    """
+
+    def __init__(
+        self,
+        env: object,
+        env_config: Mapping[str, Any],
+        *,
+        problems: ProblemSet,
+        rules: Ruleset,
+        shape: Shape,
+        settings: TrainingSettings,
+    ) -> None:
+        self._name, self._creator, self.shape = env, creator_of(env), shape
+        self._arguments = {
+            **env_config,
+            "problems": problems,
+            "n_candidates": shape.n_candidates,
+            "n_suites": shape.n_suites,
+            "suites_per": shape.suites_per.value,
+            "rules": rules,
+            "tester_view": settings.tester_view,
+            "book": MistakeBook(None),  # unused: replays come from the driver's book
+            "sandbox": settings.sandbox,
+            "limits": settings.limits,
+            "masks_sandbox_errors": True,
+        }
+        self._vectors: list[GroupVector] = []
+        self.referee = self.vectors(1)[0].referee
+        """Reads and judges the replies of all environments."""
+
+    def vectors(self, n: int) -> list[GroupVector]:
+        """Return n vectors, always the same ones. Reset them before use."""
+        while len(self._vectors) < n:
+            members = [self._new_env() for _ in range(self.shape.problems_at_once)]
+            self._vectors.append(GroupVector(members, self.referee if self._vectors else None))
+        return self._vectors[:n]
+
+    def close(self) -> None:
+        """Close the environments and end the referee's thread. The sandbox is shared and stays."""
+        for vector in self._vectors:
+            vector.close()
+        self.referee.close()
+
+    def _new_env(self) -> Any:
+        made = self._creator(dict(self._arguments))
+        if not isinstance(getattr(made, "unwrapped", None), GroupEnv):
+            raise UserError(f"environment: {self._name!r} makes a {type(made).__name__}, which is no group environment")
+        return made
+
+
+def require_group_env(env: object, env_config: Mapping[str, Any]) -> None:
+    """Raise UserError for an `environment(env=..., env_config=...)` that makes no group environment."""
+    creator_of(env)
+    for name in sorted(env_config.keys() & _SET_ELSEWHERE):
+        raise UserError(f"environment: env_config sets {name!r}, which is {_SET_ELSEWHERE[name]}")
+
+
+def creator_of(env: object) -> Callable[[Mapping[str, Any]], Any]:
+    """Return the function that makes an environment from its arguments.
+
+    Args:
+        env: a class derived from `code_a1_v0.group_env`; or the name under which `ray.tune.register_env` registered a
+            function that returns such an environment or a PettingZoo wrapper around one.
+
+    Raises:
+        UserError: it is neither.
+    """
+    if isinstance(env, type) and issubclass(env, GroupEnv):
+        return lambda arguments: env(**arguments)
+    if isinstance(env, str) and _global_registry.contains(ENV_CREATOR, env):
+        creator: Callable[[Mapping[str, Any]], Any] = _global_registry.get(ENV_CREATOR, env)
+        return creator
+    raise UserError(
+        f"environment: {env!r} is neither a class derived from code_a1_v0.group_env nor registered by "
+        "ray.tune.register_env"
+    )

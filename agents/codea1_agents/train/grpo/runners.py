@@ -1,0 +1,320 @@
+"""What the driver has its runners do: roll out an iteration, and take the learners' weights.
+
+RLlib continues without a runner that raises an exception. Here, what a runner raises comes back as a value and ends the
+iteration; only the work of a runner that is lost goes to the others.
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Thread
+from typing import Any, TypeVar
+
+import ray
+from ray.exceptions import RayError
+from ray.util.queue import Queue
+
+from codea1_agents.train.failures import RunnerFailed, StaleWeights
+from codea1_agents.train.grpo.env_runner import TreeEnvRunner
+from codea1_agents.train.grpo.progress import Part, Report, unreported
+from codea1_agents.train.grpo.rollout import RolledTree, RolledTrees, Task
+from codea1_agents.train.grpo.weights import HandoverPlan, Piece, PieceNames, piece_of, plan_of
+from codea1_env.errors import UserError
+
+_MAX_ROUNDS = 4  # how often the items of lost runners are distributed again
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+# Rollouts
+
+
+@dataclass(frozen=True, slots=True)
+class RolledOut:
+    """The trees of one iteration. It can be pickled."""
+
+    tasks: tuple[Task, ...]
+    trees: tuple[RolledTree, ...]
+    """In the order of their tasks, without those that no runner returned."""
+    generate_s: float
+    """Seconds in which the players of the slowest runner generated."""
+    judge_s: float
+    """Seconds in which the sandbox of the slowest runner worked."""
+    iteration: int
+    """After how many iterations of learning the weights were sent that sampled the trees."""
+
+
+def _rolls(tasks: Sequence[Task], report: Report = unreported) -> Callable[[TreeEnvRunner], RolledTrees]:
+    def work(runner: TreeEnvRunner) -> RolledTrees:
+        rolled = runner.sample(tasks=tasks, report=report)
+        return replace(rolled, trees=tuple(tree.trimmed(runner.settings) for tree in rolled.trees))
+
+    return work
+
+
+def roll_out(
+    algorithm: Any, tasks: Sequence[Task], report: Report = unreported, *, done: Sequence[RolledTrees] = ()
+) -> RolledOut:
+    """Return the trees of some tasks; wait for them, and start lost runners again.
+
+    Args:
+        algorithm: a `GRPO`.
+        tasks: of the iteration.
+        report: called when a part of some problems is done.
+        done: what runners have returned already.
+
+    Raises:
+        RunnerFailed: a runner raised an exception, or all were lost.
+    """
+    results = list(done)
+    trees = {each.task.number: each for result in results for each in result.trees}
+    for result in map_over_runners(algorithm, tasks, partial(_rolls, report=report), lambda task: task.number in trees):
+        results.append(result)
+        trees.update({each.task.number: each for each in result.trees})
+    if tasks and not trees:
+        raise RunnerFailed(f"no runner returned a tree in iteration {algorithm.iteration + 1}: all were lost")
+    return RolledOut(
+        tuple(tasks),
+        tuple(trees[number] for number in sorted(trees)),
+        max((result.generate_s for result in results), default=0.0),
+        max((result.judge_s for result in results), default=0.0),
+        algorithm.iteration,
+    )
+
+
+class RolloutsAhead:
+    """Rollouts by remote runners that go on while the driver does something else.
+
+    A thread waits for them. It starts no runner again, as that would need the learners.
+    """
+
+    def __init__(self, algorithm: Any, tasks: Sequence[Task], rolled: RolledOut | None = None) -> None:
+        """Begin rollouts; the remote runners have the weights already.
+
+        Args:
+            algorithm: a `GRPO`.
+            tasks: of the rollouts.
+            rolled: what came of them, if they have ended; then nothing begins.
+        """
+        self._algorithm, self._tasks, self._iteration = algorithm, tuple(tasks), algorithm.iteration
+        self._rolled = rolled
+        self.is_over = rolled is not None
+        """Whether no runner works on them, and what lost runners left undone has its runners."""
+        if rolled is None:
+            executor = ThreadPoolExecutor(1, thread_name_prefix="codea1-rollouts")
+            self._results: Future[list[RolledTrees]] = executor.submit(
+                lambda: list(_map_once(algorithm, tasks, _rolls))
+            )
+            executor.shutdown(wait=False)
+
+    def finish(self) -> RolledOut:
+        """Return the trees; wait for them. Tasks that a lost runner left undone are rolled out now.
+
+        Raises:
+            RunnerFailed: a runner raised an exception, or all were lost.
+        """
+        if self._rolled is None:
+            done = self._results.result()
+            self.is_over = True
+            found = roll_out(self._algorithm, self._tasks, done=done)
+            self._rolled = replace(found, iteration=self._iteration)
+        return self._rolled
+
+
+# Work in parts
+
+
+def map_over_runners(
+    algorithm: Any,
+    items: Sequence[_T],
+    work_on: Callable[[Sequence[_T]], Callable[[Any], _R]],
+    is_done: Callable[[_T], bool],
+) -> Iterator[_R]:
+    """Yield one result per runner; items that a lost runner leaves undone are distributed again, at most three times.
+
+    Args:
+        algorithm: a `GRPO`.
+        items: to be distributed.
+        work_on: returns what a runner does with its items; pickled for remote runners.
+        is_done: whether an item is done, given all results so far.
+
+    Raises:
+        RunnerFailed: a remote runner raised an exception.
+    """
+    for _ in range(_MAX_ROUNDS):
+        remaining = [item for item in items if not is_done(item)]
+        if not remaining:
+            return
+        if algorithm.env_runner_group.healthy_worker_ids():
+            yield from _map_once(algorithm, remaining, work_on)
+        elif algorithm.env_runner is not None:
+            yield work_on(remaining)(algorithm.env_runner)
+            continue
+        algorithm.restore_env_runners(algorithm.env_runner_group)
+
+
+def _map_once(
+    algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]]
+) -> Iterator[_R]:
+    """Yield one result per remote runner; a lost runner yields nothing, and is not started again."""
+    ids = algorithm.env_runner_group.healthy_worker_ids()
+    works = [work_on(items[start :: len(ids)]) for start in range(len(ids))]
+    for outcome in _outcomes(algorithm.env_runner_group, works, ids):
+        _require_success(algorithm, outcome)
+        with _without_collection():
+            result: _R = pickle.loads(outcome.result)
+        yield result
+
+
+def release_samplers(algorithm: Any) -> None:
+    """Let the engines of remote runners release the devices on which the learners work now.
+
+    Raises:
+        RunnerFailed: a runner raised an exception.
+    """
+    ids = algorithm.env_runner_group.healthy_worker_ids()
+    for outcome in _outcomes(algorithm.env_runner_group, [TreeEnvRunner.sleep] * len(ids), ids):
+        _require_success(algorithm, outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a runner returned, or its exception."""
+
+    result: bytes = b""
+    """Pickled: Ray itself would unpack it with collections of garbage."""
+    fault: str = ""
+    """The exception, as a text."""
+    user_error: UserError | None = None
+    """The exception, if the user can mend it."""
+
+
+def _outcomes(group: Any, works: Sequence[Callable[[Any], Any]], ids: Sequence[int]) -> Iterator[_Outcome]:
+    """Yield the outcomes of one work per remote runner; a lost runner yields nothing."""
+    if not ids:
+        return  # RLlib would take none as all
+    caught = [partial(_caught, work) for work in works]
+    outcomes = deque(group.foreach_env_runner(caught, remote_worker_ids=list(ids), local_env_runner=False))
+    while outcomes:  # frees the bytes of a result as soon as it is unpacked
+        yield outcomes.popleft()
+
+
+def _caught(work: Callable[[Any], Any], runner: Any) -> _Outcome:
+    try:
+        return _Outcome(pickle.dumps(work(runner), pickle.HIGHEST_PROTOCOL))
+    except UserError as error:
+        return _Outcome(fault=str(error), user_error=error)
+    except Exception as error:  # noqa: BLE001  whatever it is, the driver raises it
+        return _Outcome(fault=f"{type(error).__name__}: {error}")
+
+
+def _require_success(algorithm: Any, outcome: _Outcome) -> None:
+    if outcome.fault:
+        raise RunnerFailed(f"a runner failed in iteration {algorithm.iteration + 1}: {outcome.fault}")
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Suspend the collection of garbage, which takes most of the time in which many objects are made."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+# Weights
+
+
+def send_weights(algorithm: Any, ids: Sequence[int], *, local: Any = None) -> None:
+    """Send the learners' weights to samplers and wait until they have verified them.
+
+    At any time there is one piece: in this process, and if there are remote runners, once more in Ray's object store,
+    where each node has one copy.
+
+    Args:
+        algorithm: a `GRPO`.
+        ids: of remote runners. One that is lost meanwhile gets no more pieces and is no error.
+        local: the runner in this process, if it gets weights, too.
+
+    Raises:
+        StaleWeights: a runner does not have the weights.
+        UserError: the engine of a remote runner did not start.
+    """
+    plan: HandoverPlan = _from_first(algorithm.learner_group, plan_of)
+    for names in plan.pieces:
+        _send_piece(algorithm, names, ids, local)
+    if local is not None:
+        local.use_weights(plan.version)
+    _deliver(algorithm, lambda runner: runner.use_weights(plan.version), ids)
+
+
+def _send_piece(algorithm: Any, names: PieceNames, ids: Sequence[int], local: Any) -> None:
+    piece: Piece = _from_first(algorithm.learner_group, partial(piece_of, which=names))
+    if local is not None:
+        local.receive_weights(piece)
+    if ids:
+        reference = ray.put(piece)
+        del piece
+        _deliver(algorithm, lambda runner: runner.receive_weights(ray.get(reference)), ids)
+
+
+def _from_first(learners: Any, get: Callable[[Any], _R | None]) -> _R:
+    """Return what the first learner returns; RLlib has no public way to call it alone, so the others return None."""
+    found = [result.get() for result in learners.foreach_learner(get)]
+    first: _R = next(each for each in found if each is not None)
+    return first
+
+
+def _deliver(algorithm: Any, work: Callable[[Any], None], ids: Sequence[int]) -> None:
+    for outcome in _outcomes(algorithm.env_runner_group, [work] * len(ids), ids):
+        if outcome.user_error is not None:
+            raise outcome.user_error
+        if outcome.fault:
+            raise StaleWeights(f"a runner does not have the learner's weights: {outcome.fault}")
+
+
+# Progress
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteReport:
+    """Sends reports from a Ray process to a `Relay`; it can be pickled. A report may be lost, which changes nothing."""
+
+    queue: Queue
+
+    def __call__(self, part: Part, n: int) -> None:
+        """Send a report."""
+        with suppress(RayError):
+            self.queue.put_nowait((part, n))
+
+
+class Relay:
+    """Passes the reports of Ray processes on to a function, in a thread."""
+
+    def __init__(self, report: Report) -> None:
+        self._queue = Queue(actor_options={"num_cpus": 0})
+        self.remote = RemoteReport(self._queue)
+        self._report = report
+        self._thread = Thread(target=self._pass_on, name="progress", daemon=True)
+        self._thread.start()
+
+    def _pass_on(self) -> None:
+        with suppress(RayError):
+            while (received := self._queue.get()) is not None:
+                self._report(*received)
+
+    def close(self) -> None:
+        """End the thread."""
+        with suppress(RayError):
+            self._queue.put_nowait(None)
+        self._thread.join()
+        self._queue.shutdown(force=True)
