@@ -45,7 +45,14 @@ def resolve(group: Group, name: str) -> Any:
     if name in registered:
         return _imported(registered[name].value, f"{group[:-1]} {name!r}")
     if ":" in name:
-        return _imported(name, f"{group[:-1]} {name!r}", must_be_typed=_in_record.get() or _typed is not None)
+        try:
+            return _imported(name, f"{group[:-1]} {name!r}", must_be_typed=_in_record.get() or _typed is not None)
+        except UserError as error:
+            module, _, options = name.partition(":")
+            near = get_close_matches(module, registered, n=1)
+            if near and isinstance(error.__cause__, ImportError):
+                raise UserError(f"{error}: did you mean {f'{near[0]}:{options}'!r}?") from error
+            raise
     unknown = UnknownName.of(group[:-1].removesuffix("e") if group == "sandboxes" else group[:-1], name, registered)
     if group == "agents" and "." in name:
         raise UnknownName(f"{unknown}; your own class or function is {':'.join(name.rsplit('.', 1))}")

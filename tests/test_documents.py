@@ -153,6 +153,15 @@ def test_links_lead_to_files_and_headings(document):
     assert [f"{file}#{anchor}" for file, anchor in files if anchor and anchor not in anchors(file)] == []
 
 
+def test_the_page_of_settings_is_what_the_code_declares(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    table = importlib.import_module("settings_table")
+    page = table.PAGE.read_text("utf-8")
+    assert f"{table.BEGIN}{table.tables()}{table.END}" in page, "run: python docs/settings_table.py"
+    rows = page.replace(table.HEAD, "")
+    assert not re.search(r"\| *\|$", rows, re.MULTILINE), "a setting has no meaning"
+
+
 def test_the_python_interface_has_all_public_names():
     text = "\n".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
     targets = set(re.findall(r"(?m)^\.\. auto\w+:: (\S+)$", text))

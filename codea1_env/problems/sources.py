@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,28 +48,37 @@ def load_problems(source: ProblemSource, *, strict: bool = False, limit: int | N
     return problems if limit is None else ProblemSet(problems.name, problems[:limit], problems.skipped, problems.notes)
 
 
+def require_source(source: str) -> None:
+    """Check a text that names a source, without reading it; see `load_problems` for the forms and the errors."""
+    _reader(source, strict=False)
+
+
 def _load(source: ProblemSource, strict: bool) -> ProblemSet:
     if isinstance(source, Path):
         return _load_path(source, strict)
     if isinstance(source, str):
-        return _load_text(source, strict)
+        return _reader(source, strict)()
     return _as_set(source, "given problems")
 
 
-def _load_text(source: str, strict: bool) -> ProblemSet:
+def _reader(source: str, strict: bool) -> Callable[[], ProblemSet]:
+    """Return what reads the source that a text names."""
     if not source.strip():
         raise UserError("the problem source is empty: name one (codea1 list problems), or a path; . is this folder")
     if source.startswith(_HUGGING_FACE):
-        return _load_hugging_face(source.removeprefix(_HUGGING_FACE), strict)
+        return partial(_load_hugging_face, source.removeprefix(_HUGGING_FACE), strict)
     known = plugins.names("problems")
     if source in known:
-        return _from_plugin(source)
+        return partial(_from_plugin, source)
     path = Path(source)
     if _exists(path) or source.endswith(_ENDINGS):
-        return _load_path(path, strict)
+        return partial(_load_path, path, strict)
     if ":" in source:
         name, _, options = source.partition(":")
-        return _from_plugin(name, options) if name in known else _from_plugin(source)
+        if name in known:
+            return partial(_from_plugin, name, options)
+        plugins.resolve("problems", source)
+        return partial(_from_plugin, source)
     raise UnknownName(
         f"{UnknownName.of('problem source', source, known)}; it may also be the path of a file or folder,"
         " hf:ID[:SPLIT] or module:attribute"

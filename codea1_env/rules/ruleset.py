@@ -7,13 +7,13 @@ docs/rules.md says how the presets differ, and why.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from codea1_env import plugins
+from codea1_env.declared import Count, CountOrZero, NotNegative, Range, Share, require_declared
 from codea1_env.errors import UnknownName, UserError
 
 MAX_TESTS_PER_SUITE = 10_000
@@ -55,8 +55,9 @@ class Isolation(StrEnum):
 class Comparison:
     """When two encoded values count as equal. The defaults are Python's `==` on plain data."""
 
-    rel_tol: float = 0.0
-    abs_tol: float = 0.0
+    rel_tol: NotNegative = 0.0
+    """See `abs_tol`."""
+    abs_tol: NotNegative = 0.0
     """A number matches an expected float (or complex) within max(abs_tol, rel_tol * larger magnitude); 0 and 0 require
     equality. An expected integer needs equality. If neither value is the expected one, both must be floats."""
     nan_equal: bool = False
@@ -65,8 +66,7 @@ class Comparison:
     """Whether 1, 1.0 and True differ from each other (Python says that they do not)."""
 
     def __post_init__(self) -> None:
-        for name in ("rel_tol", "abs_tol"):
-            _check_number(f"comparison.{name}", getattr(self, name), least=0.0)
+        require_declared(self, "rules: comparison.")
 
 
 class RewardScheme(StrEnum):
@@ -107,15 +107,12 @@ def reward_plugin(name: str) -> Any:
 
 
 class _Constants:
-    """Constants of a formula, all finite."""
+    """Constants of a formula."""
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # type: ignore[arg-type]  # its subclasses are dataclasses
-            _check_number(
-                f"reward.{type(self).__name__.removesuffix('Rules').lower()}.{each.name}", getattr(self, each.name)
-            )
+        require_declared(self, f"rules: reward.{type(self).__name__.removesuffix('Rules').lower()}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +136,13 @@ class AtgenRules(_Constants):
     """Weights of ATGen's three parts (arXiv 2510.14635); each part is 1 or `failed`."""
 
     io_accuracy: float = 1 / 3
+    """Whether the answer is right."""
     attack: float = 1 / 3
+    """Whether the program fails the case."""
     format: float = 1 / 3
+    """Whether the reply holds a test."""
     failed: float = -0.5
+    """Value of a part that does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,29 +182,23 @@ class CreditRules:
 
     wrong_answers: bool = False
     """Whether a failure counts on a case whose wrong prediction was corrected, as in `release`."""
-    forgiven: int = 0
+    forgiven: CountOrZero = 0
     """Wrong predictions of a suite that count as right ones; at most as many as it has right ones."""
-    gate: float = 0.0
-    """Least validity, in [0, 1], of a suite whose failures count."""
-    floor: float = 1.0
-    """Validity, in (0, 1], of which a suite earns no more by being more valid."""
-    power: float = 0.0
-    """Failures are multiplied by min(validity / floor, 1) to this power, at least 0."""
-    most_kills: int | None = None
-    """Most failures of a suite that count, at least 1; None: all."""
+    gate: Share = 0.0
+    """Least validity of a suite whose failures count."""
+    floor: Share = 1.0
+    """Validity, above 0, of which a suite earns no more by being more valid."""
+    power: NotNegative = 0.0
+    """Failures are multiplied by min(validity / floor, 1) to this power."""
+    most_kills: Count | None = None
+    """Most failures of a suite that count; None: all."""
     common_kills: CommonKills = CommonKills.IGNORED
     """Whether a failure earns less if the program fails other cases, too."""
 
     def __post_init__(self) -> None:
-        _check_count("reward.credit.forgiven", self.forgiven, least=0)
-        for name in ("gate", "floor"):
-            _check_number(f"reward.credit.{name}", getattr(self, name), least=0.0, most=1.0)
+        require_declared(self, "rules: reward.credit.")
         if not self.floor:
             raise UserError("rules: reward.credit.floor must be above 0")
-        _check_number("reward.credit.power", self.power, least=0.0)
-        if self.most_kills is not None:
-            _check_count("reward.credit.most_kills", self.most_kills, least=1)
-        _check_choice("reward.credit.common_kills", self.common_kills, CommonKills)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +207,8 @@ class RewardRules:
 
     scheme: str = RewardScheme.FIXED
     """A `RewardScheme`, or the name of an installed plugin (`reward_plugin`), which is resolved on use."""
-    alpha: float = 0.5
-    """Weight of validity against adversity in the tester's reward, in [0, 1] (Eq. 4)."""
+    alpha: Share = 0.5
+    """Weight of validity against adversity in the tester's reward (Eq. 4)."""
     nonprintable_penalty: float = 0.0
     """Subtracted from the tester's reward per share of non-printable characters (release: 1)."""
     invalid_candidate: float = 0.0
@@ -234,12 +229,7 @@ class RewardRules:
     credit: CreditRules = field(default_factory=CreditRules)
 
     def __post_init__(self) -> None:
-        _check_number("reward.alpha", self.alpha, least=0.0, most=1.0)
-        for name in ("nonprintable_penalty", "invalid_candidate", "invalid_case"):
-            _check_number(f"reward.{name}", getattr(self, name))
-        if self.no_evidence != "masked":
-            _check_number("reward.no_evidence", self.no_evidence)
-        _check_choice("reward.replays", self.replays, Replays)
+        require_declared(self, "rules: reward.")
         if self.credit != CreditRules() and self.scheme != RewardScheme.FIXED and self.scheme in list(RewardScheme):
             raise UserError(f"rules: reward.credit is for the scheme fixed, and {self.scheme} does not read it")
         if self.replays == Replays.AS_ALPHA and self.scheme not in _SCHEMES_OF_EQ_3:
@@ -291,26 +281,22 @@ class BookRules:
     """Parameters of the Mistake Book."""
 
     update: BookUpdate = BookUpdate.RELEASE
+    """How a round changes the book."""
     retrieval: BookRetrieval = BookRetrieval.MOST_FREQUENT
-    n_replayed: int = 8
+    """Which cases are replayed."""
+    n_replayed: CountOrZero = 8
     """Most cases replayed per round (k)."""
-    n_stalest: int = 0
+    n_stalest: CountOrZero = 0
     """How many of those slots go to the entries that were tried longest ago, so that none becomes unreachable."""
     count_replay_failures: bool = False
     """Whether the frequency rises if a candidate fails a replayed case (arXiv 2603.15611, A.3: yes; release: no)."""
-    max_entries: int | None = None
+    max_entries: CountOrZero | None = None
     """Most entries per problem; the least frequent (then oldest) are removed first. None: unbounded."""
-    min_quality: float = 0.0
-    """QUALITY only: least quality, in [0, 1], of a new entry."""
+    min_quality: Share = 0.0
+    """QUALITY only: least quality of a new entry."""
 
     def __post_init__(self) -> None:
-        _check_count("book.n_replayed", self.n_replayed, least=0)
-        _check_count("book.n_stalest", self.n_stalest, least=0)
-        if self.max_entries is not None:
-            _check_count("book.max_entries", self.max_entries, least=0)
-        _check_number("book.min_quality", self.min_quality, least=0.0, most=1.0)
-        _check_choice("book.update", self.update, BookUpdate)
-        _check_choice("book.retrieval", self.retrieval, BookRetrieval)
+        require_declared(self, "rules: book.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,10 +304,11 @@ class Ruleset:
     """Every rule of the game. It and its parts raise UserError for a number that is out of range."""
 
     name: str
-    tests_per_suite: int = 8
+    tests_per_suite: Annotated[int, Range(1, MAX_TESTS_PER_SUITE)] = 8
     """K: the number of cases that a tester must write, and the denominator of its reward (paper: 5, release: 8)."""
     reading: Reading = Reading.STRICT
-    max_program_bytes: int | None = None
+    """How replies become programs and cases."""
+    max_program_bytes: Count | None = None
     """Longest program that is run, in UTF-8; a longer one is rejected (TOO_LONG). It keeps a program from exceeding its
     tester's context: byte-level tokenizers make no more tokens than bytes. None: only the reader's bound applies."""
     drop_vacuous: bool = False
@@ -331,11 +318,12 @@ class Ruleset:
     other cases of the suite make is then a duplicate, and a case whose calls the statement's examples answer is an
     example. Otherwise only literal arguments are compared."""
     validation: Validation = Validation.FILL
+    """What happens to a case whose prediction the solution contradicts."""
     comparison: Comparison = field(default_factory=Comparison)
     reward: RewardRules = field(default_factory=RewardRules)
     book: BookRules = field(default_factory=BookRules)
-    confirm: float = 0.0
-    """Share of candidates, in [0, 1], that run twice, the second time in another order and process. A case on which the
+    confirm: Share = 0.0
+    """Share of candidates that run twice, the second time in another order and process. A case on which the
     runs differ counts as failed."""
     draws_order: bool = False
     """Whether a candidate answers its calls in a drawn order, so that remembering earlier inputs gains less. Otherwise
@@ -344,45 +332,13 @@ class Ruleset:
     """What has a process of its own: a candidate, or each of its calls."""
 
     def __post_init__(self) -> None:
-        _check_number("confirm", self.confirm, least=0.0, most=1.0)
-        _check_count("tests_per_suite", self.tests_per_suite, least=1, most=MAX_TESTS_PER_SUITE)
-        if self.max_program_bytes is not None:
-            _check_count("max_program_bytes", self.max_program_bytes, least=1)
-        _check_choice("reading", self.reading, Reading)
-        _check_choice("validation", self.validation, Validation)
-        _check_choice("isolation", self.isolation, Isolation)
+        require_declared(self, "rules: ")
         if self.reward.credit.common_kills == CommonKills.BOOK and not self.book.n_replayed:
             raise UserError("rules: reward.credit.common_kills book reads replays, and book.n_replayed is 0")
 
     def of_verdicts(self) -> Ruleset:
         """Return the part of these rules that reports depend on: without name, rewards and Mistake Book."""
         return replace(self, name="", reward=RewardRules(), book=BookRules())
-
-
-_LARGEST = 1e9  # of any number in the rules, so that no sum or product of them overflows
-
-
-def _check_count(name: str, value: object, *, least: int, most: float = _LARGEST) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise UserError(f"rules: {name} must be a whole number{_range(least, most)}, not {value!r}")
-
-
-def _check_number(name: str, value: Any, *, least: float = -math.inf, most: float = math.inf) -> None:
-    # Comparisons with nan are false; comparisons of ints and floats are exact.
-    is_bad = isinstance(value, bool) or not isinstance(value, int | float)
-    if is_bad or not (least <= value <= most and -_LARGEST <= value <= _LARGEST):
-        raise UserError(f"rules: {name} must be a finite number{_range(least, most)}, not {value!r}")
-
-
-def _check_choice(name: str, value: str, choices: type[StrEnum]) -> None:
-    if value not in list(choices):
-        raise UserError(f"rules: {name} must be one of {', '.join(choices)}, not {value!r}")
-
-
-def _range(least: float, most: float) -> str:
-    if math.isinf(least):
-        return ""
-    return f" of at least {least:g}" if math.isinf(most) else f" from {least:g} to {most:g}"
 
 
 _FIXED = Ruleset(

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, NamedTuple, Protocol, runtime_checkable
 
+from codea1_env.declared import Range, require_declared
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.facts.outputs import OutputForm
 
@@ -55,31 +56,35 @@ class Place(StrEnum):
 
 MOST_OF_A_LIMIT = 1 << 30
 """Larger numbers overflow in the kernel."""
+_Amount = Annotated[float, Range(above=0, most=MOST_OF_A_LIMIT)]
+_Number = Annotated[int, Range(above=0, most=MOST_OF_A_LIMIT)]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on one job; each must be positive, and at most `MOST_OF_A_LIMIT`."""
+    """Bounds on one job.
 
-    cpu_s: float = 2.0
+    Raises:
+        UserError: a bound is of another type, or out of its range.
+    """
+
+    cpu_s: _Amount = 2.0
     """Processor seconds per call (and for loading). Does not depend on the load of the machine."""
-    wall_s: float = 3.0
+    wall_s: _Amount = 3.0
     """Seconds that a process may sleep in all. Time in which it waits for a processor does not count."""
-    memory_mb: int = 512
+    memory_mb: _Number = 512
     """Address space above that of a bare interpreter, per process."""
-    value_bytes: int = 262_144
+    value_bytes: _Number = 262_144
     """Longest encoded value that may cross, in either direction."""
-    max_restarts: int = 3
+    max_restarts: Annotated[int, Range(0, MOST_OF_A_LIMIT)] = 3
     """How many calls of one job may hang, or take long and then kill their process; after that the rest is NOT_RUN. A
     call that kills its process quickly does not count."""
-    job_factor: float = 16.0
+    job_factor: _Amount = 16.0
     """All calls of a job together may use `job_factor * cpu_s` processor seconds, and loading another `cpu_s`. Calls
     that have not run by then are NOT_RUN."""
 
     def __post_init__(self) -> None:
-        positive = (self.cpu_s, self.wall_s, self.memory_mb, self.value_bytes, self.job_factor)
-        if not all(0 < each <= MOST_OF_A_LIMIT for each in positive) or not 0 <= self.max_restarts <= MOST_OF_A_LIMIT:
-            raise ValueError(f"limits must be positive and at most {MOST_OF_A_LIMIT:,}: {self}")
+        require_declared(self, "limits: ")
 
 
 class Call(NamedTuple):

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.tune.search.sample import Domain
 
+from codea1_agents.train.declared import CountOrZero, NotNegative, checked, settings_in, takes, values_of
 from codea1_agents.train.grpo.advantages import require_parts
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.hyperparameters import (
     AdvantageSettings,
     LearnerSettings,
     LengthSettings,
+    RateSettings,
     RolloutSettings,
     UpdateSettings,
-    default_hyperparameters,
     refuse_truncation,
-    require_ranges,
-    settings_in,
-    values_of,
 )
 from codea1_agents.train.grpo.learner import GRPOTorchLearner, ResponsesToBatch
 from codea1_agents.train.grpo.learner_group import ShardedLearnerGroup, WatchedLearnerGroup
@@ -32,9 +31,9 @@ from codea1_agents.train.grpo.rollout import require_group_env
 from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings, is_sharded
 from codea1_agents.train.grpo.vllm_engine import require_engine_options
 from codea1_env.agent import AgentSpec
-from codea1_env.errors import UserError
+from codea1_env.errors import UserError, of_type, one_of
 from codea1_env.group_env import GroupEnv, coder_name, tester_name
-from codea1_env.problems import DEFAULT_SOURCE
+from codea1_env.problems.sources import require_source
 from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.rewards import names_of_suite_parts
 from codea1_env.rules.ruleset import Ruleset, preset
@@ -43,6 +42,32 @@ from codea1_env.secret import require_no_secrets
 
 _ROLES = ("coder", "tester")
 _SHARED = "shared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RLlibs:
+    """Settings of RLlib's own `training` and `learners` that GRPO reads; all others would change nothing."""
+
+    learner_class: Any = NotProvided
+    learner_connector: Any = NotProvided
+    learner_config_dict: Any = NotProvided
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(RolloutSettings, UpdateSettings, LengthSettings, RateSettings, _RLlibs):
+    """The parameters of `GRPOConfig.training`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learners(LearnerSettings, _RLlibs):
+    """The parameters of `GRPOConfig.learners`."""
+
+    num_learners: CountOrZero = 0
+    """Remote processes that learn. 0: the driver learns."""
+    num_cpus_per_learner: NotNegative | Literal["auto"] = "auto"
+    num_gpus_per_learner: NotNegative = 0.0
+    custom_resources_per_learner: dict[str, float] | None = None
+    """Further resources of Ray's that a learner needs."""
 
 
 class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
@@ -59,7 +84,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self._learner_connector = ResponsesToBatch
         self.num_env_runners = 0
         self.seed = 0
-        self.problem_source = DEFAULT_SOURCE
+        self.problem_source = ""
         self.rules: Ruleset = preset("fixed")
         self.tester_view = "white_box"
         self.sandbox = "local"
@@ -69,7 +94,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.scripted: dict[str, AgentSpec] = {}
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
-        self._set({**default_hyperparameters(), **values_of(LearnerSettings())})
+        for kind in (RolloutSettings, UpdateSettings, LengthSettings, RateSettings, LearnerSettings):
+            self._set(values_of(kind()))
 
     # Fluent settings
 
@@ -82,7 +108,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         sandbox: str = NotProvided,
         limits: Limits | None = NotProvided,
         book: str = NotProvided,
-        **kwargs: Any,
+        env_config: dict[str, Any] = NotProvided,
     ) -> Self:
         """Set the game.
 
@@ -95,11 +121,20 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             sandbox: name of a back end.
             limits: bounds per call of a program.
             book: file of the Mistake Book; empty: in memory. Checkpoints hold it in both cases.
-            kwargs: as in RLlib. `env_config` holds arguments of `env`, apart from those that these settings decide.
+            env_config: arguments of `env`, apart from those that these settings decide.
+
+        Raises:
+            UserError: a value is of another type, or there is nothing of that name.
         """
-        super().environment(env=env, **kwargs)
+        super().environment(env=env, env_config=env_config)
+        if rules is not NotProvided:
+            rules = of_type("environment: rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
+        if tester_view is not NotProvided:
+            one_of("environment: tester_view", tester_view, ("white_box", "black_box"))
+        if limits not in (None, NotProvided):
+            of_type("environment: limits", limits, Limits)
         changes = {
-            "rules": preset(rules) if isinstance(rules, str) else rules,
+            "rules": rules,
             "tester_view": tester_view,
             "sandbox": sandbox,
             "limits": limits,
@@ -108,7 +143,13 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return self._set(changes)
 
     def problems(self, source: str) -> Self:
-        """Set the problems to train on: a source for `load_problems`."""
+        """Set the problems to train on: a source for `load_problems`.
+
+        Raises:
+            UnknownName: there is none of that name.
+            UserError: it cannot be imported.
+        """
+        require_source(of_type("problems: the source", source, str))
         return self._set({"problem_source": source})
 
     def llm_agents(
@@ -151,36 +192,49 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.frozen = frozenset(frozen)
         return self._set({"prompts": prompts})
 
-    def agents(self, **by_role: AgentSpec) -> Self:
+    def agents(self, *, coder: AgentSpec = NotProvided, tester: AgentSpec = NotProvided) -> Self:
         """Set the agents that play roles without a language model in training, e.g. `tester="fuzz"`.
 
         Raises:
-            UserError: no such role, or a specification holds a key.
+            UserError: a specification holds a key.
         """
-        for role in by_role:
-            if role not in _ROLES:
-                raise UserError(f"agents: {role!r} is no role; roles are coder and tester")
-            if isinstance(by_role[role], str):
-                require_no_secrets(str(by_role[role]))
-        self.scripted = {**self.scripted, **by_role}
+        for role, agent in (("coder", coder), ("tester", tester)):
+            if isinstance(agent, str):
+                require_no_secrets(agent)
+            if agent is not NotProvided:
+                self.scripted = {**self.scripted, role: agent}
         return self
 
+    @takes(Training)
     def training(self, **settings: Any) -> Self:
-        """Set hyperparameters of GRPO (`hyperparameters`), and what RLlib's own `training` accepts.
+        """Set hyperparameters of GRPO; `hyperparameters` says what they mean.
+
+        A role that a mapping such as `max_tokens` leaves out keeps its value. A search space of Ray Tune stands for a
+        value, which is checked when it is known.
 
         Raises:
-            UserError: a setting of truncated sampling, such as `top_p`.
+            UnknownName: there is no such setting.
+            UserError: a value is of another type or out of its range, or it is one of truncated sampling (`top_p`).
         """
         refuse_truncation(settings)
-        own = {name: settings.pop(name) for name in default_hyperparameters().keys() & settings.keys()}
-        super().training(**settings)
+        own = _checked("training", Training, settings)
+        for name in values_of(LengthSettings()).keys() & own.keys():
+            own[name] = own[name] if _is_space(own[name]) else {**getattr(self, name), **own[name]}
+        super().training(**{name: own.pop(name) for name in values_of(_RLlibs()).keys() & own.keys()})
         return self._set(own)
 
+    @takes(Learners)
     def learners(self, **settings: Any) -> Self:
-        """Set the learners: what `LearnerSettings` names, and what RLlib's own `learners` accepts."""
-        own = {name: settings.pop(name) for name in values_of(LearnerSettings()).keys() & settings.keys()}
-        super().learners(**settings)
-        return self._set(own)
+        """Set how many learners there are, and how the models are spread over them (`hyperparameters.LearnerSettings`).
+
+        Raises:
+            UnknownName: there is no such setting.
+            UserError: a value is of another type or out of its range.
+        """
+        own = _checked("learners", Learners, settings)
+        spread = {name: own.pop(name) for name in values_of(LearnerSettings()).keys() & own.keys()}
+        super().learners(**own)
+        return self._set(spread)
 
     @property
     def is_colocated(self) -> bool:
@@ -211,7 +265,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def validate(self) -> None:
         """Raise UserError for settings that make no run; set what follows from other settings."""
         require_group_env(self.env, self.env_config)
-        require_ranges(self, RolloutSettings, UpdateSettings, LearnerSettings)
+        self._require_values()
         if self.sharding == "full" and self.num_learners < 2:
             raise UserError("learners: sharding='full' needs two learners or more")
         for role in _ROLES:
@@ -241,6 +295,12 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UserError: see `modules_by_role`.
         """
         return modules_by_role(self.policy_mapping_fn, self.models, self.n_candidates, self.n_suites)
+
+    def _require_values(self) -> None:
+        if not self.problem_source:
+            raise UserError("problems: name the problems to train on, e.g. problems('humaneval')")
+        for kind in (RolloutSettings, UpdateSettings, LengthSettings, RateSettings, LearnerSettings):
+            settings_in(self, kind)  # Ray Tune and `update_from_dict` set values without asking
 
     def _has_player(self, role: str) -> bool:
         return role in self.module_by_role or role in self.scripted
@@ -316,9 +376,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             limits=self.limits,
             seed=self.seed or 0,
             rollout=replace(
-                settings_in(self, RolloutSettings),
-                n_suites=self.n_suites if self._has_player("tester") else 0,
-                suites_per=SuitesPer(self.suites_per),
+                settings_in(self, RolloutSettings), n_suites=self.n_suites if self._has_player("tester") else 0
             ),
             advantages=settings_in(self, AdvantageSettings),
             models=self.models,
@@ -332,6 +390,24 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
         return {}
+
+
+def _checked(method: str, kind: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a method; search spaces of Ray Tune, and what RLlib says for "not given", as they are.
+
+    Raises:
+        UserError: see `declared.checked`.
+    """
+    given = {name: value for name, value in settings.items() if value is not NotProvided}
+    spaces = {name: value for name, value in given.items() if _is_space(value)}
+    try:
+        return checked(kind, {name: value for name, value in given.items() if name not in spaces}) | spaces
+    except UserError as error:
+        raise type(error)(f"{method}: {error}") from error
+
+
+def _is_space(value: Any) -> bool:
+    return isinstance(value, Domain) or (isinstance(value, Mapping) and "grid_search" in value)
 
 
 Mapper = Callable[..., str]

@@ -24,13 +24,13 @@ from codea1_agents.train.grpo.sampling import RolloutEngine, SamplingRules, Tran
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_agents.train.grpo.vllm_engine import VllmEngine
 from codea1_agents.train.grpo.weights import Piece, WeightReceiver
-from codea1_env.agent import AgentContext, agent_name, load_agent
+from codea1_env.agent import AgentContext, Role, agent_name, load_agent
 from codea1_env.errors import CodeA1Error
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.ruleset import Ruleset
 
 _SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing reads it
-_ROLES = ("coder", "tester")
+_ROLES: tuple[Role, ...] = ("coder", "tester")
 
 
 class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has no types
@@ -92,7 +92,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self._receiver = WeightReceiver(models, self.settings.models)
         try:
             self.engines = {name: self._engine(name) for name in self.settings.models}
-            players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
+            players: dict[str, Player] = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
         except CodeA1Error as error:
             if not self.worker_index:
                 raise
@@ -112,7 +112,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             sleeps=self.config.is_colocated,
         )
 
-    def player(self, role: str, sampling: SamplingRules | None = None) -> Player:
+    def player(self, role: Role, sampling: SamplingRules | None = None) -> Player:
         """Return the player of a role.
 
         Args:
@@ -123,7 +123,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         if not module_id:
             referee, spec = self.env.referee, self.settings.agents[role]
             context = AgentContext(referee.problems, referee.sandbox, self.settings.seed)
-            agent = load_agent(spec, context, role=role)  # type: ignore[arg-type]
+            agent = load_agent(spec, context, role=role)
             return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
         model = self.module[module_id].model
         tokenizer = load_tokenizer(self.settings.models[module_id].path)
@@ -136,7 +136,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             self.settings.lengths.max_prompt_tokens[role],
         )
 
-    def sampling(self, role: str) -> SamplingRules:
+    def sampling(self, role: Role) -> SamplingRules:
         """Return how the model of a role samples in training."""
         longest, rollout = self.settings.lengths.max_tokens[role], self.settings.rollout
         return SamplingRules(longest, rollout.temperature, rows_at_once=rollout.rows_sampled_at_once)

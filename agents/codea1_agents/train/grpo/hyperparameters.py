@@ -1,31 +1,28 @@
 """The hyperparameters of GRPO. Each field states a name, a type, a range, a default and a meaning, once.
 
-`GRPOConfig.training` accepts the names of these fields and starts from their defaults. The tables `[rollout]` and
-`[training]` of a settings file are these dataclasses, too (`train.settings.options`). To add a hyperparameter, add a
-field here and use it. The defaults are those of the paper's hyperparameter table. Ranges are checked where
-values come in: by `require_ranges`, and by pydantic in a settings file.
+`GRPOConfig.training` and `.learners` have these fields as parameters. The tables `[rollout]`, `[training]` and
+`[cluster]` of a settings file are these dataclasses, too (`train.settings.options`). To add a hyperparameter, add a
+field here and use it. The defaults are those of the paper's hyperparameter table. `train.declared` checks ranges where
+values come in.
 """
 # Annotations are evaluated here, as pydantic reads them through derived classes in other modules.
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 
+from codea1_agents.train.declared import Count, CountOrZero, Finite, Flag, NotNegative, Positive
 from codea1_agents.train.grpo.advantages import AdvantageForm
-from codea1_agents.train.ranges import Count, CountOrZero, Finite, Flag, NotNegative, Positive
+from codea1_env.agent import Role
 from codea1_env.errors import UserError
-from codea1_env.records.faults import first_fault
 from codea1_env.rounds.trees import SuitesPer
 
 _TRUNCATIONS = ("top_p", "top_k", "min_p")
 
-_D = TypeVar("_D")
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """The size of the groups of one problem, and which of them train."""
 
@@ -39,7 +36,7 @@ class Shape:
     """Candidates per problem whose suites train the tester (l in the paper)."""
     keep_flat_groups: Flag = False
     """Whether groups of equal rewards train. Their advantages are 0: they count in the divergence and in the mean over
-    tokens only."""
+    tokens only. The official code drops no group (`paper-*`: true), and the paper mentions no filter."""
     problems_at_once: Count = 8
     """Problems that a runner generates together while the sandbox judges others."""
 
@@ -49,21 +46,22 @@ class Shape:
         return self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RolloutSettings(Shape):
     """What one iteration samples."""
 
     problems_per_step: Count = 256
     """Problems per iteration."""
     temperature: Positive = 1.0
-    """Sampling temperature of training. Log-probabilities are those of the distribution at this temperature."""
+    """Sampling temperature of training. Log-probabilities are those of the distribution at this temperature. There
+    is no `top_p` or `top_k`: the loss trains the whole distribution."""
     rows_sampled_at_once: Count = 64
     """Responses in one batch of the sampler."""
     overlap: Annotated[int, Field(ge=0, le=1, strict=True)] = 0
     """1: remote runners sample the next iteration while the learners work. Their weights are then one iteration old."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AdvantageSettings:
     """How the advantages of testers compare the suites of a group. Coders have the form `sum`."""
 
@@ -74,7 +72,7 @@ class AdvantageSettings:
     """Smallest validity of a suite that `conditioned` calls valid. 1: all of its K tests have right answers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LossSettings(AdvantageSettings):
     """Constants of the loss, and how the advantages in it are computed."""
 
@@ -90,7 +88,7 @@ class LossSettings(AdvantageSettings):
     """Weight of the entropy bonus."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UpdateSettings(LossSettings):
     """How one iteration updates the weights.
 
@@ -131,7 +129,7 @@ class UpdateSettings(LossSettings):
             raise ValueError("importance_cap: weights by importance need old_log_probs = 'learner'")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LearnerSettings:
     """How the models are spread over learners, and where these compute. It changes results by rounding only."""
 
@@ -150,63 +148,24 @@ class LearnerSettings:
     """Seconds that learners wait for one of them, which is then lost."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LengthSettings:
     """Longest texts by role, in tokens. A settings file has them under `agents`."""
 
-    max_tokens: Mapping[str, int] = field(default_factory=lambda: {"coder": 4096, "tester": 4096})
+    max_tokens: Mapping[Role, Count] = field(default_factory=lambda: {"coder": 4096, "tester": 4096})
     """Longest reply."""
-    max_prompt_tokens: Mapping[str, int] = field(default_factory=lambda: {"coder": 4096, "tester": 8192})
+    max_prompt_tokens: Mapping[Role, Count] = field(default_factory=lambda: {"coder": 4096, "tester": 8192})
     """Longest prompt. The model gets no longer one; that rollout is masked."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RateSettings:
     """What changes the learning rate. A settings file has `agents.ROLE.lr` and `training.lr_schedule` instead."""
 
-    lr_by_module: Mapping[str, float] = field(default_factory=dict)
+    lr_by_module: Mapping[str, Positive] = field(default_factory=dict)
     """Learning rates of single modules, in place of `lr`."""
-    total_steps: int | None = None
+    total_steps: Count | None = None
     """Iterations after which a cosine brings the learning rate to 0. None: it stays constant after the warm-up."""
-
-
-def default_hyperparameters() -> dict[str, Any]:
-    """Return the default of each hyperparameter, by name."""
-    groups: tuple[Any, ...] = (RolloutSettings(), UpdateSettings(), LengthSettings(), RateSettings())
-    return {name: value for group in groups for name, value in values_of(group).items()}
-
-
-def values_of(settings: Any, kind: type[Any] | None = None) -> dict[str, Any]:
-    """Return values by name.
-
-    Args:
-        settings: a dataclass, or any object with attributes of the names in `kind`.
-        kind: a dataclass that says which names; None: that of `settings`.
-    """
-    return {each.name: getattr(settings, each.name) for each in fields(kind or settings)}
-
-
-def require_ranges(config: Any, *kinds: Any) -> None:
-    """Check the values that an object has under the names of settings.
-
-    Args:
-        config: the object.
-        kinds: dataclasses of settings, whose annotations state types and ranges.
-
-    Raises:
-        UserError: one is of another type or out of its range; it names the first.
-    """
-    for kind in kinds:
-        try:
-            _adapter(kind).validate_python(values_of(config, kind))
-        except ValidationError as error:
-            fault = error.errors()[0]
-            raise UserError(first_fault(error) + (f", not {fault['input']!r}" if fault["loc"] else "")) from error
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)  # making one takes milliseconds
 
 
 def refuse_truncation(names: Iterable[str]) -> None:
@@ -217,8 +176,3 @@ def refuse_truncation(names: Iterable[str]) -> None:
                 f"{name}: training samples the whole distribution at its temperature, as the loss needs "
                 "log-probabilities of the distribution that was sampled"
             )
-
-
-def settings_in(config: Any, kind: type[_D]) -> _D:
-    """Return the dataclass `kind`, with the values that an object has under the names of its fields."""
-    return kind(**values_of(config, kind))

@@ -17,6 +17,7 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
+from codea1_agents.train.declared import settings_in
 from codea1_agents.train.failures import NotFinite
 from codea1_agents.train.grpo.batch import (
     Batch,
@@ -27,7 +28,7 @@ from codea1_agents.train.grpo.batch import (
     nothing_of,
     padded_batch,
 )
-from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
+from codea1_agents.train.grpo.hyperparameters import LossSettings
 from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
 from codea1_agents.train.grpo.sharding import clip_gradients
 

@@ -12,13 +12,12 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from codea1_agents.models.shapes import UnknownShape, shape_of
+from codea1_agents.train.declared import Count, Flag, NotNegative, Positive, checked, values_of
 from codea1_agents.train.grpo.hyperparameters import (
     AdvantageSettings,
     LengthSettings,
     RolloutSettings,
-    require_ranges,
 )
-from codea1_agents.train.ranges import Count, Flag, NotNegative, Positive
 from codea1_env.agent import AgentSpec
 from codea1_env.errors import UserError
 from codea1_env.problems import DEFAULT_SOURCE
@@ -119,7 +118,7 @@ class ModelSettings(ModelOptions):
         require_no_secrets(repr(dict(self.engine_options)))
         if isinstance(self.lora, Mapping):
             object.__setattr__(self, "lora", LoraSettings(**self.lora))
-        require_ranges(self, ModelOptions)
+        checked(ModelOptions, values_of(self, ModelOptions))
         if self.engine_options and self.rollout_engine == "transformers":
             raise UserError("engine_options are for rollout_engine='vllm'; the engine 'transformers' has none")
 

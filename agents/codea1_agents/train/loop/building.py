@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from codea1_agents.models.chat_format import load_chat_format
+from codea1_agents.train.declared import values_of
 from codea1_agents.train.grpo.algorithm import GRPOConfig
-from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings, values_of
+from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.loop.game import limits_of, require_game, rules_of
 from codea1_agents.train.settings.modules import ROLES, longest, models_of

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
 
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.settings.modules import models_of
-from codea1_agents.train.settings.options import GameOptions, TrainingConfig
-from codea1_env.errors import UnknownName, UserError
+from codea1_agents.train.settings.options import RULE_PARTS, GameOptions, TrainingConfig
+from codea1_env.errors import UnknownName
 from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import load_problems
-from codea1_env.records.faults import first_fault
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 
@@ -54,9 +50,7 @@ def rules_of(game: GameOptions) -> Ruleset:
     Raises:
         UserError: no such preset or part, or a wrong value.
     """
-    plain = ("tests_per_suite", "reading", "max_program_bytes", "validation", "confirm", "draws_order", "isolation")
-    parts = (*plain, "reward", "book", "comparison")
-    changes = {name: getattr(game, name) for name in parts if getattr(game, name) not in (None, {})}
+    changes = {name: value for name in RULE_PARTS if (value := getattr(game, name)) is not None}
     return _varied(preset(game.rules), changes, "game")
 
 
@@ -75,19 +69,15 @@ def _varied(value: _D, changes: Mapping[str, Any], path: str) -> _D:
     Raises:
         UserError: no such field, or a wrong value.
     """
-    merged = _replaced(value, changes, path)
-    try:
-        return TypeAdapter(type(value)).validate_json(json.dumps(merged), strict=True)
-    except ValidationError as error:
-        fault = f"{path}.{first_fault(error)}".replace(".the whole: ", ": ").replace(": Value error, ", ": ")
-        raise UserError(fault) from error
+    known = {each.name: getattr(value, each.name) for each in fields(value)}  # type: ignore[arg-type]  # a dataclass
+    for name in changes:
+        if name not in known:
+            raise UnknownName.of("setting", f"{path}.{name}", [f"{path}.{each}" for each in known])
+    return replace(  # type: ignore[type-var]
+        value, **{name: _part(known[name], new, f"{path}.{name}") for name, new in changes.items()}
+    )
 
 
-def _replaced(value: Any, changes: Mapping[str, Any], path: str) -> dict[str, Any]:
-    merged: dict[str, Any] = asdict(value)
-    for name, new in changes.items():
-        if name not in merged:
-            raise UnknownName.of("setting", f"{path}.{name}", [f"{path}.{each}" for each in merged])
-        own = getattr(value, name)
-        merged[name] = _replaced(own, new, f"{path}.{name}") if is_dataclass(own) else new
-    return merged
+def _part(own: Any, new: Any, path: str) -> Any:
+    """Return the new value of a field: of one with parts, those that are not given stay."""
+    return _varied(own, new, path) if is_dataclass(own) and isinstance(new, Mapping) else new

@@ -21,7 +21,7 @@ from codea1_agents.train.grpo.players import AgentPlayer, Player
 from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
 from codea1_agents.train.grpo.runners import map_over_runners
 from codea1_agents.train.settings.options import CURRENT, EvaluationOptions
-from codea1_env.agent import AgentContext, load_agent
+from codea1_env.agent import AgentContext, Role, load_agent
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import GoldenFinding, SuiteReport
 from codea1_env.problems import ProblemSet, load_problems
@@ -156,7 +156,7 @@ class _Bench:
         """Return the share of the requested cases of a suite that are right."""
         return min(1.0, n_right(suite.cases) / self._rules.tests_per_suite)
 
-    def _player(self, role: str) -> Player:
+    def _player(self, role: Role) -> Player:
         in_training = self._runner.sampling(role)
         sampling = replace(in_training, temperature=self._options.temperature, top_p=self._options.top_p)
         return self._runner.player(role, sampling)

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import ValidationError
 
+from codea1_agents.train.declared import fault_of
 from codea1_agents.train.grpo.hyperparameters import refuse_truncation
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
@@ -178,13 +179,11 @@ def _nested(key: str, value: Any) -> Settings:
 def _fault(error: ValidationError, where: str) -> UserError:
     fault = error.errors(include_url=False, include_context=False)[0]
     path = [str(part) for part in fault["loc"]]
-    name = ".".join(path)
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         if path[:-1] == ["rollout"]:
             refuse_truncation(path[-1:])
         return UnknownName(f"{where}: {_unknown(path)}")
-    message = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")
-    return BrokenInput(f"{where}: {name} {message}, not {fault['input']!r}")
+    return BrokenInput(f"{where}: {fault_of(error)}")
 
 
 def _unknown(path: Sequence[str]) -> str:

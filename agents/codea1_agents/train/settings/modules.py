@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from codea1_agents.models.model_files import require_model
-from codea1_agents.train.grpo.hyperparameters import LengthSettings, values_of
+from codea1_agents.train.declared import values_of
+from codea1_agents.train.grpo.hyperparameters import LengthSettings
 from codea1_agents.train.grpo.settings import ModelOptions, ModelSettings
 from codea1_agents.train.settings.options import AgentOptions, TrainingConfig
+from codea1_env.agent import Role
 from codea1_env.errors import BrokenInput, UserError
 
-ROLES = ("coder", "tester")
+ROLES: tuple[Role, ...] = ("coder", "tester")
 
 
 def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from codea1_agents.train.declared import Count, CountOrZero, Flag, NotNegative, Positive
 from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings
 from codea1_agents.train.grpo.settings import ModelOptions
-from codea1_agents.train.ranges import Count, CountOrZero, Flag, NotNegative, Positive, Share
+from codea1_env.rules.ruleset import Ruleset
 
 CURRENT = "current"
 """Name of the coder in training, among the opponents of an evaluation."""
@@ -32,29 +33,27 @@ class RunOptions(_Section):
     """Run folder, new or empty; empty: a new one under `runs/`."""
 
 
-class GameOptions(_Section):
+class _Game(_Section):
     """The game: problems, rules and sandbox."""
 
     problems: str = ""
     """Source to train on, by name or path."""
     rules: str = "fixed"
-    """Preset of the rules. The settings from `tests_per_suite` to `comparison` replace parts of it."""
-    tests_per_suite: Count | None = None
-    reading: str | None = None
-    max_program_bytes: Count | None = None
-    validation: str | None = None
-    confirm: Share | None = None
-    draws_order: bool | None = None
-    isolation: str | None = None
-    reward: dict[str, Any] = Field(default_factory=dict)
-    """E.g. `alpha`; see docs/rules.md."""
-    book: dict[str, Any] = Field(default_factory=dict)
-    """E.g. `update = "off"`: no Mistake Book."""
-    comparison: dict[str, Any] = Field(default_factory=dict)
+    """Preset of the rules. Each field of `Ruleset` is a setting, too, and replaces that part of it."""
     tester_view: Literal["white_box", "black_box"] = "white_box"
+    """`white_box`: a tester sees the program that it tests."""
     sandbox: str = "local"
+    """Sandbox that runs programs, by name."""
     limits: dict[str, Any] = Field(default_factory=dict)
     """Limits per call of a program, e.g. `cpu_s`; empty: calibrated on the solution."""
+
+
+RULE_PARTS = tuple(each.name for each in fields(Ruleset) if each.name != "name")
+if TYPE_CHECKING:
+    GameOptions = _Game
+else:
+    _PARTS = dict.fromkeys(RULE_PARTS, (Any, None))  # `Ruleset` checks them, as it checks those of Python
+    GameOptions = create_model("GameOptions", __base__=_Game, __doc__=_Game.__doc__, **_PARTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +73,8 @@ class AgentOptions(ModelOptions):
     max_tokens: Count | None = None
     """Longest reply, in tokens; unset: that of `agents.shared`, or 4096."""
     max_prompt_tokens: Count | None = None
-    """Longest prompt, in tokens; unset: that of `agents.shared`, or 4096 for the coder and 8192 for the tester."""
+    """Longest prompt, in tokens; unset: that of `agents.shared`, or 4096 for the coder and 8192 for the tester. A
+    longer one gets no reply, and its rollout is masked. A problem without any reply trains nothing and is logged."""
 
 
 class AgentsOptions(_Section):
@@ -117,11 +117,15 @@ class ClusterOptions(LearnerSettings):
     env_runners: CountOrZero = 0
     """Remote processes that roll out; 0: the driver rolls out."""
     cpus_per_env_runner: NotNegative = 1.0
+    """Processors that Ray reserves for each of them."""
     gpus_per_env_runner: NotNegative = 0.0
+    """GPUs of each of them; a part where several share one."""
     learners: CountOrZero = 0
     """Remote processes that learn; 0: the driver learns."""
     cpus_per_learner: NotNegative = 1.0
+    """Processors that Ray reserves for each of them."""
     gpus_per_learner: NotNegative = 0.0
+    """GPUs of each of them."""
     restart_lost: Flag = True
     """Whether a lost runner is started again. Meanwhile other runners roll out its problems."""
     max_restarts: CountOrZero = 3
@@ -166,6 +170,7 @@ class EvaluationOptions(_Section):
     temperature: NotNegative = 0.7
     """0: the most probable token."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
+    """Only the most probable tokens are sampled that have this probability together."""
     opponents: list[str] = Field(default_factory=lambda: ["mutant,strength=1", CURRENT])
     """Coders for whose programs the tester writes suites: agents, or `current`."""
     programs: Count = 1
@@ -178,8 +183,9 @@ class LoggingOptions(_Section):
     """Where figures are logged, apart from `metrics.jsonl`. Nothing is uploaded unless a setting here says so."""
 
     tensorboard: bool = True
+    """Whether there are event files of TensorBoard in the run folder."""
     wandb: str = ""
-    """Project of Weights & Biases; empty: not used."""
+    """Project of Weights & Biases; empty: not used. A log that cannot start ends the run before Ray starts."""
     samples_every: CountOrZero = 10
     """Steps between samples of rollouts that are kept; 0: none."""
     samples: Count = 2

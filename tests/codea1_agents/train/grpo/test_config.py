@@ -47,7 +47,7 @@ def test_other_settings_that_cannot_share_are_refused(colocated: GRPOConfig) -> 
         colocated.copy(copy_frozen=False).env_runners(num_env_runners=2).validate()
     with pytest.raises(UserError, match="overlap must be 0"):
         colocated.copy(copy_frozen=False).training(overlap=1).validate()
-    with pytest.raises(UserError, match="placement: Input should be 'separate' or 'colocated', not 'colocate'"):
+    with pytest.raises(UserError, match="placement should be 'separate' or 'colocated', not 'colocate'"):
         colocated.copy(copy_frozen=False).learners(placement="colocate").validate()
 
 
@@ -149,8 +149,8 @@ def one_for_all(agent_id: str, episode: Any, **_: Any) -> str:
 
 def test_a_mapping_of_the_users_stays_whatever_is_set_before_or_after() -> None:
     for config in (
-        GRPOConfig().multi_agent(policy_mapping_fn=one_for_all).llm_agents(coder="a"),
-        GRPOConfig().llm_agents(coder="a").multi_agent(policy_mapping_fn=one_for_all),
+        GRPOConfig().problems("starter").multi_agent(policy_mapping_fn=one_for_all).llm_agents(coder="a"),
+        GRPOConfig().problems("starter").llm_agents(coder="a").multi_agent(policy_mapping_fn=one_for_all),
     ):
         config.validate()
         assert config.policy_mapping_fn is one_for_all
@@ -169,7 +169,8 @@ def test_a_mapping_that_splits_a_group_is_refused_with_the_reason(n_suites: int,
 
 
 def test_a_module_that_there_is_not_is_refused() -> None:
-    config = GRPOConfig().llm_agents(coder="a", tester="b").multi_agent(policy_mapping_fn=lambda *_, **__: "default")
+    config = GRPOConfig().problems("starter").llm_agents(coder="a", tester="b")
+    config.multi_agent(policy_mapping_fn=lambda *_, **__: "default")
     with pytest.raises(UserError, match="'default'"):
         config.validate()
 

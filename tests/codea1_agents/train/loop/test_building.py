@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +46,10 @@ def test_the_presets_missing_model_comes_with_the_command_that_makes_it(
         ("game.rules=fixd", "unknown preset 'fixd': did you mean 'fixed'"),
         ("game.reward.alhpa=0.3", "did you mean 'game.reward.alpha'"),
         ("game.reward.alpha=2", "reward.alpha must be a finite number from 0 to 1"),
-        ("game.book.update=never", "game.book.update"),
+        ("game.book.update=never", "rules: book.update must be one of off, release"),
         ("game.limits.cpu=1", "unknown setting 'game.limits.cpu'"),
         ("agents.coder.frozen=true agents.tester.frozen=true", "nothing learns"),
-        ("game.limits.cpu_s=-1", "game.limits: limits must be positive"),
+        ("game.limits.cpu_s=-1", "limits: cpu_s must be a finite number above 0 and at most 1,073,741,824"),
         ("agents.coder.model=''", "nobody plays the coder: set agents.coder.model"),
         ("game.problems=''", "game.problems: name the problems"),
         ("rollout.suites_per=problem", "tester_view"),
@@ -114,3 +117,29 @@ def test_presets_for_some_gpus_make_runs(preset: str, modules: set[str], is_adap
         assert (settings.lora is not None) == is_adapted
     longest = max(made.max_tokens[role] + made.max_prompt_tokens[role] for role in ("coder", "tester"))
     assert max(each.engine_options["max_model_len"] for each in made.models.values()) == longest
+
+
+def parts_of(rules: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of all rules but the preset's name."""
+    for each in fields(rules):
+        value = getattr(rules, each.name)
+        if is_dataclass(value):
+            yield from parts_of(value, (*path, each.name))
+        elif each.name != "name":
+            yield (*path, each.name)
+
+
+@pytest.mark.parametrize("path", [*parts_of(preset("fixed"))], ids=".".join)
+def test_a_wrong_rule_is_refused_from_everywhere_with_the_same_sentence(path: tuple[str, ...]) -> None:
+    name = path[-1]
+    part: Any = preset("fixed")
+    for each in path[:-1]:
+        part = getattr(part, each)
+    value = -1e12 if name == "scheme" or isinstance(getattr(part, name), float) else "nobody"
+    with pytest.raises(UserError) as expected:
+        replace(part, **{name: value})
+    assert str(expected.value).startswith(f"rules: {'.'.join(path)} must be ")
+    key = f"game.{'.'.join(path)}"
+    for overrides in ([f"{key}={value}"], {key: value}):
+        with pytest.raises(UserError, match=f"^{re.escape(str(expected.value))}$"):
+            rules_of(load_training("", overrides).game)
