@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from codea1_env.audit.attacks import HostileCandidate, Truth
 from codea1_env.audit.findings import AuditResult, shortened
@@ -34,7 +35,7 @@ def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> t
         raise
     except Exception as error:  # noqa: BLE001  -- a candidate may provoke any exception
         return AuditResult.WRONG_RESULT, f"the judge raised {type(error).__name__}: {error}"[:300]
-    if secret in repr(report):
+    if secret in repr(asdict(report)):
         return AuditResult.ESCAPED, "it read a file of the host"
     words = [_word(report, suite) for suite in report.suites]
     if forged := next(_forgeries(attack, report, words), ""):

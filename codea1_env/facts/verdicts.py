@@ -5,6 +5,7 @@ Nesting: `ProblemReport` > `CandidateReport` (axis N) > `SuiteReport` (axis M) >
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -162,7 +163,7 @@ class Rechecks:
         return Rechecks(self.equal_answers + equal_answers, self.undecided + undecided, self.rerun + rerun)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CandidateReport:
     """All results about one candidate."""
 
@@ -179,6 +180,12 @@ class CandidateReport:
     """Share of golden tests passed, in [0, 1]; None where they were not run."""
     rechecks: Rechecks = field(default_factory=Rechecks, compare=False)
     """Counts of the judge; records do not keep them."""
+
+    def __repr__(self) -> str:
+        verdicts = Counter(case.verdict for report in self.suites for case in report.cases)
+        said = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()) or "none"
+        golden = "" if self.golden_pass_rate is None else f"; golden {self.golden_pass_rate:.3g}"
+        return f"<CandidateReport {'loads' if self.is_valid else self.verdict}; cases: {said}{golden}>"
 
     @property
     def is_valid(self) -> bool:

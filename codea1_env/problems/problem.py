@@ -65,7 +65,7 @@ def _fits(entry_point: str, kind: ProblemKind) -> bool:
     return entry_point == RUN if kind is ProblemKind.STDIN else is_method(entry_point)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Problem:
     """One programming problem with its trusted solution."""
 
@@ -106,6 +106,9 @@ class Problem:
             raise UserError(f"problem {self.id!r}: entry point {self.entry_point!r} is not {_FORMS[self.kind]}")
         self._require_combinable()
 
+    def __repr__(self) -> str:
+        return f"<Problem {self.id}: {self.kind} {self.entry_point}, {len(self.golden)} golden tests>"
+
     def _require_combinable(self) -> None:
         if self.calls != PLAIN_CALLS and self.kind is not ProblemKind.FUNCTION:
             raise UserError(f"problem {self.id!r}: calls in place or with functions need a problem of one function")
@@ -136,7 +139,7 @@ class SkippedRow:
     cause: Refusal = Refusal.BROKEN
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ProblemSet(Sequence[Problem]):
     """An ordered set of problems with unique ids."""
 
@@ -151,6 +154,10 @@ class ProblemSet(Sequence[Problem]):
         for position, problem in enumerate(self.problems):
             if self._index.setdefault(problem.id, position) != position:
                 raise UserError(f"{self.name}: two problems have the id {problem.id!r}")
+
+    def __repr__(self) -> str:
+        skipped = f", {len(self.skipped)} rows skipped" if self.skipped else ""
+        return f"<ProblemSet {self.name}: {len(self)} problems{skipped}>"
 
     @overload
     def __getitem__(self, key: int) -> Problem: ...

@@ -7,7 +7,8 @@ docs/rules.md says how the presets differ, and why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -299,7 +300,7 @@ class BookRules:
         require_declared(self, "rules: book.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Ruleset:
     """Every rule of the game. It and its parts raise UserError for a number that is out of range."""
 
@@ -336,9 +337,22 @@ class Ruleset:
         if self.reward.credit.common_kills == CommonKills.BOOK and not self.book.n_replayed:
             raise UserError("rules: reward.credit.common_kills book reads replays, and book.n_replayed is 0")
 
+    def __repr__(self) -> str:
+        base = PRESETS.get(self.name, Ruleset(self.name))
+        return f"<Ruleset {', '.join([self.name, *_differences(self, base)])}>"
+
     def of_verdicts(self) -> Ruleset:
         """Return the part of these rules that reports depend on: without name, rewards and Mistake Book."""
         return replace(self, name="", reward=RewardRules(), book=BookRules())
+
+
+def _differences(rules: Any, base: Any, path: str = "") -> Iterator[str]:
+    for each in fields(rules):
+        value, usual = getattr(rules, each.name), getattr(base, each.name)
+        if is_dataclass(value):
+            yield from _differences(value, usual, f"{path}{each.name}.")
+        elif value != usual:
+            yield f"{path}{each.name}={value}"
 
 
 _FIXED = Ruleset(
