@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from codea1_env.agent.event_loop import LoopThread
+from codea1_env.agent.threads import LoopThread
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.secret import require_no_secrets, secret_in, without
 
@@ -63,18 +63,18 @@ class OpenAIConnection:
         finally:
             request.close()  # matters only if the request never began
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Return what the coroutine returns."""
-        return self._loop.run(coroutine)
+    def run(self, function: Callable[..., Awaitable[T]], *arguments: object) -> T:
+        """Return what an asynchronous function returns."""
+        return cast(T, self._loop.run(function, *arguments))
 
-    async def join(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Await the coroutine from any event loop."""
-        return await self._loop.join(coroutine)
+    async def join(self, function: Callable[..., Awaitable[T]], *arguments: object) -> T:
+        """Await an asynchronous function from any event loop."""
+        return cast(T, await self._loop.join(function, *arguments))
 
     def close(self) -> None:
         """Close the connections and cancel running requests. A later request opens new connections."""
         client, self._client, self._slots = self._client, None, None
-        self._loop.close(client.close() if client is not None else None)
+        self._loop.close(client.close if client is not None else None)
 
 
 def usable_address(given: str) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import json
 import os
 import weakref
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -125,12 +125,11 @@ class OpenAIAgent(CompletionAgent):
 
     async def aact(self, observation: Observation, info: Info) -> str:
         """Return the model's reply, as `act` does, in any event loop."""
-        return (await self._connection.join(self._completed(observation, info))).text
+        return (await self._connection.join(self._completed, observation, info)).text
 
     def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
         """Return what `act_batch` returns, with token counts, reasoning and finish reasons."""
-        pairs = zip(observations, infos, strict=True)
-        return self._connection.run(_all(self._completed(observation, info) for observation, info in pairs))
+        return self._connection.run(self._results, observations, infos)
 
     def close(self) -> None:
         """Close the connections; a later reply opens new ones."""
@@ -138,6 +137,20 @@ class OpenAIAgent(CompletionAgent):
 
     def __repr__(self) -> str:
         return f"openai({self._model or 'the only model'} at {self._connection.place})"
+
+    async def _results(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
+        tasks = [asyncio.ensure_future(self._result(*each)) for each in zip(observations, infos, strict=True)]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _result(self, observation: Observation, info: Info) -> CompletionResult:
+        try:
+            return await self._completed(observation, info)
+        except AgentUnavailable as error:
+            return error
 
     async def _completed(self, observation: Observation, info: Info) -> Completion:
         found = await self._with_retries(observation, info)
@@ -237,22 +250,6 @@ def read_completion(response: Any) -> Completion:
         prompt_tokens=_count_of(usage, "prompt_tokens"),
         completion_tokens=_count_of(usage, "completion_tokens"),
     )
-
-
-async def _all(coroutines: Any) -> list[CompletionResult]:
-    tasks = [asyncio.ensure_future(_caught(each)) for each in coroutines]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
-async def _caught(coroutine: Coroutine[Any, Any, Completion]) -> CompletionResult:
-    try:
-        return await coroutine
-    except AgentUnavailable as error:
-        return error
 
 
 def _parts_of(message: Any, finish: str) -> tuple[str, str]:
