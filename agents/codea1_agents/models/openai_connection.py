@@ -23,8 +23,21 @@ class OpenAIConnection:
     """A client of the `openai` package, created at the first request, with a limit on concurrent requests."""
 
     def __init__(self, *, base_url: str, key_env: str, timeout_s: float, concurrency: int) -> None:
-        """Take an address from `usable_address`, and the environment variable with the key, which may be unset."""
-        self.place, self._key_env = base_url, key_env
+        """Check the settings.
+
+        Args:
+            base_url: as in `usable_address`.
+            key_env: environment variable with the key, which may be unset for a server of one's own.
+            timeout_s: longest time of one request, above 0.
+            concurrency: most requests at once, at least 1.
+
+        Raises:
+            UserError: a number is out of range, the address is invalid, or there is no key for OpenAI's own endpoint.
+        """
+        if not (timeout_s > 0 and concurrency >= 1):
+            raise UserError("timeout_s must be above 0, and concurrency at least 1")
+        self.place, self._key_env = usable_address(base_url), key_env
+        require_key(key_env, self.place)
         self._timeout_s, self._concurrency = timeout_s, concurrency
         self._loop = LoopThread("openai-agent")
         self._client: Any = None

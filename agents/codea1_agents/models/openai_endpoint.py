@@ -23,8 +23,6 @@ from codea1_agents.models.openai_connection import (
     USUAL_KEY,
     OpenAIConnection,
     imported_openai,
-    require_key,
-    usable_address,
 )
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
@@ -108,17 +106,13 @@ class OpenAIAgent(CompletionAgent):
         """
         imported_openai()
         Sampling(temperature, top_p, max_tokens)  # for its checks
-        if not (timeout_s > 0 and concurrency >= 1):
-            raise UserError("timeout_s must be above 0, and concurrency at least 1")
         self._backoff = Backoff(retries, backoff_s)
         self._model = str(model) or os.environ.get("OPENAI_MODEL", "")
         self._prompts, self._system = load_prompts(prompts), system
         self._fixed = {"temperature": temperature, "top_p": top_p, limit_field: max_tokens}
         self._send_seed, self._extra_body = send_seed, dict(extra_body or {})
-        address = usable_address(base_url)
-        require_key(api_key_env, address)
         self._connection = OpenAIConnection(
-            base_url=address, key_env=api_key_env, timeout_s=timeout_s, concurrency=concurrency
+            base_url=base_url, key_env=api_key_env, timeout_s=timeout_s, concurrency=concurrency
         )
         weakref.finalize(self, self._connection.close)
         super().__init__(context, seed)
