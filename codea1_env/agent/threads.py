@@ -49,6 +49,16 @@ def done_within(future: Future[Any], timeout_s: float | None) -> bool:
     return True
 
 
+def awaited(call: Future[_T]) -> asyncio.Future[_T]:
+    """Return a call as a future of the running event loop. Cancelling it cancels the call.
+
+    Nobody needs to look at its error: who awaited it may have been cancelled because another call failed first.
+    """
+    found = asyncio.wrap_future(call)
+    found.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return found
+
+
 class CallThread:
     """Makes calls in one daemon thread, which starts with the first call."""
 
@@ -123,10 +133,6 @@ class LoopThread:
         except BaseException:
             done.cancel()
             raise
-
-    async def join(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """Return what a call returns, in another event loop; cancelling this coroutine cancels the call."""
-        return await asyncio.wrap_future(self.submit(function, *arguments))
 
     def close(self, last: Callable[[], object] | None = None, *, timeout_s: float | None = None) -> None:
         """Do what `begin_close` begins. A thread that takes longer than the limit is left to end with the process."""

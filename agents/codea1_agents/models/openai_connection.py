@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar, cast
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from codea1_env.agent.threads import LoopThread
@@ -39,7 +39,8 @@ class OpenAIConnection:
         self.place, self._key_env = usable_address(base_url), key_env
         require_key(key_env, self.place)
         self._timeout_s, self._concurrency = timeout_s, concurrency
-        self._loop = LoopThread("openai-agent")
+        self.loop = LoopThread("openai-agent")
+        """Runs all requests; the client and its limit belong to this loop."""
         self._client: Any = None
         self._slots: asyncio.Semaphore | None = None
 
@@ -49,7 +50,7 @@ class OpenAIConnection:
 
     @property
     def client(self) -> Any:
-        """The client; use it only in coroutines that this object runs."""
+        """The client; use it only in `loop`."""
         if self._client is None:
             address = urlsplit(self.place)
             self._client = imported_openai().AsyncOpenAI(
@@ -76,18 +77,10 @@ class OpenAIConnection:
         finally:
             request.close()  # matters only if the request never began
 
-    def run(self, function: Callable[..., Awaitable[T]], *arguments: object) -> T:
-        """Return what an asynchronous function returns."""
-        return cast(T, self._loop.run(function, *arguments))
-
-    async def join(self, function: Callable[..., Awaitable[T]], *arguments: object) -> T:
-        """Await an asynchronous function from any event loop."""
-        return cast(T, await self._loop.join(function, *arguments))
-
     def close(self) -> None:
         """Close the connections and cancel running requests. A later request opens new connections."""
         client, self._client, self._slots = self._client, None, None
-        self._loop.close(client.close if client is not None else None)
+        self.loop.close(client.close if client is not None else None)
 
 
 def usable_address(given: str) -> str:

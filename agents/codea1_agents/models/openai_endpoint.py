@@ -26,6 +26,7 @@ from codea1_agents.models.openai_connection import (
 )
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.agent.threads import awaited
 from codea1_env.errors import AgentUnavailable, UserError
 
 _SETTINGS = {401: "refuses the key", 402: "requires payment", 403: "refuses access", 404: "has no such model or path"}
@@ -119,11 +120,13 @@ class OpenAIAgent(CompletionAgent):
 
     async def aact(self, observation: Observation, info: Info) -> str:
         """Return the model's reply, as `act` does, in any event loop."""
-        return (await self._connection.join(self._completed, observation, info)).text
+        completion: Completion = await awaited(self._connection.loop.submit(self._completed, observation, info))
+        return completion.text
 
     def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
         """Return what `act_batch` returns, with token counts, reasoning and finish reasons."""
-        return self._connection.run(self._results, observations, infos)
+        results: list[CompletionResult] = self._connection.loop.run(self._results, observations, infos)
+        return results
 
     def close(self) -> None:
         """Close the connections; a later reply opens new ones."""

@@ -98,20 +98,14 @@ class EpisodeSeeds:
     coder: int
     tester: int
 
-    @classmethod
-    def of_run(cls, run_seed: int) -> EpisodeSeeds:
-        """Return the seeds for agents that are reset once per run; the environment's seed is not used."""
-        return cls(*(_descendant(run_seed, key) for key in range(3)))
 
+def episode_seeds(run_seed: int, *episode: int) -> EpisodeSeeds:
+    """Return the seeds of an episode, which do not depend on other episodes.
 
-def episode_seeds(run_seed: int, episode: int) -> EpisodeSeeds:
-    """Return the seeds of an episode; they do not depend on other episodes."""
-    return EpisodeSeeds(*(_descendant(run_seed, episode, key) for key in range(3)))
-
-
-def _descendant(run_seed: int, *key: int) -> int:
-    sequence = np.random.SeedSequence(run_seed, spawn_key=key)
-    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(11))
+    Without an episode, return the seeds for agents that are reset once per run.
+    """
+    sequences = (np.random.SeedSequence(run_seed, spawn_key=(*episode, part)) for part in range(3))
+    return EpisodeSeeds(*(int(each.generate_state(1, np.uint64)[0] >> np.uint64(11)) for each in sequences))
 
 
 class FinishedGames:
@@ -127,7 +121,7 @@ class FinishedGames:
         on_early: Callable[[PlayedEpisode], object] = lambda _: None,
         *,
         start_at: int = 0,
-        known: Mapping[int, EpisodeRecord] = {},
+        known: Mapping[int, EpisodeRecord] | None = None,
     ) -> None:
         """Expect the episodes of a run. What a callback raises ends the run.
 
@@ -143,9 +137,9 @@ class FinishedGames:
         """
         if start_at < 0:
             raise UserError(f"start_at must be at least 0, not {start_at}")
-        self.start_at, self.known = start_at, frozenset(known)
+        self.start_at, self.known = start_at, frozenset(known or {})
         self._place, self._on_episode, self._on_early = start_at, on_episode, on_early
-        self._waiting = {number: PlayedEpisode(record, (), TimeSplit()) for number, record in known.items()}
+        self._waiting = {number: PlayedEpisode(record, (), TimeSplit()) for number, record in (known or {}).items()}
         self._held: list[PlayedEpisode] = []
         self._were_available = start_at > 0 or bool(known)
 

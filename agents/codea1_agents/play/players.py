@@ -22,7 +22,7 @@ from codea1_agents.play.games import RunSettings
 from codea1_agents.play.interrupts import handled_signals
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
-from codea1_env.agent.threads import CLOSE_TIMEOUT_S, CallThread, LoopThread, too_late
+from codea1_env.agent.threads import CLOSE_TIMEOUT_S, CallThread, LoopThread, awaited, too_late
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.plugins import resolve
 from codea1_env.rounds.rounds import Turn
@@ -102,6 +102,10 @@ def _load(spec: AgentSpec, context: AgentContext, role: Role) -> Player:
     return Player(agent, agent_name(spec, agent), role, another)
 
 
+class Interrupted(Exception):
+    """A KeyboardInterrupt in an agent's call, which as such would tear down the event loop that plays the games."""
+
+
 class GameAgent:
     """Calls `act` in a thread per environment slot; or in the caller's thread, with one game at a time and no limit."""
 
@@ -177,8 +181,7 @@ class GameAgent:
             with suppress(AgentUnavailable):  # it may wait for a call that was given up
                 (await self._waited(thread.submit(self._of(slot).close), limit_s)).result()
             thread.end()
-        if not self._threads:
-            self.agent.close()
+        self.agent.close()  # if no thread called it
 
     async def _reset(self, slot: int, seed: int, where: str) -> None:
         await self._call(slot, self._of(slot).reset, seed, where)
@@ -193,12 +196,15 @@ class GameAgent:
 
     async def _call(self, slot: int, function: Callable[..., _T], *arguments: object, n_replies: int = 1) -> _T:
         """Return the result of a call, which has `n_replies` times the limit."""
-        if self._in_place:
-            with handled_signals((signal.SIGINT,), signal.default_int_handler):  # asyncio's waits for the call
-                return function(*arguments)
-        thread = self._threads.setdefault(slot, CallThread(self.agent.name))
         limit_s = None if self._limit_s is None else n_replies * self._limit_s
-        return (await self._waited(thread.submit(function, *arguments), limit_s, thread.end)).result()
+        try:
+            if self._in_place:
+                with handled_signals((signal.SIGINT,), signal.default_int_handler):  # asyncio's waits for the call
+                    return function(*arguments)
+            thread = self._threads.setdefault(slot, CallThread(self.agent.name))
+            return (await self._waited(thread.submit(function, *arguments), limit_s, thread.end)).result()
+        except KeyboardInterrupt:
+            raise Interrupted from None
 
     async def _waited(
         self, call: Future[_T], limit_s: float | None, give_up: Callable[[], object] = lambda: None
@@ -208,7 +214,7 @@ class GameAgent:
         Raises:
             AgentUnavailable: the call took longer than the limit, and was given up.
         """
-        waiting = asyncio.wrap_future(call)
+        waiting = awaited(call)
         try:
             await asyncio.wait([waiting], timeout=limit_s)
             if not waiting.done():
@@ -255,9 +261,10 @@ class _AsyncAgent(GameAgent):
 
     async def _leave_if_blocked(self) -> None:
         """Let the next call start another loop if this one does not run, because a coroutine in it never awaits."""
-        answer = asyncio.wrap_future(self._loop.submit(lambda: None))
+        loop = self._loop
+        answer = awaited(loop.submit(lambda: None))
         await asyncio.wait([answer], timeout=_BLOCKED_S)
-        if answer.cancel():
+        if answer.cancel() and self._loop is loop:
             self._loop = LoopThread(self.agent.name)
 
 
@@ -292,8 +299,7 @@ class _BatchAgent(GameAgent):
     async def _reply_to(self, batch: list[_WaitingTurn]) -> None:
         turns, wheres = [each.turn for each in batch], [each.where for each in batch]
         try:
-            async with self._one_call:
-                replies = await self._call(0, self.agent.batch, turns, wheres, n_replies=len(batch))
+            replies = await self._call(0, self.agent.batch, turns, wheres, n_replies=len(batch))
         except AgentUnavailable as error:
             replies = [error] * len(batch)
         for each, reply in zip(batch, replies, strict=True):

@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,12 +36,12 @@ from codea1_agents.play.games import (
     TimeSplit,
     episode_seeds,
 )
-from codea1_agents.play.players import GameAgent, Players, game_agent, load_players, require_many_games
+from codea1_agents.play.players import GameAgent, Interrupted, Players, game_agent, load_players, require_many_games
 from codea1_agents.play.slots import EnvSlot, TimedSandbox
 from codea1_agents.play.summary import Summary, Tally
 from codea1_env import code_a1_v0
 from codea1_env.agent import AgentContext, AgentSpec
-from codea1_env.agent.threads import CLOSE_TIMEOUT_S, SIGNALS_S, LoopThread
+from codea1_env.agent.threads import CLOSE_TIMEOUT_S, SIGNALS_S, LoopThread, awaited
 from codea1_env.book.store import MistakeBook
 from codea1_env.code_a1_v0 import CODER, TESTER
 from codea1_env.errors import AgentUnavailable
@@ -124,7 +124,10 @@ def play_games(
     """
     with ExitStack() as stack:
         book = book if book is not None else stack.enter_context(MistakeBook())
-        _finish(_Run(problems, players, settings, finished).play(sandbox, book))
+        try:
+            _finish(_Run(problems, players, settings, finished).play(sandbox, book))
+        except Interrupted:
+            raise KeyboardInterrupt from None
 
 
 def _finish(run: Coroutine[Any, Any, None]) -> None:
@@ -134,7 +137,8 @@ def _finish(run: Coroutine[Any, Any, None]) -> None:
     except RuntimeError:
         asyncio.run(run)
     else:
-        LoopThread("games").run(lambda: run)
+        with closing(LoopThread("games")) as thread:
+            thread.run(lambda: run)
 
 
 @dataclass(slots=True)
@@ -205,7 +209,7 @@ class _Run:
             if self._settings.concurrency > 1:
                 for player in self._players:
                     require_many_games(player)
-            seeds = EpisodeSeeds.of_run(self._settings.seed)
+            seeds = episode_seeds(self._settings.seed)
             await coder.open(seeds.coder)
             await tester.open(seeds.tester)
             await self._play_all(slots)
@@ -276,7 +280,7 @@ class _Run:
 
 async def _close(agents: Sequence[GameAgent], slots: Sequence[EnvSlot]) -> None:
     """Close the agents, and wait a while for judging in progress."""
-    judging = [asyncio.wrap_future(slot.end()) for slot in slots]
+    judging = [awaited(slot.end()) for slot in slots]
     closing = asyncio.gather(*(agent.close() for agent in agents), return_exceptions=True)
     if judging:
         await asyncio.wait(judging, timeout=CLOSE_TIMEOUT_S)

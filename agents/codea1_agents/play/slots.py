@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from codea1_env.agent.threads import CallThread
+from codea1_env.agent.threads import CallThread, awaited
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
 
@@ -26,23 +26,36 @@ _MAX_JUDGING = 32
 
 
 class SharedLock:
-    """A lock that the coroutines of one event loop take with `async with`, and other threads with `with`."""
+    """A lock that threads take with `with`, and coroutines with `async with`."""
 
     def __init__(self) -> None:
-        """Make a lock for the running event loop."""
-        self._lock, self._loop = asyncio.Lock(), asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._waiting = CallThread("waits for a lock")
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
     async def __aenter__(self) -> None:
-        await self._lock.acquire()
+        taken = self._waiting.submit(self._lock.acquire)
+        try:
+            await awaited(taken)
+        except asyncio.CancelledError:
+            taken.add_done_callback(self._give_back)
+            raise
 
     async def __aexit__(self, *_: object) -> None:
         self._lock.release()
 
-    def __enter__(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._lock.acquire(), self._loop).result()
+    def _give_back(self, taken: Future[bool]) -> None:
+        if not taken.cancelled():
+            self._lock.release()
 
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._lock.release)
+    def end(self) -> None:
+        """End the thread in which coroutines wait."""
+        self._waiting.end()
 
 
 class TimedSandbox:
@@ -99,11 +112,12 @@ class EnvSlot:
 
     async def judge(self, function: Callable[..., _T], *arguments: object) -> _T:
         """Call a function of the environment in this slot's thread, while no other one reads replies or judges."""
-        return await asyncio.wrap_future(self._thread.submit(self._locked, function, *arguments))
+        return await awaited(self._thread.submit(self._locked, function, *arguments))
 
     def end(self) -> Future[None]:
         """Make all judging fail at its next call of the sandbox; return a future of the end of this slot's thread."""
         self._sandbox.has_ended = True
+        self._sandbox.lock.end()
         return self._thread.end()
 
     def _locked(self, function: Callable[..., _T], *arguments: object) -> _T:

@@ -57,7 +57,7 @@ def episodes_of(
         games.append(game)
         on_episode(game)
 
-    finished = FinishedGames(note, on_early, start_at=start_at, known=known or {})
+    finished = FinishedGames(note, on_early, start_at=start_at, known=known)
     players = load_players(coder, tester, AgentContext(problems, sandbox, settings.get("seed", 0)))
     run = RunSettings(rules=preset("fixed"), **settings)
     play_games(problems, players, run, finished, sandbox=sandbox, book=book)

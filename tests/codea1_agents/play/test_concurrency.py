@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import signal
 import threading
@@ -127,6 +128,23 @@ def test_all_open_observations_go_to_one_batch(run: Run) -> None:
     assert sum(engine.batches) == 6
     assert len(engine.batches) <= 2
     assert len(engine.seeds) == 1
+
+
+def test_other_games_are_judged_while_a_batch_is_in_progress(run: Run) -> None:
+    called, judged = threading.Event(), threading.Event()
+
+    async def coder(observation: Observation, info: Info) -> str:
+        while info["problem_id"] == "toy/1" and not called.is_set():
+            await asyncio.sleep(0.01)
+        return "def (" if info["problem_id"] == "toy/1" else good(observation)
+
+    class Tester(Engine):
+        def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Any]:
+            called.set()
+            assert judged.wait(10.0)
+            return [asserting(each) for each in observations]
+
+    run(coder, Tester(), episodes=2, concurrency=2, on_early=lambda game: judged.set())
 
 
 def test_one_slow_request_delays_only_its_own_game(run: Run) -> None:
@@ -399,6 +417,15 @@ def test_an_interrupt_ends_a_run_whose_agent_never_returns(
     with pytest.raises(KeyboardInterrupt):
         run(coder, concurrency=concurrency)
     assert time.perf_counter() - start < 10
+
+
+def test_an_interrupt_ends_a_call_in_the_callers_thread_and_leaves_nothing_behind(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(stuck, reply_timeout_s=None)
+    gc.collect()
+    assert caplog.records == []  # of asyncio, about errors that nobody saw
 
 
 class Clinging:
