@@ -149,14 +149,11 @@ def run_play(options: PlayOptions) -> None:
         typer.Exit: interrupted (130).
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    n_pictures = options.show if options.show is not None else int(not (options.as_json or options.quiet))
     require_out_or_resume(options.out, options.resume)
     problems, config = _resolved(options, None if options.resume is None else stored_config(options.resume))
     page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
-        specs = options.coder or config.coder, options.tester or config.tester
-        run = _Run(config, problems, sandbox, page, n_pictures, options.concurrency, specs, options.reply_timeout)
-        show_next(page, "play", out=run.play(options.out, options.resume))
+        show_next(page, "play", out=_Run(options, config, problems, sandbox, page).play())
 
 
 def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
@@ -190,16 +187,11 @@ def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet,
 class _Run:
     """One run in progress."""
 
+    options: PlayOptions
     config: RunConfig
     problems: ProblemSet
     sandbox: Sandbox
     page: Page
-    n_pictures: int
-    concurrency: int
-    specs: tuple[str, str]
-    """Specifications of coder and tester."""
-    reply_timeout_s: float
-    """0: never."""
     promise: SandboxPromise = field(init=False)
     players: Players = field(init=False)
     tally: Tally = field(init=False)
@@ -207,16 +199,21 @@ class _Run:
     """Episodes that finished before the run was resumed but are not in `episodes.jsonl` yet, by number."""
     spent: TimeSplit = field(default_factory=TimeSplit, init=False)
     n_unavailable: int = field(default=0, init=False)
+    n_drawn: int = field(default=0, init=False)
 
-    def play(self, out: Path | None, resume: Path | None) -> Path:
+    def play(self) -> Path:
         """Play all episodes and return the run's folder."""
-        config = self.config
+        options, config, context = (
+            self.options,
+            self.config,
+            AgentContext(self.problems, self.sandbox, self.config.seed),
+        )
         # Before the run folder is created: a misspelt name should leave no folder.
-        self.players = load_players(*self.specs, AgentContext(self.problems, self.sandbox, config.seed))
+        self.players = load_players(options.coder or config.coder, options.tester or config.tester, context)
         self.promise = promise_of(self.sandbox)
         self.page.warn_if_weak(self.promise)
         self.tally = Tally(tests_per_suite=config.rules.tests_per_suite)
-        with self._folder(out, resume) as folder, EarlyEpisodes(folder.path) as early:
+        with self._folder() as folder, EarlyEpisodes(folder.path) as early:
             begun = time.perf_counter()
             try:
                 self._play_games(folder, early)
@@ -260,9 +257,9 @@ class _Run:
             seed=config.seed,
             tester_view=config.tester_view,
             limits=config.limits,
-            concurrency=self.concurrency,
+            concurrency=self.options.concurrency,
             run_id=config.run_id,
-            reply_timeout_s=self.reply_timeout_s or None,
+            reply_timeout_s=self.options.reply_timeout or None,
         )
         with progress, closing(folder.open_book()) as book:
             play_games(
@@ -275,10 +272,11 @@ class _Run:
             )
 
     @contextmanager
-    def _folder(self, out: Path | None, resume: Path | None) -> Iterator[RunFolder]:
+    def _folder(self) -> Iterator[RunFolder]:
         """Yield the run's folder; for a resumed run, rebuild the book and add the recorded episodes to the tally."""
+        resume = self.options.resume
         if resume is None:
-            with RunFolder.create(out, self.config) as folder:
+            with RunFolder.create(self.options.out, self.config) as folder:
                 try:
                     yield folder
                 except Exception:
@@ -309,9 +307,10 @@ class _Run:
             self.page.note(f"episode {game.record.episode} is masked: {game.unavailable}")
 
     def _picture(self, game: PlayedEpisode, progress: Progress) -> None:
-        if self.n_pictures <= 0 or not game.rounds:
+        asked, wanted = self.options.show, int(not (self.options.as_json or self.options.quiet))
+        if self.n_drawn >= (wanted if asked is None else asked) or not game.rounds:
             return
-        self.n_pictures -= 1
+        self.n_drawn += 1
         with progress.paused():
             for judged in game.rounds:
                 self.page.show(duel_picture(judged, width=self.page.width))
@@ -324,7 +323,7 @@ class _Run:
         folder.write_metrics(metrics)
         self.page.show(summary_table(self.tally.summary(seed=self.config.seed), self.config))
         if self.spent.total_s:
-            self.page.say(time_sentence(self.spent, wall_s if self.concurrency > 1 else None))
+            self.page.say(time_sentence(self.spent, wall_s if self.options.concurrency > 1 else None))
         self.page.say(f"sandbox: {self.promise.sentence()}")
         self.page.say(f"run folder: {folder.path}")
         summary = metrics.pop("summary")
