@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S, LoopThread
 from codea1_env.agent.options import constructor_options
+from codea1_env.agent.threads import CLOSE_TIMEOUT_S, LoopThread
 from codea1_env.errors import CodeA1Error, UserError, message_of
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
@@ -71,10 +71,10 @@ class _AsyncAgent:
         self.stateless = getattr(inner, "stateless", False) is True
 
     def act(self, observation: Observation, info: Info) -> str:
-        return self._loop.run(self.aact(observation, info))
+        return cast(str, self._loop.run(self.aact, observation, info))
 
     def reset(self, seed: int) -> None:
-        self._loop.run(self.areset(seed))
+        self._loop.run(self.areset, seed)
 
     async def aact(self, observation: Observation, info: Info) -> str:
         return cast(str, await _awaited(self._function, observation, info))
@@ -90,7 +90,7 @@ class _AsyncAgent:
             await _awaited(close)
 
     def close(self) -> None:
-        self._loop.close(self.aclose(), timeout_s=CLOSE_TIMEOUT_S)
+        self._loop.close(self.aclose, timeout_s=CLOSE_TIMEOUT_S)
 
     def __repr__(self) -> str:
         return repr(self._inner)

@@ -11,10 +11,10 @@ from enum import StrEnum, auto
 from typing import Any
 
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
-from codea1_agents.play.call_thread import REPLY_TIMEOUT_S, CallThread
 from codea1_agents.play.named_agent import is_text, no_text
 from codea1_agents.play.own_code import described
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
+from codea1_env.agent.threads import REPLY_TIMEOUT_S, CallThread, done_within, too_late
 from codea1_env.errors import AgentUnavailable, CodeA1Error
 from codea1_env.sandbox import Sandbox, load_sandbox
 
@@ -105,7 +105,7 @@ def check_agent(
     slowest = 0.0
     for number, each in enumerate(roles):
         agent = first if number == 0 else load_agent(spec, context)
-        tests = _AgentTests(agent, each, slow_s, CallThread("the agent", reply_timeout_s))
+        tests = _AgentTests(agent, each, slow_s, reply_timeout_s)
         findings += tests.run(closing=isinstance(spec, str) or inspect.isclass(spec))
         slowest = max(slowest, tests.slowest_s)
     return AgentReport(agent_name(spec, first), tuple(findings), slowest)
@@ -114,8 +114,9 @@ def check_agent(
 class _AgentTests:
     """The tests of one agent in one role."""
 
-    def __init__(self, agent: Agent, role: Role, slow_s: float, thread: CallThread) -> None:
-        self._agent, self._role, self._slow_s, self._thread = agent, role, slow_s, thread
+    def __init__(self, agent: Agent, role: Role, slow_s: float, limit_s: float | None) -> None:
+        self._agent, self._role, self._slow_s, self._limit_s = agent, role, slow_s, limit_s
+        self._thread, self._gave_up = CallThread("the agent"), False
         self._cases = {each.name: each for each in cases(role)}
         self.slowest_s = 0.0
 
@@ -134,14 +135,14 @@ class _AgentTests:
         if closing:
             tests["closes"] = self._closes
         findings = [self._run_test(name, test) for name, test in tests.items()]
-        self._thread.close(lambda: None)
+        self._thread.end()
         return findings
 
     def _run_test(self, name: str, test: Callable[[], object]) -> AgentFinding:
         start = time.perf_counter()
         result, detail, traceback_text = Conformance.PASSED, "", ""
         try:
-            if self._thread.gave_up:
+            if self._gave_up:
                 raise _NotApplicable("an earlier call did not return")
             test()
         except _NotApplicable as reason:
@@ -150,7 +151,7 @@ class _AgentTests:
             result, detail = Conformance.NOTED, str(remark)
         except AgentUnavailable as reason:
             result, detail = Conformance.SKIPPED, f"unavailable: {reason}"
-            if self._thread.gave_up:
+            if self._gave_up:
                 result, detail = Conformance.FAILED, str(reason)
         except _Fault as fault:
             result, detail = Conformance.FAILED, str(fault)
@@ -160,16 +161,25 @@ class _AgentTests:
             traceback_text = "".join(traceback.format_exception(error))
         return AgentFinding(self._role, name, result, detail, time.perf_counter() - start, traceback_text)
 
+    def _call(self, function: Callable[..., Any], *arguments: object, n_replies: int = 1) -> Any:
+        if self._limit_s is None:
+            return function(*arguments)
+        done = self._thread.submit(function, *arguments)
+        if not done_within(done, n_replies * self._limit_s):
+            self._gave_up = True
+            raise too_late("the agent", self._limit_s)
+        return done.result()
+
     def _act(self, case: Case) -> str:
         start = time.perf_counter()
-        reply: object = self._thread.call(self._agent.act, dict(case.observation), dict(case.info))
+        reply: object = self._call(self._agent.act, dict(case.observation), dict(case.info))
         self.slowest_s = max(self.slowest_s, time.perf_counter() - start)
         return _text(reply)
 
     def _reset(self, seed: int) -> None:
         reset = getattr(self._agent, "reset", None)
         if callable(reset):
-            self._thread.call(reset, seed)
+            self._call(reset, seed)
 
     def _ordinary(self) -> list[Case]:
         return [self._cases[name] for name in ("an ordinary observation", "a second round", "a Unicode observation")]
@@ -189,7 +199,7 @@ class _AgentTests:
         if not callable(act_batch):
             raise _NotApplicable("has no act_batch")
         given = [dict(each.observation) for each in some], [dict(each.info) for each in some]
-        replies: Any = self._thread.call(act_batch, *given, n_replies=len(some))
+        replies: Any = self._call(act_batch, *given, n_replies=len(some))
         if not isinstance(replies, list | tuple) or len(replies) != len(some):
             raise _Fault(f"act_batch must return a list of {len(some)} replies")
         for reply in replies:
@@ -220,7 +230,7 @@ class _AgentTests:
     def _leaves_observation_alone(self) -> None:
         case = self._cases["an ordinary observation"]
         observation, info = dict(case.observation), dict(case.info)
-        self._thread.call(self._agent.act, observation, info)
+        self._call(self._agent.act, observation, info)
         if observation != dict(case.observation) or info != dict(case.info):
             raise _Remark("act changes its observation or its info")
 
@@ -232,7 +242,7 @@ class _AgentTests:
         close = getattr(self._agent, "close", None)
         if not callable(close):
             raise _NotApplicable("has no close")
-        self._thread.call(close)
+        self._call(close)
 
 
 def _text(reply: object) -> str:

@@ -17,8 +17,8 @@ from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.options import Limit, NoProgress, Options, ReplyTimeout, SandboxName
 from codea1_agents.cli.progress import Progress
-from codea1_agents.play.call_thread import REPLY_TIMEOUT_S
 from codea1_env.agent import Role
+from codea1_env.agent.threads import REPLY_TIMEOUT_S
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
 from codea1_env.judging.problem_check import CheckStatus, ProblemCheck, check_problems
 from codea1_env.plugins import resolve

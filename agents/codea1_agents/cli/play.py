@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -38,15 +38,14 @@ from codea1_agents.cli.options import (
 )
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.summary_table import summary_table, time_sentence
-from codea1_agents.play.call_thread import REPLY_TIMEOUT_S
 from codea1_agents.play.early_episodes import EarlyEpisodes
-from codea1_agents.play.games import PlayedEpisode, TimeSplit
-from codea1_agents.play.players import Players, load_players, usage_of
-from codea1_agents.play.runner import iter_games
+from codea1_agents.play.games import FinishedGames, PlayedEpisode, RunSettings, TimeSplit
+from codea1_agents.play.players import Players, load_players
+from codea1_agents.play.runner import play_games
 from codea1_agents.play.summary import Tally
 from codea1_agents.play.versions import git_commit, installed_versions
 from codea1_env.agent import AgentContext
-from codea1_env.book.store import MistakeBook
+from codea1_env.agent.threads import REPLY_TIMEOUT_S
 from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.judging.golden import require_golden_tests
@@ -150,14 +149,11 @@ def run_play(options: PlayOptions) -> None:
         typer.Exit: interrupted (130).
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    n_pictures = options.show if options.show is not None else int(not (options.as_json or options.quiet))
     require_out_or_resume(options.out, options.resume)
     problems, config = _resolved(options, None if options.resume is None else stored_config(options.resume))
     page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
-        specs = options.coder or config.coder, options.tester or config.tester
-        run = _Run(config, problems, sandbox, page, n_pictures, options.concurrency, specs, options.reply_timeout)
-        show_next(page, "play", out=run.play(options.out, options.resume))
+        show_next(page, "play", out=_Run(options, config, problems, sandbox, page).play())
 
 
 def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
@@ -191,97 +187,96 @@ def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet,
 class _Run:
     """One run in progress."""
 
+    options: PlayOptions
     config: RunConfig
     problems: ProblemSet
     sandbox: Sandbox
     page: Page
-    n_pictures: int
-    concurrency: int
-    specs: tuple[str, str]
-    """Specifications of coder and tester."""
-    reply_timeout_s: float
-    """0: never."""
     promise: SandboxPromise = field(init=False)
     players: Players = field(init=False)
+    tally: Tally = field(init=False)
     early: dict[int, EpisodeRecord] = field(default_factory=dict, init=False)
     """Episodes that finished before the run was resumed but are not in `episodes.jsonl` yet, by number."""
+    spent: TimeSplit = field(default_factory=TimeSplit, init=False)
     n_unavailable: int = field(default=0, init=False)
+    n_drawn: int = field(default=0, init=False)
 
-    def play(self, out: Path | None, resume: Path | None) -> Path:
+    def play(self) -> Path:
         """Play all episodes and return the run's folder."""
-        config = self.config
+        options, config, context = (
+            self.options,
+            self.config,
+            AgentContext(self.problems, self.sandbox, self.config.seed),
+        )
         # Before the run folder is created: a misspelt name should leave no folder.
-        self.players = load_players(*self.specs, AgentContext(self.problems, self.sandbox, config.seed))
+        self.players = load_players(options.coder or config.coder, options.tester or config.tester, context)
         self.promise = promise_of(self.sandbox)
         self.page.warn_if_weak(self.promise)
-        tally = Tally(tests_per_suite=config.rules.tests_per_suite)
-        with (
-            self._folder(out, resume, tally) as folder,
-            closing(folder.open_book()) as book,
-            EarlyEpisodes(folder.path) as early,
-        ):
-            begun, spent = time.perf_counter(), TimeSplit()
+        self.tally = Tally(tests_per_suite=config.rules.tests_per_suite)
+        with self._folder() as folder, EarlyEpisodes(folder.path) as early:
+            begun = time.perf_counter()
             try:
-                with (
-                    self._progress(folder.n_episodes) as progress,
-                    closing(self._games(folder, book, _Early(early, progress))) as games,
-                ):
-                    for game in games:
-                        folder.append(game.record)
-                        tally.add(game.record)
-                        spent += game.time
-                        if game.record.episode not in early.kept:
-                            progress.advance(game.record)
-                        self._note_unavailable(game)
-                        self._picture(game, progress)
+                self._play_games(folder, early)
             except KeyboardInterrupt:
-                self._finish(folder, tally, spent, time.perf_counter() - begun)
+                self._finish(folder, time.perf_counter() - begun)
                 self.page.note(f"interrupted; {_continue_line(folder)}", even_if_quiet=True)
                 raise typer.Exit(INTERRUPTED) from None
             except CodeA1Error as error:
                 if isinstance(error, AgentUnavailable):  # write the agents' usage although there is no result
-                    folder.write_metrics(self._metrics(tally, spent, time.perf_counter() - begun))
+                    folder.write_metrics(self._metrics(time.perf_counter() - begun))
                 if folder.n_episodes or early.kept or isinstance(error, AgentUnavailable):
                     recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
                     self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
                 raise
             early.remove()
-            self._finish(folder, tally, spent, time.perf_counter() - begun)
+            self._finish(folder, time.perf_counter() - begun)
             return folder.path
 
-    def _progress(self, n_done: int) -> Progress:
-        """Return the progress line, which would overwrite what a person at the terminal types."""
-        hidden = self.players.are_interactive
-        return Progress("playing", self.config.episodes, self.page, done=n_done, hidden=hidden)
-
-    def _games(
-        self, folder: RunFolder, book: MistakeBook, on_early: Callable[[PlayedEpisode], None]
-    ) -> Generator[PlayedEpisode, None, None]:
+    def _play_games(self, folder: RunFolder, early: EarlyEpisodes) -> None:
         config = self.config
-        return iter_games(
-            self.problems,
-            self.players,
+        hidden = any(each.declares("interactive") for each in (self.players.coder, self.players.tester))
+        progress = Progress("playing", config.episodes, self.page, done=folder.n_episodes, hidden=hidden)
+
+        def record(game: PlayedEpisode) -> None:
+            folder.append(game.record)
+            self.tally.add(game.record)
+            self.spent += game.time
+            if game.record.episode not in early.kept:
+                progress.advance(game.record)
+            self._note_unavailable(game)
+            self._picture(game, progress)
+
+        def keep(game: PlayedEpisode) -> None:
+            early.keep(game.record)
+            progress.advance(game.record)
+
+        settings = RunSettings(
             rules=config.rules,
             episodes=config.episodes,
             rounds=config.rounds,
             seed=config.seed,
             tester_view=config.tester_view,
-            book=book,
-            sandbox=self.sandbox,
             limits=config.limits,
-            concurrency=self.concurrency,
-            start_at=folder.n_episodes,
-            early=self.early,
-            on_early=on_early,
+            concurrency=self.options.concurrency,
             run_id=config.run_id,
-            reply_timeout_s=self.reply_timeout_s or None,
+            reply_timeout_s=self.options.reply_timeout or None,
         )
+        with progress, closing(folder.open_book()) as book:
+            play_games(
+                self.problems,
+                self.players,
+                settings,
+                FinishedGames(record, keep, start_at=folder.n_episodes, known=self.early),
+                sandbox=self.sandbox,
+                book=book,
+            )
 
     @contextmanager
-    def _folder(self, out: Path | None, resume: Path | None, tally: Tally) -> Iterator[RunFolder]:
+    def _folder(self) -> Iterator[RunFolder]:
         """Yield the run's folder; for a resumed run, rebuild the book and add the recorded episodes to the tally."""
+        resume = self.options.resume
         if resume is None:
-            with RunFolder.create(out, self.config) as folder:
+            with RunFolder.create(self.options.out, self.config) as folder:
                 try:
                     yield folder
                 except Exception:
@@ -301,7 +296,7 @@ class _Run:
             self.early = EarlyEpisodes(resume).read(start_at=folder.n_episodes, n_problems=len(self.problems))
             folder.rebuild_book(self.early.values())
             for record in iter_episodes(resume):
-                tally.add(record)
+                self.tally.add(record)
             yield folder
 
     def _note_unavailable(self, game: PlayedEpisode) -> None:
@@ -312,22 +307,23 @@ class _Run:
             self.page.note(f"episode {game.record.episode} is masked: {game.unavailable}")
 
     def _picture(self, game: PlayedEpisode, progress: Progress) -> None:
-        if self.n_pictures <= 0 or not game.rounds:
+        asked, wanted = self.options.show, int(not (self.options.as_json or self.options.quiet))
+        if self.n_drawn >= (wanted if asked is None else asked) or not game.rounds:
             return
-        self.n_pictures -= 1
+        self.n_drawn += 1
         with progress.paused():
             for judged in game.rounds:
                 self.page.show(duel_picture(judged, width=self.page.width))
 
-    def _finish(self, folder: RunFolder, tally: Tally, spent: TimeSplit, wall_s: float) -> None:
+    def _finish(self, folder: RunFolder, wall_s: float) -> None:
         """Write the metrics and print the result."""
         if self.n_unavailable:
             self.page.note(f"{counted(self.n_unavailable, 'episode')} masked, because an agent was unavailable")
-        metrics = self._metrics(tally, spent, wall_s)
+        metrics = self._metrics(wall_s)
         folder.write_metrics(metrics)
-        self.page.show(summary_table(tally.summary(seed=self.config.seed), self.config))
-        if spent.total_s:
-            self.page.say(time_sentence(spent, wall_s if self.concurrency > 1 else None))
+        self.page.show(summary_table(self.tally.summary(seed=self.config.seed), self.config))
+        if self.spent.total_s:
+            self.page.say(time_sentence(self.spent, wall_s if self.options.concurrency > 1 else None))
         self.page.say(f"sandbox: {self.promise.sentence()}")
         self.page.say(f"run folder: {folder.path}")
         summary = metrics.pop("summary")
@@ -340,31 +336,15 @@ class _Run:
             **metrics,
         )
 
-    def _metrics(self, tally: Tally, spent: TimeSplit, wall_s: float) -> dict[str, Any]:
-        players = self.players
+    def _metrics(self, wall_s: float) -> dict[str, Any]:
         return {
             "judge_version": JUDGE_VERSION,
-            "summary": tally.summary(seed=self.config.seed).to_json(),
-            "time": {**asdict(spent), "rest_s": spent.rest_s, "wall_s": wall_s},
-            "usage": {
-                "coder": usage_of(players.coder, players.coder_copies),
-                "tester": usage_of(players.tester, players.tester_copies),
-            },
+            "summary": self.tally.summary(seed=self.config.seed).to_json(),
+            "time": {**asdict(self.spent), "rest_s": self.spent.rest_s, "wall_s": wall_s},
+            "usage": {"coder": self.players.coder.usage(), "tester": self.players.tester.usage()},
             "skipped_rows": len(self.problems.skipped),
             "sandbox": {name: getattr(self.promise, name) for name in ("name", "guarantee", "tier")},
         }
-
-
-@dataclass(frozen=True, slots=True)
-class _Early:
-    """Stores and counts a game that finishes before an earlier one."""
-
-    episodes: EarlyEpisodes
-    progress: Progress
-
-    def __call__(self, game: PlayedEpisode) -> None:
-        self.episodes.keep(game.record)
-        self.progress.advance(game.record)
 
 
 def _continue_line(folder: RunFolder) -> str:

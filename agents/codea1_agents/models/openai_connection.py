@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from codea1_env.agent.event_loop import LoopThread
+from codea1_env.agent.threads import LoopThread
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.secret import require_no_secrets, secret_in, without
 
@@ -23,10 +23,24 @@ class OpenAIConnection:
     """A client of the `openai` package, created at the first request, with a limit on concurrent requests."""
 
     def __init__(self, *, base_url: str, key_env: str, timeout_s: float, concurrency: int) -> None:
-        """Take an address from `usable_address`, and the environment variable with the key, which may be unset."""
-        self.place, self._key_env = base_url, key_env
+        """Check the settings.
+
+        Args:
+            base_url: as in `usable_address`.
+            key_env: environment variable with the key, which may be unset for a server of one's own.
+            timeout_s: longest time of one request, above 0.
+            concurrency: most requests at once, at least 1.
+
+        Raises:
+            UserError: a number is out of range, the address is invalid, or there is no key for OpenAI's own endpoint.
+        """
+        if not (timeout_s > 0 and concurrency >= 1):
+            raise UserError("timeout_s must be above 0, and concurrency at least 1")
+        self.place, self._key_env = usable_address(base_url), key_env
+        require_key(key_env, self.place)
         self._timeout_s, self._concurrency = timeout_s, concurrency
-        self._loop = LoopThread("openai-agent")
+        self.loop = LoopThread("openai-agent")
+        """Runs all requests; the client and its limit belong to this loop."""
         self._client: Any = None
         self._slots: asyncio.Semaphore | None = None
 
@@ -36,7 +50,7 @@ class OpenAIConnection:
 
     @property
     def client(self) -> Any:
-        """The client; use it only in coroutines that this object runs."""
+        """The client; use it only in `loop`."""
         if self._client is None:
             address = urlsplit(self.place)
             self._client = imported_openai().AsyncOpenAI(
@@ -63,18 +77,10 @@ class OpenAIConnection:
         finally:
             request.close()  # matters only if the request never began
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Return what the coroutine returns."""
-        return self._loop.run(coroutine)
-
-    async def join(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Await the coroutine from any event loop."""
-        return await self._loop.join(coroutine)
-
     def close(self) -> None:
         """Close the connections and cancel running requests. A later request opens new connections."""
         client, self._client, self._slots = self._client, None, None
-        self._loop.close(client.close() if client is not None else None)
+        self.loop.close(client.close if client is not None else None)
 
 
 def usable_address(given: str) -> str:

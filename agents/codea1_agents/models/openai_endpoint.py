@@ -11,7 +11,7 @@ import asyncio
 import json
 import os
 import weakref
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -23,11 +23,10 @@ from codea1_agents.models.openai_connection import (
     USUAL_KEY,
     OpenAIConnection,
     imported_openai,
-    require_key,
-    usable_address,
 )
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.agent.threads import awaited
 from codea1_env.errors import AgentUnavailable, UserError
 
 _SETTINGS = {401: "refuses the key", 402: "requires payment", 403: "refuses access", 404: "has no such model or path"}
@@ -108,29 +107,26 @@ class OpenAIAgent(CompletionAgent):
         """
         imported_openai()
         Sampling(temperature, top_p, max_tokens)  # for its checks
-        if not (timeout_s > 0 and concurrency >= 1):
-            raise UserError("timeout_s must be above 0, and concurrency at least 1")
         self._backoff = Backoff(retries, backoff_s)
         self._model = str(model) or os.environ.get("OPENAI_MODEL", "")
         self._prompts, self._system = load_prompts(prompts), system
         self._fixed = {"temperature": temperature, "top_p": top_p, limit_field: max_tokens}
         self._send_seed, self._extra_body = send_seed, dict(extra_body or {})
-        address = usable_address(base_url)
-        require_key(api_key_env, address)
         self._connection = OpenAIConnection(
-            base_url=address, key_env=api_key_env, timeout_s=timeout_s, concurrency=concurrency
+            base_url=base_url, key_env=api_key_env, timeout_s=timeout_s, concurrency=concurrency
         )
         weakref.finalize(self, self._connection.close)
         super().__init__(context, seed)
 
     async def aact(self, observation: Observation, info: Info) -> str:
         """Return the model's reply, as `act` does, in any event loop."""
-        return (await self._connection.join(self._completed(observation, info))).text
+        completion: Completion = await awaited(self._connection.loop.submit(self._completed, observation, info))
+        return completion.text
 
     def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
         """Return what `act_batch` returns, with token counts, reasoning and finish reasons."""
-        pairs = zip(observations, infos, strict=True)
-        return self._connection.run(_all(self._completed(observation, info) for observation, info in pairs))
+        results: list[CompletionResult] = self._connection.loop.run(self._results, observations, infos)
+        return results
 
     def close(self) -> None:
         """Close the connections; a later reply opens new ones."""
@@ -138,6 +134,20 @@ class OpenAIAgent(CompletionAgent):
 
     def __repr__(self) -> str:
         return f"openai({self._model or 'the only model'} at {self._connection.place})"
+
+    async def _results(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
+        tasks = [asyncio.ensure_future(self._result(*each)) for each in zip(observations, infos, strict=True)]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _result(self, observation: Observation, info: Info) -> CompletionResult:
+        try:
+            return await self._completed(observation, info)
+        except AgentUnavailable as error:
+            return error
 
     async def _completed(self, observation: Observation, info: Info) -> Completion:
         found = await self._with_retries(observation, info)
@@ -237,22 +247,6 @@ def read_completion(response: Any) -> Completion:
         prompt_tokens=_count_of(usage, "prompt_tokens"),
         completion_tokens=_count_of(usage, "completion_tokens"),
     )
-
-
-async def _all(coroutines: Any) -> list[CompletionResult]:
-    tasks = [asyncio.ensure_future(_caught(each)) for each in coroutines]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
-async def _caught(coroutine: Coroutine[Any, Any, Completion]) -> CompletionResult:
-    try:
-        return await coroutine
-    except AgentUnavailable as error:
-        return error
 
 
 def _parts_of(message: Any, finish: str) -> tuple[str, str]:

@@ -1,29 +1,58 @@
-"""Plays one game in one environment, and measures the time it takes."""
+"""Facts about the games of a run: settings, seeds, finished episodes, the order in which they are handed on. Pure."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 import numpy as np
 
-from codea1_agents.play.game_agents import GameAgent
-from codea1_env.code_a1_v0 import CODER, TESTER
-from codea1_env.errors import AgentUnavailable, SandboxError
-from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.agent.threads import REPLY_TIMEOUT_S
+from codea1_env.errors import AgentUnavailable, UserError, whole_number
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.problems import Problem
-from codea1_env.rounds.rounds import Turn
-from codea1_env.runs.records import EpisodeRecord, RoundRecord
-from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.records import EpisodeRecord
+from codea1_env.sandbox import Limits
 
-_T = TypeVar("_T")
+PATIENCE = 8
+"""Number of games in a row without a reply that ends a run."""
 
-_MAX_JUDGING = 32
-"""Most threads that call the sandbox at once: enough to keep the workers of a large machine busy."""
+
+MAX_CONCURRENCY = 4096
+"""Each game in progress has an environment, and a copy of an agent that has only `act`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """The settings of a run. Episode k plays problem k modulo their number."""
+
+    rules: Ruleset
+    episodes: int = 10
+    """Number of episodes of the whole run, at least 1."""
+    rounds: int = 1
+    """Rounds per episode, at least 1."""
+    seed: int = 0
+    """Not negative."""
+    tester_view: str = "white_box"
+    """`white_box` or `black_box`."""
+    limits: Limits | None = None
+    """Bounds per call of a program."""
+    concurrency: int = 1
+    """Most games in progress, from 1 to `MAX_CONCURRENCY`; never two of one problem."""
+    run_id: str = ""
+    """Stored with the players' names in new entries of the book."""
+    reply_timeout_s: float | None = REPLY_TIMEOUT_S
+    """Seconds after which a call of an agent is given up and its game masked, times the length of a batch; None: never.
+    With a limit, agents are called in threads of their own, except a person's."""
+
+    def __post_init__(self) -> None:
+        """Raise UserError if a number is out of range."""
+        for name, least in (("episodes", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise UserError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        whole_number("concurrency", self.concurrency, most=MAX_CONCURRENCY)
+        if self.reply_timeout_s is not None and not self.reply_timeout_s > 0:  # also catches nan
+            raise UserError(f"reply_timeout_s must be above 0, not {self.reply_timeout_s}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,166 +98,100 @@ class EpisodeSeeds:
     coder: int
     tester: int
 
-    @classmethod
-    def of_run(cls, run_seed: int) -> EpisodeSeeds:
-        """Return the seeds for agents that are reset once per run; the environment's seed is not used."""
-        return cls(*(_descendant(run_seed, key) for key in range(3)))
+
+def episode_seeds(run_seed: int, *episode: int) -> EpisodeSeeds:
+    """Return the seeds of an episode, which do not depend on other episodes.
+
+    Without an episode, return the seeds for agents that are reset once per run.
+    """
+    sequences = (np.random.SeedSequence(run_seed, spawn_key=(*episode, part)) for part in range(3))
+    return EpisodeSeeds(*(int(each.generate_state(1, np.uint64)[0] >> np.uint64(11)) for each in sequences))
 
 
-def episode_seeds(run_seed: int, episode: int) -> EpisodeSeeds:
-    """Return the seeds of an episode; they do not depend on other episodes."""
-    return EpisodeSeeds(*(_descendant(run_seed, episode, key) for key in range(3)))
+class FinishedGames:
+    """The episodes of a run that have finished; hands them on in the order of their numbers.
 
+    A game with an unavailable agent is handed on only after a later game shows that the run goes on. So the games of an
+    outage that stops the run are never handed on, and a resumed run plays them again.
+    """
 
-def _descendant(run_seed: int, *key: int) -> int:
-    sequence = np.random.SeedSequence(run_seed, spawn_key=key)
-    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(11))
-
-
-class TimedSandbox:
-    """The sandbox as the environments see it. Measures each thread's waiting time, and can be stopped for all games."""
-
-    def __init__(self, inner: Sandbox) -> None:
-        self._inner = inner
-        self._watch = threading.local()
-        self._places = threading.BoundedSemaphore(_MAX_JUDGING)
-        self.lock = threading.Lock()
-        """A thread holds it while it works in an environment, and releases it while it waits for the sandbox."""
-        self._is_stopped = False
-
-    @property
-    def name(self) -> str:
-        """The sandbox's name."""
-        return self._inner.name
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The sandbox's guarantee."""
-        return self._inner.guarantee
-
-    @property
-    def spent_s(self) -> float:
-        """Seconds that the current thread has waited for the sandbox so far."""
-        return float(getattr(self._watch, "spent_s", 0.0))
-
-    def stop(self) -> None:
-        """Make every game fail at its next turn or sandbox call."""
-        self._is_stopped = True
-
-    def require_running(self) -> None:
-        """Raise SandboxError after `stop`."""
-        if self._is_stopped:
-            raise SandboxError("the run has ended")
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        """Run all jobs. The calling thread must hold the lock; it is released meanwhile."""
-        self.require_running()
-        self.lock.release()
-        try:
-            with self._places:
-                start = time.perf_counter()
-                try:
-                    return self._inner.run(jobs)
-                finally:
-                    self._watch.spent_s = self.spent_s + time.perf_counter() - start
-        finally:
-            self.lock.acquire()
-
-    def close(self) -> None:
-        """Close the sandbox itself."""
-        self._inner.close()
-
-
-@dataclass(frozen=True, slots=True)
-class EnvSlot:
-    """One environment, which plays one game after the other."""
-
-    number: int
-    environment: Any
-    sandbox: TimedSandbox
-
-
-class Game:
-    """One episode, played in one thread."""
-
-    def __init__(self, slot: EnvSlot, number: int, problem: Problem, run_seed: int) -> None:
-        self._table, self._environment, self._sandbox = slot.number, slot.environment, slot.sandbox
-        self._number, self._problem = number, problem
-        self._rounds: list[JudgedRound] = []
-        self._unavailable: AgentUnavailable | None = None
-        self._unavailable_agent = ""
-        self._last_call_s: dict[str, float] = {}
-        self._agents_s = 0.0
-        self._seeds = episode_seeds(run_seed, number)
-        self._where = f"episode {number} (problem {problem.id})"
-        """Names the game in error messages."""
-
-    def play(self, agents: Mapping[str, GameAgent]) -> PlayedEpisode:
-        """Play the episode.
+    def __init__(
+        self,
+        on_episode: Callable[[PlayedEpisode], object],
+        on_early: Callable[[PlayedEpisode], object] = lambda _: None,
+        *,
+        start_at: int = 0,
+        known: Mapping[int, EpisodeRecord] | None = None,
+    ) -> None:
+        """Expect the episodes of a run. What a callback raises ends the run.
 
         Args:
-            agents: by the environment's names, such as `coder_0`.
+            on_episode: called for each episode, in the order of their numbers; without concurrency, before the next one
+                begins.
+            on_early: called at once for an episode that finishes before an earlier one.
+            start_at: number of the first episode, at least 0.
+            known: episodes from `start_at` on that were played before, by number; they are handed on at their place.
 
         Raises:
-            UserError: an agent failed.
-            SandboxError: the sandbox cannot be used at all, or the run has ended.
+            UserError: `start_at` is negative.
         """
-        start, judged_s = time.perf_counter(), self._sandbox.spent_s
-        for name, seed in ((CODER, self._seeds.coder), (TESTER, self._seeds.tester)):
-            self._called(name, agents[name].begin, self._table, seed, self._where)
-        with self._sandbox.lock:
-            self._environment.reset(seed=self._seeds.environment, options={"problem_id": self._problem.id})
-        while (turn := self._turn()) is not None:
-            self._sandbox.require_running()
-            name, reply = self._environment.agent_selection, None
-            if self._unavailable is None:
-                reply = self._called(name, agents[name].reply, turn, self._table, self._where)
-            with self._sandbox.lock:
-                if isinstance(reply, str):
-                    self._environment.step(reply)
-                else:
-                    role = self._unavailable_agent.partition("_")[0]
-                    self._environment.unwrapped.give_up(f"the {role} was unavailable")
-            self._note_round()
-        total_s = time.perf_counter() - start
-        return self._played(TimeSplit(self._agents_s, self._sandbox.spent_s - judged_s, total_s))
+        if start_at < 0:
+            raise UserError(f"start_at must be at least 0, not {start_at}")
+        self.start_at, self.known = start_at, frozenset(known or {})
+        self._place, self._on_episode, self._on_early = start_at, on_episode, on_early
+        self._waiting = {number: PlayedEpisode(record, (), TimeSplit()) for number, record in (known or {}).items()}
+        self._held: list[PlayedEpisode] = []
+        self._were_available = start_at > 0 or bool(known)
 
-    def _turn(self) -> Turn | None:
-        """Return the turn of the agent that acts next; None if the episode is over."""
-        with self._sandbox.lock:
-            while self._environment.agents:
-                observation, _, terminated, truncated, info = self._environment.last()
-                if not (terminated or truncated):
-                    return Turn(observation, info)
-                self._environment.step(None)
-        return None
+    def hand_on(self) -> None:
+        """Hand on the next episodes as far as they are known or have finished."""
+        while self._place in self._waiting:
+            self._on_episode(self._waiting.pop(self._place))
+            self._place += 1
 
-    def _called(self, name: str, function: Callable[..., _T], *arguments: object) -> _T | None:
-        """Return the result of an agent's call; None if the agent is unavailable."""
-        start = time.perf_counter()
-        try:
-            return function(*arguments)
-        except AgentUnavailable as error:
-            self._unavailable, self._unavailable_agent = error, name
-            return None
-        finally:
-            self._last_call_s[name] = time.perf_counter()
-            self._agents_s += self._last_call_s[name] - start
+    def add(self, game: PlayedEpisode) -> None:
+        """Take a game that has just finished.
 
-    def _played(self, spent: TimeSplit) -> PlayedEpisode:
-        record = EpisodeRecord(
-            judge_version=JUDGE_VERSION,
-            episode=self._number,
-            episode_id=self._rounds[-1].episode_id,
-            problem_id=self._problem.id,
-            seed=self._seeds.environment,
-            rounds=tuple(map(RoundRecord.of, self._rounds)),
-        )
-        return PlayedEpisode(
-            record, tuple(self._rounds), spent, self._unavailable, self._unavailable_agent, self._last_call_s
-        )
+        Raises:
+            AgentUnavailable: `PATIENCE` games in a row had no reply.
+        """
+        if game.unavailable is not None:
+            self._held.append(game)
+            if len(self._held) >= PATIENCE:
+                raise self._outage("in a row")
+            return
+        self._were_available = True
+        past = [each for each in self._held if _is_past(each, game)]
+        self._held = [each for each in self._held if not _is_past(each, game)]
+        for each in (*past, game):
+            self._put_in_order(each)
 
-    def _note_round(self) -> None:
-        judged = self._environment.unwrapped.last_round
-        if judged is not None and (not self._rounds or judged is not self._rounds[-1]):
-            self._rounds.append(judged)
+    def end(self) -> None:
+        """Hand on the games that are still held, after the last game.
+
+        Raises:
+            AgentUnavailable: there was no reply in the whole run.
+        """
+        if self._held and not self._were_available:
+            raise self._outage("of the run")
+        for each in self._held:
+            self._put_in_order(each)
+
+    def _put_in_order(self, game: PlayedEpisode) -> None:
+        self._waiting[game.record.episode] = game
+        if game.record.episode != self._place:
+            self._on_early(game)
+        self.hand_on()
+
+    def _outage(self, which: str) -> AgentUnavailable:
+        n_games = f"{len(self._held)} games {which}" if len(self._held) > 1 else "the only game"
+        return AgentUnavailable(f"no reply in {n_games}, so the run stops: {self._held[-1].unavailable}")
+
+
+def _is_past(masked: PlayedEpisode, game: PlayedEpisode) -> bool:
+    """Whether the agent that was unavailable in `masked` has replied in `game` since, or both play the same problem.
+
+    A later game of the same problem depends on the outcome of the earlier one.
+    """
+    since = game.last_call_s.get(masked.unavailable_agent, 0.0) > masked.last_call_s[masked.unavailable_agent]
+    return since or game.record.problem_id == masked.record.problem_id

@@ -7,13 +7,13 @@ import traceback
 from pathlib import Path
 
 import codea1_env
-from codea1_env.agent import event_loop
+from codea1_env.agent import threads
 from codea1_env.errors import message_of
 
 _AGENTS = Path(__file__).parent.parent
 _ENVIRONMENT = Path(codea1_env.__file__).parent
 _STANDARD_LIBRARY = Path(os.__file__).parent
-_CALLERS = (Path(__file__).parent, Path(event_loop.__file__).parent, _AGENTS / "checks")
+_CALLERS = (Path(__file__).parent, Path(threads.__file__).parent, _AGENTS / "checks")
 """Folders of the code that calls agents."""
 _OWN = "."
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from codea1_agents.play.games import PlayedEpisode
-from codea1_env.agent import Info, Observation
-from codea1_env.runs.records import to_line
+from codea1_agents.play.games import FinishedGames, PlayedEpisode, RunSettings
+from codea1_agents.play.players import load_players
+from codea1_agents.play.runner import play_games
+from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.book.store import MistakeBook
+from codea1_env.problems import ProblemSet
+from codea1_env.rules.ruleset import preset
+from codea1_env.runs.records import EpisodeRecord, to_line
+from codea1_env.sandbox import Sandbox
 from tests.support.players import bad, good
 
 
@@ -29,6 +35,33 @@ class Dice:
 
     def close(self) -> None:
         self.closed += 1
+
+
+def episodes_of(
+    problems: ProblemSet,
+    coder: Any,
+    tester: Any,
+    *,
+    sandbox: Sandbox,
+    book: MistakeBook | None = None,
+    on_episode: Callable[[PlayedEpisode], object] = lambda _: None,
+    on_early: Callable[[PlayedEpisode], object] = lambda _: None,
+    start_at: int = 0,
+    known: Mapping[int, EpisodeRecord] | None = None,
+    **settings: Any,
+) -> list[PlayedEpisode]:
+    """Play with the preset `fixed` and return the episodes in the order in which they are handed on."""
+    games: list[PlayedEpisode] = []
+
+    def note(game: PlayedEpisode) -> None:
+        games.append(game)
+        on_episode(game)
+
+    finished = FinishedGames(note, on_early, start_at=start_at, known=known)
+    players = load_players(coder, tester, AgentContext(problems, sandbox, settings.get("seed", 0)))
+    run = RunSettings(rules=preset("fixed"), **settings)
+    play_games(problems, players, run, finished, sandbox=sandbox, book=book)
+    return games
 
 
 def lines(games: Sequence[PlayedEpisode]) -> list[bytes]:

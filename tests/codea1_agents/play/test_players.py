@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.play.players import load_players, usage_of
+from codea1_agents.play.players import load_players
 from codea1_env.agent import AgentContext
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Sandbox
@@ -37,17 +37,18 @@ def context(toys: ProblemSet, sandbox: Sandbox) -> AgentContext:
 
 
 def test_what_copies_used_is_added_up_and_only_numbers_are_told(context: AgentContext) -> None:
-    players = load_players(Counting, silent, context)
-    assert players.coder_copies is not None
-    for agent in (players.coder, players.coder_copies.another(), players.coder_copies.another()):
+    coder = load_players(Counting, silent, context).coder
+    assert coder.another is not None
+    coder.copies.extend([coder.another(), coder.another()])
+    for agent in (coder.agent, *coder.copies):
         agent.act({}, {})
-    assert usage_of(players.coder, players.coder_copies) == {"tokens": 3, "seconds": 1.5}
+    assert coder.usage() == {"tokens": 3, "seconds": 1.5}
 
 
 def test_an_agent_that_does_not_tell_what_it_used_has_no_usage(context: AgentContext) -> None:
-    assert usage_of(load_players(silent, silent, context).coder) is None
+    assert load_players(silent, silent, context).coder.usage() is None
 
 
 @pytest.mark.parametrize(("spec", "can"), [("mutant", True), (Counting, True), (silent, False), (Counting(), False)])
 def test_only_names_and_classes_can_be_made_again(context: AgentContext, spec: Any, can: bool) -> None:
-    assert (load_players(spec, silent, context).coder_copies is not None) is can
+    assert (load_players(spec, silent, context).coder.another is not None) is can

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from math import isnan, nan
@@ -8,17 +9,14 @@ from typing import Any
 import pytest
 
 from codea1_agents.play.games import PlayedEpisode, TimeSplit, episode_seeds
-from codea1_agents.play.players import load_players
-from codea1_agents.play.runner import iter_games, play
+from codea1_agents.play.runner import play
 from codea1_agents.play.summary import summarise
-from codea1_env.agent import AgentContext
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import SandboxError, UserError
 from codea1_env.problems import ProblemSet
-from codea1_env.rules.ruleset import preset
 from codea1_env.runs.records import RewardsRecord, to_line
 from codea1_env.sandbox import Job, JobReport, Sandbox
-from tests.codea1_agents.play.conftest import Dice, lines
+from tests.codea1_agents.play.conftest import Dice, episodes_of, lines
 from tests.conftest import Broken
 from tests.support.players import asserting, bad, good
 
@@ -31,9 +29,7 @@ class Gone(Broken):
 
 
 def played(toys: ProblemSet, coder: Any, sandbox: Sandbox, **options: Any) -> list[PlayedEpisode]:
-    games: list[PlayedEpisode] = []
-    play(toys, coder, asserting, sandbox=sandbox, on_episode=games.append, **options)
-    return games
+    return episodes_of(toys, coder, asserting, sandbox=sandbox, **options)
 
 
 def test_the_seeds_of_an_episode_are_its_own_and_survive_a_double() -> None:
@@ -175,7 +171,6 @@ def test_time_is_split_into_agents_judging_and_the_rest_and_is_not_recorded(toys
     [
         ({"episodes": 0}, "episodes must be at least 1, not 0"),
         ({"seed": -1}, "seed must be at least 0, not -1"),
-        ({"start_at": -1}, "start_at must be at least 0, not -1"),
         ({"rounds": 0}, "max_cycles must be a whole number from 1"),
         ({"tester_view": "grey"}, "tester_view must be one of"),
         ({"rules": "papr"}, "did you mean 'paper'"),
@@ -203,11 +198,22 @@ def test_the_black_box_tester_does_not_see_the_program(toys: ProblemSet, sandbox
     assert seen[1] == ""
 
 
-def test_games_that_are_no_longer_wanted_let_go_of_their_agents(toys: ProblemSet, sandbox: Sandbox) -> None:
-    dice = Dice()
-    players = load_players(dice, asserting, AgentContext(toys, sandbox))
-    games = iter_games(toys, players, rules=preset("fixed"), sandbox=sandbox, episodes=5)
-    next(games)
-    games.close()
-    assert dice.closed == 1
-    assert players.tester_name == "asserting"
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_what_a_caller_raises_ends_the_run_and_lets_go_of_the_agents(
+    toys: ProblemSet, sandbox: Sandbox, concurrency: int
+) -> None:
+    Dice.made.clear()
+
+    def full(game: PlayedEpisode) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        play(toys, Dice, asserting, sandbox=sandbox, episodes=5, on_episode=full, concurrency=concurrency)
+    assert {each.closed for each in Dice.made} == {1}
+
+
+def test_a_notebook_whose_event_loop_is_running_can_play(toys: ProblemSet, sandbox: Sandbox) -> None:
+    async def cell() -> int:
+        return play(toys, good, asserting, sandbox=sandbox, episodes=2).n_episodes
+
+    assert asyncio.run(cell()) == 2

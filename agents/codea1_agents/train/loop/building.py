@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from codea1_agents.models.chat_format import load_chat_format
 from codea1_agents.train.declared import values_of
@@ -26,7 +27,7 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
     models = models_of(config)
     _require_players(config, models)
     require_game(config)
-    rollout, update, cluster = config.rollout, config.training, config.cluster
+    cluster = config.cluster
     made = (
         GRPOConfig()
         .environment(
@@ -41,17 +42,10 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
             tester=models.get("tester", ""),
             shared=models.get("shared", ""),
             frozen=[module for module in models if getattr(config.agents, module).frozen],
-            prompts=rollout.prompts,
+            prompts=config.rollout.prompts,
         )
         .agents(**{role: agent for role in ROLES if (agent := getattr(config.agents, role).agent)})
-        .training(
-            **values_of(rollout, RolloutSettings),
-            **values_of(update, UpdateSettings),
-            total_steps=config.run.steps if update.lr_schedule == "cosine" else None,
-            max_tokens={role: longest(config, role, "max_tokens") for role in ROLES},
-            max_prompt_tokens={role: longest(config, role, "max_prompt_tokens") for role in ROLES},
-            lr_by_module={module: lr for module in models if (lr := getattr(config.agents, module).lr) is not None},
-        )
+        .training(**_training_of(config, models))
         .env_runners(
             num_env_runners=cluster.env_runners,
             num_cpus_per_env_runner=cluster.cpus_per_env_runner,
@@ -73,6 +67,18 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
     except ValueError as error:  # from RLlib, and from the dataclasses of settings
         raise UserError(str(error)) from error
     return made  # type: ignore[no-any-return]  # Ray has no types
+
+
+def _training_of(config: TrainingConfig, models: Iterable[str]) -> dict[str, Any]:
+    """Return the settings of rollout and update, as `GRPOConfig.training` takes them."""
+    return {
+        **values_of(config.rollout, RolloutSettings),
+        **values_of(config.training, UpdateSettings),
+        "total_steps": config.run.steps if config.training.lr_schedule == "cosine" else None,
+        "max_tokens": {role: longest(config, role, "max_tokens") for role in ROLES},
+        "max_prompt_tokens": {role: longest(config, role, "max_prompt_tokens") for role in ROLES},
+        "lr_by_module": {name: lr for name in models if (lr := getattr(config.agents, name).lr) is not None},
+    }
 
 
 def require_chats(models: Iterable[ModelSettings]) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import signal
 import threading
@@ -13,18 +14,14 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.play import call_thread, concurrent_games, game_agents
-from codea1_agents.play.concurrent_games import Schedule
+from codea1_agents.play import players, runner
 from codea1_agents.play.games import PlayedEpisode
-from codea1_agents.play.players import load_players
-from codea1_agents.play.runner import iter_games, play
-from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.agent import Info, Observation
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.problems import ProblemSet
-from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
-from tests.codea1_agents.play.conftest import Dice, lines
+from tests.codea1_agents.play.conftest import Dice, episodes_of, lines
 from tests.support.players import asserting, bad, good
 from tests.support.waiting import wait_until
 
@@ -64,9 +61,7 @@ def run(many: ProblemSet, sandbox: Sandbox) -> Run:
     """Play an episode of each of the six problems, unless the options say otherwise, and return the games."""
 
     def run(coder: Any, tester: Any = asserting, problems: ProblemSet = many, **options: Any) -> list[PlayedEpisode]:
-        games: list[PlayedEpisode] = []
-        play(problems, coder, tester, sandbox=sandbox, **{"episodes": 6, "on_episode": games.append, **options})
-        return games
+        return episodes_of(problems, coder, tester, sandbox=sandbox, **{"episodes": 6, **options})
 
     return run
 
@@ -104,13 +99,18 @@ def test_games_of_one_problem_never_overlap_and_come_in_order(toys: ProblemSet, 
     assert [game.record.episode for game in games] == list(range(8))
 
 
-def test_the_schedule_takes_the_first_episode_whose_problem_is_free() -> None:
-    schedule = Schedule(3, start_at=1, episodes=9, done={2, 5})
-    assert [schedule.begin_next() for _ in range(4)] == [1, 3, 8, None]
-    schedule.finish(3)
-    assert (schedule.begin_next(), schedule.begin_next()) == (6, None)
-    schedule.finish(1)
-    assert schedule.begin_next() == 4
+def test_the_first_episode_whose_problem_is_free_begins_next(toys: ProblemSet, run: Run) -> None:
+    begun: list[str] = []
+
+    async def coder(observation: Observation, info: Info) -> str:
+        begun.append(info["problem_id"])
+        while info["problem_id"] == "toy/add" and begun.count("toy/last") < 3:
+            await asyncio.sleep(0.01)
+        return good(observation)
+
+    games = run(coder, problems=toys, episodes=6, concurrency=2)
+    assert begun == ["toy/add", "toy/last", "toy/last", "toy/last", "toy/add", "toy/add"]
+    assert [game.record.episode for game in games] == list(range(6))
 
 
 # -- how agents are asked --
@@ -128,6 +128,23 @@ def test_all_open_observations_go_to_one_batch(run: Run) -> None:
     assert sum(engine.batches) == 6
     assert len(engine.batches) <= 2
     assert len(engine.seeds) == 1
+
+
+def test_other_games_are_judged_while_a_batch_is_in_progress(run: Run) -> None:
+    called, judged = threading.Event(), threading.Event()
+
+    async def coder(observation: Observation, info: Info) -> str:
+        while info["problem_id"] == "toy/1" and not called.is_set():
+            await asyncio.sleep(0.01)
+        return "def (" if info["problem_id"] == "toy/1" else good(observation)
+
+    class Tester(Engine):
+        def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Any]:
+            called.set()
+            assert judged.wait(10.0)
+            return [asserting(each) for each in observations]
+
+    run(coder, Tester(), episodes=2, concurrency=2, on_early=lambda game: judged.set())
 
 
 def test_one_slow_request_delays_only_its_own_game(run: Run) -> None:
@@ -365,7 +382,7 @@ class Sulking:
 def test_a_call_that_was_given_up_does_not_keep_the_run_from_closing_its_agent(
     run: Run, concurrency: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_thread, "CLOSE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(players, "CLOSE_TIMEOUT_S", 0.2)
     games = run(Sulking, episodes=2, concurrency=concurrency, reply_timeout_s=0.3)
     assert [game.record.masked for game in games] == [False, True]
 
@@ -394,12 +411,21 @@ async def deaf(observation: Observation, info: Info) -> str:
 def test_an_interrupt_ends_a_run_whose_agent_never_returns(
     run: Run, coder: Any, concurrency: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (concurrent_games, game_agents):
+    for module in (players, runner):
         monkeypatch.setattr(module, "CLOSE_TIMEOUT_S", 0.2)
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         run(coder, concurrency=concurrency)
     assert time.perf_counter() - start < 10
+
+
+def test_an_interrupt_ends_a_call_in_the_callers_thread_and_leaves_nothing_behind(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(stuck, reply_timeout_s=None)
+    gc.collect()
+    assert caplog.records == []  # of asyncio, about errors that nobody saw
 
 
 class Clinging:
@@ -421,14 +447,14 @@ def test_two_agents_that_do_not_end_are_waited_for_at_the_same_time(
     run: Run, concurrency: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends: list[float] = []
-    for module in (concurrent_games, game_agents):
+    for module in (players, runner):
         monkeypatch.setattr(module, "CLOSE_TIMEOUT_S", 2.0)
     options = {"episodes": 2, "concurrency": concurrency}
     run(Clinging(good), Clinging(asserting), on_episode=lambda game: ends.append(time.perf_counter()), **options)
     assert 1.9 < time.perf_counter() - ends[-1] < 3.5
 
 
-def test_games_that_nobody_wants_end_soon_and_let_go_of_their_agents(many: ProblemSet, sandbox: Sandbox) -> None:
+def test_games_in_progress_are_cancelled_when_the_run_ends_and_their_agents_are_closed(run: Run) -> None:
     cancelled: list[str] = []
 
     async def coder(observation: Observation, info: Info) -> str:
@@ -439,13 +465,14 @@ def test_games_that_nobody_wants_end_soon_and_let_go_of_their_agents(many: Probl
             raise
         return good(observation)
 
+    def interrupt(game: PlayedEpisode) -> None:
+        raise KeyboardInterrupt
+
     before = threading.active_count()
-    players = load_players(coder, asserting, AgentContext(many, sandbox))
-    games = iter_games(many, players, rules=preset("fixed"), sandbox=sandbox, episodes=6, concurrency=6)
-    assert next(games).record.episode == 0
-    games.close()
+    with pytest.raises(KeyboardInterrupt):
+        run(coder, concurrency=6, on_episode=interrupt)
     assert sorted(cancelled) == [f"toy/{n}" for n in range(1, 6)]
-    assert threading.active_count() <= before + 1
+    assert wait_until(lambda: threading.active_count() <= before + 1)
 
 
 def test_a_game_finished_at_the_same_time_as_another_one_failed_is_not_lost(run: Run) -> None:
@@ -558,6 +585,6 @@ def test_episodes_that_were_played_before_are_handed_on_at_their_place(run: Run)
     early = {number: whole[number].record for number in (2, 4)}
     for concurrency in (1, 3):
         asked.clear()
-        games = run(coder, start_at=1, early=early, concurrency=concurrency)
+        games = run(coder, start_at=1, known=early, concurrency=concurrency)
         assert lines(games) == lines(whole[1:])
-        assert sorted(asked) == ["toy/1", "toy/3", "toy/5"]
+        assert (sorted(asked) if concurrency > 1 else asked) == ["toy/1", "toy/3", "toy/5"]

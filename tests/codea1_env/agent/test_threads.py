@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from codea1_env.agent.event_loop import LoopThread
+from codea1_env.agent.threads import LoopThread
 from tests.support.waiting import wait_until
 
 
@@ -36,31 +36,31 @@ def thread():
 @pytest.mark.parametrize("exiting", [exits, exits_in_a_task])
 def test_an_exit_reaches_its_caller_and_the_loop_goes_on(thread, exiting):
     with pytest.raises(SystemExit, match="3"):
-        thread.run(exiting())
-    assert thread.run(one()) == 1
+        thread.run(exiting)
+    assert thread.run(one) == 1
 
 
-@pytest.mark.parametrize("does", [lambda thread: thread.run(one()) == 1, lambda thread: thread.close() is None])
+@pytest.mark.parametrize("does", [lambda thread: thread.run(one) == 1, lambda thread: thread.close() is None])
 def test_a_fork_has_a_loop_of_its_own_and_waits_for_nothing_of_its_parents(thread, does):
-    thread.run(one())
+    thread.run(one)
     child = os.fork()
     if child == 0:
         os._exit(0 if does(thread) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert thread.run(one()) == 1
+    assert thread.run(one) == 1
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda thread: pickle.loads(pickle.dumps(thread))])
 def test_a_copy_has_a_loop_of_its_own(thread, copied):
-    thread.run(one())
+    thread.run(one)
     other = copied(thread)
-    assert other.run(one()) == 1
+    assert other.run(one) == 1
     other.close()
-    assert thread.run(one()) == 1
+    assert thread.run(one) == 1
 
 
 def test_what_nobody_holds_ends_its_thread():
     before = threading.active_count()
-    LoopThread("test").run(one())
+    LoopThread("test").run(one)
     gc.collect()
     assert wait_until(lambda: threading.active_count() <= before)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from codea1_agents.play.games import PATIENCE, FinishedGames, PlayedEpisode, TimeSplit
+from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.runs.records import EpisodeRecord
+
+
+def game(number: int, last_call_s: float, *, present: bool, seat: str = "tester_0", problem: str = "") -> PlayedEpisode:
+    record = EpisodeRecord(
+        episode=number, episode_id=f"{number}", problem_id=problem or f"toy/{number}", seed=0, rounds=()
+    )
+    error = None if present else AgentUnavailable("down")
+    return PlayedEpisode(record, (), TimeSplit(), error, "" if present else seat, {seat: last_call_s})
+
+
+def handed_on(games: Iterable[PlayedEpisode], *, start_at: int = 0, known: Iterable[int] = ()) -> list[str]:
+    """Return what is handed on of games in the order in which they finish: numbers, with `early` if out of turn."""
+    found: list[str] = []
+    finished = FinishedGames(
+        lambda each: found.append(f"{each.record.episode}"),
+        lambda each: found.append(f"{each.record.episode} early"),
+        start_at=start_at,
+        known={number: game(number, 0.0, present=True).record for number in known},
+    )
+    finished.hand_on()
+    try:
+        for each in games:
+            finished.add(each)
+        finished.end()
+    except AgentUnavailable as error:
+        found.append(str(error))
+    return found
+
+
+def test_games_are_handed_on_in_the_order_of_their_numbers_and_known_ones_at_their_place() -> None:
+    games = [game(number, 1.0, present=True) for number in (5, 3)]
+    assert handed_on(games, start_at=2, known=(2, 4, 7)) == ["2", "5 early", "3", "4", "5"]
+
+
+def test_a_run_does_not_start_before_its_first_episode() -> None:
+    with pytest.raises(UserError, match="start_at must be at least 0, not -1"):
+        handed_on([], start_at=-1)
+
+
+def test_an_absence_is_handed_on_when_the_agent_has_replied_since() -> None:
+    games = [game(0, 1.0, present=True), game(1, 2.0, present=False), game(2, 3.0, present=True)]
+    assert handed_on(games) == ["0", "1", "2"]
+
+
+def test_a_game_whose_agent_replied_before_the_outage_does_not_end_it() -> None:
+    masked = [game(n, 5.0 + n, present=False) for n in range(1, PATIENCE)]
+    found = handed_on([*masked, game(0, 2.0, present=True), game(9, 99.0, present=False)])
+    assert found == ["0", f"no reply in {PATIENCE} games in a row, so the run stops: down"]
+
+
+def test_the_other_agents_replies_do_not_end_an_outage() -> None:
+    games = [game(0, 1.0, present=False), game(1, 9.0, present=True, seat="coder_0"), game(2, 99.0, present=True)]
+    assert handed_on(games) == ["1 early", "0", "1", "2"]
+
+
+def test_a_game_never_comes_before_an_absence_on_the_same_problem_that_it_followed() -> None:
+    games = [game(1, 1.0, present=False), game(2, 9.0, present=True, seat="coder_0", problem="toy/1")]
+    assert handed_on(games) == ["1 early", "2 early"]
+
+
+def test_a_short_outage_at_the_end_is_handed_on_unless_nobody_ever_replied() -> None:
+    masked = [game(n, float(n), present=False) for n in range(1, 4)]
+    assert handed_on(masked, start_at=1) == ["1", "2", "3"]
+    assert handed_on(masked) == ["no reply in 3 games of the run, so the run stops: down"]
