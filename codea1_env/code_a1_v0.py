@@ -186,7 +186,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
     def _opened(self) -> Rounds:
         """Return the round to play: a tree of one candidate and one suite."""
         tree = Tree(self._problem, replayed=self._source.replayed(self._episode))
-        return self.referee.open([tree], RoundOptions(skips_invalid=self.skip_invalid), in_background=False)
+        return self.referee.open([tree], RoundOptions(skips_invalid=self.skip_invalid))
 
     def _act(self, agent: str, action: str) -> None:
         if agent == TESTER:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.errors import AgentUnavailable, SandboxError, of_type, whole_number
+from codea1_env.errors import AgentUnavailable, of_type, whole_number
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.problems.problem import Problem
@@ -146,8 +146,9 @@ def scored_tree(
     tree: Tree,
     programs: Sequence[Program],
     suites: Sequence[Sequence[Tests]],
-    judged: ProblemReport | SandboxError,
+    report: ProblemReport | None,
     rules: Ruleset,
+    failure: str = "",
 ) -> JudgedTree:
     """Return a tree with its rewards under the given rules.
 
@@ -155,10 +156,10 @@ def scored_tree(
         tree: as it was opened.
         programs: (N,) as submitted.
         suites: (G, M) as submitted.
-        judged: the judge's report, or why the sandbox could not be used.
+        report: the judge's; None: the sandbox could not be used.
         rules: the reward scheme and its parameters.
+        failure: why it could not.
     """
-    report = None if isinstance(judged, SandboxError) else judged
     rewards = score_group(report, rules) if report is not None else ()
     found = JudgedTree(
         tree=tree,
@@ -168,7 +169,7 @@ def scored_tree(
         rewards=rewards,
         coder_rewards=np.full(tree.n_candidates, np.nan),
         tester_rewards=_of_suites(tree, suites, report, rewards, attrgetter("value")),
-        failure=str(judged) if isinstance(judged, SandboxError) else "",
+        failure=failure,
     )
     for n in range(len(rewards)):
         if not found._lacks_reply(n):

@@ -101,8 +101,7 @@ def _suites(
     suites_per, view = (SuitesPer.PROBLEM, "blind") if coder is None else (SuitesPer.CANDIDATE, "white_box")
     rounds = Referee(problems, rules, sandbox=sandbox).open(
         [Tree(problem, 1, task.suites, suites_per) for problem in problems],
-        RoundOptions(labels=sample_labels(lambda _, suite: suite, view), skips_invalid=False),
-        in_background=False,
+        RoundOptions(sample_labels(lambda _, suite: suite), view, skips_invalid=False),
     )
     if coder is not None:
         rounds.submit_programs(coder.replies(rounds.coder_turns()))

@@ -79,9 +79,8 @@ def mutant_trials(
         SandboxError: the sandbox cannot be used at all.
     """
     referee = Referee(problems, replace(preset("fixed"), tests_per_suite=tests), sandbox=sandbox)
-    labels = sample_labels(lambda candidate, _: candidate, view)
-    options = RoundOptions(labels, shows_program=view == "white_box", skips_invalid=False)
-    rounds = referee.open([Tree(problem, samples) for problem in problems], options, in_background=False)
+    options = RoundOptions(sample_labels(lambda candidate, _: candidate), view, skips_invalid=False)
+    rounds = referee.open([Tree(problem, samples) for problem in problems], options)
     context = AgentContext(problems, sandbox, seed)
     with closing(NamedAgent(load_agent(_MUTANT, context, role="coder"), _MUTANT, seed=seed)) as coder:
         rounds.submit_programs(coder.replies(rounds.coder_turns()))

@@ -8,7 +8,6 @@ from codea1_env.agent import Role
 from codea1_env.observations import ObservationFields, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.rounds import Label, Labels, Turn
-from codea1_env.rounds.trees import Tree
 
 
 def sample_turn(
@@ -35,27 +34,27 @@ def sample_turn(
         view: what a tester's prompt says about the program (`codea1_agents.prompts.templates.View`); empty: follows
             from the observation.
     """
-    label = _label(problem, role, sample, view)
+    label = _label(problem, sample)
     info = turn_info(
-        problem, episode_id=label.episode_id, role=role, round_=round_, tests_per_suite=tests, program=program
+        problem,
+        episode_id=label.episode_id,
+        role=role,
+        round_=round_,
+        tests_per_suite=tests,
+        program=program,
+        tester_view=view,
     )
     return Turn(ObservationFields(problem, round_, program, feedback).to_dict(), {**info, **label.extra})
 
 
-def sample_labels(sample: Callable[[int, int], int], view: str = "") -> Labels:
+def sample_labels(sample: Callable[[int, int], int]) -> Labels:
     """Return labels with which a round's turns equal those of `sample_turn`.
 
     Args:
         sample: maps the numbers of candidate and suite to the number of the sample.
-        view: of testers.
     """
-
-    def label(tree: Tree, role: Role, candidate: int, suite: int) -> Label:
-        return _label(tree.problem, role, sample(candidate, suite), view if role == "tester" else "")
-
-    return label
+    return lambda tree, _, candidate, suite: _label(tree.problem, sample(candidate, suite))
 
 
-def _label(problem: Problem, role: Role, sample: int, view: str) -> Label:
-    extra = {"sample": sample} | ({"tester_view": view} if view else {})
-    return Label(f"{problem.id}/{sample}", extra=extra)
+def _label(problem: Problem, sample: int) -> Label:
+    return Label(f"{problem.id}/{sample}", extra={"sample": sample})

@@ -74,9 +74,8 @@ def measure(
     referee = Referee(problems, rules, sandbox=sandbox, golden=True)
 
     def opened(chosen: Sequence[Problem], first: int) -> Rounds:
-        labels = sample_labels(lambda candidate, _: first + candidate, view)
-        options = RoundOptions(labels, shows_program=view == "white_box", skips_invalid=False)
-        return referee.open([Tree(problem, samples) for problem in chosen], options, in_background=False)
+        options = RoundOptions(sample_labels(lambda candidate, _: first + candidate), view, skips_invalid=False)
+        return referee.open([Tree(problem, samples) for problem in chosen], options)
 
     values = _Values()
     sampled = opened(problems, 0)
