@@ -30,7 +30,8 @@ from codea1_env.rounds.trees import JudgedTree, Tree
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
-_P, _T = ParamSpec("_P"), TypeVar("_T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 Reply: TypeAlias = str | AgentUnavailable | Sequence[Mapping[str, Any]]
 """A raw reply; the reason why there is none; or chat messages, whose last `content` is the reply. None there, as in a
