@@ -39,9 +39,9 @@ from typing import Any, TypeAlias
 from gymnasium import spaces
 from pettingzoo.utils.env import ParallelEnv
 
-from codea1_env.agent import Info, Role
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, UserError, of_type, one_of, whole_number
+from codea1_env.facts.submissions import Info, Role
 from codea1_env.observations import ObservationFields, action_space, checked_reply, judged_pairs_info, observation_space
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rounds.episode_source import EpisodeSource

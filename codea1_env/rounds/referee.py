@@ -17,16 +17,14 @@ from dataclasses import dataclass, field, replace
 from math import isnan
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists, of_type
+from codea1_env.facts.submissions import Role
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, GoldenFinding, ValidCase, Verdict
-from codea1_env.judging.golden import require_golden_tests
-from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
 from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
 from codea1_env.rounds.rounds import RoundOptions, Rounds, candidate_of
-from codea1_env.rounds.trees import JudgedTree, Tree
+from codea1_env.rounds.trees import JudgedTree, Tree, require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
@@ -224,6 +222,8 @@ class Referee:
             UserError: the lengths differ, or a reply is neither text nor chat messages.
             SandboxError: the sandbox cannot be used at all.
         """
+        from codea1_env.judging.golden_runs import run_golden  # noqa: PLC0415  games whose rules do not need it
+
         ids, given = as_lists(problem_ids=problem_ids, programs=programs)
         problems, replies = list(map(self.problems.by_id, ids)), list(map(reply_text, given))
         read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]

@@ -25,10 +25,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from codea1_env.agent import Info, Observation, Role
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists
 from codea1_env.facts.problem_kinds import ProblemKind
-from codea1_env.facts.submissions import Candidate, Suite
+from codea1_env.facts.submissions import Candidate, Info, Observation, Role, Suite
 from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.observations import ObservationFields, turn_info

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.errors import AgentUnavailable, of_type, whole_number
+from codea1_env.errors import AgentUnavailable, UserError, of_type, whole_number
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.problems.problem import Problem
@@ -29,6 +29,8 @@ Program: TypeAlias = str | Candidate | AgentUnavailable
 Tests: TypeAlias = str | Suite | AgentUnavailable
 """A tester's raw reply, a suite that was read before, or the reason why there is none."""
 Rewards = NDArray[np.float64]
+
+_MAX_NAMED = 5
 
 
 class SuitesPer(StrEnum):
@@ -135,6 +137,23 @@ class JudgedTree:
         if self.report is None:
             return self.failure
         return self.report.candidates[candidate].internal_error or "the rules mask it: there is no evidence"
+
+
+def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
+    """Raise an error if `rules` pay for golden tests and a problem has none.
+
+    Raises:
+        UserError: a problem has no golden tests, so its rewards could never be computed.
+    """
+    if not rules.reward.needs_golden:
+        return
+    without = [problem.id for problem in problems if not problem.golden]
+    if without:
+        listed = ", ".join(without[:_MAX_NAMED]) + (", ..." if len(without) > _MAX_NAMED else "")
+        raise UserError(
+            f"rules {rules.name} pay for golden tests, which {len(without)} of {len(problems)} problems do not have:"
+            f" {listed}"
+        )
 
 
 def is_unavailable(reply: Program | Tests) -> bool:

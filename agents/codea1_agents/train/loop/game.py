@@ -13,9 +13,9 @@ from codea1_agents.prompts import load_prompts
 from codea1_agents.train.settings.modules import models_of
 from codea1_agents.train.settings.options import GameOptions, TrainingConfig
 from codea1_env.errors import UnknownName, UserError
-from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import load_problems
 from codea1_env.records.faults import first_fault
+from codea1_env.rounds.trees import require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 
