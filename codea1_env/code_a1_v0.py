@@ -51,11 +51,11 @@ from codea1_env.facts.submissions import Suite
 from codea1_env.group_env import GroupEnv as group_env  # noqa: N813  PettingZoo: a name of an environment's kind
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.observations import (
-    ObservationFields,
     action_space,
     checked_reply,
     coder_feedback,
     judged_info,
+    observation_of,
     observation_space,
     tester_feedback,
     turn_info,
@@ -168,9 +168,6 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         self._observation_spaces = {agent: observation_space(self.max_cycles) for agent in self.possible_agents}
         self._action_spaces = {agent: action_space() for agent in self.possible_agents}
 
-    def __str__(self) -> str:
-        return str(self.metadata["name"])
-
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
         return self._observation_spaces[agent]
@@ -226,8 +223,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
     def observe(self, agent: str) -> dict[str, Any]:
         """Return what the agent sees now."""
         if agent == CODER:
-            return ObservationFields(self._problem, self._round, self._previous_program, self._coder_feedback).to_dict()
-        return ObservationFields(self._problem, self._round, self._shown_program(), self._tester_feedback).to_dict()
+            return observation_of(self._problem, self._round, self._previous_program, self._coder_feedback)
+        return observation_of(self._problem, self._round, self._shown_program(), self._tester_feedback)
 
     def render(self) -> str | None:
         """Render the last judged round; prints (`human`) or returns (`ansi`) it."""

@@ -42,7 +42,7 @@ from pettingzoo.utils.env import ParallelEnv
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, UserError, of_type, one_of, whole_number
 from codea1_env.facts.submissions import Info, Role
-from codea1_env.observations import ObservationFields, action_space, checked_reply, judged_pairs_info, observation_space
+from codea1_env.observations import action_space, checked_reply, judged_pairs_info, observation_of, observation_space
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
@@ -136,19 +136,19 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         self._has_infos = infos
         self._source = EpisodeSource(self.problems, self.rules, book, frozenset({"tree"}))
         self.book = self._source.book
-        n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
-        self._coders = {coder_name(n): n for n in range(self.n_candidates)}
-        self._testers = {tester_name(g, m): (g, m) for g in range(n_groups) for m in range(self.n_suites)}
-        self.possible_agents = [*self._coders, *self._testers]
-        self.agents: list[str] = []
+        self._name_agents()
         self.turns: dict[str, Turn] = {}
         """By agent, the turns of the present step."""
         self.last_tree: JudgedTree | None = None
         """The last episode after it was judged; None before."""
         self._spaces: dict[tuple[str, str], spaces.Space[Any]] = {}
 
-    def __str__(self) -> str:
-        return str(self.metadata["name"])
+    def _name_agents(self) -> None:
+        n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
+        self._coders = {coder_name(n): n for n in range(self.n_candidates)}
+        self._testers = {tester_name(g, m): (g, m) for g in range(n_groups) for m in range(self.n_suites)}
+        self.possible_agents = [*self._coders, *self._testers]
+        self.agents: list[str] = []
 
     # -- the PettingZoo interface --
 
@@ -304,9 +304,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
 
     def _observations(self, round_: int = 0) -> dict[str, _Observation]:
         return {
-            agent: self.turns[agent].observation
-            if agent in self.turns
-            else ObservationFields(self.tree.problem, round_).to_dict()
+            agent: self.turns[agent].observation if agent in self.turns else observation_of(self.tree.problem, round_)
             for agent in self.agents
         }
 

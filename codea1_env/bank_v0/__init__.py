@@ -154,9 +154,6 @@ class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa:
         self._replayed: tuple[BookKey, ...] = ()
         self.agent_selection = CODER
 
-    def __str__(self) -> str:
-        return str(self.metadata["name"])
-
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
         return self._observation_spaces[agent]

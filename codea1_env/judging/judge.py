@@ -127,23 +127,15 @@ class Judge:
     def judge(self, duels: Sequence[Duel]) -> list[ProblemReport]:
         """Return one report per duel, in order."""
         validated, unconfirmed = self._validate(duels)
-        confirmed = [
-            replace(duel, replayed=tuple(case for case in duel.replayed if case not in found)) if found else duel
-            for duel, found in zip(duels, unconfirmed, strict=True)
-        ]
         tasks = [
-            _CandidateTask(duel, duel.candidates[n], validated[d][n], self.rules.draws_order)
-            for d, duel in enumerate(confirmed)
-            for n in range(len(duel.candidates))
+            _CandidateTask(duel, candidate, suites, found, self.rules.draws_order)
+            for duel, of_duel, found in zip(duels, validated, unconfirmed, strict=True)
+            for candidate, suites in zip(duel.candidates, of_duel, strict=True)
         ]
         reports = iter(self._judge_candidates(tasks))
         return [
-            ProblemReport(
-                duel.problem.id,
-                tuple(_with_unconfirmed(next(reports), duel.replayed, found) for _ in duel.candidates),
-                duel.shares_suites,
-            )
-            for duel, found in zip(duels, unconfirmed, strict=True)
+            ProblemReport(duel.problem.id, tuple(islice(reports, len(duel.candidates))), duel.shares_suites)
+            for duel in duels
         ]
 
     # -- suites against the solution --
@@ -250,7 +242,7 @@ class Judge:
             candidate=task.candidate,
             verdict=check.verdict,
             detail=check.detail,
-            replayed=_without_evidence(islice(judged, len(task.duel.replayed)), undecided),
+            replayed=task.all_replayed(_without_evidence(islice(judged, len(task.replayed)), undecided)),
             suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), undecided) for suite in task.suites),
             golden_pass_rate=golden_pass_rate,
             rechecks=answers.rechecks if answers is not None else Rechecks(),
@@ -294,16 +286,6 @@ _Unconfirmed: TypeAlias = Mapping[ValidCase, CaseReport]
 """The replayed cases of a duel that the solution does not confirm now."""
 
 
-def _with_unconfirmed(
-    report: CandidateReport, replayed: Sequence[ValidCase], unconfirmed: _Unconfirmed
-) -> CandidateReport:
-    """Return a report on the confirmed ones of the replayed cases as one on all, in their order."""
-    if not unconfirmed:
-        return report
-    judged = iter(report.replayed)
-    return replace(report, replayed=tuple(unconfirmed.get(case) or next(judged) for case in replayed))
-
-
 def _without_evidence(reports: Iterable[CaseReport], undecided: Undecided) -> tuple[CaseReport, ...]:
     """Return `reports` with UNDECIDED for undecided cases, so that they are no evidence."""
     if not undecided:
@@ -331,13 +313,23 @@ def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], undecided: U
 class _CandidateTask:
     """One candidate of one duel with its validated suites, and the calls that it has to answer."""
 
-    __slots__ = ("calls", "candidate", "cases", "duel", "expected", "suites")
+    __slots__ = ("calls", "candidate", "cases", "duel", "expected", "replayed", "suites", "unconfirmed")
 
-    def __init__(self, duel: Duel, candidate: Candidate, suites: tuple[ValidSuite, ...], draws_order: bool) -> None:
+    def __init__(
+        self,
+        duel: Duel,
+        candidate: Candidate,
+        suites: tuple[ValidSuite, ...],
+        unconfirmed: _Unconfirmed,
+        draws_order: bool,
+    ) -> None:
         self.duel = duel
         self.candidate = candidate
         self.suites = suites
-        self.cases = (*duel.replayed, *chain.from_iterable(suite.cases for suite in suites))
+        self.unconfirmed = unconfirmed
+        self.replayed = tuple(case for case in duel.replayed if case not in unconfirmed)
+        """The confirmed ones, which the candidate runs."""
+        self.cases = (*self.replayed, *chain.from_iterable(suite.cases for suite in suites))
         """Replayed ones first, then those of each suite."""
         self.calls = [call_of_case(case.case) for case in self.cases]
         """One per case."""
@@ -347,6 +339,11 @@ class _CandidateTask:
             items = [*self.expected.items()]
             order = drawn_order(candidate.program, [call.expression for call in self.expected], 0)
             self.expected = dict(map(items.__getitem__, order))
+
+    def all_replayed(self, judged: Iterable[CaseReport]) -> tuple[CaseReport, ...]:
+        """Return the reports on all replayed cases, in their order, from those on the confirmed ones."""
+        found = iter(judged)
+        return tuple(self.unconfirmed.get(case) or next(found) for case in self.duel.replayed)
 
     def answered(self, report: JobReport) -> AnsweredCalls:
         """Return a run's answers beside the solution's."""
@@ -364,5 +361,5 @@ class _CandidateTask:
 
     def _groups(self) -> tuple[tuple[Call, ...], ...]:
         calls = iter(self.calls)
-        sizes = (len(self.duel.replayed), *(len(suite.cases) for suite in self.suites))
+        sizes = (len(self.replayed), *(len(suite.cases) for suite in self.suites))
         return tuple(tuple(islice(calls, size)) for size in sizes)

@@ -19,9 +19,9 @@ The owner of the Mistake Book reads it before the round (`Tree.replayed`) and wr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -30,7 +30,7 @@ from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.facts.submissions import Candidate, Info, Observation, Role, Suite
 from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.observations import ObservationFields, turn_info
+from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.trees import JudgedTree, Program, SuitesPer, Tests, Tree, scored_tree
 from codea1_env.rules.replies import read_candidate, read_suite
@@ -47,7 +47,7 @@ class Turn:
     observation: Observation
     """As in `codea1_env.code_a1_v0`."""
     info: Info
-    """The environment's infos of an agent that acts, plus the label's `extra`."""
+    """The environment's infos of an agent that acts, and `sample` if the round samples replies."""
     seed: tuple[int, ...] = ()
     """The seed key of the reply's randomness."""
     tree: int = 0
@@ -59,29 +59,13 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """Identifies one turn."""
-
-    episode_id: str
-    seed: tuple[int, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """Added to the infos, e.g. `sample`."""
-
-
-Labels = Callable[[Tree, Role, int, int], Label]
-"""From a tree, a role, a candidate and a suite (0 for a coder) to the turn's label."""
-
-
-def tree_labels(tree: Tree, role: Role, candidate: int, suite: int) -> Label:
-    """Label a turn by its position: id `NAME-CANDIDATE-SUITE`, seed key (*tree.seed, role, candidate, suite)."""
-    return Label(f"{tree.name}-{candidate}-{suite}", (*tree.seed, _ROLES.index(role), candidate, suite))
-
-
-@dataclass(frozen=True, slots=True)
 class RoundOptions:
     """How a batch of trees is played."""
 
-    labels: Labels = tree_labels
+    sample_of: Callable[[int, int], int] | None = None
+    """From a candidate and a suite (0 for a coder) to the number of the sample that a turn asks for, of the replies to
+    equal observations: its infos say `sample`, and its `episode_id` is `PROBLEM/SAMPLE`. None: a turn is named by its
+    place, `NAME-CANDIDATE-SUITE`, and has a seed key of its own."""
     tester_view: str = ""
     """What the infos of testers say that they see. Under `white_box`, or where it is empty, the tester of one
     candidate sees its program; the tester of a suite for all candidates never does."""
@@ -300,17 +284,21 @@ class Rounds:
         tree, view, shown = self.trees[t], self._options.tester_view, ""
         if role == "tester" and view in ("", "white_box") and tree.suites_per is SuitesPer.CANDIDATE:
             shown = self._read_programs()[t].candidates[n].program
-        label = self._options.labels(tree, role, n, m)
+        if self._options.sample_of is None:
+            name, seed, sample = f"{tree.name}-{n}-{m}", (*tree.seed, _ROLES.index(role), n, m), {}
+        else:
+            number = self._options.sample_of(n, m)
+            name, seed, sample = f"{tree.problem.id}/{number}", (), {"sample": number}
         info = turn_info(
             tree.problem,
-            episode_id=label.episode_id,
+            episode_id=name,
             role=role,
             round_=0,
             tests_per_suite=self._judge.rules.tests_per_suite,
             program=shown,
             tester_view=view,
         )
-        return Turn(ObservationFields(tree.problem, 0, shown).to_dict(), {**info, **label.extra}, label.seed, t, n, m)
+        return Turn(observation_of(tree.problem, 0, shown), info | sample, seed, t, n, m)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

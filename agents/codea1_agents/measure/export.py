@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.measure.turns import sample_labels
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Suite, TestCase
@@ -107,7 +106,7 @@ def _suites(
     suites_per, view = (SuitesPer.PROBLEM, "blind") if coder is None else (SuitesPer.CANDIDATE, "white_box")
     rounds = Referee(problems, rules, sandbox=sandbox).open(
         [Tree(problem, 1, task.suites, suites_per) for problem in problems],
-        RoundOptions(sample_labels(lambda _, suite: suite), view, skips_invalid=False),
+        RoundOptions(lambda _, suite: suite, view, skips_invalid=False),
     )
     if coder is not None:
         rounds.submit_programs(coder.replies(rounds.coder_turns()))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from codea1_env.agent import Role
-from codea1_env.observations import ObservationFields, turn_info
+from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems.problem import Problem
-from codea1_env.rounds.rounds import Label, Labels, Turn
+from codea1_env.rounds.rounds import Turn
 
 
 def sample_turn(
@@ -21,7 +19,7 @@ def sample_turn(
     tests: int = 8,
     view: str = "",
 ) -> Turn:
-    """Return one turn outside of any round.
+    """Return one turn outside of any round, as a round with `RoundOptions.sample_of` makes them.
 
     Args:
         problem: the problem.
@@ -34,27 +32,13 @@ def sample_turn(
         view: what a tester's prompt says about the program (`codea1_agents.prompts.templates.View`); empty: follows
             from the observation.
     """
-    label = _label(problem, sample)
     info = turn_info(
         problem,
-        episode_id=label.episode_id,
+        episode_id=f"{problem.id}/{sample}",
         role=role,
         round_=round_,
         tests_per_suite=tests,
         program=program,
         tester_view=view,
     )
-    return Turn(ObservationFields(problem, round_, program, feedback).to_dict(), {**info, **label.extra})
-
-
-def sample_labels(sample: Callable[[int, int], int]) -> Labels:
-    """Return labels with which a round's turns equal those of `sample_turn`.
-
-    Args:
-        sample: maps the numbers of candidate and suite to the number of the sample.
-    """
-    return lambda tree, _, candidate, suite: _label(tree.problem, sample(candidate, suite))
-
-
-def _label(problem: Problem, sample: int) -> Label:
-    return Label(f"{problem.id}/{sample}", extra={"sample": sample})
+    return Turn(observation_of(problem, round_, program, feedback), info | {"sample": sample})

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from codea1_agents.measure.turns import sample_labels, sample_turn
+from codea1_agents.measure.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import known_mean
 from codea1_env.errors import AgentUnavailable
@@ -128,8 +128,7 @@ class _Session:
     def play(self, problems: Sequence[Problem]) -> None:
         """Play all pairs on some problems."""
         trees = [Tree(problem, len(self._coders) * self._samples) for problem in problems]
-        labels = sample_labels(lambda candidate, _: candidate % self._samples)
-        written = self._referee.open(trees, RoundOptions(labels))
+        written = self._referee.open(trees, RoundOptions(lambda candidate, _: candidate % self._samples))
         is_right = self._write_programs(written)
         self.right += [
             [_share(is_right[t, n] for n in self._of(c)) for c in range(len(self._coders))] for t in range(len(trees))

@@ -16,7 +16,7 @@ from codea1_env.errors import SandboxError, UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import Label, RoundOptions, Rounds
+from codea1_env.rounds.rounds import RoundOptions, Rounds
 from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tests, Tree
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score_group
@@ -75,11 +75,8 @@ def test_turns_say_who_sees_what_and_where_it_stands(sandbox):
     assert turns[0].info["tests_per_suite"] == 2
 
 
-def test_labels_and_views_are_the_drivers(sandbox):
-    def samples(tree: Tree, role: str, candidate: int, suite: int) -> Label:
-        return Label(f"{tree.problem.id}/{candidate}", extra={"sample": candidate})
-
-    rounds = opened(sandbox, Tree(ADD, 2), labels=samples, tester_view="black_box")
+def test_samples_and_views_are_the_drivers(sandbox):
+    rounds = opened(sandbox, Tree(ADD, 2), sample_of=lambda candidate, _: candidate, tester_view="black_box")
     rounds.submit_programs([RIGHT, WRONG])
     turns = rounds.tester_turns()
     assert len(turns) == 2
