@@ -1,10 +1,12 @@
-"""Counts the files that one meets on the way from a GRPO step to the updated weights in the samplers.
+"""Counts the files that one meets on the way of a GRPO step, or of a tester's reply to its reward.
 
-    python benchmarks/journey.py
+    python benchmarks/journey.py            # from a GRPO step to the updated weights in the samplers
+    python benchmarks/journey.py reply      # `env.step` on the tester's turn
 
-It runs one iteration in this process, with runner and learner, and notes each file of this repository of which a
-function runs, in the order in which they are met. Judge, rules, sandbox, problems and book count as one and are left
-out. Files whose code ran before, such as those that only build models, are not met.
+It runs the step in this process, with runner and learner, and notes each file of this repository of which a function
+runs, in the order in which they are met. In a GRPO step, judge, rules, sandbox, problems and book count as one and are
+left out; on the way of a reply, the sandbox counts as one. Files whose code ran before, such as those that only build
+models, are not met.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from __future__ import annotations
 import sys
 import tempfile
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 ROOT = Path(__file__).parents[1]
 OF_THE_JUDGE = {"judging", "sandbox", "rules", "values", "python_text.py", "problems", "records", "book", "facts"}
@@ -24,36 +27,67 @@ OF_THE_JUDGE = {"judging", "sandbox", "rules", "values", "python_text.py", "prob
 class Journey:
     """A profile function that notes files and the calls between them."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: Collection[str] = (), as_one: Collection[str] = ()) -> None:
+        """Begin with no files.
+
+        Args:
+            left_out: parts of `codea1_env` that are not noted.
+            as_one: parts of `codea1_env` that are one place each.
+        """
         self.files: dict[str, None] = {}
         self.calls: set[tuple[str, str]] = set()
+        self._left_out, self._as_one = left_out, as_one
+
+    def __enter__(self) -> Self:
+        threading.setprofile(self)
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         """Note a call."""
-        met = _place(frame)
+        met = self._place(frame)
         if event != "call" or not met:
             return
         self.files[met] = None
         before = frame.f_back
-        while before is not None and not _place(before):
+        while before is not None and not self._place(before):
             before = before.f_back
-        caller = _place(before) if before is not None else ""
+        caller = self._place(before) if before is not None else ""
         if caller not in ("", met):
             self.calls.add((caller, met))
 
+    def _place(self, frame: FrameType) -> str:
+        """Return the file of a frame, relative to the repository; empty for those that are not noted."""
+        path = Path(frame.f_code.co_filename)
+        if not path.is_relative_to(ROOT) or "site-packages" in path.parts:
+            return ""
+        room, *parts = path.relative_to(ROOT).parts
+        part = parts[0] if room == "codea1_env" else ""
+        if room == "benchmarks" or part in self._left_out:
+            return ""
+        return "/".join((room, *(parts[:1] if part in self._as_one else parts)))
 
-def _place(frame: FrameType) -> str:
-    """Return the file of a frame, relative to the repository; empty for other files and those of the judge."""
-    path = Path(frame.f_code.co_filename)
-    if not path.is_relative_to(ROOT) or "site-packages" in path.parts:
-        return ""
-    parts = path.relative_to(ROOT).parts
-    is_of_judge = parts[0] == "codea1_env" and parts[1] in OF_THE_JUDGE
-    return "" if is_of_judge or parts[0] == "benchmarks" else "/".join(parts)
+
+def reply() -> Journey:
+    """Play a tester's turn in the game of two agents."""
+    from codea1_env import code_a1_v0  # noqa: PLC0415
+
+    env = code_a1_v0.env(problems="starter")
+    env.reset(seed=0, options={"problem_id": "starter/count_carries"})
+    env.step("```python\ndef count_carries(a, b):\n    return 0\n```")
+    with Journey(as_one={"sandbox"}) as journey:
+        env.step("```python\nassert count_carries(5, 5) == 1\nassert count_carries(1, 2) == 0\n```")
+    assert env.rewards["tester_0"] > 0
+    env.close()
+    return journey
 
 
-def main() -> None:
-    """Print the files and how many there are."""
+def grpo_step() -> Journey:
+    """Train for one step."""
     from grpo_against_trl import make_model, make_problems  # noqa: PLC0415
 
     from codea1_agents.train.grpo import GRPOConfig  # noqa: PLC0415
@@ -70,14 +104,16 @@ def main() -> None:
             .training(max_tokens={"coder": 2, "tester": 2})
             .build_algo()
         )
-        journey = Journey()
-        threading.setprofile(journey)
-        sys.setprofile(journey)
-        algorithm.training_step()
-        algorithm.sync_runners()
-        sys.setprofile(None)
-        threading.setprofile(None)
+        with Journey(left_out=OF_THE_JUDGE) as journey:
+            algorithm.training_step()
+            algorithm.sync_runners()
         algorithm.stop()
+    return journey
+
+
+def main() -> None:
+    """Print the files and how many there are."""
+    journey = {"grpo": grpo_step, "reply": reply}[sys.argv[1] if len(sys.argv) > 1 else "grpo"]()
     print("\n".join(journey.files))
     in_train = sum(each.startswith("agents/codea1_agents/train/") for each in journey.files)
     print(f"{len(journey.files)} files, {in_train} of them in train/; {len(journey.calls)} pairs of caller and callee")

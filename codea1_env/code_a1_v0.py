@@ -39,30 +39,46 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gymnasium import spaces
+from pettingzoo import AECEnv
 from pettingzoo.utils.conversions import aec_to_parallel
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.book.store import MistakeBook
-from codea1_env.facts.verdicts import ProblemReport, SuiteReport, ValidSuite
+from codea1_env.errors import one_of, whole_number
+from codea1_env.facts.submissions import Suite
 from codea1_env.group_env import GroupEnv as group_env  # noqa: N813  PettingZoo: a name of an environment's kind
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.observations import (
-    ObservationFields,
     action_space,
     checked_reply,
     coder_feedback,
+    judged_info,
+    observation_of,
     observation_space,
     tester_feedback,
+    turn_info,
 )
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, Rounds
 from codea1_env.rounds.trees import Tree
-from codea1_env.rounds.two_agents import CODER, MAX_CYCLES, TESTER, TurnBasedParallelEnv, TwoAgentEnv, simultaneous
+from codea1_env.rounds.two_agents import (
+    CODER,
+    MAX_CYCLES,
+    METADATA,
+    TESTER,
+    VIEWS,
+    TurnBasedParallelEnv,
+    begin_episode,
+    pay,
+    render,
+    role_of,
+    simultaneous,
+)
 from codea1_env.rules.mistake_book import Provenance
-from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
 
@@ -90,10 +106,14 @@ def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str]:
     return aec_to_parallel(blind)
 
 
-class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
+class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, and its name
     """The environment without wrappers; see the module's docstring for the game. Any text is a legal action."""
 
-    metadata = {**TwoAgentEnv.metadata, "name": "code_a1_v0"}  # noqa: RUF012  PettingZoo declares it so
+    metadata: dict[str, Any] = {**METADATA, "name": "code_a1_v0"}  # noqa: RUF012  PettingZoo declares it so
+    agent_selection: str
+    infos: dict[str, dict[str, Any]]
+    _rounds: Rounds
+    _n_cut: dict[str, int]
 
     def __init__(
         self,
@@ -129,7 +149,15 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
             UserError: an argument has an invalid value, there are no problems, or the rules pay for golden tests and a
                 problem has none.
         """
-        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
+        super().__init__()
+        self.tester_view = one_of("tester_view", tester_view, VIEWS)
+        self.render_mode = None if render_mode is None else one_of("render_mode", render_mode, METADATA["render_modes"])
+        self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
+        self.has_infos = infos
+        self.reported_view = self.tester_view  # its name in the tester's infos
+        self.possible_agents = [CODER, TESTER]
+        self.agents: list[str] = []
+        self.last_round: JudgedRound | None = None
         self.problems = load_problems(problems)
         self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
         self.rules = self.referee.rules
@@ -140,7 +168,13 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         self._observation_spaces = {agent: observation_space(self.max_cycles) for agent in self.possible_agents}
         self._action_spaces = {agent: action_space() for agent in self.possible_agents}
 
-    # -- the PettingZoo interface --
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's space, always the same object."""
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's space, always the same object."""
+        return self._action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem (see the module's docstring for `options`).
@@ -149,15 +183,52 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         """
         self._episode = self._source.begin(seed, self._source.checked(options or {}))
         self._problem = self._episode.problem
-        self._episode_id = self._episode.id
         self._program = self._coder_feedback = self._tester_feedback = ""
-        self._begin_episode()
+        self._round = 0
+        self.last_round = None
+        begin_episode(self)
+        self._begin_round()
+
+    def step(self, action: str | None) -> None:
+        """Take the reply of `agent_selection`; None only for an agent that is done.
+
+        Raises:
+            UserError: it is not text.
+            SandboxError: the sandbox cannot be used at all; the same action may be passed again.
+        """
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        reply, self._n_cut[agent] = checked_reply(agent, action)
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        if agent == CODER:
+            self._coder_reply = reply
+            self._rounds.submit_programs([reply])
+            self._program = self._rounds.candidates()[0][0].program
+            if self._rounds.tester_turns():
+                self.agent_selection = TESTER
+                # Keep the infos of the previous round's judging: its reward reaches the tester on this turn.
+                self.infos[TESTER] |= self._turn_info(TESTER)
+            else:
+                self._end_round(None)
+        else:
+            self._rounds.submit_suites([reply])
+            self._end_round(reply)
+        self._accumulate_rewards()
+        if self.render_mode == "human":
+            self.render()
 
     def observe(self, agent: str) -> dict[str, Any]:
         """Return what the agent sees now."""
         if agent == CODER:
-            return ObservationFields(self._problem, self._round, self._previous_program, self._coder_feedback).to_dict()
-        return ObservationFields(self._problem, self._round, self._shown_program(), self._tester_feedback).to_dict()
+            return observation_of(self._problem, self._round, self._previous_program, self._coder_feedback)
+        return observation_of(self._problem, self._round, self._shown_program(), self._tester_feedback)
+
+    def render(self) -> str | None:
+        """Render the last judged round; prints (`human`) or returns (`ansi`) it."""
+        return render(self.last_round, self._problem, self.render_mode)
 
     def give_up(self, why: str) -> None:
         """End the episode unscored because the agent whose turn it is gave no reply; only while there is a turn.
@@ -166,7 +237,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
             why: is recorded, so it must be the same in every process.
         """
         self._rounds.give_up(why)
-        self._finish_round(None)
+        self._end_round(None)
         self._accumulate_rewards()
 
     def close(self) -> None:
@@ -178,61 +249,54 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
     def _begin_round(self) -> None:
         self._previous_program, self._program = self._program, ""
         self._coder_reply = ""
-        self._rounds = self._opened()
+        tree = Tree(self._problem, replayed=self._source.replayed(self._episode))
+        self._rounds = self.referee.open([tree], RoundOptions(skips_invalid=self.skip_invalid))
         self._n_cut = dict.fromkeys(self.agents, 0)
         self.agent_selection = CODER
         self.infos = {agent: self._turn_info(agent) for agent in self.agents}
 
-    def _opened(self) -> Rounds:
-        """Return the round to play: a tree of one candidate and one suite."""
-        tree = Tree(self._problem, replayed=self._source.replayed(self._episode))
-        return self.referee.open([tree], RoundOptions(skips_invalid=self.skip_invalid), in_background=False)
-
-    def _act(self, agent: str, action: str) -> None:
-        if agent == TESTER:
-            self._rounds.submit_suites([action])
-            self._finish_round(action)
-            return
-        self._coder_reply = action
-        self._rounds.submit_programs([action])
-        turns = self._rounds.tester_turns()
-        self._program = self._rounds.candidates()[0][0].program
-        if turns:
-            self._give_turn_to_tester()
-        else:
-            self._finish_round(None)
-
-    def _finish_round(self, tester_reply: str | None) -> None:
+    def _end_round(self, tester_reply: str | None) -> None:
+        if tester_reply is None:  # an empty suite, so that the tester is scored, too
+            self._rounds.submit_groups([[[Suite(())]]])
         (tree,) = self._rounds.results()
-        assert tree.report is not None  # `results` raises if the sandbox cannot be used at all
-        report = _with_suite(tree.report)
-        rewards = score(report.candidates[0], self.rules)
-        provenance = replace(self.provenance, episode_id=self._episode_id, round=self._round)
-        book = None if tree.book_report is None else self._source.record(report, provenance)
-        judged = JudgedRound(
-            self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, report, rewards, book
+        assert tree.report is not None  # without `masks_sandbox_errors`, submitting raises instead
+        book, rewards = None, tree.rewards[0]
+        if tree.book_report is not None:
+            provenance = replace(self.provenance, episode_id=self._episode.id, round=self._round)
+            book = self._source.record(tree.book_report, provenance)
+        judged = self.last_round = JudgedRound(
+            self._problem, self._episode.id, self._round, self._coder_reply, tester_reply, tree.report, rewards, book
         )
         self._coder_feedback, self._tester_feedback = coder_feedback(judged), tester_feedback(judged)
-        self._end_round(judged)
+        self._round += 1
+        found = {agent: self._judged_info(agent, judged) for agent in self.agents}
+        if pay(self, rewards, is_last=self._round >= self.max_cycles):
+            self.agent_selection = CODER
+        else:
+            self._begin_round()
+        for agent in self.agents:
+            self.infos[agent] |= found[agent]
 
     def _shown_program(self) -> str:
         return self._program if self.tester_view == "white_box" else ""
 
-    # -- actions and infos --
+    # -- infos --
 
-    def _checked_action(self, agent: str, action: str | None) -> str:
-        reply, self._n_cut[agent] = checked_reply(agent, action)
-        return reply
+    def _turn_info(self, agent: str) -> dict[str, Any]:
+        if not self.has_infos:
+            return {}
+        return turn_info(
+            self._problem,
+            episode_id=self._episode.id,
+            role=role_of(agent),
+            round_=self._round,
+            tests_per_suite=self.rules.tests_per_suite,
+            program=self._shown_program(),
+            tester_view=self.reported_view,
+        )
 
     def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
-        info = super()._judged_info(agent, judged)
-        return info | {"truncated_chars": self._n_cut[agent]} if info and self._n_cut[agent] else info
-
-
-def _with_suite(report: ProblemReport) -> ProblemReport:
-    """Return the report of a round, with an empty suite if the tester had no turn."""
-    (candidate,) = report.candidates
-    if candidate.suites:
-        return report
-    empty = SuiteReport(ValidSuite((), (), n_invalid=0, nonprintable_share=0.0), ())
-    return replace(report, candidates=(replace(candidate, suites=(empty,)),))
+        if not self.has_infos:
+            return {}
+        info = judged_info(judged, role=role_of(agent), tests_per_suite=self.rules.tests_per_suite)
+        return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut[agent] else info

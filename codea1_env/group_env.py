@@ -31,7 +31,7 @@ For other rewards, derive a class and change the rewards that `step` returns.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -39,15 +39,14 @@ from typing import Any, TypeAlias
 from gymnasium import spaces
 from pettingzoo.utils.env import ParallelEnv
 
-from codea1_env.agent import Info, Role
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, UserError, of_type, one_of, whole_number
-from codea1_env.observations import ObservationFields, action_space, checked_reply, judged_pairs_info, observation_space
+from codea1_env.facts.submissions import Info, Role
+from codea1_env.observations import action_space, checked_reply, judged_pairs_info, observation_of, observation_space
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import Label, RoundOptions, Turn, tree_labels
-from codea1_env.rounds.shared_round import SharedRound
+from codea1_env.rounds.rounds import RoundOptions, Rounds, Turn
 from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tree
 from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.rewards import reward_of_no_suite
@@ -131,28 +130,25 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         view = one_of("tester_view", tester_view, ("white_box", "black_box"))
         view = view if self.suites_per is SuitesPer.CANDIDATE else "black_box"
         self.round_options = RoundOptions(
-            labels=_ViewLabels(view),
-            shows_program=view == "white_box",
-            skips_invalid=skip_invalid,
-            masks_sandbox_errors=masks_sandbox_errors,
+            tester_view=view, skips_invalid=skip_invalid, masks_sandbox_errors=masks_sandbox_errors
         )
         self.provenance = provenance or Provenance()
         self._has_infos = infos
         self._source = EpisodeSource(self.problems, self.rules, book, frozenset({"tree"}))
         self.book = self._source.book
-        n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
-        self._coders = {coder_name(n): n for n in range(self.n_candidates)}
-        self._testers = {tester_name(g, m): (g, m) for g in range(n_groups) for m in range(self.n_suites)}
-        self.possible_agents = [*self._coders, *self._testers]
-        self.agents: list[str] = []
+        self._name_agents()
         self.turns: dict[str, Turn] = {}
         """By agent, the turns of the present step."""
         self.last_tree: JudgedTree | None = None
         """The last episode after it was judged; None before."""
         self._spaces: dict[tuple[str, str], spaces.Space[Any]] = {}
 
-    def __str__(self) -> str:
-        return str(self.metadata["name"])
+    def _name_agents(self) -> None:
+        n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
+        self._coders = {coder_name(n): n for n in range(self.n_candidates)}
+        self._testers = {tester_name(g, m): (g, m) for g in range(n_groups) for m in range(self.n_suites)}
+        self.possible_agents = [*self._coders, *self._testers]
+        self.agents: list[str] = []
 
     # -- the PettingZoo interface --
 
@@ -176,7 +172,8 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         A seed restarts everything random; without one, the random stream continues.
         """
         tree = self._chosen(seed, self._source.checked(options or {}))
-        self.join(SharedRound(self.referee.open([tree], self.round_options, in_background=False)), 0)
+        self._rounds, self._place = self.referee.open([tree], self.round_options), 0
+        self._sent: list[Action] | None = None
         self.tree = tree
         self.last_tree = None
         self.agents = self.possible_agents[:]
@@ -195,8 +192,12 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         """
         if not self.agents:
             return {}, {}, {}, {}, {}
-        self.submit(actions)
-        if self._acting == "coder" and self.n_suites:
+        replies = self.replies(actions)
+        if self._sent is None:
+            self._rounds.submit(self.acting, replies)
+        elif replies != self._sent:
+            raise RuntimeError("actions were changed after they had been sent to a shared round")
+        if self.acting == "coder" and self.n_suites:
             return self._begin_tester_turns()
         return self._finish()
 
@@ -206,9 +207,13 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
 
     # -- for `group_vector` --
 
-    def join(self, shared: SharedRound, place: int) -> None:
-        """Play this episode as one tree of a shared round; only between `reset` and the first step."""
-        self._round, self._place = shared, place
+    def join(self, shared: Rounds, place: int) -> None:
+        """Play this episode as one tree of a round whose owner submits the replies; only after `reset`."""
+        self._rounds, self._place, self._sent = shared, place, []
+
+    def send(self, replies: list[Action]) -> None:
+        """Expect a `step` with these replies; the owner of the shared round has submitted them."""
+        self._sent = replies
 
     def replies(self, actions: Mapping[str, Action]) -> list[Action]:
         """Return the replies of the agents whose turn it is, in their order; texts are cut to the space's bound.
@@ -218,15 +223,6 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         """
         given = of_type("actions", actions, Mapping)  # type: ignore[type-abstract]  # python/mypy#4717
         return [self._checked_action(agent, given.get(agent)) for agent in self.turns]
-
-    def submit(self, actions: Mapping[str, Action]) -> None:
-        """Submit the replies of the agents whose turn it is; a `step` with the same actions must follow.
-
-        Raises:
-            UserError: as `step`.
-            RuntimeError: other actions were submitted before.
-        """
-        self._round.submit(self._acting, self._place, self.replies(actions))
 
     # -- an episode --
 
@@ -255,8 +251,8 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         return tree
 
     def _take_turns(self, role: Role) -> None:
-        turns = self._round.turns(role)[self._place]
-        self._acting = role
+        turns = self._rounds.turns_of(self._place, role)
+        self.acting = role
         self.turns = {
             coder_name(turn.candidate) if role == "coder" else tester_name(turn.candidate, turn.suite): turn
             for turn in turns
@@ -266,11 +262,8 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
     def _begin_tester_turns(self) -> _Step:
         """Begin the testers' turns; testers without a turn are done."""
         self._take_turns("tester")
-        done = {
-            agent: self._round.early_verdicts(self._place)[group]
-            for agent, (group, _) in self._testers.items()
-            if agent not in self.turns
-        }
+        early_verdicts = self._rounds.early_verdicts()[self._place]
+        done = {agent: early_verdicts[group] for agent, (group, _) in self._testers.items() if agent not in self.turns}
         rewards, infos = dict.fromkeys(self.agents, 0.0), self._infos()
         for agent, verdict in done.items():
             assert verdict is not None  # else the tester would have a turn
@@ -279,7 +272,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         return self._stepped(rewards, infos, done)
 
     def _finish(self) -> _Step:
-        judged = self.last_tree = self._round.results[self._place]
+        judged = self.last_tree = self._rounds.results()[self._place]
         self.turns = {}
         book = self._recorded(judged)
         rewards = {agent: self._reward_of(judged, agent) for agent in self.agents}
@@ -311,9 +304,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
 
     def _observations(self, round_: int = 0) -> dict[str, _Observation]:
         return {
-            agent: self.turns[agent].observation
-            if agent in self.turns
-            else ObservationFields(self.tree.problem, round_).to_dict()
+            agent: self.turns[agent].observation if agent in self.turns else observation_of(self.tree.problem, round_)
             for agent in self.agents
         }
 
@@ -348,14 +339,3 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
             return action
         reply, self._n_cut[agent] = checked_reply(agent, action)
         return reply
-
-
-@dataclass(frozen=True, slots=True)
-class _ViewLabels:
-    """Labels of turns, with the testers' view. A dataclass, so that equal round options compare equal."""
-
-    view: str
-
-    def __call__(self, tree: Tree, role: Role, candidate: int, suite: int) -> Label:
-        label = tree_labels(tree, role, candidate, suite)
-        return replace(label, extra={"tester_view": self.view}) if role == "tester" else label

@@ -16,7 +16,9 @@ calls their own `step`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
+from itertools import chain
 from math import inf
 from typing import Any, NamedTuple
 
@@ -26,8 +28,7 @@ from pettingzoo.utils.env import ParallelEnv
 from codea1_env.errors import UserError, as_lists, of_type, whole_number
 from codea1_env.group_env import Action, GroupEnv, coder_name, tester_name
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import Turn
-from codea1_env.rounds.shared_round import SharedRound
+from codea1_env.rounds.rounds import Rounds, Turn
 from codea1_env.rounds.trees import JudgedTree, Rewards
 
 __all__ = ["GroupStep", "GroupVector"]
@@ -72,9 +73,11 @@ class GroupVector:
         for member in self._members:
             if member.rules != self.referee.rules or member.round_options != self._options:
                 raise UserError("environments of a vector must have the same rules, view and handling of faults")
-        self._shared: SharedRound | None = None
+        self._rounds: Rounds | None = None
         self._steps: list[GroupStep] = []
         self._sent: list[Mapping[str, Action]] = []
+        self._work: Future[None] | None = None
+        """Judges the actions that were sent."""
         self._total_rewards: list[dict[str, float]] = []
 
     def reset(
@@ -93,7 +96,7 @@ class GroupVector:
         Raises:
             UserError: as `GroupEnv.reset`, or there are more options than environments. Then no environment plays.
         """
-        self._shared, self._steps, self._sent, self._total_rewards = None, [], [], []
+        self._rounds, self._steps, self._sent, self._total_rewards = None, [], [], []
         given = [None] * len(self.envs) if options is None else as_lists(options=options)[0]
         if not 1 <= len(given) <= len(self.envs):
             raise UserError(f"options for {len(given)} environments of {len(self.envs)}")
@@ -103,9 +106,9 @@ class GroupVector:
             found = env.reset(seed=None if first is None else first + position, options=its_options)
             steps.append(GroupStep(found[0], {}, {}, {}, found[1]))
         members = self._members[: len(steps)]
-        self._shared = SharedRound(self.referee.open([member.tree for member in members], self._options))
+        self._rounds = self.referee.open([member.tree for member in members], self._options)
         for place, member in enumerate(members):
-            member.join(self._shared, place)
+            member.join(self._rounds, place)
         self._steps, self._total_rewards = steps, [{} for _ in steps]
         return self._steps
 
@@ -139,13 +142,13 @@ class GroupVector:
             UserError: as `GroupEnv.step`, their number is wrong, or the call does not follow `reset` or `recv`.
         """
         members = self._playing()
-        if self._sent or not any(member.agents for member in members):
+        if self._sent or self._rounds is None or not any(member.agents for member in members):
             raise UserError("send comes after reset, and again after recv until the episode is over")
         members, given = as_lists(environments=members, actions=actions)
-        for member, its_actions in zip(members, given, strict=True):
-            member.replies(its_actions)  # checks all actions before any of them is submitted
-        for member, its_actions in zip(members, given, strict=True):
-            member.submit(its_actions)
+        replies = [member.replies(its_actions) for member, its_actions in zip(members, given, strict=True)]
+        for member, its_replies in zip(members, replies, strict=True):
+            member.send(its_replies)
+        self._work = self.referee.start(self._rounds.submit, members[0].acting, list(chain.from_iterable(replies)))
         self._sent = given
 
     def recv(self) -> list[GroupStep]:
@@ -156,9 +159,9 @@ class GroupVector:
             SandboxError: the sandbox cannot be used at all, and the environments do not mask that. The episode is lost;
                 begin another one with `reset`.
         """
-        if not self._sent or self._shared is None:
+        if not self._sent or self._work is None:
             raise UserError("recv comes after send")
-        self._shared.wait()  # raises before any member has stepped
+        self._work.result()  # raises before any member has stepped
         sent, self._sent = self._sent, []
         acting = [list(member.turns) for member in self._playing()]
         self._steps = [GroupStep(*env.step(dict(given))) for env, given in zip(self.envs, sent, strict=False)]
@@ -194,7 +197,7 @@ class GroupVector:
     @property
     def judge_s(self) -> float:
         """Seconds of checking and judging since the reset."""
-        return self._shared.rounds.judge_s if self._shared is not None else 0.0
+        return self._rounds.judge_s if self._rounds is not None else 0.0
 
     def close(self) -> None:
         """Close all environments."""

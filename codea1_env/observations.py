@@ -9,7 +9,6 @@ import hashlib
 import string
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,25 +70,16 @@ def _refuse_shared_memory(space: UnicodeText, *_: Any, **__: Any) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ObservationFields:
-    """The fields of one agent's observation."""
-
-    problem: Problem
-    round: int
-    program: str = ""
-    feedback: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the observation; texts are cut to the space's bounds."""
-        return {
-            "problem": self.problem.statement[:MAX_PROBLEM_CHARS],
-            "entry_point": self.problem.entry_point[:256],
-            "examples": "\n".join(self.problem.examples)[:MAX_PROBLEM_CHARS],
-            "program": self.program[:MAX_REPLY_CHARS],
-            "feedback": self.feedback[:MAX_PROBLEM_CHARS],
-            "round": np.int64(self.round),
-        }
+def observation_of(problem: Problem, round_: int, program: str = "", feedback: str = "") -> dict[str, Any]:
+    """Return one agent's observation; texts are cut to the space's bounds."""
+    return {
+        "problem": problem.statement[:MAX_PROBLEM_CHARS],
+        "entry_point": problem.entry_point[:256],
+        "examples": "\n".join(problem.examples)[:MAX_PROBLEM_CHARS],
+        "program": program[:MAX_REPLY_CHARS],
+        "feedback": feedback[:MAX_PROBLEM_CHARS],
+        "round": np.int64(round_),
+    }
 
 
 def observation_space(max_cycles: int) -> spaces.Dict:

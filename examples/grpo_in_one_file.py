@@ -98,7 +98,7 @@ def play(referee, problems, writers, n=N, m=M):
     # The wording is the shortest that there is; the base is pretrained on no other.
     programs = writers["coder"]([f"code {turn.observation['problem']}" for turn in rounds.coder_turns()])
     rounds.submit_programs([reply.text for reply in programs])
-    turns = rounds.tester_turns()  # waits until the programs are loaded
+    turns = rounds.tester_turns()  # one for each suite of a program that loads
     seen = [(turn.observation["problem"], turn.observation["program"]) for turn in turns]
     suites = writers["tester"]([f"test {K} {problem}\n{program}" for problem, program in seen]) if turns else []
     rounds.submit_suites([reply.text for reply in suites])

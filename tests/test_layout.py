@@ -62,6 +62,13 @@ def test_imports_stay_light(name):
     assert in_new_process(code) == "[]"
 
 
+def test_the_game_imports_what_a_first_step_needs():
+    code = (
+        "import sys, codea1_env.code_a1_v0; print(sum(name.partition('.')[0] == 'codea1_env' for name in sys.modules))"
+    )
+    assert int(in_new_process(code)) <= 90
+
+
 @pytest.mark.slow
 def test_importing_prints_nothing_and_touches_no_global_random_state():
     code = (

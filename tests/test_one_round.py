@@ -152,7 +152,7 @@ def one_by_one(deck: Deck) -> dict[Game, Kept]:
     """A round per game, a suite for every program that was written: what all others are held against."""
     found, referee = {}, deck.referee()
     for game in deck.games():
-        rounds = referee.open([Tree(deck.problem)], RoundOptions(skips_invalid=False), in_background=False)
+        rounds = referee.open([Tree(deck.problem)], RoundOptions(skips_invalid=False))
         found[game] = of_tree(_submitted(rounds, [game]).results()[0], 0)
     return found
 
@@ -181,7 +181,7 @@ def batch(deck: Deck) -> dict[Game, Kept]:
 
 def forks(deck: Deck) -> dict[Game, Kept]:
     """The programs once, and a fork for every suite."""
-    base, names = deck.referee().open([Tree(deck.problem, len(PROGRAMS))], in_background=False), list(PROGRAMS)
+    base, names = deck.referee().open([Tree(deck.problem, len(PROGRAMS))]), list(PROGRAMS)
     base.submit_programs([reply(PROGRAMS[name]) for name in names])
     found: dict[Game, Kept] = {}
     for suite, text in SUITES.items():
@@ -491,7 +491,7 @@ def rounds_with_book(deck: Deck) -> Story:
 
     def play(game: Game, replayed: Sequence[BookEntry]) -> Kept:
         tree = Tree(deck.problem, replayed=tuple(entry.to_valid_case() for entry in replayed))
-        (judged,) = _submitted(referee.open([tree], in_background=False), [game]).results()
+        (judged,) = _submitted(referee.open([tree]), [game]).results()
         assert (judged.book_report is None) == (game.program == "lost")
         return of_tree(judged, 0)
 

@@ -4,12 +4,10 @@ from codea1_env.agent.agent import (
     Agent,
     AgentContext,
     AgentSpec,
-    Info,
-    Observation,
-    Role,
     agent_name,
     load_agent,
 )
+from codea1_env.facts.submissions import Info, Observation, Role
 
 __all__ = [
     "Agent",

@@ -7,25 +7,18 @@ takes an agent (views, runner, command line) takes all of these, through `load_a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from codea1_env.agent.options import constructor_options
 from codea1_env.agent.threads import CLOSE_TIMEOUT_S, LoopThread
 from codea1_env.errors import CodeA1Error, UserError, message_of
+from codea1_env.facts.submissions import Info, Observation, Role
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Sandbox
 from codea1_env.secret import require_no_secrets
-
-Role = Literal["coder", "tester"]
-
-Observation = Mapping[str, Any]
-"""One observation of `codea1_env.code_a1_v0`: see its module docstring for the keys."""
-
-Info = Mapping[str, Any]
-"""The environment's `infos` entry of the agent that acts."""
 
 
 @runtime_checkable

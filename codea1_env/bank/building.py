@@ -12,7 +12,7 @@ from codea1_env.bank.cache import BankCache, digest_of, sources_digest
 from codea1_env.bank.entries import Bank, BankEntry, ProblemBank
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import TestCase
-from codea1_env.observations import ObservationFields, turn_info
+from codea1_env.observations import observation_of, turn_info
 from codea1_env.plugins import from_record
 from codea1_env.problems import Problem, ProblemSet, load_problems
 from codea1_env.problems.own_rows import problem_to_row
@@ -184,7 +184,7 @@ class _Builder:
             program=program,
             tester_view=view,
         )
-        return agent.act(ObservationFields(problem, 0, program).to_dict(), info)
+        return agent.act(observation_of(problem, 0, program), info)
 
 
 def bank_of_run(path: Path, *, n_programs: int = 8, n_suites: int = 12, solution: bool = False) -> Bank:

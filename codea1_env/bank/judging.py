@@ -74,7 +74,7 @@ def _judged(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemRepor
 def _tried(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
     """Return one report per problem: every program with every suite, each pair as a separate round."""
     trees = [Tree(each.problem, len(each.programs), len(each.suites), SuitesPer.PROBLEM) for each in banks]
-    rounds = referee.open(trees, in_background=False)
+    rounds = referee.open(trees)
     rounds.submit_programs([entry.reply for each in banks for entry in each.programs])
     rounds.submit_suites([entry.reply for each in banks for entry in each.suites])
     return [replace(judged.report, shares_suites=False) for judged in rounds.results() if judged.report is not None]

@@ -36,16 +36,30 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
+from pettingzoo import AECEnv
 from pettingzoo.utils.conversions import aec_to_parallel
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank.sources import BankSource
-from codea1_env.errors import UnknownName, UserError
+from codea1_env.errors import UnknownName, UserError, one_of, whole_number
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.rounds.two_agents import CODER, TESTER, TurnBasedParallelEnv, TwoAgentEnv, simultaneous
+from codea1_env.observations import judged_info, turn_info
+from codea1_env.rounds.two_agents import (
+    CODER,
+    MAX_CYCLES,
+    METADATA,
+    TESTER,
+    VIEWS,
+    TurnBasedParallelEnv,
+    begin_episode,
+    pay,
+    render,
+    role_of,
+    simultaneous,
+)
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
 from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score
@@ -73,10 +87,13 @@ def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, Features, int]:
     return aec_to_parallel(simultaneous(raw_env, kwargs, {"tester_view": "black_box"}))
 
 
-class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
+class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, and its name
     """The environment without wrappers; see the module's docstring for the game. An action is a number."""
 
-    metadata = {**TwoAgentEnv.metadata, "name": "bank_v0"}  # noqa: RUF012  PettingZoo declares it so
+    metadata: dict[str, Any] = {**METADATA, "name": "bank_v0"}  # noqa: RUF012  PettingZoo declares it so
+    infos: dict[str, dict[str, Any]]
+    _action_spaces: dict[str, Any]
+    _program: int | None
 
     def __init__(
         self,
@@ -106,7 +123,14 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         Raises:
             UserError: an argument has an invalid value, or there is no such bank.
         """
-        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
+        super().__init__()
+        self.tester_view = one_of("tester_view", tester_view, VIEWS)
+        self.render_mode = None if render_mode is None else one_of("render_mode", render_mode, METADATA["render_modes"])
+        self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
+        self.has_infos = infos
+        self.possible_agents = [CODER, TESTER]
+        self.agents: list[str] = []
+        self.last_round: JudgedRound | None = None
         if isinstance(bank, JudgedBank) and options:
             raise UserError(f"a judged bank takes no {', '.join(sorted(options))}: pass these when the bank is judged")
         self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)
@@ -126,11 +150,18 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         self._books: dict[int, tuple[BookEntry, ...]] = {}
         self._rounds_of: dict[int, int] = {}
         self._rounds: dict[tuple[int, int, int], tuple[ProblemReport, CandidateRewards]] = {}
-        self._program: int | None = None
+        self._program = None
         self._replayed: tuple[BookKey, ...] = ()
         self.agent_selection = CODER
 
-    # -- the PettingZoo interface --
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's space, always the same object."""
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's space, always the same object."""
+        space: spaces.Space[Any] = self._action_spaces[agent]
+        return space
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem. A seed restarts everything random and empties the book."""
@@ -140,7 +171,35 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         self._position = self._chosen(options or {})
         self._problem = self.bank.problems[self._position].bank.problem
         self._episode_id = f"{self._np_random.integers(2**63):016x}"
-        self._begin_episode()
+        self._round = 0
+        self.last_round = None
+        begin_episode(self)
+        self._begin_round()
+
+    def step(self, action: int | None) -> None:
+        """Take the choice of `agent_selection`; None only for an agent that is done.
+
+        Raises:
+            UserError: it is no action of the agent.
+        """
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        chosen = self._checked_action(agent, action)
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        if agent == CODER:
+            self._program = chosen
+            self.agent_selection = TESTER
+            # Keep the infos of the previous round's judging: its reward reaches the tester on this turn.
+            self.infos[TESTER] |= self._turn_info(TESTER)
+        else:
+            assert self._program is not None  # the coder has acted
+            self._end_round(self._judged_round(self._program, chosen))
+        self._accumulate_rewards()
+        if self.render_mode == "human":
+            self.render()
 
     def observe(self, agent: str) -> Features:
         """Return the agent's observation: ones at the problem, at the chosen program and at the replayed cases."""
@@ -153,6 +212,10 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         for key in self._replayed:
             seen[n_problems + n_programs + cases.index(key)] = 1.0
         return seen
+
+    def render(self) -> str | None:
+        """Render the last judged round; prints (`human`) or returns (`ansi`) it."""
+        return render(self.last_round, self._problem, self.render_mode)
 
     def close(self) -> None:
         """Do nothing: a judged bank holds no process and no file."""
@@ -170,13 +233,15 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         for agent in self.agents:
             self.infos[agent] |= self._turn_info(agent)
 
-    def _act(self, agent: str, action: int) -> None:
-        if agent == CODER:
-            self._program = action
-            self._give_turn_to_tester()
+    def _end_round(self, judged: JudgedRound) -> None:
+        self.last_round = judged
+        self._round += 1
+        if pay(self, judged.rewards, is_last=self._round >= self.max_cycles):
+            self.agent_selection = CODER
         else:
-            assert self._program is not None  # the coder has acted
-            self._end_round(self._judged_round(self._program, action))
+            self._begin_round()
+        for agent in self.agents if self.has_infos else ():
+            self.infos[agent] |= judged_info(judged, role=role_of(agent), tests_per_suite=self.rules.tests_per_suite)
 
     def _judged_round(self, program: int, suite: int) -> JudgedRound:
         problem = self.bank.problems[self._position]
@@ -233,9 +298,18 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
             raise UserError(f"{agent}'s action must be a whole number from 0 to {n - 1}, not {action!r:.100}")
         return int(action) % self._n_actions[agent]
 
-    # -- infos --
-
-    def _shown_program(self) -> str:
-        if self.tester_view != "white_box" or self._program is None:
-            return ""
-        return self.bank.problems[self._position].bank.programs[self._program].reply
+    def _turn_info(self, agent: str) -> dict[str, Any]:
+        if not self.has_infos:
+            return {}
+        shown = ""
+        if self.tester_view == "white_box" and self._program is not None:
+            shown = self.bank.problems[self._position].bank.programs[self._program].reply
+        return turn_info(
+            self._problem,
+            episode_id=self._episode_id,
+            role=role_of(agent),
+            round_=self._round,
+            tests_per_suite=self.rules.tests_per_suite,
+            program=shown,
+            tester_view=self.tester_view,
+        )

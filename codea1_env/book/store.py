@@ -18,8 +18,15 @@ from typing import Any
 import numpy as np
 
 from codea1_env.book.database import BookDatabase
-from codea1_env.book.departures import Departure, Leaving
-from codea1_env.book.rows import ProblemRows, are_counts, are_texts, departures_after, require_sound
+from codea1_env.book.rows import (
+    Departure,
+    Leaving,
+    ProblemRows,
+    are_counts,
+    are_texts,
+    departures_after,
+    require_sound,
+)
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION, require_this_judge
 from codea1_env.facts.verdicts import ProblemReport

@@ -1,13 +1,22 @@
-"""The submissions of the two agents, read but not yet judged: candidates, test cases, suites.
+"""What the two agents see, and their submissions, read but not yet judged: candidates, test cases, suites.
 
 `codea1_env.rules.replies` makes them from raw model text; tests and tools may build them directly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
+
+Role = Literal["coder", "tester"]
+
+Observation = Mapping[str, Any]
+"""One observation of `codea1_env.code_a1_v0`: see its module docstring for the keys."""
+
+Info = Mapping[str, Any]
+"""The environment's `infos` entry of the agent that acts."""
 
 
 class RejectionReason(StrEnum):

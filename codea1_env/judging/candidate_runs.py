@@ -4,66 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeAlias, TypeVar
+from typing import Self, TypeVar
 
 from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.rules.confirmation import combined_outcome, drawn_order, is_confirmed
-from codea1_env.rules.ruleset import Comparison
-from codea1_env.sandbox.interface import Job, JobReport, Sandbox
+from codea1_env.rules.ruleset import Comparison, Ruleset
+from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateRun:
-    """One run of one candidate."""
-
-    position: int
-    """Of the candidate's job in `jobs`."""
-    report: JobReport
-    """In the order of the job's calls, whatever the order of the run."""
-
-
-Accept: TypeAlias = Callable[[Sequence[CandidateRun]], list[JobReport]]
-"""Returns the report of each run with the solution's answer in place of other right ones (`right_answers`)."""
 
 
 def run_candidates(
     jobs: Sequence[Job],
     others: Sequence[Job],
+    answered: Sequence[Callable[[JobReport], AnsweredCalls]],
     sandbox: Sandbox,
-    accept: Accept,
-    *,
-    confirm: float,
-    draws_order: bool,
-    comparison: Comparison,
+    limits: Limits,
+    rules: Ruleset,
 ) -> list[JobReport]:
     """Run all jobs together; return a report per candidate's job, then one per other job.
 
     Args:
         jobs: one per candidate, with all of its calls.
         others: further jobs, which run once.
+        answered: one per candidate: puts the answers in a report beside the solution's. Other right ones are replaced
+            by them (`right_answers`) before the reports of two runs are combined.
         sandbox: where all of them run.
-        accept: applied to the reports of the candidates, before those of two runs are combined.
-        confirm: share of candidates that run twice, the second time in another order; both runs must agree.
-        draws_order: whether the order of a second run is drawn; otherwise it is the reverse.
-        comparison: when two values agree.
+        limits: of a checker, per answer.
+        rules: which share of the candidates runs twice (`confirm`), the second time in a drawn order (`draws_order`) or
+            else in reverse; and when two values agree.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    twice = [position for position, job in enumerate(jobs) if job.calls and is_confirmed(job.program, confirm)]
-    again = [_Ordered.of(jobs[position], draws_order) for position in twice]
+    twice = [position for position, job in enumerate(jobs) if job.calls and is_confirmed(job.program, rules.confirm)]
+    again = [_Ordered.of(jobs[position], rules.draws_order) for position in twice]
     second_jobs = [each.job for each in again]
     reports = sandbox.run([*jobs, *others, *second_jobs])
     n_once = len(jobs) + len(others)
     loaded = _loaded([*jobs, *second_jobs], [*reports[: len(jobs)], *reports[n_once:]], sandbox)
     in_place = loaded[: len(jobs)] + [e.in_place(r) for e, r in zip(again, loaded[len(jobs) :], strict=True)]
     positions = (*range(len(jobs)), *twice)
-    accepted = accept([CandidateRun(position, report) for position, report in zip(positions, in_place, strict=True)])
+    answers = [answered[position](report) for position, report in zip(positions, in_place, strict=True)]
+    accepted = accept_right_answers(answers, sandbox, limits, rules.comparison)
     found, second = accepted[: len(jobs)], accepted[len(jobs) :]
     for position, report in zip(twice, second, strict=True):
-        found[position] = _both(found[position], report, comparison)
+        found[position] = _both(found[position], report, rules.comparison)
     return [*found, *reports[len(jobs) : n_once]]
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from codea1_env import values
-from codea1_env.errors import UserError
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.verdicts import Verdict, verdict_of
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
@@ -24,14 +23,13 @@ from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.printed import as_printed
 from codea1_env.rules.reading.direct_calls import is_direct_call
-from codea1_env.rules.ruleset import Comparison, Ruleset
+from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
 
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
 """Large, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
 
-_MAX_NAMED = 5
 _MAX_SHOWN = 200  # characters
 _TOO_LONG = (
     f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to find out"
@@ -66,23 +64,6 @@ class GoldenResult:
         if self.broken_test or self.verdict is Verdict.INTERNAL_ERROR:
             return None
         return self.verdict is Verdict.PASSED
-
-
-def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
-    """Raise an error if `rules` pay for golden tests and a problem has none.
-
-    Raises:
-        UserError: a problem has no golden tests, so its rewards could never be computed.
-    """
-    if not rules.reward.needs_golden:
-        return
-    without = [problem.id for problem in problems if not problem.golden]
-    if without:
-        listed = ", ".join(without[:_MAX_NAMED]) + (", ..." if len(without) > _MAX_NAMED else "")
-        raise UserError(
-            f"rules {rules.name} pay for golden tests, which {len(without)} of {len(problems)} problems do not have:"
-            f" {listed}"
-        )
 
 
 class ExpectedValues:

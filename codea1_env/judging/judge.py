@@ -13,11 +13,10 @@ runs in a harness process with a stand-in for the entry point. So tests, solutio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from codea1_env import values
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
@@ -34,25 +33,17 @@ from codea1_env.facts.verdicts import (
     Verdict,
     verdict_of,
 )
-from codea1_env.judging.candidate_runs import CandidateRun, run_candidates
-from codea1_env.judging.golden import (
-    ExpectedValues,
-    GoldenRun,
-    accept_golden_answers,
-    golden_jobs,
-    golden_pass_rate,
-    golden_results,
-)
-from codea1_env.judging.golden_time import SHORT, GoldenTime
+from codea1_env.judging.candidate_runs import run_candidates
 from codea1_env.judging.rechecks import CandidateOutcomes, Undecided, recheck_failures
-from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
+from codea1_env.judging.right_answers import AnsweredCalls
 from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
 from codea1_env.judging.solution_values import (
     Answers,
     SolutionValues,
-    SuiteCalls,
     call_of_case,
+    calls_of_suite,
     canonical_calls_of,
+    evidence_of_suite,
     limits_of_solutions,
     program_job,
 )
@@ -62,8 +53,11 @@ from codea1_env.rules.confirmation import drawn_order
 from codea1_env.rules.replies import is_readable
 from codea1_env.rules.ruleset import Isolation, Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
-from codea1_env.rules.validation import SolutionEvidence, replayed_case, validate, values_equal, without_undecided
+from codea1_env.rules.validation import SuiteRules, replayed_case, validate, values_equal, without_undecided
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
+
+if TYPE_CHECKING:
+    from codea1_env.judging.golden_runs import GoldenTests
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +112,11 @@ class Judge:
         self.golden = rules.reward.needs_golden if golden is None else golden
         solution_limits = limits_of_solutions(self.limits)
         self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
-        self._expected = ExpectedValues(sandbox)
-        self._golden_time = GoldenTime(sandbox)
+        self._golden: GoldenTests | None = None
+        if self.golden:
+            from codea1_env.judging.golden_runs import GoldenTests  # noqa: PLC0415  most games do not need it
+
+            self._golden = GoldenTests(sandbox, rules.comparison)
 
     def check(self, candidates: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
         """Load each problem's candidate without calling it; return one check per candidate, in order."""
@@ -130,54 +127,44 @@ class Judge:
     def judge(self, duels: Sequence[Duel]) -> list[ProblemReport]:
         """Return one report per duel, in order."""
         validated, unconfirmed = self._validate(duels)
-        confirmed = [
-            replace(duel, replayed=tuple(case for case in duel.replayed if case not in found)) if found else duel
-            for duel, found in zip(duels, unconfirmed, strict=True)
-        ]
         tasks = [
-            _CandidateTask(duel, duel.candidates[n], validated[d][n], self.rules.draws_order)
-            for d, duel in enumerate(confirmed)
-            for n in range(len(duel.candidates))
+            _CandidateTask(duel, candidate, suites, found, self.rules.draws_order)
+            for duel, of_duel, found in zip(duels, validated, unconfirmed, strict=True)
+            for candidate, suites in zip(duel.candidates, of_duel, strict=True)
         ]
         reports = iter(self._judge_candidates(tasks))
         return [
-            ProblemReport(
-                duel.problem.id,
-                tuple(_with_unconfirmed(next(reports), duel.replayed, found) for _ in duel.candidates),
-                duel.shares_suites,
-            )
-            for duel, found in zip(duels, unconfirmed, strict=True)
+            ProblemReport(duel.problem.id, tuple(islice(reports, len(duel.candidates))), duel.shares_suites)
+            for duel in duels
         ]
 
     # -- suites against the solution --
 
     def _validate(self, duels: Sequence[Duel]) -> tuple[list[list[tuple[ValidSuite, ...]]], list[_Unconfirmed]]:
         """Return (D, N, M) validated suites, and the (D,) replayed cases that the solutions do not confirm."""
-        max_bytes = self.limits.value_bytes
-        suite_calls = [
-            [[SuiteCalls.of(suite, max_bytes) for suite in suites] for suites in _distinct(duel)] for duel in duels
-        ]
+        written = [[suite for group in _distinct(duel) for suite in group] for duel in duels]
         answers = self._solutions.answers(
-            [
-                (duel.problem, chain(self._replayed_calls(duel), chain.from_iterable(chain.from_iterable(of_duel))))
-                for duel, of_duel in zip(duels, suite_calls, strict=True)
-            ]
+            [(duel.problem, self._calls(duel, suites)) for duel, suites in zip(duels, written, strict=True)]
         )
-        evidence = self._evidence(duels, suite_calls, answers)
-        validated = [
-            [tuple(map(validate_suite, suites, [next(evidence) for _ in suites])) for suites in _distinct(duel)]
-            for duel in duels
-            for validate_suite in (self._validation(duel.problem),)
+        of_suites = [
+            SuiteEvidence(duel.problem, suite, evidence_of_suite(suite, known, self.limits.value_bytes))
+            for duel, suites, known in zip(duels, written, answers, strict=True)
+            for suite in suites
         ]
-        suites = [
-            found * len(duel.candidates) if duel.shares_suites else found
-            for duel, found in zip(duels, validated, strict=True)
-        ]
-        return suites, [self._unconfirmed(*each) for each in zip(duels, answers, strict=True)]
+        evidence = iter(accept_right_predictions(of_suites, self.sandbox, self.limits, self.rules.comparison))
+        validated = []
+        for duel, suites in zip(duels, written, strict=True):
+            rules = self._suite_rules(duel.problem)
+            valid = iter([validate(suite, next(evidence), rules) for suite in suites])
+            groups = [tuple(islice(valid, len(group))) for group in _distinct(duel)]
+            validated.append(groups * len(duel.candidates) if duel.shares_suites else groups)
+        return validated, [self._unconfirmed(*each) for each in zip(duels, answers, strict=True)]
 
-    def _replayed_calls(self, duel: Duel) -> Iterator[Call]:
-        """Yield the calls of the replayed cases that may run at all; a book may have come from anywhere."""
-        return (call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem))
+    def _calls(self, duel: Duel, suites: Iterable[Suite]) -> Iterator[Call]:
+        """Yield the calls of the replayed cases that may run at all (a book may be anybody's), then of the suites."""
+        yield from (call_of_case(case.case) for case in duel.replayed if self._may_run(case, duel.problem))
+        for suite in suites:
+            yield from calls_of_suite(suite, self.limits.value_bytes)
 
     def _may_run(self, case: ValidCase, problem: Problem) -> bool:
         return is_readable(case.case, self.rules.reading, problem.entry_point, problem.calls)
@@ -191,28 +178,12 @@ class Judge:
         )
         return {report.case: report for report in found if report is not None}
 
-    def _evidence(
-        self,
-        duels: Sequence[Duel],
-        suite_calls: Sequence[Sequence[Sequence[SuiteCalls]]],
-        answers: Sequence[Answers],
-    ) -> Iterator[Sequence[SolutionEvidence]]:
-        """Return the evidence for each distinct suite of all duels, in order."""
-        suites = [
-            SuiteEvidence(duel.problem, suite, calls.evidence(known))
-            for duel, of_duel, known in zip(duels, suite_calls, answers, strict=True)
-            for group, calls_of_group in zip(_distinct(duel), of_duel, strict=True)
-            for suite, calls in zip(group, calls_of_group, strict=True)
-        ]
-        return iter(accept_right_predictions(suites, self.sandbox, self.limits, self.rules.comparison))
-
-    def _validation(self, problem: Problem) -> Callable[[Suite, Sequence[SolutionEvidence]], ValidSuite]:
+    def _suite_rules(self, problem: Problem) -> SuiteRules:
         canonical = canonical_calls_of(problem) if self.rules.drop_rewritten else None
         stated = stated_answers(problem.examples, problem.entry_point, canonical, problem.script, problem.calls)
-        return partial(
-            validate,
-            validation=self.rules.validation,
-            comparison=self.rules.comparison,
+        return SuiteRules(
+            self.rules.validation,
+            self.rules.comparison,
             keeps_unpassable=self.rules.reading is Reading.RELEASE,
             canonical=canonical,
             stated=dict.fromkeys(stated) if problem.answers.accepts_others else stated,
@@ -234,42 +205,25 @@ class Judge:
         ]
 
     def _run(self, tasks: Sequence[_CandidateTask]) -> Iterator[CandidateReport]:
-        programs = [(task.duel.problem, task.candidate.program) for task in tasks]
-        jobs = self._isolated(
-            program_job(*program, task.expected, self.limits) for program, task in zip(programs, tasks, strict=True)
-        )
-        goldens = [self._isolated(golden_jobs(*program, SHORT) if self.golden else ()) for program in programs]
-        others = [job for golden in goldens for job in golden]
-        expected = self._expected.of(task.duel.problem for task in tasks if self.golden)
-        comparison = self.rules.comparison
-        accept = partial(self._accepted, tasks)
-        reports = run_candidates(
-            jobs,
-            others,
-            self.sandbox,
-            accept,
-            confirm=self.rules.confirm,
-            draws_order=self.rules.draws_order,
-            comparison=comparison,
-        )
+        problems, golden = [task.duel.problem for task in tasks], self._golden
+        jobs = [
+            self._isolated(program_job(task.duel.problem, task.candidate.program, task.expected, self.limits))
+            for task in tasks
+        ]
+        golden_jobs = [
+            tuple(map(self._isolated, golden.jobs(task.duel.problem, task.candidate.program) if golden else ()))
+            for task in tasks
+        ]
+        answered = [task.answered for task in tasks]
+        reports = run_candidates(jobs, list(chain(*golden_jobs)), answered, self.sandbox, self.limits, self.rules)
         outcomes = [
             replace(task.outcomes(replace(report, outcomes=self._outcomes(report))), isolates_calls=job.isolates_calls)
             for task, job, report in zip(tasks, jobs, reports, strict=False)
         ]
-        outcomes = recheck_failures(outcomes, self.sandbox, limits=self.limits, comparison=comparison)
-        of_golden = iter(reports[len(jobs) :])
-        runs = [
-            GoldenRun(task.duel.problem, golden, tuple(islice(of_golden, len(golden))))
-            for task, golden in zip(tasks, goldens, strict=True)
-        ]
-        runs = accept_golden_answers(self._golden_time.given(runs), expected, self.sandbox, comparison)
-        for task, run, report, answers in zip(tasks, runs, reports, outcomes, strict=False):
-            rate = self._golden_rate(run.problem, run.reports, expected)
+        outcomes = recheck_failures(outcomes, self.sandbox, limits=self.limits, comparison=self.rules.comparison)
+        rates = golden.pass_rates(problems, golden_jobs, reports[len(jobs) :]) if golden else [None] * len(tasks)
+        for task, report, answers, rate in zip(tasks, reports, outcomes, rates, strict=False):
             yield self._report(task, self._checked(report, task.candidate), answers, rate)
-
-    def _accepted(self, tasks: Sequence[_CandidateTask], runs: Sequence[CandidateRun]) -> list[JobReport]:
-        answered = [tasks[run.position].answered(run) for run in runs]
-        return accept_right_answers(answered, self.sandbox, self.limits, self.rules.comparison)
 
     def _report(
         self,
@@ -288,7 +242,7 @@ class Judge:
             candidate=task.candidate,
             verdict=check.verdict,
             detail=check.detail,
-            replayed=_without_evidence(islice(judged, len(task.duel.replayed)), undecided),
+            replayed=task.all_replayed(_without_evidence(islice(judged, len(task.replayed)), undecided)),
             suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), undecided) for suite in task.suites),
             golden_pass_rate=golden_pass_rate,
             rechecks=answers.rechecks if answers is not None else Rechecks(),
@@ -319,15 +273,8 @@ class Judge:
 
     # -- jobs --
 
-    def _isolated(self, jobs: Iterable[Job]) -> tuple[Job, ...]:
-        return tuple(replace(job, isolates_calls=self.rules.isolation == Isolation.CALL) for job in jobs)
-
-    def _golden_rate(
-        self, problem: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome]
-    ) -> float | None:
-        if not self.golden:
-            return None
-        return golden_pass_rate(golden_results(problem, reports, expected, self.rules.comparison))
+    def _isolated(self, job: Job) -> Job:
+        return replace(job, isolates_calls=self.rules.isolation == Isolation.CALL)
 
 
 def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
@@ -337,16 +284,6 @@ def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
 
 _Unconfirmed: TypeAlias = Mapping[ValidCase, CaseReport]
 """The replayed cases of a duel that the solution does not confirm now."""
-
-
-def _with_unconfirmed(
-    report: CandidateReport, replayed: Sequence[ValidCase], unconfirmed: _Unconfirmed
-) -> CandidateReport:
-    """Return a report on the confirmed ones of the replayed cases as one on all, in their order."""
-    if not unconfirmed:
-        return report
-    judged = iter(report.replayed)
-    return replace(report, replayed=tuple(unconfirmed.get(case) or next(judged) for case in replayed))
 
 
 def _without_evidence(reports: Iterable[CaseReport], undecided: Undecided) -> tuple[CaseReport, ...]:
@@ -376,13 +313,23 @@ def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], undecided: U
 class _CandidateTask:
     """One candidate of one duel with its validated suites, and the calls that it has to answer."""
 
-    __slots__ = ("calls", "candidate", "cases", "duel", "expected", "suites")
+    __slots__ = ("calls", "candidate", "cases", "duel", "expected", "replayed", "suites", "unconfirmed")
 
-    def __init__(self, duel: Duel, candidate: Candidate, suites: tuple[ValidSuite, ...], draws_order: bool) -> None:
+    def __init__(
+        self,
+        duel: Duel,
+        candidate: Candidate,
+        suites: tuple[ValidSuite, ...],
+        unconfirmed: _Unconfirmed,
+        draws_order: bool,
+    ) -> None:
         self.duel = duel
         self.candidate = candidate
         self.suites = suites
-        self.cases = (*duel.replayed, *chain.from_iterable(suite.cases for suite in suites))
+        self.unconfirmed = unconfirmed
+        self.replayed = tuple(case for case in duel.replayed if case not in unconfirmed)
+        """The confirmed ones, which the candidate runs."""
+        self.cases = (*self.replayed, *chain.from_iterable(suite.cases for suite in suites))
         """Replayed ones first, then those of each suite."""
         self.calls = [call_of_case(case.case) for case in self.cases]
         """One per case."""
@@ -393,9 +340,14 @@ class _CandidateTask:
             order = drawn_order(candidate.program, [call.expression for call in self.expected], 0)
             self.expected = dict(map(items.__getitem__, order))
 
-    def answered(self, run: CandidateRun) -> AnsweredCalls:
+    def all_replayed(self, judged: Iterable[CaseReport]) -> tuple[CaseReport, ...]:
+        """Return the reports on all replayed cases, in their order, from those on the confirmed ones."""
+        found = iter(judged)
+        return tuple(self.unconfirmed.get(case) or next(found) for case in self.duel.replayed)
+
+    def answered(self, report: JobReport) -> AnsweredCalls:
         """Return a run's answers beside the solution's."""
-        return AnsweredCalls(self.duel.problem, tuple(self.expected), tuple(self.expected.values()), run.report)
+        return AnsweredCalls(self.duel.problem, tuple(self.expected), tuple(self.expected.values()), report)
 
     def outcomes(self, report: JobReport) -> CandidateOutcomes:
         """Return the outcomes of a report by call."""
@@ -409,5 +361,5 @@ class _CandidateTask:
 
     def _groups(self) -> tuple[tuple[Call, ...], ...]:
         calls = iter(self.calls)
-        sizes = (len(self.duel.replayed), *(len(suite.cases) for suite in self.suites))
+        sizes = (len(self.replayed), *(len(suite.cases) for suite in self.suites))
         return tuple(tuple(islice(calls, size)) for size in sizes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import repeat
 from typing import TypeAlias
@@ -62,32 +62,19 @@ Answers = Mapping[Call, SolutionEvidence]
 _CallsByProblem: TypeAlias = Sequence[tuple[Problem, Sequence[Call]]]
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteCalls:
-    """The calls that a suite makes of the solution."""
+def calls_of_suite(suite: Suite, max_bytes: int) -> Iterator[Call]:
+    """Yield the calls that a suite makes of the solution: its cases, then the predictions that are to be evaluated."""
+    yield from map(call_of_case, suite.cases)
+    yield from filter(None, (call_of_prediction(case, max_bytes) for case in suite.cases))
 
-    calls: tuple[Call, ...]
-    """One per case."""
-    predictions: tuple[Call | None, ...]
-    """One per case; None where nothing has to be evaluated."""
 
-    @classmethod
-    def of(cls, suite: Suite, max_bytes: int) -> SuiteCalls:
-        """Return the calls of a suite under a bound on the length of values."""
-        cases = suite.cases
-        predictions = tuple(call_of_prediction(case, max_bytes) for case in cases)
-        return cls(tuple(map(call_of_case, cases)), predictions)
-
-    def __iter__(self) -> Iterator[Call]:
-        yield from self.calls
-        yield from filter(None, self.predictions)
-
-    def evidence(self, answers: Answers) -> list[SolutionEvidence]:
-        """Return the solution's outcomes for each case."""
-        return [
-            answers[call] if prediction is None else answers[call]._replace(prediction=answers[prediction].first)
-            for call, prediction in zip(self.calls, self.predictions, strict=True)
-        ]
+def evidence_of_suite(suite: Suite, answers: Answers, max_bytes: int) -> list[SolutionEvidence]:
+    """Return the solution's outcomes for each case, from the answers to `calls_of_suite`."""
+    predictions = (call_of_prediction(case, max_bytes) for case in suite.cases)
+    return [
+        answers[call] if prediction is None else answers[call]._replace(prediction=answers[prediction].first)
+        for call, prediction in zip(map(call_of_case, suite.cases), predictions, strict=True)
+    ]
 
 
 class SolutionValues:

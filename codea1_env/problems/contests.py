@@ -29,9 +29,9 @@ from codea1_env.problems.columns import (
 )
 from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrapped
 from codea1_env.problems.packed_text import packed_text
-from codea1_env.problems.problem import GoldenCase, Problem
+from codea1_env.problems.problem import GoldenCase, Problem, Refusal
 from codea1_env.problems.python_source import require_definition, require_program, with_starter_code
-from codea1_env.problems.refusals import Refusal, RefusedRow, no_solution, playable_statement, refuse_objects
+from codea1_env.problems.refusals import RefusedRow, no_solution, playable_statement, refuse_objects
 
 _PYTHON_3 = 3  # the number of the language in CodeContests
 _N_EXAMPLES = 3  # of APPS and TACO, where samples and other tests are not distinguished

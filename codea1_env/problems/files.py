@@ -5,15 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import BrokenInput, UserError, extra_needed
+from codea1_env.problems.hugging_face import is_saved_dataset, load_dataset_problems
 from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.records.file_errors import mode_of
 from codea1_env.records.whole_files import write_whole
 
 _GZIP = b"\x1f\x8b"
@@ -36,6 +39,35 @@ def load_file(path: str | os.PathLike[str], *, strict: bool = False) -> ProblemS
     """
     path = Path(path)
     return read_rows(path.name, find_rows(path), strict=strict)
+
+
+def load_path(path: Path, endings: tuple[str, ...], *, strict: bool = False) -> ProblemSet:
+    """Return the problems of a file, of a saved HuggingFace dataset, or of a folder with files of these endings.
+
+    Raises:
+        BrokenInput: it cannot be read, or holds no problems; see `load_file` and `load_dataset_problems`.
+    """
+    try:
+        if not stat.S_ISDIR(mode_of(path)):
+            return load_file(path, strict=strict)
+        if is_saved_dataset(path):
+            return load_dataset_problems(path, strict=strict)
+        files = sorted(file for file in path.iterdir() if file.name.endswith(endings) and file.is_file())
+    except OSError as error:  # e.g. a parent folder that this user may not enter
+        raise BrokenInput(f"{path}: it cannot be read ({error.strerror or error})") from error
+    if not files:
+        raise BrokenInput(f"{path}: the folder contains no problem files ({', '.join(endings)})")
+    return read_rows(path.name, _rows_of(files, strict), strict=strict)
+
+
+def _rows_of(files: Iterable[Path], strict: bool) -> Iterator[FoundRow]:
+    for file in files:
+        try:
+            yield from find_rows(file)
+        except BrokenInput as error:
+            if strict:
+                raise
+            yield FoundRow(file.name, fault=str(error))
 
 
 def find_rows(path: Path) -> Iterator[FoundRow]:

@@ -7,9 +7,9 @@ import ast
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.columns import Row, identifier, optional_text, text
 from codea1_env.problems.examples import find_examples
-from codea1_env.problems.problem import Problem
+from codea1_env.problems.problem import Problem, Refusal
 from codea1_env.problems.python_source import declared, functions_of, imports_of, parse, require_definition
-from codea1_env.problems.refusals import Refusal, RefusedRow, playable_statement, solution_text
+from codea1_env.problems.refusals import RefusedRow, playable_statement, solution_text
 from codea1_env.problems.snippets import read_test, solution_names, tested_function
 
 _ONLINE_JUDGE = "online_judge"

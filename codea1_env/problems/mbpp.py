@@ -7,9 +7,9 @@ import ast
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.columns import Row, checked_text, identifier, optional_text
 from codea1_env.problems.examples import find_examples
-from codea1_env.problems.problem import GoldenTest, Problem
+from codea1_env.problems.problem import GoldenTest, Problem, Refusal
 from codea1_env.problems.python_source import imports_of, joined, parse, require_definition
-from codea1_env.problems.refusals import Refusal, RefusedRow, playable_statement, solution_text
+from codea1_env.problems.refusals import RefusedRow, playable_statement, solution_text
 from codea1_env.problems.snippets import read_test, tested_function
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import overload
 
 from codea1_env.errors import UnknownName, UserError, of_type
 from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerOrder, AnswerRules
-from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.facts.problem_kinds import RUN, ProblemKind
-from codea1_env.problems.refusals import Refusal
+from codea1_env.facts.problem_kinds import PLAIN_CALLS, RUN, CallForms, ProblemKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +126,27 @@ class Problem:
     def script(self) -> OutputForm | None:
         """What counts in the output if programs run on standard input; None for the other kinds."""
         return self.output if self.kind is ProblemKind.STDIN else None
+
+
+class Refusal(StrEnum):
+    """The cause for which a row is refused."""
+
+    BROKEN = "broken"
+    """It cannot be read: a column is missing or holds something else than its data set publishes."""
+    NO_SOLUTION = "no solution"
+    """It has no solution that could be the ground truth."""
+    SEVERAL_ANSWERS = "several right answers"
+    """Its statement accepts several answers, and its tests state one."""
+    SEVERAL_FUNCTIONS = "several functions"
+    """Its tests call several functions or a class; a problem has one entry point."""
+    OBJECTS = "objects"
+    """Its tests pass objects, such as linked lists and trees; only plain data is sent between processes."""
+    INTERACTIVE = "interactive"
+    """The program would converse with its judge."""
+    FILES = "files"
+    """The program would read or write files."""
+    SEVERAL_MODULES = "several modules"
+    """The program would have several modules."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,12 @@
-"""Why rows of data sets are refused, and the statements that make a row unplayable."""
+"""Refuses rows of data sets: the error, and the statements that make a row unplayable."""
 
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.columns import Row, text
-
-
-class Refusal(StrEnum):
-    """The cause for which a row is refused."""
-
-    BROKEN = "broken"
-    """It cannot be read: a column is missing or holds something else than its data set publishes."""
-    NO_SOLUTION = "no solution"
-    """It has no solution that could be the ground truth."""
-    SEVERAL_ANSWERS = "several right answers"
-    """Its statement accepts several answers, and its tests state one."""
-    SEVERAL_FUNCTIONS = "several functions"
-    """Its tests call several functions or a class; a problem has one entry point."""
-    OBJECTS = "objects"
-    """Its tests pass objects, such as linked lists and trees; only plain data is sent between processes."""
-    INTERACTIVE = "interactive"
-    """The program would converse with its judge."""
-    FILES = "files"
-    """The program would read or write files."""
-    SEVERAL_MODULES = "several modules"
-    """The program would have several modules."""
+from codea1_env.problems.problem import Refusal
 
 
 class RefusedRow(BrokenInput):

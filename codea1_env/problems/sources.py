@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from codea1_env import plugins
-from codea1_env.errors import BrokenInput, UnknownName, UserError
-from codea1_env.problems.files import find_rows, load_file
-from codea1_env.problems.hugging_face import is_saved_dataset, load_dataset_problems
-from codea1_env.problems.layouts import FoundRow, read_rows
+from codea1_env.errors import UnknownName, UserError
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.records.file_errors import mode_of
 
@@ -118,32 +114,16 @@ def _as_set(found: object, name: str) -> ProblemSet:
     return found
 
 
+def _load_path(path: Path, strict: bool) -> ProblemSet:
+    from codea1_env.problems.files import load_path  # noqa: PLC0415  with the readers of all data sets
+
+    return load_path(path, _ENDINGS, strict=strict)
+
+
 def _load_hugging_face(name: str, strict: bool) -> ProblemSet:
+    from codea1_env.problems.hugging_face import load_dataset_problems  # noqa: PLC0415  as above
+
     if _exists(Path(name)) or ":" not in name:
         return load_dataset_problems(name, strict=strict)
     path_or_id, _, split = name.rpartition(":")
     return load_dataset_problems(path_or_id, split=split, strict=strict)
-
-
-def _load_path(path: Path, strict: bool) -> ProblemSet:
-    try:
-        if not stat.S_ISDIR(mode_of(path)):
-            return load_file(path, strict=strict)
-        if is_saved_dataset(path):
-            return load_dataset_problems(path, strict=strict)
-        files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS) and file.is_file())
-    except OSError as error:  # e.g. a parent folder that this user may not enter
-        raise BrokenInput(f"{path}: it cannot be read ({error.strerror or error})") from error
-    if not files:
-        raise BrokenInput(f"{path}: the folder contains no problem files ({', '.join(_ENDINGS)})")
-    return read_rows(path.name, _rows_of(files, strict), strict=strict)
-
-
-def _rows_of(files: Iterable[Path], strict: bool) -> Iterator[FoundRow]:
-    for file in files:
-        try:
-            yield from find_rows(file)
-        except BrokenInput as error:
-            if strict:
-                raise
-            yield FoundRow(file.name, fault=str(error))

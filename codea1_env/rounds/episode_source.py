@@ -16,8 +16,8 @@ from gymnasium.utils import seeding
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError, of_type, whole_number
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
-from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import Problem, ProblemSet
+from codea1_env.rounds.trees import require_golden_tests
 from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.ruleset import BookUpdate, Ruleset
 

@@ -11,24 +11,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from math import isnan
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists, of_type
+from codea1_env.facts.submissions import Role
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, GoldenFinding, ValidCase, Verdict
-from codea1_env.judging.golden import require_golden_tests
-from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
 from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
 from codea1_env.rounds.rounds import RoundOptions, Rounds, candidate_of
-from codea1_env.rounds.trees import JudgedTree, Tree
+from codea1_env.rounds.trees import JudgedTree, Tree, require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 Reply: TypeAlias = str | AgentUnavailable | Sequence[Mapping[str, Any]]
 """A raw reply; the reason why there is none; or chat messages, whose last `content` is the reply. None there, as in a
@@ -122,21 +123,32 @@ class Referee:
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
 
-    def open(self, trees: Sequence[Tree], options: RoundOptions | None = None, *, in_background: bool = True) -> Rounds:
+    def open(self, trees: Sequence[Tree], options: RoundOptions | None = None) -> Rounds:
         """Begin a round of a batch of trees; their problems need not be among the referee's.
 
         Args:
             trees: one per problem to play.
             options: how the trees are played.
-            in_background: True: the referee's thread, one for all of its rounds, reads and judges replies while the
-                caller continues; False: the caller's thread does so when it waits.
 
         Raises:
             UserError: one is no tree, or the rules pay for golden tests and a problem has none.
         """
         trees = [of_type("trees", tree, Tree) for tree in as_lists(trees=trees)[0]]
         require_golden_tests([tree.problem for tree in trees], self.rules)
-        return Rounds(trees, self.judge, options, executor=self._executor() if in_background else None)
+        return Rounds(trees, self.judge, options)
+
+    def start(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """Start a method of a round on the referee's thread and return at once.
+
+        There is one thread for all rounds, so they share the sandbox one after the other, in the order of the calls.
+
+        Returns:
+            The future whose `result()` waits.
+        """
+        with self._lock:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="codea1-judging")
+            return self._thread.submit(work, *args, **kwargs)
 
     def rewards(
         self,
@@ -176,7 +188,7 @@ class Referee:
             for name, rows_of in places.items()
         ]
         options = RoundOptions(skips_invalid=False, masks_sandbox_errors=True)
-        rounds = self.open(trees, options, in_background=False)
+        rounds = self.open(trees, options)
         rounds.submit_programs([rows[position][0] for rows_of in places.values() for position in rows_of])
         rounds.submit_groups([[rows[position][1] for position in rows_of] for rows_of in places.values()])
         found: dict[int, Scored] = {}
@@ -210,6 +222,8 @@ class Referee:
             UserError: the lengths differ, or a reply is neither text nor chat messages.
             SandboxError: the sandbox cannot be used at all.
         """
+        from codea1_env.judging.golden_runs import run_golden  # noqa: PLC0415  games whose rules do not need it
+
         ids, given = as_lists(problem_ids=problem_ids, programs=programs)
         problems, replies = list(map(self.problems.by_id, ids)), list(map(reply_text, given))
         read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]
@@ -236,7 +250,7 @@ class Referee:
         Raises:
             UserError: the reply is no text.
         """
-        rounds = self.open([Tree(problem)], RoundOptions(masks_sandbox_errors=True), in_background=False)
+        rounds = self.open([Tree(problem)], RoundOptions(masks_sandbox_errors=True))
         rounds.submit_programs([reply])
         return rounds.candidates()[0][0].program if rounds.tester_turns() else None
 
@@ -246,12 +260,6 @@ class Referee:
             thread, self._thread = self._thread, None
         if thread is not None:
             thread.shutdown()
-
-    def _executor(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._thread is None:
-                self._thread = ThreadPoolExecutor(1, thread_name_prefix="codea1-judging")
-            return self._thread
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._sandbox_name not in names("sandboxes") and ":" not in self._sandbox_name:

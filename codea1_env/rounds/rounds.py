@@ -3,15 +3,14 @@
 ::
 
     rounds = referee.open([Tree(problem, n_candidates=8, n_suites=8) for problem in problems])
-    rounds.submit_programs([reply to each of rounds.coder_turns()])
-    rounds.submit_suites([reply to each of rounds.tester_turns()])      # waits for the load checks
-    for judged in rounds.results():                                     # waits for the verdicts
+    rounds.submit_programs([reply to each of rounds.coder_turns()])     # reads the programs and loads them
+    rounds.submit_suites([reply to each of rounds.tester_turns()])      # reads the suites, judges and scores
+    for judged in rounds.results():
         judged.coder_rewards, judged.tester_rewards, judged.report, judged.book_report
 
 A driver submits the replies of agents, or programs and suites that it has already; for those it does not need the
-turns. `submit_programs` and `submit_suites` return at once. The referee's thread then reads and judges the batches in
-the order of submission. So a driver with several `Rounds` overlaps agents and sandbox: it submits the programs of the
-next one before it waits for the first.
+turns. Each method does its work before it returns. A driver that collects other replies meanwhile runs the method on
+the referee's thread, as `GroupVector` does: `work = referee.start(rounds.submit_programs, programs)`, `work.result()`.
 
 The owner of the Mistake Book reads it before the round (`Tree.replayed`) and writes it after the round
 (`JudgedTree.book_report`).
@@ -20,21 +19,18 @@ The owner of the Mistake Book reads it before the round (`Tree.replayed`) and wr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from codea1_env.agent import Info, Observation, Role
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists
 from codea1_env.facts.problem_kinds import ProblemKind
-from codea1_env.facts.submissions import Candidate, Suite
+from codea1_env.facts.submissions import Candidate, Info, Observation, Role, Suite
 from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.observations import ObservationFields, turn_info
+from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.trees import JudgedTree, Program, SuitesPer, Tests, Tree, scored_tree
 from codea1_env.rules.replies import read_candidate, read_suite
@@ -51,7 +47,7 @@ class Turn:
     observation: Observation
     """As in `codea1_env.code_a1_v0`."""
     info: Info
-    """The environment's infos of an agent that acts, plus the label's `extra`."""
+    """The environment's infos of an agent that acts, and `sample` if the round samples replies."""
     seed: tuple[int, ...] = ()
     """The seed key of the reply's randomness."""
     tree: int = 0
@@ -63,31 +59,16 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """Identifies one turn."""
-
-    episode_id: str
-    seed: tuple[int, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """Added to the infos, e.g. `sample` or `tester_view`."""
-
-
-Labels = Callable[[Tree, Role, int, int], Label]
-"""From a tree, a role, a candidate and a suite (0 for a coder) to the turn's label."""
-
-
-def tree_labels(tree: Tree, role: Role, candidate: int, suite: int) -> Label:
-    """Label a turn by its position: id `NAME-CANDIDATE-SUITE`, seed key (*tree.seed, role, candidate, suite)."""
-    return Label(f"{tree.name}-{candidate}-{suite}", (*tree.seed, _ROLES.index(role), candidate, suite))
-
-
-@dataclass(frozen=True, slots=True)
 class RoundOptions:
     """How a batch of trees is played."""
 
-    labels: Labels = tree_labels
-    shows_program: bool = True
-    """Whether a tester sees the program; the tester of a suite for all candidates never does."""
+    sample_of: Callable[[int, int], int] | None = None
+    """From a candidate and a suite (0 for a coder) to the number of the sample that a turn asks for, of the replies to
+    equal observations: its infos say `sample`, and its `episode_id` is `PROBLEM/SAMPLE`. None: a turn is named by its
+    place, `NAME-CANDIDATE-SUITE`, and has a seed key of its own."""
+    tester_view: str = ""
+    """What the infos of testers say that they see. Under `white_box`, or where it is empty, the tester of one
+    candidate sees its program; the tester of a suite for all candidates never does."""
     skips_invalid: bool = True
     """Whether testers have no turn for a program that does not load. Each program is then loaded before their turns."""
     masks_sandbox_errors: bool = False
@@ -96,8 +77,10 @@ class RoundOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Programs:
-    """The programs of one tree."""
+    """The programs of one tree, read and checked."""
 
+    replies: tuple[Program, ...]
+    """(N,) as they were submitted."""
     candidates: tuple[Candidate, ...]
     """(N,)"""
     early_checks: tuple[CandidateCheck | None, ...]
@@ -107,65 +90,64 @@ class _Programs:
 class Rounds:
     """One round of a batch of trees, in phases: coder_turns, submit_programs, tester_turns, submit_suites, results.
 
-    `tester_turns` waits if programs are checked, and `results` waits. Not thread-safe.
+    A phase that raises an error leaves the round as it was, so the same replies may be submitted again. Not
+    thread-safe.
     """
 
-    def __init__(
-        self,
-        trees: Sequence[Tree],
-        judge: Judge,
-        options: RoundOptions | None = None,
-        *,
-        executor: Executor | None = None,
-    ) -> None:
+    def __init__(self, trees: Sequence[Tree], judge: Judge, options: RoundOptions | None = None) -> None:
         """Open a batch; usually called by `Referee.open`.
 
         Args:
             trees: may be empty.
             judge: judges all of them.
             options: how they are played.
-            executor: has one thread, which reads and judges; None: the caller's thread does so when it waits.
         """
         self.trees = tuple(trees)
         self.judge_s = 0.0
         """Seconds that checks and judging have taken so far."""
-        self._judge, self._options, self._executor = judge, options or RoundOptions(), executor
-        self._replies: list[tuple[Program, ...]] = []
-        self._groups: list[list[tuple[Tests, ...]]] = []
-        self._programs: Callable[[], list[_Programs]] | None = None
-        self._reports: Callable[[], Sequence[ProblemReport | SandboxError]] | None = None
+        self._judge, self._options = judge, options or RoundOptions()
+        self._programs: list[_Programs] | None = None
+        self._results: list[JudgedTree] | None = None
 
     # -- coders --
 
     def coder_turns(self) -> list[Turn]:
         """Return N turns per tree, tree by tree."""
-        return [self._turn(t, "coder", n, 0) for t, tree in enumerate(self.trees) for n in range(tree.n_candidates)]
+        return [turn for t in range(len(self.trees)) for turn in self.turns_of(t, "coder")]
 
     def submit_programs(self, programs: Sequence[Program]) -> None:
-        """Submit all programs, in the order of `coder_turns`, and start to read and check them.
+        """Read all programs, in the order of `coder_turns`, and load those whose testers depend on it.
 
         Raises:
             UserError: their number differs from the number of turns, or one is no reply.
+            SandboxError: the sandbox cannot be used at all.
         """
         n_wanted = sum(tree.n_candidates for tree in self.trees)
         given = iter(_replies("programs", programs, n_wanted, Candidate))
-        self._replies = [tuple(islice(given, tree.n_candidates)) for tree in self.trees]
-        self._programs = self._start(self._read_and_check)
+        replies = [tuple(islice(given, tree.n_candidates)) for tree in self.trees]
+        read = [
+            tuple(candidate_of(reply, tree.problem, self._judge.rules) for reply in of_tree)
+            for tree, of_tree in zip(self.trees, replies, strict=True)
+        ]
+        early_checks = [list(map(_missing, of_tree)) for of_tree in replies]
+        places = [
+            (t, n)
+            for t, tree in enumerate(self.trees)
+            if self._options.skips_invalid and tree.suites_per is SuitesPer.CANDIDATE and tree.n_suites
+            for n in range(tree.n_candidates)
+            if early_checks[t][n] is None
+        ]
+        checks = self._checked([(self.trees[t].problem, read[t][n]) for t, n in places])
+        for (t, n), check in zip(places, checks, strict=True):
+            early_checks[t][n] = None if check.verdict is Verdict.PASSED else check
+        self._programs = list(map(_Programs, replies, read, map(tuple, early_checks)))
 
     def candidates(self) -> list[tuple[Candidate, ...]]:
-        """Return the candidates read from the programs, (N,) per tree; waits for the checks.
-
-        Raises:
-            SandboxError: the sandbox cannot be used at all.
-        """
+        """Return the candidates read from the programs, (N,) per tree."""
         return [each.candidates for each in self._read_programs()]
 
     def early_verdicts(self) -> list[tuple[Verdict | None, ...]]:
-        """Return the verdicts on programs that get no suites, None for all others, (N,) per tree; waits.
-
-        Raises:
-            SandboxError: the sandbox cannot be used at all.
-        """
+        """Return the verdicts on programs that get no suites, None for all others, (N,) per tree."""
         return [
             tuple(None if check is None else check.verdict for check in each.early_checks)
             for each in self._read_programs()
@@ -174,50 +156,88 @@ class Rounds:
     # -- testers --
 
     def tester_turns(self) -> list[Turn]:
-        """Return M turns per group of each tree, tree by tree, group by group; waits for the checks.
+        """Return M turns per group of each tree, tree by tree, group by group.
 
         A program that is masked has no turns, and, if `skips_invalid`, neither has a program that does not load. Suites
         for all candidates do not depend on the programs, so their turns are available before them.
-
-        Raises:
-            SandboxError: the sandbox cannot be used at all.
         """
-        return [
-            self._turn(t, "tester", g, m)
-            for t in range(len(self.trees))
-            for g, size in enumerate(self._sizes(t))
-            for m in range(size)
-        ]
+        return [turn for t in range(len(self.trees)) for turn in self.turns_of(t, "tester")]
+
+    def turns_of(self, t: int, role: Role) -> list[Turn]:
+        """Return the turns of one role in the tree at position `t`, in the order of candidates or groups."""
+        sizes = [1] * self.trees[t].n_candidates if role == "coder" else self._sizes(t)
+        return [self._turn(t, role, n, m) for n, size in enumerate(sizes) for m in range(size)]
 
     def submit_suites(self, suites: Sequence[Tests]) -> None:
-        """Submit all suites, in the order of `tester_turns`, and start to judge.
+        """Read, judge and score all suites, in the order of `tester_turns`.
 
         Raises:
             UserError: their number differs from the number of turns, or one is no reply.
-            SandboxError: as `tester_turns`.
+            SandboxError: the sandbox cannot be used at all.
         """
         sizes = [self._sizes(t) for t in range(len(self.trees))]
         given = iter(_replies("suites", suites, sum(map(sum, sizes)), Suite))
         self.submit_groups([[tuple(islice(given, size)) for size in of_tree] for of_tree in sizes])
 
     def submit_groups(self, groups: Sequence[Sequence[Sequence[Tests]]]) -> None:
-        """Submit suites that a driver has already, any number for each group of each tree, and start to judge.
+        """Read, judge and score suites that a driver has already, any number for each group of each tree.
 
         Args:
             groups: (T, G, any number) of T trees with G groups each.
 
         Raises:
             ValueError: the number of groups of a tree is wrong.
+            SandboxError: the sandbox cannot be used at all.
         """
         if [len(of_tree) for of_tree in groups] != [tree.n_groups for tree in self.trees]:
             raise ValueError("there must be one group of suites for each group of every tree")
-        self._groups = [list(map(tuple, of_tree)) for of_tree in groups]
-        self._reports = self._start(self._judged)
+        written, failure = self._read_programs(), ""
+        duels = list(map(self._duel, self.trees, written, groups))
+        reports: Sequence[ProblemReport | None]
+        try:
+            with self._timed():
+                reports = list(map(_with_early_checks, self._judge.judge(duels), written))
+        except SandboxError as error:
+            if not self._options.masks_sandbox_errors:
+                raise
+            reports, failure = [None] * len(duels), str(error)
+        self._results = [
+            scored_tree(tree, each.replies, suites, report, self._judge.rules, failure)
+            for tree, each, suites, report in zip(self.trees, written, groups, reports, strict=True)
+        ]
 
     # -- both --
 
+    def submit(self, role: Role, replies: Sequence[str | AgentUnavailable]) -> None:
+        """Submit the replies to all turns of one role; without testers, the programs are then judged at once.
+
+        Raises:
+            UserError: as `submit_programs` and `submit_suites`.
+            SandboxError: the sandbox cannot be used at all.
+        """
+        if role == "tester":
+            self.submit_suites(replies)
+            return
+        self.submit_programs(replies)
+        if not any(tree.n_suites for tree in self.trees):
+            self.submit_suites(())
+
+    def results(self) -> list[JudgedTree]:
+        """Return one judged tree per tree, in order. If no tester has a turn, no suites need be submitted.
+
+        Raises:
+            RuntimeError: programs or suites have not been submitted.
+            SandboxError: no tester has a turn, and the sandbox cannot be used at all.
+        """
+        if self._results is None:
+            if any(sum(self._sizes(t)) for t in range(len(self.trees))):
+                raise RuntimeError("results need submit_suites first")
+            self.submit_suites(())
+        assert self._results is not None
+        return self._results
+
     def give_up(self, why: str) -> None:
-        """End all trees, masked, because an agent gave no reply; nothing more runs.
+        """Mask all programs because an agent gave no reply: none runs again, and no tester gets a turn for one.
 
         Args:
             why: the detail of every candidate's report, so it must be the same in every process.
@@ -226,9 +246,7 @@ class Rounds:
             self.submit_programs([AgentUnavailable(why) for tree in self.trees for _ in range(tree.n_candidates)])
         else:
             given_up = CandidateCheck(Verdict.INTERNAL_ERROR, why)
-            found = [replace(each, early_checks=(given_up,) * len(each.early_checks)) for each in self._programs()]
-            self._programs = lambda: found
-        self.submit_groups([[()] * tree.n_groups for tree in self.trees])
+            self._programs = [replace(each, early_checks=(given_up,) * len(each.replies)) for each in self._programs]
 
     def fork(self, **options: Any) -> Rounds:
         """Return another round of the same programs, for other suites; it does not read and check them again.
@@ -241,40 +259,19 @@ class Rounds:
         """
         if self._programs is None:
             raise RuntimeError("fork needs submit_programs first")
-        other = Rounds(self.trees, self._judge, replace(self._options, **options), executor=self._executor)
-        other._replies, other._programs = self._replies, self._programs
+        other = Rounds(self.trees, self._judge, replace(self._options, **options))
+        other._programs = self._programs
         return other
-
-    def results(self) -> list[JudgedTree]:
-        """Return one judged tree per tree, in order; waits. If no tester has a turn, no suites need be submitted.
-
-        Raises:
-            RuntimeError: programs or suites have not been submitted.
-            SandboxError: the sandbox cannot be used at all.
-        """
-        if self._reports is None:
-            if any(sum(self._sizes(t)) for t in range(len(self.trees))):
-                raise RuntimeError("results need submit_suites first")
-            self.submit_suites(())
-        assert self._reports is not None
-        return [
-            scored_tree(*each, self._judge.rules)
-            for each in zip(self.trees, self._replies, self._groups, self._reports(), strict=True)
-        ]
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise UserError("a round stays in its process: pickle an environment before its first reset")
 
     # -- implementation --
 
-    def _start(self, work: Callable[[], _T]) -> Callable[[], _T]:
-        """Start the work and return a function that waits for its result."""
-        return cache(work) if self._executor is None else self._executor.submit(work).result
-
     def _read_programs(self) -> list[_Programs]:
         if self._programs is None:
             raise RuntimeError("submit_programs comes first")
-        return self._programs()
+        return self._programs
 
     def _sizes(self, t: int) -> list[int]:
         """Return the number of tester turns of each group."""
@@ -284,19 +281,24 @@ class Rounds:
         return [tree.n_suites if check is None else 0 for check in self._read_programs()[t].early_checks]
 
     def _turn(self, t: int, role: Role, n: int, m: int) -> Turn:
-        tree, shown = self.trees[t], ""
-        if role == "tester" and self._options.shows_program and tree.suites_per is SuitesPer.CANDIDATE:
+        tree, view, shown = self.trees[t], self._options.tester_view, ""
+        if role == "tester" and view in ("", "white_box") and tree.suites_per is SuitesPer.CANDIDATE:
             shown = self._read_programs()[t].candidates[n].program
-        label = self._options.labels(tree, role, n, m)
+        if self._options.sample_of is None:
+            name, seed, sample = f"{tree.name}-{n}-{m}", (*tree.seed, _ROLES.index(role), n, m), {}
+        else:
+            number = self._options.sample_of(n, m)
+            name, seed, sample = f"{tree.problem.id}/{number}", (), {"sample": number}
         info = turn_info(
             tree.problem,
-            episode_id=label.episode_id,
+            episode_id=name,
             role=role,
             round_=0,
             tests_per_suite=self._judge.rules.tests_per_suite,
             program=shown,
+            tester_view=view,
         )
-        return Turn(ObservationFields(tree.problem, 0, shown).to_dict(), {**info, **label.extra}, label.seed, t, n, m)
+        return Turn(observation_of(tree.problem, 0, shown), info | sample, seed, t, n, m)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -306,48 +308,14 @@ class Rounds:
         finally:
             self.judge_s += time.perf_counter() - begun
 
-    def _read_and_check(self) -> list[_Programs]:
-        read = [
-            tuple(candidate_of(reply, tree.problem, self._judge.rules) for reply in replies)
-            for tree, replies in zip(self.trees, self._replies, strict=True)
-        ]
-        early_checks = [list(map(_missing, replies)) for replies in self._replies]
-        places = [
-            (t, n)
-            for t, tree in enumerate(self.trees)
-            if self._checks(tree)
-            for n in range(tree.n_candidates)
-            if early_checks[t][n] is None
-        ]
-        with self._timed():
-            checks = self._checked([(self.trees[t], read[t][n]) for t, n in places])
-        for (t, n), check in zip(places, checks, strict=True):
-            early_checks[t][n] = None if check.verdict is Verdict.PASSED else check
-        return [_Programs(candidates, tuple(known)) for candidates, known in zip(read, early_checks, strict=True)]
-
-    def _checks(self, tree: Tree) -> bool:
-        """Whether the programs of a tree must be loaded before its suites are written."""
-        return self._options.skips_invalid and tree.suites_per is SuitesPer.CANDIDATE and tree.n_suites > 0
-
-    def _checked(self, programs: Sequence[tuple[Tree, Candidate]]) -> list[CandidateCheck]:
+    def _checked(self, programs: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
         try:
-            return self._judge.check([(tree.problem, candidate) for tree, candidate in programs])
+            with self._timed():
+                return self._judge.check(programs)
         except SandboxError as error:
             if not self._options.masks_sandbox_errors:
                 raise
             return [CandidateCheck(Verdict.INTERNAL_ERROR, str(error))] * len(programs)
-
-    def _judged(self) -> Sequence[ProblemReport | SandboxError]:
-        written = self._read_programs()
-        duels = list(map(self._duel, self.trees, written, self._groups))
-        try:
-            with self._timed():
-                reports = self._judge.judge(duels)
-        except SandboxError as error:
-            if not self._options.masks_sandbox_errors:
-                raise
-            return [error] * len(duels)
-        return list(map(self._with_early_checks, reports, written))
 
     def _duel(self, tree: Tree, written: _Programs, groups: Sequence[Sequence[Tests]]) -> Duel:
         # Candidates with an early check do not run again: the judge gets an empty program in their place.
@@ -360,26 +328,25 @@ class Rounds:
             return Duel.crossed(tree.problem, candidates, read[0], tree.replayed)
         return Duel(tree.problem, candidates, read, tree.replayed)
 
-    def _with_early_checks(self, report: ProblemReport, written: _Programs) -> ProblemReport:
-        """Return the report with the early checks of those candidates that did not run again."""
-        candidates = [
-            found if check is None else self._with_early_check(found, candidate, check)
-            for found, candidate, check in zip(report.candidates, written.candidates, written.early_checks, strict=True)
-        ]
-        return replace(report, candidates=tuple(candidates))
-
-    def _with_early_check(
-        self, report: CandidateReport, candidate: Candidate, check: CandidateCheck
-    ) -> CandidateReport:
-        # The empty program in its place has failed the golden tests, as it would; the rate of a masked one is unknown.
-        rate = None if check.verdict is Verdict.INTERNAL_ERROR else report.golden_pass_rate
-        return replace(report, candidate=candidate, verdict=check.verdict, detail=check.detail, golden_pass_rate=rate)
-
     def _suite(self, tree: Tree, reply: Tests) -> Suite:
         if isinstance(reply, Suite):
             return reply
         rules, text = self._judge.rules, reply if isinstance(reply, str) else ""
         return suite_of(text, tree.problem, rules.reading, rules.tests_per_suite)
+
+
+def _with_early_checks(report: ProblemReport, written: _Programs) -> ProblemReport:
+    """Return the report with the early checks of those candidates that did not run again."""
+    found = map(_with_early_check, report.candidates, written.candidates, written.early_checks)
+    return replace(report, candidates=tuple(found))
+
+
+def _with_early_check(report: CandidateReport, candidate: Candidate, check: CandidateCheck | None) -> CandidateReport:
+    if check is None:
+        return report
+    # The empty program in its place has failed the golden tests, as it would; the rate of a masked one is unknown.
+    rate = None if check.verdict is Verdict.INTERNAL_ERROR else report.golden_pass_rate
+    return replace(report, candidate=candidate, verdict=check.verdict, detail=check.detail, golden_pass_rate=rate)
 
 
 def _replies(name: str, replies: Sequence[_T], n_wanted: int, read: type) -> list[_T]:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.errors import AgentUnavailable, SandboxError, of_type, whole_number
+from codea1_env.errors import AgentUnavailable, UserError, of_type, whole_number
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.problems.problem import Problem
@@ -29,6 +29,8 @@ Program: TypeAlias = str | Candidate | AgentUnavailable
 Tests: TypeAlias = str | Suite | AgentUnavailable
 """A tester's raw reply, a suite that was read before, or the reason why there is none."""
 Rewards = NDArray[np.float64]
+
+_MAX_NAMED = 5
 
 
 class SuitesPer(StrEnum):
@@ -137,6 +139,23 @@ class JudgedTree:
         return self.report.candidates[candidate].internal_error or "the rules mask it: there is no evidence"
 
 
+def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
+    """Raise an error if `rules` pay for golden tests and a problem has none.
+
+    Raises:
+        UserError: a problem has no golden tests, so its rewards could never be computed.
+    """
+    if not rules.reward.needs_golden:
+        return
+    without = [problem.id for problem in problems if not problem.golden]
+    if without:
+        listed = ", ".join(without[:_MAX_NAMED]) + (", ..." if len(without) > _MAX_NAMED else "")
+        raise UserError(
+            f"rules {rules.name} pay for golden tests, which {len(without)} of {len(problems)} problems do not have:"
+            f" {listed}"
+        )
+
+
 def is_unavailable(reply: Program | Tests) -> bool:
     """Whether a reply did not come."""
     return isinstance(reply, AgentUnavailable)
@@ -146,8 +165,9 @@ def scored_tree(
     tree: Tree,
     programs: Sequence[Program],
     suites: Sequence[Sequence[Tests]],
-    judged: ProblemReport | SandboxError,
+    report: ProblemReport | None,
     rules: Ruleset,
+    failure: str = "",
 ) -> JudgedTree:
     """Return a tree with its rewards under the given rules.
 
@@ -155,10 +175,10 @@ def scored_tree(
         tree: as it was opened.
         programs: (N,) as submitted.
         suites: (G, M) as submitted.
-        judged: the judge's report, or why the sandbox could not be used.
+        report: the judge's; None: the sandbox could not be used.
         rules: the reward scheme and its parameters.
+        failure: why it could not.
     """
-    report = None if isinstance(judged, SandboxError) else judged
     rewards = score_group(report, rules) if report is not None else ()
     found = JudgedTree(
         tree=tree,
@@ -168,7 +188,7 @@ def scored_tree(
         rewards=rewards,
         coder_rewards=np.full(tree.n_candidates, np.nan),
         tester_rewards=_of_suites(tree, suites, report, rewards, attrgetter("value")),
-        failure=str(judged) if isinstance(judged, SandboxError) else "",
+        failure=failure,
     )
     for n in range(len(rewards)):
         if not found._lacks_reply(n):

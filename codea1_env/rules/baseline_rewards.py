@@ -33,7 +33,7 @@ from codea1_env.rules.reward_parts import (
     right_cases,
     right_pass_rates,
 )
-from codea1_env.rules.ruleset import Comparison, Ruleset
+from codea1_env.rules.ruleset import Comparison, RewardScheme, Ruleset
 from codea1_env.rules.validation import values_equal
 
 SuiteColumn = Sequence[SuiteReport]
@@ -221,3 +221,18 @@ def _solver(report: CandidateReport, rules: Ruleset) -> Reward:
         return no_evidence(rules)
     wrong = rules.reward.learnability.wrong
     return Reward.of(RewardPart("solved", fmean(1.0 if rate == 1.0 else wrong for rate in rates), 1.0))
+
+
+def _alone(
+    formula: Callable[[CandidateReport, Ruleset], CandidateRewards],
+) -> Callable[[Sequence[CandidateReport], Ruleset], list[CandidateRewards]]:
+    return lambda group, rules: [formula(report, rules) for report in group]
+
+
+FORMULAS = {
+    RewardScheme.UTRL: _alone(utrl),
+    RewardScheme.ATGEN: _alone(atgen),
+    RewardScheme.CURE: cure,
+    RewardScheme.LEARNABILITY: learnability,
+}
+"""From candidates that ran the same suites (or one alone) to their rewards; the last two compare candidates."""

@@ -19,12 +19,12 @@ import string
 from collections import Counter
 from functools import lru_cache
 
-from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.printed import case_as_printed
-from codea1_env.rules.reading import release, strict_programs
+from codea1_env.rules.reading import strict_programs
 from codea1_env.rules.reading.answers import read_answer
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
@@ -75,6 +75,8 @@ def read_candidate(
         return Candidate("", rejection)
     detail = "holds no program"
     if reading is Reading.RELEASE:
+        from codea1_env.rules.reading import release  # noqa: PLC0415  few games read so
+
         program = release.find_program(reply)
     else:
         answer, budget = read_answer(reply), TextBudget()
@@ -122,6 +124,8 @@ def read_suite(
     if rejection is not None:
         return Suite((), (rejection,), share)
     if reading is Reading.RELEASE:
+        from codea1_env.rules.reading import release  # noqa: PLC0415  few games read so
+
         cases, rejections = release.read_tests(reply, entry_point, TextBudget())
         for case in cases[MAX_RELEASE_CASES:]:
             rejections.add(RejectionReason.TOO_MANY, case.to_assert(), case.line, _SURPLUS)

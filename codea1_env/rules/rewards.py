@@ -21,7 +21,6 @@ from statistics import fmean
 from codea1_env.errors import UserError, message_of
 from codea1_env.facts.submissions import Candidate, RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidSuite, Verdict
-from codea1_env.rules.baseline_rewards import atgen, cure, learnability, utrl
 from codea1_env.rules.credit import credits_of
 from codea1_env.rules.reward_parts import (
     MASKED,
@@ -109,8 +108,10 @@ def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateR
     known = [with_decided(report) for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
     if scheme in _SCHEMES:
         found = iter([_rewards(report, rules) for report in known])
-    elif scheme in _COMPARING:
-        found = iter(_COMPARING[scheme](known, rules))
+    elif scheme in list(RewardScheme):
+        from codea1_env.rules.baseline_rewards import FORMULAS  # noqa: PLC0415  few games pay so
+
+        found = iter(FORMULAS[RewardScheme(scheme)](known, rules))
     else:
         found = iter(_by_plugin(known, rules))
     return [
@@ -329,9 +330,4 @@ _SCHEMES: dict[str, Callable[[CandidateReport, Ruleset], CandidateRewards]] = {
     RewardScheme.SKILLXIV: _skillxiv,
     RewardScheme.GOLDEN: _golden,
     RewardScheme.ZERO_SUM: _zero_sum,
-    RewardScheme.UTRL: utrl,
-    RewardScheme.ATGEN: atgen,
 }
-
-_COMPARING: dict[str, RewardFormula] = {RewardScheme.CURE: cure, RewardScheme.LEARNABILITY: learnability}
-"""Schemes that compare the candidates that ran the same suites."""

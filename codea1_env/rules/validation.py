@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from codea1_env import values
@@ -95,18 +94,30 @@ def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
     return values_equal(one, other, comparison, mutual=True)
 
 
-def validate(
-    suite: Suite,
-    evidence: Sequence[SolutionEvidence],
-    *,
-    validation: Validation,
-    comparison: Comparison,
-    keeps_unpassable: bool = False,
-    canonical: CanonicalCalls | None = None,
-    stated: Mapping[str, bytes | None] = MappingProxyType({}),
-    output: OutputForm | None = None,
-    in_place: bool = False,
-) -> ValidSuite:
+@dataclass(frozen=True, slots=True)
+class SuiteRules:
+    """What decides which cases of a problem's suites are valid."""
+
+    validation: Validation
+    """The consequence of a wrong prediction."""
+    comparison: Comparison
+    """When a prediction counts as right."""
+    keeps_unpassable: bool = False
+    """Whether to keep a case whose value is not equal to itself under `comparison` (nan), so that no program can pass
+    it; the release keeps such cases."""
+    canonical: CanonicalCalls | None = None
+    """The canonical form in which calls are compared (`Ruleset.drop_rewritten`); None: compare their texts, where all
+    arguments are literals."""
+    stated: Mapping[str, bytes | None] = field(default_factory=dict)
+    """The answers in the problem's examples (`rules.stated_examples.stated_answers`), in the same form."""
+    output: OutputForm | None = None
+    """What counts in a predicted output, for programs on standard input."""
+    in_place: bool = False
+    """Whether the entry point changes its arguments. Then a direct case whose value is None is VACUOUS: a right program
+    may also return its argument."""
+
+
+def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRules) -> ValidSuite:
     """Return the cases of `suite` that the solution confirms.
 
     A case is a DUPLICATE if other cases of the suite make all of its calls, whatever it does with their results. Of
@@ -116,46 +127,39 @@ def validate(
     Args:
         suite: as read from the reply.
         evidence: one per `suite.cases`, same order.
-        validation: the consequence of a wrong prediction.
-        comparison: when a prediction counts as right.
-        keeps_unpassable: whether to keep a case whose value is not equal to itself under `comparison` (nan), so that no
-            program can pass it; the release keeps such cases.
-        canonical: the canonical form in which calls are compared (`Ruleset.drop_rewritten`); None: compare their
-            texts, where all arguments are literals.
-        stated: the answers in the problem's examples (`rules.stated_examples.stated_answers`), in the same form.
-        output: what counts in a predicted output, for programs on standard input.
-        in_place: whether the entry point changes its arguments. Then a direct case whose value is None is VACUOUS: a
-            right program may also return its argument.
+        rules: of the suite's problem.
 
     Raises:
         ValueError: the lengths of `evidence` and `suite.cases` differ.
     """
     if len(evidence) != len(suite.cases):
         raise ValueError(f"{len(suite.cases)} cases, but evidence for {len(evidence)}")
-    reasons = [_reason_against(*pair, in_place=in_place) for pair in zip(suite.cases, evidence, strict=True)]
+    reasons = [_reason_against(*pair, in_place=rules.in_place) for pair in zip(suite.cases, evidence, strict=True)]
     # Most cases have two equal values, and then neither run is our own failure.
     others = [item for item, reason in zip(evidence, reasons, strict=True) if reason or item.prediction]
     if any(item.internal_error for item in others):
         return ValidSuite((), suite.rejections, 0, suite.nonprintable_share, internal_error=True)
     kept: list[ValidCase] = []
     rejections = list(suite.rejections)
-    if not (keeps_unpassable or comparison.nan_equal):
-        reasons = [reason or _unpassable(item, comparison) for item, reason in zip(evidence, reasons, strict=True)]
-    calls_of_cases = [_calls(case, item, canonical) for case, item in zip(suite.cases, evidence, strict=True)]
-    for position in [
-        *_duplicates(suite.cases, calls_of_cases, evidence, reasons, equalities_first=canonical is not None)
-    ]:
+    if not (rules.keeps_unpassable or rules.comparison.nan_equal):
+        reasons = [
+            reason or _unpassable(item, rules.comparison) for item, reason in zip(evidence, reasons, strict=True)
+        ]
+    calls_of_cases = [_calls(case, item, rules.canonical) for case, item in zip(suite.cases, evidence, strict=True)]
+    equalities_first = rules.canonical is not None
+    for position in list(_duplicates(suite.cases, calls_of_cases, evidence, reasons, equalities_first)):
         reasons[position] = RejectionReason.DUPLICATE
     for case, item, calls, reason in zip(suite.cases, evidence, calls_of_cases, reasons, strict=True):
         if reason is not None:
             is_result = reason is RejectionReason.VACUOUS and case.direct
             rejections.append(_rejection(case, reason, _NO_RESULT if is_result else _detail(item)))
             continue
-        valid = _confirmed(case, item, validation, comparison, output)
+        valid = _confirmed(case, item, rules)
         if valid.prediction_right is False:
             rejections.append(_wrong_prediction(case, valid))
-        if valid.prediction_right is not False or not (validation is Validation.DROP_WRONG or _has_tolerance(case)):
-            is_example = bool(stated) and is_stated(case, calls, valid.expected, stated)
+        drops_wrong = rules.validation is Validation.DROP_WRONG or _has_tolerance(case)
+        if valid.prediction_right is not False or not drops_wrong:
+            is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules.stated)
             kept.append(replace(valid, is_example=True) if is_example else valid)
     n_invalid = suite.n_more_invalid + sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)
@@ -210,7 +214,6 @@ def _duplicates(
     calls_of_cases: Sequence[tuple[str, ...]],
     evidence: Sequence[SolutionEvidence],
     reasons: Sequence[RejectionReason | None],
-    *,
     equalities_first: bool,
 ) -> Iterator[int]:
     """Yield the positions of confirmed cases whose calls others make; direct cases and equalities are kept first."""
@@ -304,22 +307,16 @@ def _was_not_sent(answer: Outcome) -> bool:
     return answer.kind is OutcomeKind.OPAQUE and answer.items is None
 
 
-def _confirmed(
-    case: TestCase,
-    item: SolutionEvidence,
-    validation: Validation,
-    comparison: Comparison,
-    output: OutputForm | None,
-) -> ValidCase:
+def _confirmed(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> ValidCase:
     expected = item.first.value
     assert expected is not None  # _reason_against rejects all else
     predicted = case.predicted if item.prediction is None else item.prediction.value
-    if validation is Validation.CALL_ONLY or (item.prediction is None and predicted is None):
+    if rules.validation is Validation.CALL_ONLY or (item.prediction is None and predicted is None):
         return ValidCase(case, expected, None)
     if predicted is not None and case.direct:
-        predicted = as_printed(predicted, output)
+        predicted = as_printed(predicted, rules.output)
     # A prediction that raises or is not plain data is wrong; in the release it shifts the slots of later cases.
-    right = predicted is not None and values_equal(expected, predicted, comparison)
+    right = predicted is not None and values_equal(expected, predicted, rules.comparison)
     return ValidCase(case, expected, right)
 
 

@@ -1,25 +1,40 @@
 """Runs untrusted programs; the only package that starts processes."""
 
-from codea1_env.sandbox.choice import load_sandbox
-from codea1_env.sandbox.interface import (
-    Call,
-    Guarantee,
-    Harness,
-    Job,
-    JobReport,
-    Limits,
-    Place,
-    Sandbox,
-)
+from __future__ import annotations
 
-__all__ = [
-    "Call",
-    "Guarantee",
-    "Harness",
-    "Job",
-    "JobReport",
-    "Limits",
-    "Place",
-    "Sandbox",
-    "load_sandbox",
-]
+from typing import cast
+
+from codea1_env.errors import UserError
+from codea1_env.plugins import resolve
+from codea1_env.sandbox.interface import Call, Guarantee, Harness, Job, JobReport, Limits, Place, Sandbox
+
+__all__ = ["Call", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox", "load_sandbox"]
+
+
+def load_sandbox(spec: Sandbox | str) -> Sandbox:
+    """Return a back end; within a process, the same name returns the same instance.
+
+    Args:
+        spec: a back end, a registered name (`local`), `module:attribute` of one or of a function returning one, or the
+            address of a `codea1 serve`, such as `http://localhost:8080`.
+
+    Raises:
+        UserError: nothing has that name, or it is not a sandbox.
+    """
+    if isinstance(spec, str) and spec.startswith(("http://", "https://")):
+        from codea1_env.sandbox.remote import shared_remote_sandbox  # noqa: PLC0415  slow to import
+
+        return shared_remote_sandbox(spec)
+    target = resolve("sandboxes", spec) if isinstance(spec, str) else spec
+    if isinstance(target, type):
+        raise UserError(f"sandbox {spec!r}: {target.__name__} is a class; name a function that returns an instance")
+    if not _can_run(target) and callable(target):
+        target = target()
+    if not _can_run(target):
+        raise UserError(f"sandbox {spec!r}: {type(target).__name__} has no run(jobs)")
+    return cast(Sandbox, target)
+
+
+def _can_run(target: object) -> bool:
+    """Check the class only: `isinstance` would read `guarantee` of the instance, which starts it."""
+    return callable(getattr(type(target), "run", None))

@@ -56,13 +56,13 @@ async def groups(
         chats = [[each.to_dict() for each in prompts.messages(turn.observation, turn.info)] for turn in turns]
         return list(zip(chats, await asyncio.gather(*map(ask, chats)), strict=True))
 
-    rounds = referee.open([Tree(problem, n_programs, n_suites)], in_background=False)
+    rounds = referee.open([Tree(problem, n_programs, n_suites)])
     written = await sampled(rounds.coder_turns(), coder)
-    rounds.submit_programs([_text(choice) for _, choice in written])
-    turns = await asyncio.to_thread(rounds.tester_turns)
+    await asyncio.to_thread(rounds.submit_programs, [_text(choice) for _, choice in written])
+    turns = rounds.tester_turns()
     suites = await sampled(turns, tester)
-    rounds.submit_suites([_text(choice) for _, choice in suites])
-    (judged,) = await asyncio.to_thread(rounds.results)
+    await asyncio.to_thread(rounds.submit_suites, [_text(choice) for _, choice in suites])
+    (judged,) = rounds.results()
     of_testers: dict[int, list[tuple[tuple[Any, Any], float]]] = {}
     for turn, reply in zip(turns, suites, strict=True):
         of_testers.setdefault(turn.candidate, []).append((reply, judged.tester_rewards[turn.candidate, turn.suite]))

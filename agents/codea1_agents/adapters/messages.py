@@ -164,7 +164,7 @@ def _given(role: Role, problem: Problem, against: Opponents | None, rules: Rules
 def _that_load(programs: Mapping[str, Sequence[str]], referee: Referee) -> Mapping[str, Sequence[str]]:
     """Return the programs that load."""
     trees = [Tree(referee.problems.by_id(problem_id), len(written)) for problem_id, written in programs.items()]
-    rounds = referee.open(trees, in_background=False)
+    rounds = referee.open(trees)
     rounds.submit_programs([program for written in programs.values() for program in written])
     return {
         problem_id: [program for program, verdict in zip(written, verdicts, strict=True) if verdict is None]

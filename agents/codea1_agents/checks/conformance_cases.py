@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.agent import Role
-from codea1_env.observations import MAX_PROBLEM_CHARS, ObservationFields, turn_info
+from codea1_env.observations import MAX_PROBLEM_CHARS, observation_of, turn_info
 from codea1_env.problems import GoldenCase, Problem, ProblemSet
 
 _HUGE_PROGRAM = 65_536
@@ -76,24 +76,23 @@ def cases(role: Role) -> tuple[Case, ...]:
     long = wrong + "# " + "x" * 100 + "\n" * 3
     strange = shown + "# \u202e ½\n" if shown else ""
     feedback = "1 of 2 tests failed.\nadd(1, 2) should be 3; it gave -1"
-    fields = {
-        "an ordinary observation": ObservationFields(plain, 0, shown),
-        "a second round": ObservationFields(plain, 1, wrong, feedback),
-        "a Unicode observation": ObservationFields(unicode_, 0, strange),
-        "a problem of one character": ObservationFields(short, 0, shown),
-        "a huge observation": ObservationFields(huge, 0, long * (_HUGE_PROGRAM // len(long)) if shown else ""),
-    }
-    return tuple(_case(name, role, seen) for name, seen in fields.items())
+    return (
+        _case("an ordinary observation", role, plain, 0, shown),
+        _case("a second round", role, plain, 1, wrong, feedback),
+        _case("a Unicode observation", role, unicode_, 0, strange),
+        _case("a problem of one character", role, short, 0, shown),
+        _case("a huge observation", role, huge, 0, long * (_HUGE_PROGRAM // len(long)) if shown else ""),
+    )
 
 
-def _case(name: str, role: Role, seen: ObservationFields) -> Case:
+def _case(name: str, role: Role, problem: Problem, round_: int, program: str, feedback: str = "") -> Case:
     info = turn_info(
-        seen.problem,
+        problem,
         episode_id=hashlib.sha256(name.encode()).hexdigest()[:16],
         role=role,
-        round_=seen.round,
+        round_=round_,
         tests_per_suite=_TESTS,
-        program=seen.program if role == "tester" else "",
+        program=program if role == "tester" else "",
         tester_view="white_box",
     )
-    return Case(name, seen.to_dict(), info | (_NEXT_ROUND if seen.round else {}))
+    return Case(name, observation_of(problem, round_, program, feedback), info | (_NEXT_ROUND if round_ else {}))

@@ -48,11 +48,11 @@ from codea1_env.agent import AgentContext
 from codea1_env.agent.threads import REPLY_TIMEOUT_S
 from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.judging.golden import require_golden_tests
 from codea1_env.plugins import is_path
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.records.faults import first_fault
 from codea1_env.rendering import duel_picture
+from codea1_env.rounds.trees import require_golden_tests
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config

@@ -14,13 +14,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.measure.turns import sample_labels
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
-from codea1_env.judging.solution_values import SolutionValues, SuiteCalls, canonical_calls_of, limits_of_solutions
+from codea1_env.judging.solution_values import (
+    SolutionValues,
+    calls_of_suite,
+    canonical_calls_of,
+    evidence_of_suite,
+    limits_of_solutions,
+)
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
 from codea1_env.records.file_errors import file_errors
@@ -29,7 +34,7 @@ from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, suite_of
 from codea1_env.rounds.trees import SuitesPer, Tree
 from codea1_env.rules.ruleset import Validation, preset
-from codea1_env.rules.validation import validate
+from codea1_env.rules.validation import SuiteRules, validate
 from codea1_env.sandbox.interface import Limits, Sandbox
 
 _CHUNK = 16
@@ -101,8 +106,7 @@ def _suites(
     suites_per, view = (SuitesPer.PROBLEM, "blind") if coder is None else (SuitesPer.CANDIDATE, "white_box")
     rounds = Referee(problems, rules, sandbox=sandbox).open(
         [Tree(problem, 1, task.suites, suites_per) for problem in problems],
-        RoundOptions(labels=sample_labels(lambda _, suite: suite, view), skips_invalid=False),
-        in_background=False,
+        RoundOptions(lambda _, suite: suite, view, skips_invalid=False),
     )
     if coder is not None:
         rounds.submit_programs(coder.replies(rounds.coder_turns()))
@@ -122,19 +126,13 @@ def _joined(suites: Sequence[Suite]) -> Suite:
 
 
 def _validated(problem: Problem, suite: Suite, solutions: SolutionValues, sandbox: Sandbox) -> ValidSuite:
-    calls = SuiteCalls.of(suite, Limits().value_bytes)
-    (answers,) = solutions.answers([(problem, calls)])
-    comparison = preset("fixed").comparison
-    read = SuiteEvidence(problem, suite, calls.evidence(answers))
-    (evidence,) = accept_right_predictions([read], sandbox, Limits(), comparison)
-    return validate(
-        suite,
-        evidence,
-        validation=Validation.DROP_WRONG,
-        comparison=comparison,
-        canonical=canonical_calls_of(problem),
-        output=problem.script,
-    )
+    limits, comparison = Limits(), preset("fixed").comparison
+    (answers,) = solutions.answers([(problem, calls_of_suite(suite, limits.value_bytes))])
+    read = SuiteEvidence(problem, suite, evidence_of_suite(suite, answers, limits.value_bytes))
+    (evidence,) = accept_right_predictions([read], sandbox, limits, comparison)
+    canonical = canonical_calls_of(problem)
+    rules = SuiteRules(Validation.DROP_WRONG, comparison, canonical=canonical, output=problem.script)
+    return validate(suite, evidence, rules)
 
 
 def _add(exported: Exported, problem: Problem, suite: ValidSuite) -> None:

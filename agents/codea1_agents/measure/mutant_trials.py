@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from math import nan
 from typing import Literal
 
-from codea1_agents.measure.turns import sample_labels
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.agent import AgentContext, load_agent
@@ -79,9 +78,8 @@ def mutant_trials(
         SandboxError: the sandbox cannot be used at all.
     """
     referee = Referee(problems, replace(preset("fixed"), tests_per_suite=tests), sandbox=sandbox)
-    labels = sample_labels(lambda candidate, _: candidate, view)
-    options = RoundOptions(labels, shows_program=view == "white_box", skips_invalid=False)
-    rounds = referee.open([Tree(problem, samples) for problem in problems], options, in_background=False)
+    options = RoundOptions(lambda candidate, _: candidate, view, skips_invalid=False)
+    rounds = referee.open([Tree(problem, samples) for problem in problems], options)
     context = AgentContext(problems, sandbox, seed)
     with closing(NamedAgent(load_agent(_MUTANT, context, role="coder"), _MUTANT, seed=seed)) as coder:
         rounds.submit_programs(coder.replies(rounds.coder_turns()))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -20,15 +19,16 @@ from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
 from codea1_env.judging.solution_values import (
     SolutionValues,
-    SuiteCalls,
     call_of_case,
+    calls_of_suite,
     canonical_calls_of,
+    evidence_of_suite,
     limits_of_solutions,
     program_job,
 )
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Comparison, Ruleset, Validation
-from codea1_env.rules.validation import validate, values_equal
+from codea1_env.rules.validation import SuiteRules, validate, values_equal
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Sandbox
 
 _MUTANT_LIMITS = Limits(cpu_s=1.0, wall_s=10.0, max_restarts=0)
@@ -72,22 +72,22 @@ def check_tests(
     """
     bounds = limits_of_solutions(limits)
     solutions = SolutionValues(sandbox, bounds, finds_vacuous=rules.drop_vacuous)
-    suite_calls = [SuiteCalls.of(suite, limits.value_bytes) for _, suite, _ in batch]
-    answers = solutions.answers([(problem, calls) for (problem, _, _), calls in zip(batch, suite_calls, strict=True)])
+    max_bytes = limits.value_bytes
+    answers = solutions.answers([(problem, calls_of_suite(suite, max_bytes)) for problem, suite, _ in batch])
     suites = [
-        SuiteEvidence(problem, suite, calls.evidence(known))
-        for (problem, suite, _), calls, known in zip(batch, suite_calls, answers, strict=True)
+        SuiteEvidence(problem, suite, evidence_of_suite(suite, known, max_bytes))
+        for (problem, suite, _), known in zip(batch, answers, strict=True)
     ]
     evidence_of_suites = accept_right_predictions(suites, sandbox, bounds, rules.comparison)
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
     for (problem, suite, tests), evidence in zip(batch, evidence_of_suites, strict=True):
-        check = partial(validate, validation=Validation.DROP_WRONG, comparison=rules.comparison, output=problem.script)
+        each = SuiteRules(Validation.DROP_WRONG, rules.comparison, output=problem.script)
         canonical = canonical_calls_of(problem) if rules.drop_rewritten else None
-        whole = check(suite, evidence, canonical=canonical)
+        whole = validate(suite, evidence, replace(each, canonical=canonical))
         if whole.internal_error:
             found.append(None)
             continue
-        alone = (check(Suite((case,)), [one]) for case, one in zip(suite.cases, evidence, strict=True))
+        alone = (validate(Suite((case,)), [one], each) for case, one in zip(suite.cases, evidence, strict=True))
         checked = tuple(test if isinstance(test, CheckedTest) else _checked(test, next(alone)) for test in tests)
         found.append((whole, checked))
     return found

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from codea1_env.agent import Role
-from codea1_env.observations import ObservationFields, turn_info
+from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems.problem import Problem
-from codea1_env.rounds.rounds import Label, Labels, Turn
-from codea1_env.rounds.trees import Tree
+from codea1_env.rounds.rounds import Turn
 
 
 def sample_turn(
@@ -22,7 +19,7 @@ def sample_turn(
     tests: int = 8,
     view: str = "",
 ) -> Turn:
-    """Return one turn outside of any round.
+    """Return one turn outside of any round, as a round with `RoundOptions.sample_of` makes them.
 
     Args:
         problem: the problem.
@@ -35,27 +32,13 @@ def sample_turn(
         view: what a tester's prompt says about the program (`codea1_agents.prompts.templates.View`); empty: follows
             from the observation.
     """
-    label = _label(problem, role, sample, view)
     info = turn_info(
-        problem, episode_id=label.episode_id, role=role, round_=round_, tests_per_suite=tests, program=program
+        problem,
+        episode_id=f"{problem.id}/{sample}",
+        role=role,
+        round_=round_,
+        tests_per_suite=tests,
+        program=program,
+        tester_view=view,
     )
-    return Turn(ObservationFields(problem, round_, program, feedback).to_dict(), {**info, **label.extra})
-
-
-def sample_labels(sample: Callable[[int, int], int], view: str = "") -> Labels:
-    """Return labels with which a round's turns equal those of `sample_turn`.
-
-    Args:
-        sample: maps the numbers of candidate and suite to the number of the sample.
-        view: of testers.
-    """
-
-    def label(tree: Tree, role: Role, candidate: int, suite: int) -> Label:
-        return _label(tree.problem, role, sample(candidate, suite), view if role == "tester" else "")
-
-    return label
-
-
-def _label(problem: Problem, role: Role, sample: int, view: str) -> Label:
-    extra = {"sample": sample} | ({"tester_view": view} if view else {})
-    return Label(f"{problem.id}/{sample}", extra=extra)
+    return Turn(observation_of(problem, round_, program, feedback), info | {"sample": sample})

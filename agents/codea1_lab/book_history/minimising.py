@@ -134,7 +134,7 @@ class _Attempts:
         """Yield for each expression one report per program; none if the solution has no value for it."""
         suites = [Suite((TestCase(expression, None, imports, direct=True),)) for expression in expressions]
         tree = Tree(self._problem, len(self._candidates), len(suites), SuitesPer.PROBLEM)
-        rounds = self._referee.open([tree], in_background=False)
+        rounds = self._referee.open([tree])
         rounds.submit_programs(self._candidates)
         rounds.submit_suites(suites)
         reports = [candidate for judged in rounds.results() if judged.report for candidate in judged.report.candidates]

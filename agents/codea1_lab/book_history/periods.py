@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from codea1_env.book.departures import Departure, Leaving
+from codea1_env.book.rows import Departure, Leaving
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.rules.mistake_book import Provenance
 

@@ -16,7 +16,7 @@ from codea1_agents.cli.book import BookOptions, Top, opened_book
 from codea1_agents.cli.console import Page, counted, new_table, number
 from codea1_agents.cli.options import how_many
 from codea1_agents.statistics import json_number
-from codea1_env.book.departures import Leaving
+from codea1_env.book.rows import Leaving
 from codea1_env.errors import UnknownName
 from codea1_lab.book_history.periods import (
     Difficulty,

@@ -14,13 +14,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from codea1_agents.measure.turns import sample_labels, sample_turn
+from codea1_agents.measure.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import known_mean
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import Labels, RoundOptions, Rounds, Turn
+from codea1_env.rounds.rounds import RoundOptions, Rounds, Turn
 from codea1_env.rounds.trees import JudgedTree, Tree, is_unavailable
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox.interface import Sandbox
@@ -128,22 +128,19 @@ class _Session:
     def play(self, problems: Sequence[Problem]) -> None:
         """Play all pairs on some problems."""
         trees = [Tree(problem, len(self._coders) * self._samples) for problem in problems]
-        written = self._referee.open(trees, RoundOptions(self._labels()), in_background=False)
+        written = self._referee.open(trees, RoundOptions(lambda candidate, _: candidate % self._samples))
         is_right = self._write_programs(written)
         self.right += [
             [_share(is_right[t, n] for n in self._of(c)) for c in range(len(self._coders))] for t in range(len(trees))
         ]
         for number, tester in enumerate(self._testers):
-            own = written.fork(labels=self._labels(tester.view), shows_program=tester.view == "white_box")
+            own = written.fork(tester_view=tester.view)
             suites = self._write_suites(own, tester)
             self._add_figures(own.results(), number, is_right, self.on_policy)
             if self._transfer != "none":
                 stored = written.fork()
                 stored.submit_groups(self._stored_suites(problems, tester, suites))
                 self._add_figures(stored.results(), number, is_right, self.transferred)
-
-    def _labels(self, view: str = "") -> Labels:
-        return sample_labels(lambda candidate, _: candidate % self._samples, view)
 
     def _of(self, coder: int) -> range:
         """Return the numbers of a coder's programs."""

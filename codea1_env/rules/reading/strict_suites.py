@@ -41,8 +41,8 @@ from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import TypeVar
 
-from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
+from codea1_env.facts.problem_kinds import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import RejectionReason, TestCase
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, write
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from

@@ -16,7 +16,7 @@ from codea1_agents.scripted.mutation import Mutant
 from codea1_agents.scripted.mutation_operators import Operator
 from codea1_agents.scripted.testers import BoundaryTester
 from codea1_env.agent import AgentContext
-from codea1_env.observations import ObservationFields
+from codea1_env.observations import observation_of
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.rules.replies import read_suite
@@ -52,7 +52,7 @@ def right_tests(problems: ProblemSet, sandbox: Sandbox) -> list[tuple[CheckedTes
     tester = BoundaryTester(AgentContext(problems, sandbox))
     suites = [
         read_suite(
-            tester.act(ObservationFields(problem, 0).to_dict(), {"problem_id": problem.id, "tests_per_suite": TESTS}),
+            tester.act(observation_of(problem, 0), {"problem_id": problem.id, "tests_per_suite": TESTS}),
             Reading.STRICT,
             entry_point=problem.entry_point,
         )

@@ -35,7 +35,7 @@ def played(problems: ProblemSet, coder: str, tester: str, sandbox: Sandbox) -> l
     context = AgentContext(problems=problems, sandbox=sandbox, seed=0)
     agents = {"coder": load_agent(coder, context), "tester": load_agent(tester, context)}
     rounds = Referee(problems, "fixed", sandbox=sandbox).open(
-        [Tree(problem, 1, 1) for problem in problems], RoundOptions(skips_invalid=False), in_background=False
+        [Tree(problem, 1, 1) for problem in problems], RoundOptions(skips_invalid=False)
     )
     rounds.submit_programs([agents["coder"].act(turn.observation, turn.info) for turn in rounds.coder_turns()])
     rounds.submit_suites([agents["tester"].act(turn.observation, turn.info) for turn in rounds.tester_turns()])

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codea1_env import values
-from codea1_env.book.departures import Leaving
+from codea1_env.book.rows import Leaving
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import CandidateReport, ValidCase, Verdict

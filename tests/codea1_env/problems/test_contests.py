@@ -9,7 +9,8 @@ from codea1_env.errors import BrokenInput
 from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.problems import GoldenCase
 from codea1_env.problems.layouts import read_row
-from codea1_env.problems.refusals import Refusal, RefusedRow
+from codea1_env.problems.problem import Refusal
+from codea1_env.problems.refusals import RefusedRow
 from tests.support.data_set_rows import APPS, APPS_METHOD, CODE_CONTESTS, LIVE_CODE_BENCH, LIVE_CODE_BENCH_METHOD, TACO
 
 DEEP = "[" * 99 + "]" * 99

@@ -6,7 +6,8 @@ import pytest
 
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems.layouts import read_row
-from codea1_env.problems.refusals import Refusal, RefusedRow
+from codea1_env.problems.problem import Refusal
+from codea1_env.problems.refusals import RefusedRow
 from codea1_env.sandbox.interface import Sandbox
 from tests.support.data_set_rows import KODCODE
 

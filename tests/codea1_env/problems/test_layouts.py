@@ -14,7 +14,7 @@ from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import load_file
 from codea1_env.problems.layouts import LAYOUTS, FoundRow, read_row, read_rows
-from codea1_env.problems.refusals import Refusal
+from codea1_env.problems.problem import Refusal
 from codea1_env.sandbox.interface import Sandbox
 from tests.support.data_set_rows import (
     APPS,

@@ -4,7 +4,8 @@ import pytest
 
 from codea1_env.problems import GoldenCase, GoldenHarness
 from codea1_env.problems.layouts import read_row
-from codea1_env.problems.refusals import Refusal, RefusedRow
+from codea1_env.problems.problem import Refusal
+from codea1_env.problems.refusals import RefusedRow
 from tests.support.data_set_rows import MBPP, MBPP_PLUS, MBPP_SANITIZED
 
 

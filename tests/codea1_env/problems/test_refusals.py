@@ -8,7 +8,8 @@ from codea1_env.errors import BrokenInput
 from codea1_env.facts.answers import AnswerRules
 from codea1_env.problems import load_problems
 from codea1_env.problems.layouts import read_row
-from codea1_env.problems.refusals import Refusal, RefusedRow, cause_of, playable_statement
+from codea1_env.problems.problem import Refusal
+from codea1_env.problems.refusals import RefusedRow, cause_of, playable_statement
 from tests.support.data_set_rows import KODCODE
 
 UNPLAYABLE = {

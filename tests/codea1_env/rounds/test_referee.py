@@ -218,7 +218,7 @@ def test_golden_tests_say_what_is_right_and_what_was_not_given(sandbox, toys):
 def test_a_referee_travels_and_opens_its_sandbox_again_by_name(sandbox, toys):
     referee = Referee(toys, preset("paper"), sandbox=sandbox, limits=Limits(cpu_s=3.0))
     referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE])
-    referee.open([Tree(toys[0])]).give_up("started its thread")
+    referee.start(referee.open([Tree(toys[0])]).give_up, "started its thread")
     arrived = pickle.loads(pickle.dumps(referee))
     assert arrived.sandbox is load_sandbox("local")
     assert (arrived.rules, arrived.judge.limits, arrived.problems) == (referee.rules, referee.judge.limits, toys)

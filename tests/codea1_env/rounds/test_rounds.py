@@ -16,7 +16,7 @@ from codea1_env.errors import SandboxError, UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import Label, RoundOptions, Rounds
+from codea1_env.rounds.rounds import RoundOptions, Rounds
 from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tests, Tree
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score_group
@@ -75,11 +75,8 @@ def test_turns_say_who_sees_what_and_where_it_stands(sandbox):
     assert turns[0].info["tests_per_suite"] == 2
 
 
-def test_labels_and_views_are_the_drivers(sandbox):
-    def samples(tree: Tree, role: str, candidate: int, suite: int) -> Label:
-        return Label(f"{tree.problem.id}/{candidate}", extra={"sample": candidate, "tester_view": "black_box"})
-
-    rounds = opened(sandbox, Tree(ADD, 2), labels=samples, shows_program=False)
+def test_samples_and_views_are_the_drivers(sandbox):
+    rounds = opened(sandbox, Tree(ADD, 2), sample_of=lambda candidate, _: candidate, tester_view="black_box")
     rounds.submit_programs([RIGHT, WRONG])
     turns = rounds.tester_turns()
     assert len(turns) == 2
@@ -166,9 +163,19 @@ def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(watched):
     watched.error = "no processes left"
     referee = Referee((ADD, LAST), RULES, sandbox=watched)
     rounds = referee.open([Tree(ADD)])
-    rounds.submit_programs([RIGHT])
     with pytest.raises(SandboxError, match="no processes"):
+        rounds.submit_programs([RIGHT])
+    with pytest.raises(RuntimeError, match="submit_programs comes first"):
         rounds.tester_turns()
+    watched.error = ""
+    rounds.submit_programs([RIGHT])
+    watched.error = "no processes left"
+    with pytest.raises(SandboxError, match="no processes"):
+        rounds.submit_suites([SHARP])
+    watched.error = ""
+    rounds.submit_suites([SHARP])
+    assert values(rounds.results()[0].coder_rewards) == [1.0]
+    watched.error = "no processes left"
     masked = RoundOptions(masks_sandbox_errors=True, skips_invalid=False)
     (tree,) = played(referee.open([Tree(ADD, 2)], masked), [RIGHT, WRONG], [SHARP])
     assert (tree.report, tree.rewards, tree.book_report) == (None, (), None)
@@ -214,7 +221,7 @@ def test_a_fork_meets_other_suites_and_checks_nothing_again(watched):
     with pytest.raises(RuntimeError, match="submit_programs"):
         base.fork()
     base.submit_programs([LOOKS_RIGHT, BROKEN])
-    first, second = base.fork(), base.fork(shows_program=False)
+    first, second = base.fork(), base.fork(tester_view="blind")
     assert first.tester_turns()[0].observation["program"]
     assert not second.tester_turns()[0].observation["program"]
     assert len(watched.batches) == 1
@@ -226,16 +233,17 @@ def test_a_fork_meets_other_suites_and_checks_nothing_again(watched):
     assert tree.tester_rewards.shape == (2, 3)
 
 
-def test_submitting_never_waits_so_that_rounds_overlap(watched):
+def test_what_the_referee_starts_never_waits_so_that_rounds_overlap(watched):
     watched.gate.clear()
     referee = Referee((ADD, LAST), RULES, sandbox=watched)
     batches = [referee.open([Tree(ADD, 2)]), referee.open([Tree(LAST), Tree(ADD)])]
-    batches[0].submit_programs([RIGHT, WRONG])
-    batches[1].submit_programs(["def last(items): return items[-1]", WRONG])
+    programs = [RIGHT, WRONG], ["def last(items): return items[-1]", WRONG]
+    begun = [referee.start(batch.submit_programs, each) for batch, each in zip(batches, programs, strict=True)]
     assert not watched.threads
     watched.gate.set()
-    for batch in batches:
-        batch.submit_suites([SHARP] * len(batch.tester_turns()))
+    for batch, work in zip(batches, begun, strict=True):
+        work.result()
+        referee.start(batch.submit_suites, [SHARP] * len(batch.tester_turns())).result()
     found = [tree for batch in batches for tree in batch.results()]
     assert [values(tree.coder_rewards) for tree in found] == [[1.0, 0.0], [0.5], [0.0]]
     assert all(name.startswith("codea1-judging") for name in watched.threads)
@@ -243,9 +251,8 @@ def test_submitting_never_waits_so_that_rounds_overlap(watched):
     referee.close()
 
 
-def test_in_the_foreground_everything_runs_in_the_callers_thread(watched):
-    rounds = Referee((ADD, LAST), RULES, sandbox=watched).open([Tree(ADD)], in_background=False)
-    played(rounds, [WRONG], [SHARP])
+def test_everything_else_runs_in_the_callers_thread(watched):
+    played(opened(watched, Tree(ADD)), [WRONG], [SHARP])
     assert watched.threads == {threading.current_thread().name}
 
 

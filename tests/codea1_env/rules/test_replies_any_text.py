@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from codea1_env.facts.call_forms import CallForms
+from codea1_env.facts.problem_kinds import CallForms
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite, TestCase
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.rejections import MAX_LISTED
 from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Comparison, Reading, Validation
-from codea1_env.rules.validation import validate
+from codea1_env.rules.validation import SuiteRules, validate
 from tests.support.replies import bare, block
 
 SURROGATES_TOO = st.characters(blacklist_categories=())
@@ -201,7 +201,7 @@ def test_a_reply_within_the_budget_is_read(reply):
 def test_rejections_beyond_the_listed_ones_are_counted(reply, reading, counted):
     suite = read_suite(reply, reading, entry_point="f")
     assert len(suite.rejections) == MAX_LISTED
-    made = validate(suite, [], validation=Validation.DROP_WRONG, comparison=Comparison())
+    made = validate(suite, [], SuiteRules(Validation.DROP_WRONG, Comparison()))
     assert made.n_invalid == counted
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import CandidateReport, ProblemReport, Verdict
-from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import load_problems
+from codea1_env.rounds.trees import require_golden_tests
 from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import RewardRules, Ruleset, preset, reward_plugin
 from tests.codea1_env.rules.reports import candidate, met, suite_of

@@ -11,7 +11,7 @@ from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.rules.ruleset import Comparison, Validation
-from codea1_env.rules.validation import SolutionEvidence, validate
+from codea1_env.rules.validation import SolutionEvidence, SuiteRules, validate
 from tests.support.replies import reasons
 
 
@@ -40,7 +40,7 @@ def check(
     **comparison: float,
 ) -> ValidSuite:
     suite = Suite(tuple(cases or [case(i) for i in range(1, len(evidence) + 1)]))
-    return validate(suite, evidence, validation=how, comparison=Comparison(**comparison))  # type: ignore[arg-type]
+    return validate(suite, evidence, SuiteRules(how, Comparison(**comparison)))  # type: ignore[arg-type]
 
 
 def test_fill_keeps_a_wrong_prediction_with_the_solutions_value_and_counts_it():
@@ -107,7 +107,7 @@ def test_d10_a_predicted_nan_is_right_when_the_comparison_says_so():
     assert check(seen(nan)).cases == ()  # under these rules nobody could pass it
     assert check(seen(nan)).rejections[0].reason is RejectionReason.UNPASSABLE
     suite = Suite((case(1),))
-    kept = validate(suite, [seen(nan)], validation=Validation.FILL, comparison=Comparison(), keeps_unpassable=True)
+    kept = validate(suite, [seen(nan)], SuiteRules(Validation.FILL, Comparison(), keeps_unpassable=True))
     assert kept.cases[0].prediction_right is False
 
 
@@ -176,13 +176,13 @@ def test_reading_rejections_are_carried_over_and_counted_only_if_they_were_attem
     suite = Suite(
         (), (Rejection(RejectionReason.NOT_AN_ASSERT, "x"), Rejection(RejectionReason.FORBIDDEN_NAME, "y")), 0.25
     )
-    valid = validate(suite, [], validation=Validation.FILL, comparison=Comparison())
+    valid = validate(suite, [], SuiteRules(Validation.FILL, Comparison()))
     assert (valid.n_invalid, len(valid.rejections), valid.nonprintable_share) == (1, 2, 0.25)
 
 
 def test_evidence_for_another_number_of_cases_is_refused():
     with pytest.raises(ValueError, match="2 cases, but evidence for 1"):
-        validate(Suite((case(1), case(2))), [seen(value(1))], validation=Validation.FILL, comparison=Comparison())
+        validate(Suite((case(1), case(2))), [seen(value(1))], SuiteRules(Validation.FILL, Comparison()))
 
 
 OUTCOMES = st.sampled_from([value(1), value(2), value([]), ERROR, SLOW, OPAQUE])

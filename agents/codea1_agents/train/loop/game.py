@@ -10,8 +10,8 @@ from codea1_agents.prompts import load_prompts
 from codea1_agents.train.settings.modules import models_of
 from codea1_agents.train.settings.options import RULE_PARTS, GameOptions, TrainingConfig
 from codea1_env.errors import UnknownName
-from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import load_problems
+from codea1_env.rounds.trees import require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 

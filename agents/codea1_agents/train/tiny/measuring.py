@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from math import isnan, nan
 
 from codea1_agents.measure.mutant_trials import View
-from codea1_agents.measure.turns import sample_labels
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.errors import SandboxError
@@ -74,9 +73,8 @@ def measure(
     referee = Referee(problems, rules, sandbox=sandbox, golden=True)
 
     def opened(chosen: Sequence[Problem], first: int) -> Rounds:
-        labels = sample_labels(lambda candidate, _: first + candidate, view)
-        options = RoundOptions(labels, shows_program=view == "white_box", skips_invalid=False)
-        return referee.open([Tree(problem, samples) for problem in chosen], options, in_background=False)
+        options = RoundOptions(lambda candidate, _: first + candidate, view, skips_invalid=False)
+        return referee.open([Tree(problem, samples) for problem in chosen], options)
 
     values = _Values()
     sampled = opened(problems, 0)

@@ -13,7 +13,7 @@ from codea1_agents.train.tiny.corpus import WORDING, Corpus, CorpusRules
 from codea1_agents.train.tiny.family import VERSION, Variant
 from codea1_agents.train.tiny.problems import load
 from codea1_env.errors import UserError
-from codea1_env.observations import ObservationFields, turn_info
+from codea1_env.observations import observation_of, turn_info
 
 pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -92,7 +92,7 @@ def test_the_loaded_tokenizer_reads_what_the_game_asks_as_the_corpus_was_read(ba
     problem = load("train")[0]
     for role, program in (("coder", ""), ("tester", problem.solution), ("tester", "")):
         info = turn_info(problem, episode_id="0", role=role, round_=0, tests_per_suite=4, program=program)
-        ids = chat.prompt_ids(prompts.messages(ObservationFields(problem, 0, program).to_dict(), info))
+        ids = chat.prompt_ids(prompts.messages(observation_of(problem, 0, program), info))
         start = {"coder": "code ", "tester": "test 4 "}[role] + problem.statement
         text = start + (f"\n{program}" if program else "") + GO
         assert ids == tokenizer(text, add_special_tokens=False)["input_ids"]

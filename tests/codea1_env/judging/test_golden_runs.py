@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from codea1_env.judging.golden import GOLDEN_LIMITS, GoldenRun, golden_jobs
-from codea1_env.judging.golden_runs import run_golden
-from codea1_env.judging.golden_time import SHORT, GoldenTime
+from codea1_env.judging.golden_runs import SHORT, GoldenTime, run_golden
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.problems.problem import GoldenHarness
 from codea1_env.rules.ruleset import Comparison
