@@ -1,42 +1,53 @@
-"""Counts the files that one meets on the way of a GRPO step, or of a tester's reply to its reward.
+"""Counts the files that one meets on four ways through the code.
 
-    python benchmarks/journey.py            # from a GRPO step to the updated weights in the samplers
-    python benchmarks/journey.py reply      # `env.step` on the tester's turn
+    python benchmarks/journey.py reply      # `env.step` on the tester's turn; the sandbox is one
+    python benchmarks/journey.py grpo       # from a GRPO step to the updated weights in the samplers; the judge is one
+    python benchmarks/journey.py play       # `codea1 play` from its arguments to the table; environment, agents are one
+    python benchmarks/journey.py program    # a program to its verdict on golden tests, with all of the sandbox
 
-It runs the step in this process, with runner and learner, and notes each file of this repository of which a function
-runs, in the order in which they are met. In a GRPO step, judge, rules, sandbox, problems and book count as one and are
-left out; on the way of a reply, the sandbox counts as one. Files whose code ran before, such as those that only build
-models, are not met.
+It takes the way in this process and notes each file of this repository of which a function runs, in the order in which
+they are met. Files whose code ran before, such as those that only build models, and what runs in the sandbox's own
+processes, are not met.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import threading
-from collections.abc import Collection
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
 ROOT = Path(__file__).parents[1]
-OF_THE_JUDGE = {"judging", "sandbox", "rules", "values", "python_text.py", "problems", "records", "book", "facts"}
-"""Parts of `codea1_env` that count as one."""
+ENV, AGENTS = "codea1_env/", "agents/codea1_agents/"
+OF_THE_JUDGE = (
+    "judging",
+    "sandbox",
+    "rules",
+    "values",
+    "python_text.py",
+    "problems",
+    "records",
+    "book",
+    "facts",
+    "declared",
+)
 
 
 class Journey:
     """A profile function that notes files and the calls between them."""
 
-    def __init__(self, left_out: Collection[str] = (), as_one: Collection[str] = ()) -> None:
+    def __init__(self, *as_one: str) -> None:
         """Begin with no files.
 
         Args:
-            left_out: parts of `codea1_env` that are not noted.
-            as_one: parts of `codea1_env` that are one place each.
+            as_one: beginnings of paths, each of which counts as one place.
         """
         self.files: dict[str, None] = {}
         self.calls: set[tuple[str, str]] = set()
-        self._left_out, self._as_one = left_out, as_one
+        self._as_one = as_one
 
     def __enter__(self) -> Self:
         threading.setprofile(self)
@@ -65,11 +76,10 @@ class Journey:
         path = Path(frame.f_code.co_filename)
         if not path.is_relative_to(ROOT) or "site-packages" in path.parts:
             return ""
-        room, *parts = path.relative_to(ROOT).parts
-        part = parts[0] if room == "codea1_env" else ""
-        if room == "benchmarks" or part in self._left_out:
+        place = path.relative_to(ROOT).as_posix()
+        if place.startswith("benchmarks/"):
             return ""
-        return "/".join((room, *(parts[:1] if part in self._as_one else parts)))
+        return next((one for one in self._as_one if place.startswith(one)), place)
 
 
 def reply() -> Journey:
@@ -79,7 +89,7 @@ def reply() -> Journey:
     env = code_a1_v0.env(problems="starter")
     env.reset(seed=0, options={"problem_id": "starter/count_carries"})
     env.step("```python\ndef count_carries(a, b):\n    return 0\n```")
-    with Journey(as_one={"sandbox"}) as journey:
+    with Journey(f"{ENV}sandbox/") as journey:
         env.step("```python\nassert count_carries(5, 5) == 1\nassert count_carries(1, 2) == 0\n```")
     assert env.rewards["tester_0"] > 0
     env.close()
@@ -104,19 +114,43 @@ def grpo_step() -> Journey:
             .training(max_tokens={"coder": 2, "tester": 2})
             .build_algo()
         )
-        with Journey(left_out=OF_THE_JUDGE) as journey:
+        with Journey(*(f"{ENV}{part}" for part in OF_THE_JUDGE)) as journey:
             algorithm.training_step()
             algorithm.sync_runners()
         algorithm.stop()
     return journey
 
 
+def play() -> Journey:
+    """Play four games of two scripted agents."""
+    from codea1_agents.cli import main as codea1  # noqa: PLC0415
+
+    told = ["play", "--problems", "starter", "--coder", "mutant", "--tester", "fuzz", "--episodes", "4"]
+    with Journey(ENV, f"{AGENTS}scripted/") as journey, contextlib.suppress(SystemExit):
+        sys.argv = ["codea1", *told]
+        codea1()
+    return journey
+
+
+def program() -> Journey:
+    """Run a program on the golden tests of its problem."""
+    from codea1_env import Referee  # noqa: PLC0415
+
+    referee = Referee("starter")
+    with Journey() as journey:  # the sandbox's thread is noted if it starts here
+        (found,) = referee.golden(["starter/count_carries"], ["def count_carries(a, b):\n    return 0\n"])
+    assert not found.passed
+    return journey
+
+
 def main() -> None:
     """Print the files and how many there are."""
-    journey = {"grpo": grpo_step, "reply": reply}[sys.argv[1] if len(sys.argv) > 1 else "grpo"]()
+    ways = {"reply": reply, "grpo": grpo_step, "play": play, "program": program}
+    if len(sys.argv) != 2 or sys.argv[1] not in ways:
+        sys.exit(f"name one way: {', '.join(ways)}")
+    journey = ways[sys.argv[1]]()
     print("\n".join(journey.files))
-    in_train = sum(each.startswith("agents/codea1_agents/train/") for each in journey.files)
-    print(f"{len(journey.files)} files, {in_train} of them in train/; {len(journey.calls)} pairs of caller and callee")
+    print(f"{len(journey.files)} files; {len(journey.calls)} pairs of caller and callee")
 
 
 if __name__ == "__main__":
