@@ -25,12 +25,14 @@ from codea1_env.rules.reading.allowed_names import (
     may_be_attribute,
     may_be_imported_from,
 )
+from codea1_env.rules.reading.claims import has_one_object
 from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
 from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
 
 _INSPECTORS = frozenset({"isinstance", "issubclass", "repr", "str"})
 _TEMPLATE_METHODS = frozenset({"format", "format_map"})
+_OF_IDENTITY = frozenset({"operator.is_", "operator.is_not"})
 _MAX_SIZE = 1 << 62  # sizes double with every line of a hostile reply; no need for long numbers
 
 
@@ -58,6 +60,11 @@ def inline_names(node: ast.expr, scope: Scope) -> Inlined:
         inliner.formatted,
         None if isinstance(inlined_node, ast.Constant) else inliner.aliases,
     )
+
+
+def _identity() -> UnreadableError:
+    detail = "whether two objects are one cannot be tested, since programs work on copies"
+    return UnreadableError(RejectionReason.NOT_AN_ASSERT, detail)
 
 
 def _forbidden(detail: str) -> UnreadableError:
@@ -153,7 +160,15 @@ class _Inliner:
         return self.scope.look_up(place) if place and place.partition(".")[0] not in bound else None
 
     def _compare(self, node: ast.Compare, bound: frozenset[str], level: int) -> ast.expr:
+        match node.left:
+            case ast.Call(func=ast.Name(id="id")) if self._is_builtin("id", bound):
+                raise _identity()
         first, *others = (self._inspected(operand, bound, level + 1) for operand in (node.left, *node.comparators))
+        for one, op, other in zip((first, *others), node.ops, others, strict=False):
+            if isinstance(op, ast.Is | ast.IsNot) and not any(
+                has_one_object(each, self.bindings) for each in (one, other)
+            ):
+                raise _identity()
         return ast.Compare(first, node.ops, others)
 
     def _name(self, node: ast.Name, bound: frozenset[str], level: int) -> ast.expr:
@@ -229,6 +244,8 @@ class _Inliner:
     def _check_use(self, full_name: str) -> None:
         if full_name in MODULES:
             raise _forbidden(f"{full_name!r} is a module, and tests may only use its members")
+        if full_name in _OF_IDENTITY:
+            raise _identity()
         if full_name in COMPARED_ONLY:
             raise _forbidden(f"{full_name!r} may only be compared or passed to 'isinstance'")
 

@@ -43,7 +43,7 @@ from typing import TypeVar
 
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.submissions import RejectionReason, TestCase
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, TestCase
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, write
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
@@ -607,9 +607,10 @@ class SuiteReader:
     def _case_or_case_after_calls(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
         try:
             return self._case(condition, scope, line)
-        except UnreadableError:
+        except UnreadableError as error:
             after = None if calls_of(condition, self.entry_point) else self._case_after_calls(condition, line)
-            if after is None and self._is_about_an_argument(condition):
+            is_invalid = error.reason in COUNTED_AS_INVALID
+            if after is None and is_invalid and self._is_about_an_argument(condition):
                 raise UnreadableError(RejectionReason.NOT_AN_ASSERT, _AFTER_A_CALL) from None
             if after is None:
                 raise

@@ -155,12 +155,17 @@ NOT_READ = {
     "a failure that is caught": "try:\n    f(1)\n    assert False\nexcept AssertionError:\n    pass",
     "an alias of an argument": "xs = [1]\nys = xs\nf(xs)\nassert xs == ys",
     "a result of a helper": "def g(x):\n    return x\nassert g(f(1)) == 1",
+    **{
+        f"identity: {claim}": f"xs = [1]\nr = f(xs)\nassert {claim}"
+        for claim in ("r is not xs", "not (f(xs) is xs)", "f(xs) is f(xs)", "f(xs)[0] is not xs[0]", "id(r) != id(xs)",
+                      "r is []", "all(a is not b for a, b in zip(f(1), f(2)))", "operator.is_not(f(1), xs)")
+    },
 }
 
 
 @pytest.mark.parametrize("text", NOT_READ.values(), ids=NOT_READ)
 def test_what_is_not_read_has_a_reason_and_is_no_invalid_test(text):
-    suite = block(f"import pytest\n{text}")
+    suite = block(f"import operator\nimport pytest\n{text}")
     assert suite.cases == ()
     assert reasons(suite)
     assert not COUNTED_AS_INVALID & set(reasons(suite))
