@@ -134,6 +134,8 @@ class _Inliner:
             self.allow_callables((node.func, *node.args, *(keyword.value for keyword in node.keywords)))
         entry_point = node.func if name == self.scope.entry_point else self._entry_point(node.func, bound)
         if entry_point is not None:
+            if entry_point is node.func:
+                self._check_shadow()
             self.calls_entry_point = True
             if self.scope.functions:
                 self._allow_held_callables([*node.args, *(keyword.value for keyword in node.keywords)])
@@ -143,6 +145,14 @@ class _Inliner:
             shown = [self._inspected(argument, bound, level + 1) for argument in node.args]
             return ast.Call(self.visit(node.func, bound, level + 1), shown, [])
         return self._rebuilt(node, bound, level)
+
+    def _check_shadow(self) -> None:
+        shadow = self.scope.shadow
+        if isinstance(shadow, Unusable):
+            raise UnreadableError(shadow.reason, shadow.detail)
+        if shadow is not None:
+            detail = f"{self.scope.entry_point!r} is a variable of the test here, so the program is not called"
+            raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
 
     def _entry_point(self, function: ast.expr, bound: frozenset[str]) -> ast.expr | None:
         """Return the entry point if a function is another name of it, or its method of an instance; None otherwise."""

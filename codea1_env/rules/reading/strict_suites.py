@@ -79,6 +79,7 @@ _RowT = TypeVar("_RowT")
 _RECEIVERS = ("self", "cls")
 _SETUPS = ("setUpClass", "setup_class", "setUp", "setup_method", "setup")
 _FRAMEWORKS = ("pytest", "unittest", "parameterized")
+_BINDING = (ast.For, ast.With, ast.Delete)
 _STEPS_OF_ROW, _STEPS_OF_NODE = 40, 8  # what reading a body once more costs before anything is written
 _WITH_PARAMETERS = "a function with parameters that nothing gives"
 _UNUSED = "a call whose result is not used"
@@ -553,12 +554,14 @@ class SuiteReader:
         text = statement.text
         for node in ast.walk(statement.node):
             if isinstance(node, ast.Name | ast.Attribute) and (place := scope.place_of(node)):
+                if place == self.defined_name and not isinstance(statement.node, _BINDING):
+                    continue  # perhaps another definition of the entry point: only the program's is run
                 scope.invalidate(place, rebound=not isinstance(node.ctx, ast.Load), by=_first_line(text))
         self.reject(RejectionReason.NOT_AN_ASSERT, text, statement.line, detail)
 
     def _case(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
         sides = sides_of_equality(condition)
-        plain = None if sides is None else read_plain_case(*sides, self.entry_point, line)
+        plain = None if sides is None or scope.shadow is not None else read_plain_case(*sides, self.entry_point, line)
         if plain is not None:
             return plain
         inlined = inline_names(condition, scope)

@@ -171,6 +171,28 @@ def test_what_is_not_read_has_a_reason_and_is_no_invalid_test(text):
     assert not COUNTED_AS_INVALID & set(reasons(suite))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for f in [len, 2]:\n    assert f([]) == 0\nassert f(1) == 1",
+        "for i, (f, x) in enumerate([(len, 1)]):\n    assert f(x) == i",
+        "@pytest.mark.parametrize('f, x', [(len, 1)])\ndef test(f, x):\n    assert f(x) == 1",
+        "def test(f=len):\n    assert f([]) > 0",
+        "def run(f):\n    assert f([]) == 0\n    g = f\n    assert g(1) == 1\nrun(len)",
+        "for f in [1]:\n    with pytest.raises(TypeError):\n        f(1)",
+    ],
+)
+def test_a_variable_with_the_name_of_the_function_is_not_the_program(text):
+    suite = block(f"import pytest\n{text}")
+    assert suite.cases == ()
+    assert set(reasons(suite)) & COUNTED_AS_INVALID
+
+
+@pytest.mark.parametrize("text", ["f = solve", "def f(x):\n    return x", "from other import f", "f = lambda x: x"])
+def test_what_defines_the_function_once_more_is_no_part_of_the_tests(text):
+    assert claims(block(f"{text}\nassert f(1) == 1")) == ["f(1) => 1"]
+
+
 def test_rows_beyond_the_last_case_are_too_many():
     suite = block(TABLE.format(rows=[(i, i) for i in range(10)]), tests_per_suite=3)
     assert len(suite.cases) == 3
