@@ -57,6 +57,7 @@ from codea1_env.rules.reading.frameworks import (
     class_names,
     condition_of,
     decorations,
+    ends_test,
     folded,
     raising_call,
     raising_try,
@@ -151,9 +152,12 @@ class SuiteReader:
 
     def _body(self, pieces: Iterable[Piece], scope: Scope, for_functions: Scope, nesting: int) -> None:
         before = None if self.forms.in_place else _Before(scope.child(scope.receiver))
+        ended_by = ""
         for piece in pieces:
             self._before = before
-            if isinstance(piece, Broken):
+            if ended_by:
+                self._unreached(piece, ended_by)
+            elif isinstance(piece, Broken):
                 self._broken(piece, scope)
             elif isinstance(piece, Partial):
                 self._definition(piece.head, piece.body, scope, for_functions, nesting)
@@ -161,8 +165,11 @@ class SuiteReader:
                 self._definition(piece, _statements(piece.node.body, piece), scope, for_functions, nesting)
             elif not _is_no_op(piece.node) and not self._compound(piece, scope, for_functions, nesting):
                 self._simple(piece, scope)
-            if before is not None and isinstance(piece, Statement):
-                before.pieces.append(piece)
+            if isinstance(piece, Statement):
+                if before is not None:
+                    before.pieces.append(piece)
+                if nesting and not ended_by and ends_test(piece.node):  # a file in pieces may hold a stray `return`
+                    ended_by = _first_line(piece.text)
 
     def _compound(self, statement: Statement, scope: Scope, for_functions: Scope, nesting: int) -> bool:
         """Read a statement that holds others, or calls a helper; return False where that is not possible."""
@@ -549,6 +556,10 @@ class SuiteReader:
             self.reject(piece.fault.reason, piece.text, piece.line, piece.fault.detail)
         else:
             self.reject(RejectionReason.NOT_AN_ASSERT, piece.text, piece.line, "not Python")
+
+    def _unreached(self, piece: Piece, ended_by: str) -> None:
+        place = piece.head if isinstance(piece, Partial) else piece
+        self.reject(RejectionReason.NOT_AN_ASSERT, place.text, place.line, f"never runs: it comes after {ended_by!r}")
 
     def _drop(self, statement: Statement, scope: Scope, detail: str) -> None:
         text = statement.text

@@ -160,7 +160,12 @@ NOT_READ = {
         for claim in ("r is not xs", "not (f(xs) is xs)", "f(xs) is f(xs)", "f(xs)[0] is not xs[0]", "id(r) != id(xs)",
                       "r is []", "all(a is not b for a, b in zip(f(1), f(2)))", "operator.is_not(f(1), xs)")
     },
-}
+    **{
+        f"after {end}": f"def test(self):\n    {end}\n    assert f(1) == 1\n    for x in [1]:\n        assert f(x) == 1"
+        for end in ("return", "raise ValueError", "pytest.skip('x')", "pytest.fail()", "pytest.xfail('x')", "skip()",
+                    "self.skipTest('x')", "self.fail()", "sys.exit(0)")
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", NOT_READ.values(), ids=NOT_READ)
