@@ -170,8 +170,11 @@ class Relay:
 
     def _record_call(self, arguments: bytes) -> None:
         if self._index is not None:
-            budget = RECORD_FACTOR * self._job.limits.value_bytes
-            self._records.setdefault(self._index, _Record(budget)).add_call(arguments)
+            record = self._records.get(self._index)
+            if record is None:
+                budget = RECORD_FACTOR * self._job.limits.value_bytes
+                record = self._records[self._index] = _Record(budget)
+            record.add_call(arguments)
 
     def _record_given(self) -> None:
         """Record the calls that the harness has made without asking, since it had their answers."""
@@ -214,8 +217,7 @@ class _Record:
 
     def add_answer(self, answer: Outcome) -> None:
         """Record the answer to the last call."""
-        parts = (answer.value, answer.items, answer.arguments)
-        self._budget -= sum(len(part) for part in parts if part is not None)
+        self._budget -= len(answer.value or b"") + len(answer.items or b"") + len(answer.arguments or b"")
         if self.calls[-1] is TOO_MANY:
             return
-        self.calls[-1] = self.calls[-1]._replace(answer=answer) if self._budget >= 0 else TOO_MANY
+        self.calls[-1] = EntryPointCall(self.calls[-1].arguments, answer) if self._budget >= 0 else TOO_MANY
