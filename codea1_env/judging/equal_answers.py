@@ -67,10 +67,8 @@ def answers_equal(expected: Outcome, actual: Outcome, comparison: Comparison) ->
         return False
     if expected.kind is OutcomeKind.VALUE:
         return _both(expected.value, actual.value, comparison)
-    if expected.error_type != actual.error_type:
-        return False
-    if expected.kind is OutcomeKind.ERROR:
-        return True
+    if expected.error_type != actual.error_type or expected.kind is OutcomeKind.ERROR:
+        return expected.error_type == actual.error_type
     return expected.items is not None and _both(expected.items, actual.items, comparison)
 
 

@@ -161,9 +161,8 @@ def _end_of_other_channels(text: str, budget: TextBudget) -> int:
     if bare is not None:
         return bare.end()
     later = _LATER_FINAL_CHANNEL.search(text)
-    if later is None or _within(later.start(), _spans(text, budget, is_string=False)):
-        return 0
-    return later.end()
+    is_quoted = later is not None and _within(later.start(), _spans(text, budget, is_string=False))
+    return 0 if later is None or is_quoted else later.end()
 
 
 def _sections(text: str, position: int, cuts: Sequence[int]) -> Iterator[_Edit]:

@@ -174,10 +174,8 @@ class _Inliner:
             case ast.Call(func=ast.Name(id="id")) if self._is_builtin("id", bound):
                 raise _identity()
         first, *others = (self._inspected(operand, bound, level + 1) for operand in (node.left, *node.comparators))
-        for one, op, other in zip((first, *others), node.ops, others, strict=False):
-            if isinstance(op, ast.Is | ast.IsNot) and not any(
-                has_one_object(each, self.bindings) for each in (one, other)
-            ):
+        for op, *pair in zip(node.ops, (first, *others), others, strict=False):
+            if isinstance(op, ast.Is | ast.IsNot) and not any(has_one_object(each, self.bindings) for each in pair):
                 raise _identity()
         return ast.Compare(first, node.ops, others)
 
