@@ -41,7 +41,7 @@ class Outcome:
     value: bytes | None = None
     """Canonical encoding (`codea1_env.values`) iff kind is VALUE."""
     error_type: str = ""
-    """Name of the exception's class, or of the signal."""
+    """Name of the exception's class, or of the signal; with `items`, of the exception that follows them."""
     message: str = ""
     """At most 300 characters, printable."""
     items: bytes | None = None

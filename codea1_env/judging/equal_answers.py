@@ -55,7 +55,8 @@ def is_equal_so_far(
 def answers_equal(expected: Outcome, actual: Outcome, comparison: Comparison) -> bool:
     """Whether two programs have answered one call alike.
 
-    Alike means: equal values, the same class of exception, or equal items; and equal arguments after the call.
+    Alike means: equal values, the same class of exception, or equal items and the same class of exception after them;
+    and equal arguments after the call.
 
     Args:
         expected: the solution's answer.
@@ -66,7 +67,7 @@ def answers_equal(expected: Outcome, actual: Outcome, comparison: Comparison) ->
         return False
     if expected.kind is OutcomeKind.VALUE:
         return _both(expected.value, actual.value, comparison)
-    if expected.kind is OutcomeKind.ERROR:
+    if expected.error_type != actual.error_type or expected.kind is OutcomeKind.ERROR:
         return expected.error_type == actual.error_type
     return expected.items is not None and _both(expected.items, actual.items, comparison)
 

@@ -158,15 +158,13 @@ def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
 
 
 def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> list[ProblemCheck]:
-    reports = iter(sandbox.run([job for plan in plans for jobs in plan.jobs for job in jobs]))
+    made = []
+    for run in zip(*(zip(plan.orders, plan.jobs, strict=True) for plan in plans), strict=True):
+        # One run after the other: the calls that a harness makes in the first one are read ahead in the next.
+        reports = iter(sandbox.run([job for _, jobs in run for job in jobs]))
+        made.append([GoldenRun(order, jobs, tuple(islice(reports, len(jobs)))) for order, jobs in run])
+    solved = [*zip(*made, strict=True)]
     expected = ExpectedValues(sandbox).of(plan.orders[0] for plan in plans)
-    solved = [
-        [
-            GoldenRun(order, jobs, tuple(islice(reports, len(jobs))))
-            for order, jobs in zip(plan.orders, plan.jobs, strict=True)
-        ]
-        for plan in plans
-    ]
     faults = answer_rules_faults([runs[0] for runs in solved], sandbox, _COMPARISON)
     found = []
     for plan, golden_runs, fault in zip(plans, solved, faults, strict=True):

@@ -79,7 +79,8 @@ def read_candidate(
 
         program = release.find_program(reply)
     else:
-        answer, budget = read_answer(reply), TextBudget()
+        budget = TextBudget()
+        answer = read_answer(reply, budget)
         program = strict_programs.find_program(read_fences(answer.text, budget), entry_point, budget)
         detail = _UNFINISHED if answer.unfinished else detail
     if not program.strip():
@@ -172,7 +173,7 @@ def _reader(entry_point: str, tests_per_suite: int | None, forms: CallForms, rea
 
 
 def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
-    answer = read_answer(reply)
+    answer = read_answer(reply, reader.budget)
     fenced = read_fences(answer.text, reader.budget)
     blocks = [read_statements(block.text, block.first_line, reader.budget) for block in _test_blocks(fenced)]
     if not any(map(holds_assert, blocks)):

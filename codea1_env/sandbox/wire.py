@@ -160,12 +160,14 @@ class Items(NamedTuple):
     """Of the result, in UTF-8."""
     items: bytes
     """Encoded list; empty if it cannot be iterated."""
+    error: bytes = b""
+    """What it raises after `items`, as the payload of an ERROR frame; empty if it does not, or if that is not known."""
 
     def pack(self) -> bytes:
         """Return the payload of its frame."""
         flags = self.can_repeat | self.is_cut << 1 | self.truth << 2
-        head = _ITEMS.pack(flags, self.operations, self.length, len(self.description))
-        return head + self.description + self.items
+        head = _ITEMS.pack(flags, self.operations, self.length, len(self.description), len(self.error))
+        return head + self.description + self.error + self.items
 
     @classmethod
     def unpack(cls, payload: bytes) -> Items:
@@ -176,11 +178,12 @@ class Items(NamedTuple):
         """
         if len(payload) < _ITEMS.size:
             raise WireError("items that cannot be read")
-        flags, operations, length, n_description = _ITEMS.unpack_from(payload)
+        flags, operations, length, n_description, n_error = _ITEMS.unpack_from(payload)
         middle = _ITEMS.size + n_description
-        if flags >> 2 > Truth.UNKNOWN or middle > len(payload):
+        end = middle + n_error
+        if flags >> 2 > Truth.UNKNOWN or end > len(payload):
             raise WireError("items that cannot be read")
-        stated = payload[_ITEMS.size : middle], payload[middle:]
+        stated = payload[_ITEMS.size : middle], payload[end:], payload[middle:end]
         return cls(flags >> 2, operations, bool(flags & 1), length, bool(flags & 2), *stated)
 
 
@@ -214,7 +217,7 @@ class Changed(NamedTuple):
         return cls(payload[_CHANGED.size : middle], tag, payload[middle:])
 
 
-_ITEMS, _CHANGED, _NOTE_LENGTH = struct.Struct("<BQqI"), struct.Struct("<cI"), struct.Struct("<I")
+_ITEMS, _CHANGED, _NOTE_LENGTH = struct.Struct("<BQqII"), struct.Struct("<cI"), struct.Struct("<I")
 _HEADER_BYTES, _unpack_header, _VALUE = HEADER.size, HEADER.unpack_from, Tag.VALUE
 _new_frame = tuple.__new__
 

@@ -11,18 +11,23 @@ Both readers get it, so neither knows what chat templates write. In order:
 - Tokens that begin and end turns, and tags around an answer. A turn's token within a line ends what the line says.
 - Characters that word processors write for Python's: typographic quotes, spaces that do not break.
 
-Nothing within a string literal changes. Every step keeps the number of lines, and `Answer.offset` leads back to the
-reply as written.
+Nothing within a string literal changes. Literals are sought in each fence and in each text between fences by itself, so
+that quotes which prose leaves open do not turn those of a program inside out. Every step keeps the number of lines, and
+`Answer.offset` leads back to the reply as written.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
+from codea1_env.python_text import TextBudget
+from codea1_env.rules.reading.fences import read_fences
 from codea1_env.rules.reading.logical_lines import LITERAL, has_open_quotes, literals
 
 _REASONING = "think thinking thought reasoning reflection scratchpad"
@@ -53,6 +58,7 @@ _ENDS_OF_TEXT = "s bos eos pad end_of_turn"
 _AROUND = f"</?(?:{'|'.join((_TAGS + ' ' + _ENDS_OF_TEXT).split())})>"
 """A tag that prompts ask to put around an answer, or a token that could be an operator's part within a line."""
 _TURN_TOKEN = re.compile(_TURN)
+_REST_OF_TURN = re.compile(_TURN + r"[^\n]*")
 _BEFORE_LINE = re.compile(rf"^[ \t]*(?:(?:{_TURN}|{_AROUND})[ \t]*){{1,8}}", re.MULTILINE | re.IGNORECASE)
 _AFTER_LINE = re.compile(rf"{_AROUND}(?:[ \t]*{_AROUND}){{0,7}}[ \t]*(?=$|{_TURN})", re.MULTILINE | re.IGNORECASE)
 _LIKE_A_TAG = re.compile(r"<[/|a-zA-Z]")
@@ -96,13 +102,13 @@ class Answer:
         return position
 
 
-def read_answer(reply: str) -> Answer:
-    """Return the answer in a reply; accepts any text."""
+def read_answer(reply: str, budget: TextBudget) -> Answer:
+    """Return the answer in a reply; accepts any text. Finding fences in wrapped text is paid from the budget."""
     if not _may_be_wrapped(reply):  # most replies
         return Answer(reply)
     text, passes, unfinished = reply, [], False
     for step in _STEPS:
-        edits = tuple(step(text))
+        edits = tuple(step(text, budget))
         if edits:
             passes.append(edits)
             unfinished = unfinished or (step is _reasoning and edits[-1].end == len(text))
@@ -124,7 +130,7 @@ def _edited(text: str, edits: Iterable[_Edit]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _line_ends(text: str) -> Iterator[_Edit]:
+def _line_ends(text: str, _: TextBudget) -> Iterator[_Edit]:
     if "\r" in text or text[:1] == "\ufeff":
         for found in _LINE_ENDS.finditer(text):
             yield _Edit(*found.span(), "\n" if found[0][0] == "\r" else "")
@@ -137,17 +143,17 @@ def _blanked(text: str, start: int, end: int) -> _Edit:
 # -- reasoning -------------------------------------------------------------------------------------
 
 
-def _reasoning(text: str) -> Iterator[_Edit]:
+def _reasoning(text: str, budget: TextBudget) -> Iterator[_Edit]:
     start = 0
     if "<|channel|>" in text or text.startswith("analysis"):
-        start = _end_of_other_channels(text)
+        start = _end_of_other_channels(text, budget)
         if start:
             yield _blanked(text, 0, start)
     if _SECTION_TAG.search(text, start) is not None:
-        yield from _sections(text, start)
+        yield from _sections(text, start, _cuts(text, budget))
 
 
-def _end_of_other_channels(text: str) -> int:
+def _end_of_other_channels(text: str, budget: TextBudget) -> int:
     if _FIRST_CHANNEL.match(text) is not None:
         final = _FINAL_CHANNEL.search(text)
         return len(text) if final is None else final.end()
@@ -155,12 +161,12 @@ def _end_of_other_channels(text: str) -> int:
     if bare is not None:
         return bare.end()
     later = _LATER_FINAL_CHANNEL.search(text)
-    is_quoted = later is not None and any(start < later.start() < end for start, end, _ in literals(text))
+    is_quoted = later is not None and _within(later.start(), _spans(text, budget, is_string=False))
     return 0 if later is None or is_quoted else later.end()
 
 
-def _sections(text: str, position: int) -> Iterator[_Edit]:
-    begun = _end_of_a_section_begun_in_the_prompt(text, position)
+def _sections(text: str, position: int, cuts: Sequence[int]) -> Iterator[_Edit]:
+    begun = _end_of_a_section_begun_in_the_prompt(text, position, cuts)
     if begun:
         yield _blanked(text, position, begun)
         position = begun
@@ -172,7 +178,7 @@ def _sections(text: str, position: int) -> Iterator[_Edit]:
         if opening is None:
             return
         n_checked += 1
-        if n_checked <= _MAX_CHECKED and _is_quoted(text, kept, opening.end()):
+        if n_checked <= _MAX_CHECKED and _is_quoted(text, kept, opening.end(), cuts):
             position = opening.end()
             continue
         closing = _CLOSING.search(text, opening.end())
@@ -180,53 +186,73 @@ def _sections(text: str, position: int) -> Iterator[_Edit]:
         yield _blanked(text, opening.start(), kept)
 
 
-def _end_of_a_section_begun_in_the_prompt(text: str, position: int) -> int:
+def _end_of_a_section_begun_in_the_prompt(text: str, position: int, cuts: Sequence[int]) -> int:
     closing, opening = _CLOSING_A_LINE.search(text, position), _OPENING.search(text, position)
     if closing is None or (opening is not None and opening.start() < closing.start()):
         return 0
-    return 0 if _is_quoted(text, position, closing.start()) else closing.end()
+    return 0 if _is_quoted(text, position, closing.start(), cuts) else closing.end()
 
 
-def _is_quoted(text: str, start: int, position: int) -> bool:
+def _is_quoted(text: str, start: int, position: int, cuts: Sequence[int]) -> bool:
     """Whether a position stands in triple quotes that close: those of reasoning often do not."""
-    before, after = text[start:position], text[position:]
+    part = bisect_right(cuts, position)
+    before, after = text[max(start, cuts[part - 1]) : position], text[position : cuts[part]]
     return ('"""' in before or "'''" in before) and has_open_quotes(before) and has_open_quotes(after)
 
 
 # -- tokens, tags and characters -------------------------------------------------------------------
 
 
-def _tokens(text: str) -> Iterator[_Edit]:
+def _tokens(text: str, budget: TextBudget) -> Iterator[_Edit]:
     found = [(match.start(), 0, match.end()) for match in _BEFORE_LINE.finditer(text)]
     found += [(match.start(), 1, match.end()) for match in _AFTER_LINE.finditer(text)]
     for match in _TURN_TOKEN.finditer(text):
         line_end = text.find("\n", match.end())
         found.append((match.start(), 1, len(text) if line_end < 0 else line_end))
-    starts, ends = _spans(text, is_string=True) if found else ([], [])
+    spans = _spans(text, budget, is_string=True) if found else ()
     done = 0
     for start, _, end in sorted(found):
-        if start >= done and not _within(start, starts, ends):
+        if start >= done and not _within(start, spans):
             yield _Edit(start, end)
             done = end
 
 
-def _characters(text: str) -> Iterator[_Edit]:
+def _characters(text: str, budget: TextBudget) -> Iterator[_Edit]:
     if text.isascii():
         return
-    starts, ends = _spans(text, is_string=False)
+    spans = _spans(text, budget, is_string=False)
     for match in _ODD.finditer(text):
-        if not _within(match.start(), starts, ends):
+        if not _within(match.start(), spans):
             yield _Edit(*match.span(), match[0].translate(_CHARACTERS))
 
 
-def _spans(text: str, *, is_string: bool) -> tuple[list[int], list[int]]:
-    spans = [(start, end) for start, end, kind in literals(text) if kind == LITERAL or not is_string]
-    return [start for start, _ in spans], [end for _, end in spans]
+_Span = tuple[int, int]
 
 
-def _within(position: int, starts: list[int], ends: list[int]) -> bool:
-    index = bisect_right(starts, position) - 1
-    return index >= 0 and position < ends[index]
+def _spans(text: str, budget: TextBudget, *, is_string: bool) -> Sequence[_Span]:
+    """Return the places of the string literals of a text and, unless `is_string`, of its comments."""
+    return [
+        (begin + start, begin + end)
+        for begin, stop in pairwise(_cuts(text, budget))
+        for start, end, kind in literals(text[begin:stop])
+        if kind == LITERAL or not is_string
+    ]
 
 
-_STEPS: tuple[Callable[[str], Iterator[_Edit]], ...] = (_line_ends, _reasoning, _tokens, _characters)
+def _cuts(text: str, budget: TextBudget) -> Sequence[int]:
+    """Return where the texts in fences and those around them begin, and a number after the end of the last one."""
+    begins = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+    found = {0, len(begins) - 1}
+    if "```" in text or "~~~" in text:
+        without_tokens = _REST_OF_TURN.sub("", _BEFORE_LINE.sub("", _AFTER_LINE.sub("", text)))
+        for block in read_fences(without_tokens, budget).blocks:
+            found |= {block.first_line - 1, block.first_line + block.text.count("\n")}
+    return [begins[line] for line in sorted(found) if line < len(begins)]
+
+
+def _within(position: int, spans: Sequence[_Span]) -> bool:
+    index = bisect_right(spans, position, key=itemgetter(0)) - 1
+    return index >= 0 and position < spans[index][1]
+
+
+_STEPS: tuple[Callable[[str, TextBudget], Iterator[_Edit]], ...] = (_line_ends, _reasoning, _tokens, _characters)

@@ -59,6 +59,11 @@ def sides_of_equality(condition: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     return None
 
 
+def has_one_object(node: ast.expr, bindings: Mapping[str, str]) -> bool:
+    """Whether a value is the same object wherever it is: a constant, a truth value, a class."""
+    return isinstance(node, ast.Constant) or _is_type_call(node) or _is_boolean(node, bindings)
+
+
 def is_built_in(name: str, bindings: Mapping[str, str]) -> bool:
     """Whether a free name refers to the object of that name in `builtins`."""
     return not bindings.get(name, "")

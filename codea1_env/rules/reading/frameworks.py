@@ -30,6 +30,7 @@ READ_EXCEPTIONS = frozenset(
 """Exceptions that a test may expect: those that are built in, except the ones that any fault may raise."""
 
 _NOT_RUN = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "usefixtures"})
+_ENDS = frozenset({"exit", "fail", "quit", "skip", "skipTest", "xfail"})
 _OPTIONS_OF_TABLE = frozenset({"ids", "scope"})
 _HARMLESS_DECORATORS = frozenset({"staticmethod", "classmethod"})
 
@@ -384,6 +385,16 @@ def _fails(node: ast.stmt) -> bool:
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr="fail") | ast.Name(id="fail"))):
             return True
     return False
+
+
+def ends_test(node: ast.stmt) -> bool:
+    """Whether nothing that follows a statement in a function can run."""
+    match node:
+        case ast.Return() | ast.Raise():
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(ast.Name("pytest" | "self" | "sys"), name) | ast.Name(name))):
+            return name in _ENDS
+    return _fails(node)
 
 
 def _only_accepts(body: Sequence[ast.stmt]) -> bool:

@@ -25,12 +25,14 @@ from codea1_env.rules.reading.allowed_names import (
     may_be_attribute,
     may_be_imported_from,
 )
+from codea1_env.rules.reading.claims import has_one_object
 from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
 from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
 
 _INSPECTORS = frozenset({"isinstance", "issubclass", "repr", "str"})
 _TEMPLATE_METHODS = frozenset({"format", "format_map"})
+_OF_IDENTITY = frozenset({"operator.is_", "operator.is_not"})
 _MAX_SIZE = 1 << 62  # sizes double with every line of a hostile reply; no need for long numbers
 
 
@@ -58,6 +60,11 @@ def inline_names(node: ast.expr, scope: Scope) -> Inlined:
         inliner.formatted,
         None if isinstance(inlined_node, ast.Constant) else inliner.aliases,
     )
+
+
+def _identity() -> UnreadableError:
+    detail = "whether two objects are one cannot be tested, since programs work on copies"
+    return UnreadableError(RejectionReason.NOT_AN_ASSERT, detail)
 
 
 def _forbidden(detail: str) -> UnreadableError:
@@ -127,6 +134,8 @@ class _Inliner:
             self.allow_callables((node.func, *node.args, *(keyword.value for keyword in node.keywords)))
         entry_point = node.func if name == self.scope.entry_point else self._entry_point(node.func, bound)
         if entry_point is not None:
+            if entry_point is node.func:
+                self._check_shadow()
             self.calls_entry_point = True
             if self.scope.functions:
                 self._allow_held_callables([*node.args, *(keyword.value for keyword in node.keywords)])
@@ -136,6 +145,14 @@ class _Inliner:
             shown = [self._inspected(argument, bound, level + 1) for argument in node.args]
             return ast.Call(self.visit(node.func, bound, level + 1), shown, [])
         return self._rebuilt(node, bound, level)
+
+    def _check_shadow(self) -> None:
+        shadow = self.scope.shadow
+        if isinstance(shadow, Unusable):
+            raise UnreadableError(shadow.reason, shadow.detail)
+        if shadow is not None:
+            detail = f"{self.scope.entry_point!r} is a variable of the test here, so the program is not called"
+            raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
 
     def _entry_point(self, function: ast.expr, bound: frozenset[str]) -> ast.expr | None:
         """Return the entry point if a function is another name of it, or its method of an instance; None otherwise."""
@@ -153,7 +170,13 @@ class _Inliner:
         return self.scope.look_up(place) if place and place.partition(".")[0] not in bound else None
 
     def _compare(self, node: ast.Compare, bound: frozenset[str], level: int) -> ast.expr:
+        match node.left:
+            case ast.Call(func=ast.Name(id="id")) if self._is_builtin("id", bound):
+                raise _identity()
         first, *others = (self._inspected(operand, bound, level + 1) for operand in (node.left, *node.comparators))
+        for op, *pair in zip(node.ops, (first, *others), others, strict=False):
+            if isinstance(op, ast.Is | ast.IsNot) and not any(has_one_object(each, self.bindings) for each in pair):
+                raise _identity()
         return ast.Compare(first, node.ops, others)
 
     def _name(self, node: ast.Name, bound: frozenset[str], level: int) -> ast.expr:
@@ -229,6 +252,8 @@ class _Inliner:
     def _check_use(self, full_name: str) -> None:
         if full_name in MODULES:
             raise _forbidden(f"{full_name!r} is a module, and tests may only use its members")
+        if full_name in _OF_IDENTITY:
+            raise _identity()
         if full_name in COMPARED_ONLY:
             raise _forbidden(f"{full_name!r} may only be compared or passed to 'isinstance'")
 

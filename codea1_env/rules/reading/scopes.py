@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.reading.statements import Piece, Statement
@@ -154,6 +155,12 @@ class Scope:
             detail = f"{name!r} may have been changed by a statement that was dropped: {value.aliases.invalidated_by}"
             return Unusable(RejectionReason.NOT_AN_ASSERT, detail)
         return value
+
+    @property
+    def shadow(self) -> Inlined | Imported | Unusable | None:
+        """What the name of the entry point stands for if that is something else: a loop's variable, a parameter."""
+        value = self.look_up(read_entry_point(self.entry_point).name)
+        return None if value is ENTRY_POINT else value
 
     def place_of(self, node: ast.expr) -> str:
         """Return the name under which this scope knows what `node` refers to; empty if it is no name."""

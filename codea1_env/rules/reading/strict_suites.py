@@ -43,7 +43,7 @@ from typing import TypeVar
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.problem_kinds import PLAIN_CALLS, CallForms
-from codea1_env.facts.submissions import RejectionReason, TestCase
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, TestCase
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, write
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
@@ -57,6 +57,7 @@ from codea1_env.rules.reading.frameworks import (
     class_names,
     condition_of,
     decorations,
+    ends_test,
     folded,
     raising_call,
     raising_try,
@@ -79,6 +80,7 @@ _RowT = TypeVar("_RowT")
 _RECEIVERS = ("self", "cls")
 _SETUPS = ("setUpClass", "setup_class", "setUp", "setup_method", "setup")
 _FRAMEWORKS = ("pytest", "unittest", "parameterized")
+_BINDING = (ast.For, ast.With, ast.Delete)
 _STEPS_OF_ROW, _STEPS_OF_NODE = 40, 8  # what reading a body once more costs before anything is written
 _WITH_PARAMETERS = "a function with parameters that nothing gives"
 _UNUSED = "a call whose result is not used"
@@ -150,9 +152,12 @@ class SuiteReader:
 
     def _body(self, pieces: Iterable[Piece], scope: Scope, for_functions: Scope, nesting: int) -> None:
         before = None if self.forms.in_place else _Before(scope.child(scope.receiver))
+        ended_by = ""
         for piece in pieces:
             self._before = before
-            if isinstance(piece, Broken):
+            if ended_by:
+                self._unreached(piece, ended_by)
+            elif isinstance(piece, Broken):
                 self._broken(piece, scope)
             elif isinstance(piece, Partial):
                 self._definition(piece.head, piece.body, scope, for_functions, nesting)
@@ -160,8 +165,11 @@ class SuiteReader:
                 self._definition(piece, _statements(piece.node.body, piece), scope, for_functions, nesting)
             elif not _is_no_op(piece.node) and not self._compound(piece, scope, for_functions, nesting):
                 self._simple(piece, scope)
-            if before is not None and isinstance(piece, Statement):
-                before.pieces.append(piece)
+            if isinstance(piece, Statement):
+                if before is not None:
+                    before.pieces.append(piece)
+                if nesting and not ended_by and ends_test(piece.node):  # a file in pieces may hold a stray `return`
+                    ended_by = _first_line(piece.text)
 
     def _compound(self, statement: Statement, scope: Scope, for_functions: Scope, nesting: int) -> bool:
         """Read a statement that holds others, or calls a helper; return False where that is not possible."""
@@ -549,16 +557,22 @@ class SuiteReader:
         else:
             self.reject(RejectionReason.NOT_AN_ASSERT, piece.text, piece.line, "not Python")
 
+    def _unreached(self, piece: Piece, ended_by: str) -> None:
+        place = piece.head if isinstance(piece, Partial) else piece
+        self.reject(RejectionReason.NOT_AN_ASSERT, place.text, place.line, f"never runs: it comes after {ended_by!r}")
+
     def _drop(self, statement: Statement, scope: Scope, detail: str) -> None:
         text = statement.text
         for node in ast.walk(statement.node):
             if isinstance(node, ast.Name | ast.Attribute) and (place := scope.place_of(node)):
+                if place == self.defined_name and not isinstance(statement.node, _BINDING):
+                    continue  # perhaps another definition of the entry point: only the program's is run
                 scope.invalidate(place, rebound=not isinstance(node.ctx, ast.Load), by=_first_line(text))
         self.reject(RejectionReason.NOT_AN_ASSERT, text, statement.line, detail)
 
     def _case(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
         sides = sides_of_equality(condition)
-        plain = None if sides is None else read_plain_case(*sides, self.entry_point, line)
+        plain = None if sides is None or scope.shadow is not None else read_plain_case(*sides, self.entry_point, line)
         if plain is not None:
             return plain
         inlined = inline_names(condition, scope)
@@ -607,9 +621,10 @@ class SuiteReader:
     def _case_or_case_after_calls(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
         try:
             return self._case(condition, scope, line)
-        except UnreadableError:
+        except UnreadableError as error:
             after = None if calls_of(condition, self.entry_point) else self._case_after_calls(condition, line)
-            if after is None and self._is_about_an_argument(condition):
+            is_invalid = error.reason in COUNTED_AS_INVALID
+            if after is None and is_invalid and self._is_about_an_argument(condition):
                 raise UnreadableError(RejectionReason.NOT_AN_ASSERT, _AFTER_A_CALL) from None
             if after is None:
                 raise

@@ -69,13 +69,15 @@ def value_of(node: ast.expr, scope: Scope) -> Value:
 def _reference(node: ast.expr, scope: Scope) -> Value | None:
     """Return what a node refers to if that is no expression: the entry point, an instance, a helper; else None."""
     name, method = read_entry_point(scope.entry_point)
+    if scope.shadow is not None:
+        name = ""
     match node:
         case ast.Call(func=ast.Name(id=called), args=[], keywords=[]) if called == name and method:
             return INSTANCE
         case ast.Attribute(value=thing, attr=attribute) if method and attribute == method:
             if scope.look_up(scope.place_of(thing)) is INSTANCE:
                 return ENTRY_POINT
-    if _same_reference(node, entry_point_node(scope.entry_point)):
+    if name and _same_reference(node, entry_point_node(scope.entry_point)):
         return ENTRY_POINT
     known = scope.look_up(scope.place_of(node))
     return known if known is INSTANCE or known is ENTRY_POINT or isinstance(known, Helper) else None

@@ -104,7 +104,7 @@ class OpaqueResult:
     result; any other use is refused, since what it would do is not known here.
     """
 
-    def __init__(self, stated: Items, refuse: Callable[[str], NoReturn]) -> None:
+    def __init__(self, stated: Items, refuse: Callable[..., NoReturn]) -> None:
         self.__stated = stated
         self.__description = stated.description.decode("utf-8", "replace")
         self.__refuse = refuse
@@ -147,7 +147,7 @@ for _number, _name in enumerate(OPERATIONS):
 class IterableResult(OpaqueResult):
     """Represents a result that is not plain data but can be iterated: a generator, a view, a custom iterator."""
 
-    def __init__(self, items: Items, refuse: Callable[[str], NoReturn]) -> None:
+    def __init__(self, items: Items, refuse: Callable[..., NoReturn]) -> None:
         super().__init__(items, refuse)
         self.__stated, self.__values = items, decode(items.items)
         self.__refuse = refuse
@@ -161,7 +161,7 @@ class IterableResult(OpaqueResult):
     def __yielding(self) -> Iterator[Any]:
         yield from self.__values
         if self.__stated.is_cut:
-            self.__refuse("more than the first items")
+            self.__refuse("more than the first items", self.__stated.error)
 
     def __iter__(self) -> Iterator[Any]:
         return self.__yielding() if self.__stated.can_repeat else self
@@ -306,8 +306,10 @@ class _StandIn:
             argument.clear()
             argument.extend(unknown)
 
-    def _refuse_use(self, description: str) -> NoReturn:
-        self._raise(OpaqueResultUse(f"{description} is not plain data"))
+    def _refuse_use(self, description: str, error: bytes = b"") -> NoReturn:
+        """Raise what a result raises in this use, or else that what it would do is not known."""
+        refusal = OpaqueResultUse(f"{description} is not plain data")
+        self._raise(_as_exception(Answer(Tag.ERROR, error)) if error else refusal)
 
     def _raise(self, error: BaseException) -> NoReturn:
         self._raised.append(error)

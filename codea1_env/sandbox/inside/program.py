@@ -136,6 +136,8 @@ class _Yielded(NamedTuple):
     items: list[Any]
     is_cut: bool
     """Whether it may yield more."""
+    error: bytes = b""
+    """What it raises then, as in `Items`."""
 
 
 def _answer(value: Any, max_bytes: int, until: float) -> Answer:
@@ -147,18 +149,19 @@ def _answer(value: Any, max_bytes: int, until: float) -> Answer:
         _truth_of(value), _operations_of(type(value)), False, _length_of(value), False, answer.payload[:200], b""
     )
     try:
-        yielded = _first_items(_iter(value), until, _MAX_NESTED)
+        iterator = _iter(value)
     except TypeError:
         return Answer(Tag.ITEMS, stated.pack())
+    yielded = _first_items(iterator, until, _MAX_NESTED)
     encoded = b""
     while not encoded:
         try:
             encoded = encode(yielded.items, max_bytes=max_bytes // 2)
         except TooLarge:
             yielded = _Yielded(yielded.items[: len(yielded.items) // 2], True)
-    if yielded.items or not yielded.is_cut:
+    if yielded.items or yielded.error or not yielded.is_cut:
         can_repeat = _iter(value) is not value
-        stated = stated._replace(can_repeat=can_repeat, is_cut=yielded.is_cut, items=encoded)
+        stated = stated._replace(can_repeat=can_repeat, is_cut=yielded.is_cut, items=encoded, error=yielded.error)
     return Answer(Tag.ITEMS, stated.pack())
 
 
@@ -188,7 +191,7 @@ def _first_items(iterator: Any, until: float, n_nested: int) -> _Yielded:
     """Return what an iterator yields until it ends or fails, or the process has used `until` processor seconds.
 
     An item that is not plain data is read at once, since the next one may end it, as in `groupby`. One that cannot be
-    read ends the items.
+    read ends the items. The call that returned the iterator has raised nothing, even if the first step fails.
     """
     items: list[Any] = []
     while len(items) < _MAX_ITEMS and process_time() < until:
@@ -198,10 +201,13 @@ def _first_items(iterator: Any, until: float, n_nested: int) -> _Yielded:
             return _Yielded(items, False)
         except Opaque:
             break
-        except Exception:
+        except BaseException as error:
+            failed = as_error_answer(error)
+            if failed.tag == Tag.ERROR:
+                return _Yielded(items, True, failed.payload)
             if not items:
                 raise
-            break  # a harness that reads only these items does not see the exception
+            break  # a harness that reads only these items does not see it
     return _Yielded(items, True)
 
 

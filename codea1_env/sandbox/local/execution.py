@@ -23,7 +23,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum, auto
+from enum import IntEnum, auto
 from os import WIFSIGNALED, WTERMSIG
 
 from codea1_env.facts.entry_points import read_entry_point
@@ -51,7 +51,7 @@ Spawn = Callable[[int, int], Process]
 """(processor seconds in all, longest payload in bytes) -> a new process of the job's worker."""
 
 
-class Stage(Enum):
+class Stage(IntEnum):  # numbers have hashes without a call of Python, and each frame looks up three of these
     """What a job is doing."""
 
     LOADING = auto()
@@ -61,14 +61,14 @@ class Stage(Enum):
     DONE = auto()
 
 
-class Turn(Enum):
+class Turn(IntEnum):
     """Who must speak."""
 
     PROGRAM = auto()
     HARNESS = auto()
 
 
-class Said(Enum):
+class Said(IntEnum):
     """What a frame is about."""
 
     LOADED = auto()

@@ -112,11 +112,11 @@ class ReadAhead:
 
     def take(self) -> list[Answered]:
         """Return the answers that the harness gets together: values, or one that is none."""
-        taken = [self.answers.popleft()]
-        while _is_value(taken[0]) and self.answers and _is_value(self.answers[0]):
+        taken: list[Answered] = []
+        while self.answers and (not taken or (_is_value(taken[0]) and _is_value(self.answers[0]))):
             taken.append(self.answers.popleft())
+            self._n_bytes -= len(taken[-1].frame.payload)
         self._n_made += len(taken)
-        self._n_bytes -= sum(len(each.frame.payload) for each in taken)
         return taken
 
 

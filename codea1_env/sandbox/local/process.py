@@ -247,7 +247,7 @@ def as_outcome(frame: Frame) -> Outcome:
     if frame.tag == Tag.OPAQUE:
         return Outcome(OutcomeKind.OPAQUE, message=printable(_start_of(frame.payload)))
     if frame.tag == Tag.ERROR:
-        name, _, message, _ = error_fields(frame)
+        name, _, message, _ = error_fields(frame.payload)
         return Outcome(OutcomeKind.ERROR, error_type=name, message=message)
     if frame.tag == Tag.ITEMS:
         return _of_items(Items.unpack(frame.payload))
@@ -264,7 +264,8 @@ def _of_items(items: Items) -> Outcome:
         return Outcome(OutcomeKind.OPAQUE, message=text)
     if items.items[:1] != b"[":
         raise WireError("items that are no list")
-    return Outcome(OutcomeKind.OPAQUE, message=text, items=as_value(items.items).value)
+    name = error_fields(items.error)[0] if items.error else ""
+    return Outcome(OutcomeKind.OPAQUE, error_type=name, message=text, items=as_value(items.items).value)
 
 
 def as_value(payload: bytes) -> Outcome:
@@ -289,16 +290,16 @@ def _value(payload: bytes) -> Outcome:
 _short_value = lru_cache(_MAX_REMEMBERED)(_value)
 
 
-def error_fields(frame: Frame) -> tuple[str, str, str, bool]:
-    """Return class, nearest builtin class, message and "raised by the program" of an ERROR frame, made printable.
+def error_fields(payload: bytes) -> tuple[str, str, str, bool]:
+    """Return class, nearest builtin class, message and "raised by the program" of an ERROR's payload, made printable.
 
     Raises:
         WireError: it is not of that form.
     """
-    if len(frame.payload) > _MAX_ERROR:
-        raise WireError(f"an error frame of {len(frame.payload)} bytes")
+    if len(payload) > _MAX_ERROR:
+        raise WireError(f"an error frame of {len(payload)} bytes")
     try:
-        fields = json.loads(frame.payload)
+        fields = json.loads(payload)
     except (ValueError, RecursionError) as error:
         raise WireError("an error frame that cannot be read") from error
     if not (isinstance(fields, list) and [type(field) for field in fields] == [str, str, str, bool]):

@@ -17,7 +17,7 @@ from codea1_env.sandbox.interface import (
 )
 from codea1_env.sandbox.local.foresight import Answered, Misled, ReadAhead
 from codea1_env.sandbox.local.process import as_outcome, error_fields
-from codea1_env.sandbox.wire import UNEXPECTED, Changed, Frame, Tag, WireError
+from codea1_env.sandbox.wire import UNEXPECTED, Changed, Frame, Items, Tag, WireError
 from codea1_env.values import encode
 
 _CALL_BYTES = 32  # of a record, beside the encoded values
@@ -135,7 +135,7 @@ class Relay:
             return self._fault
         if outcome.kind is not OutcomeKind.ERROR:
             return outcome
-        *_, from_program = error_fields(frame)
+        *_, from_program = error_fields(frame.payload)
         if from_program:
             return self._of_program(outcome)
         return replace(outcome, message=f"in the harness: {outcome.message}"[:300])
@@ -145,7 +145,8 @@ class Relay:
         fault = self._fault
         if raised.error_type in _REFUSALS and (fault is None or fault.error_type != raised.error_type):
             return replace(raised, kind=OutcomeKind.OPAQUE)  # not an exception of the program with that name
-        return fault or raised
+        is_late = fault is not None and fault.kind is OutcomeKind.OPAQUE  # raised by the items of a result
+        return raised if fault is None or is_late else fault
 
     def answer_of(self, frame: Frame) -> Outcome:
         """Return the program's answer to a call of the harness.
@@ -169,8 +170,11 @@ class Relay:
 
     def _record_call(self, arguments: bytes) -> None:
         if self._index is not None:
-            budget = RECORD_FACTOR * self._job.limits.value_bytes
-            self._records.setdefault(self._index, _Record(budget)).add_call(arguments)
+            record = self._records.get(self._index)
+            if record is None:
+                budget = RECORD_FACTOR * self._job.limits.value_bytes
+                record = self._records[self._index] = _Record(budget)
+            record.add_call(arguments)
 
     def _record_given(self) -> None:
         """Record the calls that the harness has made without asking, since it had their answers."""
@@ -184,7 +188,9 @@ class Relay:
 def _cleaned(tag: bytes, frame: Frame) -> bytes:
     """Return the payload of a checked answer as it is sent to the harness."""
     if tag == Tag.ERROR:
-        return json.dumps(error_fields(frame)).encode()
+        return json.dumps(error_fields(frame.payload)).encode()
+    if tag == Tag.ITEMS and (items := Items.unpack(frame.payload)).error:
+        return items._replace(error=json.dumps(error_fields(items.error)).encode()).pack()
     if tag == Tag.CHANGED:
         changed = Changed.unpack(frame.payload)
         inner = frame._replace(tag=changed.tag, payload=changed.payload)
@@ -211,8 +217,7 @@ class _Record:
 
     def add_answer(self, answer: Outcome) -> None:
         """Record the answer to the last call."""
-        parts = (answer.value, answer.items, answer.arguments)
-        self._budget -= sum(len(part) for part in parts if part is not None)
+        self._budget -= len(answer.value or b"") + len(answer.items or b"") + len(answer.arguments or b"")
         if self.calls[-1] is TOO_MANY:
             return
-        self.calls[-1] = self.calls[-1]._replace(answer=answer) if self._budget >= 0 else TOO_MANY
+        self.calls[-1] = EntryPointCall(self.calls[-1].arguments, answer) if self._budget >= 0 else TOO_MANY

@@ -27,6 +27,9 @@ PROGRAMS = {
     # no exception, another one, and none in time
     "def f(x):\n    return x / 2": Verdict.WRONG_ANSWER,
     "def f(x):\n    return ValueError": Verdict.WRONG_ANSWER,
+    # as in Python, the call has returned before the first item is asked for
+    "def f(x):\n    if x < 0:\n        raise ValueError(x)\n    yield x / 2": Verdict.WRONG_ANSWER,
+    "def f(x):\n    return map(int, 'x')": Verdict.WRONG_ANSWER,
     "def f(x):\n    raise KeyError(x)": Verdict.RUNTIME_ERROR,
     "def f(x):\n    raise Exception(x)": Verdict.RUNTIME_ERROR,
     "def f(x):\n    while True:\n        pass": Verdict.TIME_LIMIT,

@@ -52,7 +52,21 @@ def test_a_plain_call_and_a_recorded_one_with_the_same_arguments_are_one(plain, 
 
 
 def test_other_arguments_are_other_calls():
-    others = ["1", "1.0", "True", "'1'", "[1]", "(1,)", "{1}", "{1: 2}", "{2: 1}", "1, 8", "None", "by=2", "to=1"]
+    others = [
+        "1",
+        "1.0",
+        "True",
+        "'1'",
+        "[1]",
+        "(1,)",
+        "{1}",
+        "{1: 2, 3: 4}",
+        "{3: 4, 1: 2}",
+        "1, 8",
+        "None",
+        "by=2",
+        "to=1",
+    ]
     assert len({CALLS.of_case(case(f"f({other}) == 1")) for other in others}) == len(others)
 
 

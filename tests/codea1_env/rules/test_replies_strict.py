@@ -49,7 +49,8 @@ CLAIMS = {
     "f(1) < 2": "bool(f(1) < 2) => True",
     "f(1) in (1, 2)": "bool(f(1) in (1, 2)) => True",
     "f(1) is not None": "bool(f(1) is not None) => True",
-    "f(1) is []": "bool(f(1) is []) => True",
+    "f(1) is (f(2) > 3)": "bool(f(1) is (f(2) > 3)) => True",
+    "type(f(1)) is type(f(2))": "bool(type(f(1)) is type(f(2))) => True",
     "f(1) == 2 == 2": "bool(f(1) == 2 == 2) => True",
     "1 <= f(1) <= 2": "bool(1 <= f(1) <= 2) => True",
     "f(1) == f(2)": "bool(f(1) == f(2)) => True",
@@ -445,9 +446,12 @@ def test_other_statements_are_dropped_with_their_line_and_are_no_failed_tests(te
 
 
 def test_statements_within_a_test_function_have_their_own_rejections():
-    suite = block("def test():\n    assert f(1) == 0\n    return 1\n    assert f(2) == 0")
+    suite = block(
+        "def test():\n    assert f(1) == 0\n    g(1)\n    assert f(2) == 0\n    return 1\n    assert f(3) == 0"
+    )
     assert claims(suite) == ["f(1) => 0", "f(2) => 0"]
-    assert [(rejection.line, rejection.source) for rejection in suite.rejections] == [(4, "return 1")]
+    dropped = [(4, "g(1)"), (6, "return 1"), (7, "assert f(3) == 0")]
+    assert [(rejection.line, rejection.source) for rejection in suite.rejections] == dropped
 
 
 @pytest.mark.parametrize("last", ["assert f(1) == 1", "assert f(1) =="])

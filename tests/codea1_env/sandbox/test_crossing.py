@@ -135,6 +135,37 @@ def test_a_result_that_can_be_iterated_is_used_as_in_python(sandbox: Sandbox, pr
     assert values(run(sandbox, program, expression)) == [eval(expression, scope)]
 
 
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("yield x\n  raise ValueError", "ValueError"),
+        ("raise ValueError\n  yield x", "ValueError"),
+        ("return map(int, ['a', x])", "ValueError"),
+        ("class E(ValueError): pass\n  yield [x]\n  raise E", "E"),
+        ("return (int(n) for n in [1, 'b'])", "ValueError"),
+        ("raise ValueError", "ValueError"),
+        ("yield 1", ""),
+    ],
+)
+def test_what_a_result_raises_while_it_is_iterated_is_not_raised_by_the_call(
+    sandbox: Sandbox, body: str, error: str
+) -> None:
+    def raises(expected: type[Exception], function: Any, *args: Any) -> bool:
+        try:
+            function(*args)
+        except expected:
+            return True
+        return False
+
+    program, scope = f"def f(x):\n  {body}", {"raises": raises}
+    exec(program, scope)  # the programs of this test
+    first = "raises(ValueError, f, 1)"
+    expression = f"[{first}, {first} or [raises(ValueError, list, f(1)), raises(ValueError, next, f(1)), f(1) is None]]"
+    assert values(run(sandbox, program, expression)) == [eval(expression, scope)]
+    (outcome,) = run(sandbox, program, "list(f(1))").outcomes
+    assert outcome.error_type == error
+
+
 SHELF = """
 class Shelf:
     __iter__ = lambda self: iter([1])

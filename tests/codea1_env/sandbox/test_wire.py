@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox.local.process import _PLAIN_VALUE, as_outcome, error_fields, printable
-from codea1_env.sandbox.wire import Frame, FrameReader, Notice, Op, Request, Tag, WireError, frame_bytes
+from codea1_env.sandbox.wire import Frame, FrameReader, Items, Notice, Op, Request, Tag, WireError, frame_bytes
 from codea1_env.values import encode, validate
 
 TAGS = st.sampled_from([Tag.LOADED, Tag.VALUE, Tag.OPAQUE, Tag.TOO_LARGE, Tag.MEMORY, Tag.ERROR, Tag.APPLY, b"?"])
@@ -92,7 +92,10 @@ def test_what_is_no_encoding_of_a_value_or_no_error_is_refused(tag: bytes, paylo
         as_outcome(Frame(tag, 0, 0, payload))
     if tag == Tag.ERROR:
         with pytest.raises(WireError):
-            error_fields(Frame(tag, 0, 0, payload))
+            error_fields(payload)
+        if payload:
+            with pytest.raises(WireError):
+                as_outcome(Frame(Tag.ITEMS, 0, 0, Items(0, 0, False, -1, True, b"", b"[]", payload).pack()))
 
 
 @given(st.text(st.characters(codec=None, exclude_categories=()), max_size=400))

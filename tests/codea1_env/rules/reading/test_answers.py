@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codea1_env.python_text import TextBudget
 from codea1_env.rules.reading.answers import read_answer
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading
@@ -81,9 +82,20 @@ def test_nothing_within_a_literal_changes(inside, quotes):
     assert read_candidate(fenced(program), Reading.STRICT, entry_point="f").program == program
 
 
+OPEN = ['Use """ for docs.', "It's '''quoted.", '```text\n"""\n```']
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("prose", OPEN)
+def test_what_prose_leaves_open_turns_no_literal_of_a_program_inside_out(prose, inside):
+    program = f"def f():\n    return '{inside}' + '''{inside}\n{inside}''' + \"\"\"{inside}\n{inside}\"\"\""
+    reply = f"{prose}\n{fenced(program)}<|im_end|>\n{prose}\u201c\n"
+    assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+
+
 @pytest.mark.parametrize("code", ["x = [BOS] + [EOS]", "if a <s> b:\n    pass", "x = a <b> c", "x = [INST]"])
 def test_python_that_looks_like_a_token_stays(code):
-    assert read_answer(code).text == code
+    assert read_answer(code, TextBudget()).text == code
 
 
 PIECES = [
@@ -108,7 +120,7 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
 def test_every_character_of_an_answer_leads_back_to_the_reply(reply):
-    answer = read_answer(reply)
+    answer = read_answer(reply, TextBudget())
     offsets = [answer.offset(position) for position in range(len(answer.text))]
     assert offsets == sorted(offsets)
     for character, offset in zip(answer.text, offsets, strict=True):

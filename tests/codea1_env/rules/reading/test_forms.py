@@ -155,15 +155,47 @@ NOT_READ = {
     "a failure that is caught": "try:\n    f(1)\n    assert False\nexcept AssertionError:\n    pass",
     "an alias of an argument": "xs = [1]\nys = xs\nf(xs)\nassert xs == ys",
     "a result of a helper": "def g(x):\n    return x\nassert g(f(1)) == 1",
-}
+    **{
+        f"identity: {claim}": f"xs = [1]\nr = f(xs)\nassert {claim}"
+        for claim in ("r is not xs", "not (f(xs) is xs)", "f(xs) is f(xs)", "f(xs)[0] is not xs[0]", "id(r) != id(xs)",
+                      "r is []", "all(a is not b for a, b in zip(f(1), f(2)))", "operator.is_not(f(1), xs)")
+    },
+    **{
+        f"after {end}": f"def test(self):\n    {end}\n    assert f(1) == 1\n    for x in [1]:\n        assert f(x) == 1"
+        for end in ("return", "raise ValueError", "pytest.skip('x')", "pytest.fail()", "pytest.xfail('x')", "skip()",
+                    "self.skipTest('x')", "self.fail()", "sys.exit(0)")
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", NOT_READ.values(), ids=NOT_READ)
 def test_what_is_not_read_has_a_reason_and_is_no_invalid_test(text):
-    suite = block(f"import pytest\n{text}")
+    suite = block(f"import operator\nimport pytest\n{text}")
     assert suite.cases == ()
     assert reasons(suite)
     assert not COUNTED_AS_INVALID & set(reasons(suite))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for f in [len, 2]:\n    assert f([]) == 0\nassert f(1) == 1",
+        "for i, (f, x) in enumerate([(len, 1)]):\n    assert f(x) == i",
+        "@pytest.mark.parametrize('f, x', [(len, 1)])\ndef test(f, x):\n    assert f(x) == 1",
+        "def test(f=len):\n    assert f([]) > 0",
+        "def run(f):\n    assert f([]) == 0\n    g = f\n    assert g(1) == 1\nrun(len)",
+        "for f in [1]:\n    with pytest.raises(TypeError):\n        f(1)",
+    ],
+)
+def test_a_variable_with_the_name_of_the_function_is_not_the_program(text):
+    suite = block(f"import pytest\n{text}")
+    assert suite.cases == ()
+    assert set(reasons(suite)) & COUNTED_AS_INVALID
+
+
+@pytest.mark.parametrize("text", ["f = solve", "def f(x):\n    return x", "from other import f", "f = lambda x: x"])
+def test_what_defines_the_function_once_more_is_no_part_of_the_tests(text):
+    assert claims(block(f"{text}\nassert f(1) == 1")) == ["f(1) => 1"]
 
 
 def test_rows_beyond_the_last_case_are_too_many():
