@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 from measuring import option_parser
 
 from codea1_env.errors import UserError
-from codea1_env.facts.problem_kinds import CallForms
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.judging.golden import GOLDEN_LIMITS
 from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading

@@ -15,7 +15,7 @@ from drawn import Program, Subject, Test, drawn_subjects, holding
 from plain_python import Ended, Mode, PlainPython
 
 from codea1_agents.scripted.mutation import mutants
-from codea1_env.facts.problem_kinds import CallForms
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.problems.problem import GoldenHarness, Problem
 
 _PROGRAMS_PER_PROBLEM, _TESTS_PER_PROBLEM = 8, 6

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -98,6 +99,28 @@ class Rejection:
     """Line in the reply, from 1; 0 where there is no single one."""
     detail: str = ""
     """One sentence for people."""
+
+
+MAX_LISTED = 1_024
+"""Most dropped pieces of one reply that are listed one by one."""
+
+_MAX_SOURCE = 200
+
+
+@dataclass(slots=True)
+class Rejections:
+    """The pieces that are dropped while a reply is read, in their order: the first in full, the rest as counts."""
+
+    listed: list[Rejection] = field(default_factory=list)
+    more: Counter[RejectionReason] = field(default_factory=Counter)
+    """Counts of the pieces that are not listed."""
+
+    def add(self, reason: RejectionReason, source: str, line: int, detail: str, n: int = 1) -> None:
+        """Add `n` equal dropped pieces."""
+        n_listed = min(n, MAX_LISTED - len(self.listed))
+        self.listed += [Rejection(reason, source.strip()[:_MAX_SOURCE], line, detail)] * n_listed
+        if n > n_listed:
+            self.more[reason] += n - n_listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.facts.answers import CHECK, EQUAL_ANSWERS, AnswerRules
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.facts.problem_kinds import RUN, CallForms, ProblemKind
+from codea1_env.facts.problem_kinds import RUN, ProblemKind
 from codea1_env.problems.columns import Row, checked_text, optional_text, sub_row, text
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem, Refusal, WrongProgram
 from codea1_env.problems.python_source import require_definition, require_expression, require_program

@@ -9,9 +9,10 @@ from typing import overload
 
 from codea1_env.errors import UnknownName, UserError, of_type
 from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerOrder, AnswerRules
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.facts.problem_kinds import PLAIN_CALLS, RUN, CallForms, ProblemKind
+from codea1_env.facts.problem_kinds import RUN, ProblemKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,16 +19,23 @@ import string
 from collections import Counter
 from functools import lru_cache
 
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.facts.problem_kinds import PLAIN_CALLS, CallForms
-from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
+from codea1_env.facts.submissions import (
+    COUNTED_AS_INVALID,
+    Candidate,
+    Rejection,
+    RejectionReason,
+    Rejections,
+    Suite,
+    TestCase,
+)
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.printed import case_as_printed
 from codea1_env.rules.reading import strict_programs
 from codea1_env.rules.reading.answers import read_answer
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
-from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.statements import read_statements
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
 from codea1_env.rules.ruleset import Reading
@@ -115,7 +122,7 @@ def read_suite(
 
     Returns:
         A suite without cases if the reply has more than `MAX_CHARACTERS` (TOO_LONG). An assert is TOO_LONG, too, if it
-        brings the cost of the reply beyond a `TextBudget`. The suite lists at most `reading.rejections.MAX_LISTED`
+        brings the cost of the reply beyond a `TextBudget`. The suite lists at most `facts.submissions.MAX_LISTED`
         rejections and counts all of them. Its
         `nonprintable_share` is a share of all characters of the reply: STRICT counts characters that are neither
         printable nor white space (control characters, lone surrogates), RELEASE those outside `string.printable`.

@@ -41,9 +41,9 @@ from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import TypeVar
 
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.problem_kinds import PLAIN_CALLS, CallForms
-from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, TestCase
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, write
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
@@ -70,7 +70,6 @@ from codea1_env.rules.reading.function_calls import is_closed_call
 from codea1_env.rules.reading.in_place import apply_calls, is_call_statement
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_plain_case
-from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.scopes import ENTRY_POINT, Helper, Imported, Inlined, Scope, Unusable
 from codea1_env.rules.reading.statements import DEFINITIONS, MAX_NESTING, Broken, Partial, Piece, Statement
 from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_row, value_of

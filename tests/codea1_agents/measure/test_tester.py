@@ -13,7 +13,7 @@ from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.measure.tester_figures import figure_by_problem, figure_names, figures_of_tester
 from codea1_agents.scripted.mutation import mutants
 from codea1_env.facts.answers import AnswerRules
-from codea1_env.facts.problem_kinds import CallForms
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.sandbox import Sandbox

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from codea1_env.facts.answers import AnswerRules
-from codea1_env.facts.problem_kinds import PLAIN_CALLS, CallForms
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.golden_runs import run_golden

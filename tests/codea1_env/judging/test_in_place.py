@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from codea1_env.facts.problem_kinds import PLAIN_CALLS, CallForms
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import Problem

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.facts.problem_kinds import CallForms
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Suite
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading

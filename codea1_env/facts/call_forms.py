@@ -1,0 +1,28 @@
+"""What tests of a problem may do beside calls that take and return plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codea1_env.declared import require_declared
+
+
+@dataclass(frozen=True, slots=True)
+class CallForms:
+    """The forms of calls that tests of one problem may use beside plain ones.
+
+    Raises:
+        UserError: a field is neither True nor False.
+    """
+
+    in_place: bool = False
+    """The entry point changes its arguments, and tests may read an argument after a call."""
+    functions: bool = False
+    """Arguments may be functions that a test writes (lambdas and built-in functions), and a test may call a function
+    that the entry point returns."""
+
+    def __post_init__(self) -> None:
+        require_declared(self, "")
+
+
+PLAIN_CALLS = CallForms()
