@@ -6,13 +6,14 @@
     python benchmarks/journey.py program    # a program to its verdict on golden tests, with all of the sandbox
 
 It takes the way in this process and notes each file of this repository of which a function runs, in the order in which
-they are met. Files whose code ran before, such as those that only build models, and what runs in the sandbox's own
-processes, are not met.
+they are met. What runs while a module is imported does not count, nor does what ran before, such as building models, or
+what runs in the sandbox's own processes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 import tempfile
 import threading
@@ -60,8 +61,8 @@ class Journey:
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         """Note a call."""
-        met = self._place(frame)
-        if event != "call" or not met:
+        met = self._place(frame) if event == "call" else ""
+        if not met or _is_imported(frame):
             return
         self.files[met] = None
         before = frame.f_back
@@ -80,6 +81,17 @@ class Journey:
         if place.startswith("benchmarks/"):
             return ""
         return next((one for one in self._as_one if place.startswith(one)), place)
+
+
+def _is_imported(frame: FrameType | None) -> bool:
+    """Whether a frame runs only because a module is imported: a module or class, or what these call."""
+    while frame is not None:
+        if not frame.f_code.co_flags & inspect.CO_OPTIMIZED and frame.f_code.co_name != "<module>":
+            return True
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def reply() -> Journey:
