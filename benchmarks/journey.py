@@ -17,6 +17,7 @@ import inspect
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -40,11 +41,11 @@ OF_THE_JUDGE = (
 class Journey:
     """A profile function that notes files and the calls between them."""
 
-    def __init__(self, *as_one: str) -> None:
+    def __init__(self, as_one: Mapping[str, str]) -> None:
         """Begin with no files.
 
         Args:
-            as_one: beginnings of paths, each of which counts as one place.
+            as_one: beginnings of paths, with the place as which all of them count.
         """
         self.files: dict[str, None] = {}
         self.calls: set[tuple[str, str]] = set()
@@ -80,7 +81,7 @@ class Journey:
         place = path.relative_to(ROOT).as_posix()
         if place.startswith("benchmarks/"):
             return ""
-        return next((one for one in self._as_one if place.startswith(one)), place)
+        return next((name for start, name in self._as_one.items() if place.startswith(start)), place)
 
 
 def _is_imported(frame: FrameType | None) -> bool:
@@ -101,7 +102,7 @@ def reply() -> Journey:
     env = code_a1_v0.env(problems="starter")
     env.reset(seed=0, options={"problem_id": "starter/count_carries"})
     env.step("```python\ndef count_carries(a, b):\n    return 0\n```")
-    with Journey(f"{ENV}sandbox/") as journey:
+    with Journey({f"{ENV}sandbox/": "the sandbox"}) as journey:
         env.step("```python\nassert count_carries(5, 5) == 1\nassert count_carries(1, 2) == 0\n```")
     assert env.rewards["tester_0"] > 0
     env.close()
@@ -126,7 +127,7 @@ def grpo_step() -> Journey:
             .training(max_tokens={"coder": 2, "tester": 2})
             .build_algo()
         )
-        with Journey(*(f"{ENV}{part}" for part in OF_THE_JUDGE)) as journey:
+        with Journey(dict.fromkeys((f"{ENV}{part}" for part in OF_THE_JUDGE), "the judge")) as journey:
             algorithm.training_step()
             algorithm.sync_runners()
         algorithm.stop()
@@ -138,7 +139,10 @@ def play() -> Journey:
     from codea1_agents.cli import main as codea1  # noqa: PLC0415
 
     told = ["play", "--problems", "starter", "--coder", "mutant", "--tester", "fuzz", "--episodes", "4"]
-    with Journey(ENV, f"{AGENTS}scripted/") as journey, contextlib.suppress(SystemExit):
+    with (
+        Journey({ENV: "the environment", f"{AGENTS}scripted/": "the agents"}) as journey,
+        contextlib.suppress(SystemExit),
+    ):
         sys.argv = ["codea1", *told]
         codea1()
     return journey
@@ -149,7 +153,7 @@ def program() -> Journey:
     from codea1_env import Referee  # noqa: PLC0415
 
     referee = Referee("starter")
-    with Journey() as journey:  # the sandbox's thread is noted if it starts here
+    with Journey({}) as journey:  # the sandbox's thread is noted if it starts here
         (found,) = referee.golden(["starter/count_carries"], ["def count_carries(a, b):\n    return 0\n"])
     assert not found.passed
     return journey

@@ -94,10 +94,17 @@ class _Before:
     scope: Scope
     """As the body begins; then as after the first `n_read` pieces, if calls change their arguments."""
     pieces: list[Statement] = field(default_factory=list)
+    n_until_assigned: int = 0
+    """The number of pieces up to the last assignment."""
     n_read: int = 0
     given: set[str] = field(default_factory=set)
     """The arguments of the calls in the first `n_given` pieces, as text."""
     n_given: int = 0
+
+    def add(self, piece: Statement) -> None:
+        self.pieces.append(piece)
+        if isinstance(piece.node, ast.Assign | ast.AnnAssign):
+            self.n_until_assigned = len(self.pieces)
 
 
 @dataclass(slots=True)
@@ -166,7 +173,7 @@ class SuiteReader:
                 self._simple(piece, scope)
             if isinstance(piece, Statement):
                 if before is not None:
-                    before.pieces.append(piece)
+                    before.add(piece)
                 if nesting and not ended_by and ends_test(piece.node):  # a file in pieces may hold a stray `return`
                     ended_by = _first_line(piece.text)
 
@@ -753,10 +760,7 @@ def _is_subtest(node: ast.expr) -> bool:
 def _is_mutable(before: _Before, name: str) -> bool:
     """Whether a name of the body may stand for something that a call has changed."""
     value = before.scope.names.get(name)
-    if isinstance(value, Inlined) and value.aliases is not None:
-        return True
-    nodes = (piece.node for piece in before.pieces[before.n_read :])
-    return any(isinstance(node, ast.Assign | ast.AnnAssign) for node in nodes)
+    return (isinstance(value, Inlined) and value.aliases is not None) or before.n_until_assigned > before.n_read
 
 
 def _with_pytest(scope: Scope) -> Scope:
