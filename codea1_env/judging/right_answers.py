@@ -254,7 +254,7 @@ def _with_outcomes(report: JobReport, replaced: Mapping[int, Outcome]) -> JobRep
 
 def _compared(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outcome:
     rules = problem.answers
-    if problem.script is not None and rules.tolerance:
+    if problem.script and rules.tolerance:
         is_near = nearly_equal_texts(pair.expected, pair.actual, rules.tolerance)
         return Outcome(OutcomeKind.VALUE, pair.expected if is_near else pair.actual)
     try:

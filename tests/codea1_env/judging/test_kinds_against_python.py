@@ -48,7 +48,7 @@ def cases_of(problem: Problem) -> list[GoldenCase]:
 
 def script_passes(problem: Problem, program: str, case: GoldenCase, folder: Path) -> bool:
     """Run a program by itself on one input, as a contest does."""
-    assert problem.script is not None
+    assert problem.printed is not None
     call = ast.parse(case.expression, mode="eval").body
     assert isinstance(call, ast.Call)
     text = str(ast.literal_eval(call.args[0]))
@@ -59,10 +59,10 @@ def script_passes(problem: Problem, program: str, case: GoldenCase, folder: Path
         done = subprocess.run(
             [sys.executable, path], input=given, capture_output=True, timeout=TIME_LIMIT_S, check=False
         )
-        printed = in_form(done.stdout, problem.script)
+        printed = in_form(done.stdout, problem.printed)
     except (subprocess.TimeoutExpired, UnicodeDecodeError):
         return False
-    return done.returncode == 0 and printed == in_form(str(ast.literal_eval(case.expected)).encode(), problem.script)
+    return done.returncode == 0 and printed == in_form(str(ast.literal_eval(case.expected)).encode(), problem.printed)
 
 
 def class_passes(problem: Problem, program: str, case: GoldenCase, folder: Path) -> bool:

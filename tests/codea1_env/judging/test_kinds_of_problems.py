@@ -11,6 +11,7 @@ import pytest
 from codea1_env.audit import Auditor, AuditResult, HostileProgram, load_attacks
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import Script
 from codea1_env.facts.submissions import RejectionReason, Suite
 from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.golden_runs import run_golden
@@ -66,7 +67,7 @@ def rejected(report: CandidateReport) -> list[str]:
 
 
 def suite_of(problem: Problem, text: str, rules: Ruleset = FIXED) -> Suite:
-    return read_suite(text, rules.reading, entry_point=problem.entry_point, output=problem.script)
+    return read_suite(text, rules.reading, entry_point=problem.entry_point, output=problem.printed)
 
 
 # Suites
@@ -239,13 +240,13 @@ class Method(HostileProgram):
         return Job(f"{self.program}\n\n{solution}", "Solution().f", calls, limits=self.limits)
 
 
-class Script(HostileProgram):
+class Printer(HostileProgram):
     """A hostile program that prints what it would return."""
 
     def to_job(self) -> Job:
         calls = tuple(Call(f"run({call!r})") for call in self.calls)
         program = f"{self.program}\n\nprint(repr(eval(input())))\n"
-        return Job(program, "run", calls, limits=self.limits, script=OutputForm.EXACT)
+        return Job(program, "run", calls, limits=self.limits, script=Script.EXACT)
 
 
 @pytest.fixture(scope="module")
@@ -262,12 +263,12 @@ def printed(sources: tuple[str, ...]) -> tuple[str, ...]:
 @pytest.mark.slow
 @pytest.mark.xdist_group("watches the machine")
 @pytest.mark.parametrize("attack", load_attacks().programs, ids=lambda attack: attack.name)
-@pytest.mark.parametrize("form", [Method, Script])
+@pytest.mark.parametrize("form", [Method, Printer])
 def test_hostile_programs_gain_nothing_in_another_form(
     auditor: Auditor, form: type[HostileProgram], attack: HostileProgram
 ) -> None:
     fields = {field.name: getattr(attack, field.name) for field in dataclasses.fields(attack)}
-    if form is Script:  # it prints texts, and ends in other ways
+    if form is Printer:  # it prints texts, and ends in other ways
         fields |= {"evidence": printed(attack.evidence), "right": (), "values": ()}
         fields |= {"outcomes": frozenset(OutcomeKind) - {OutcomeKind.INTERNAL_ERROR}}
     finding = auditor.try_program(form(**fields))

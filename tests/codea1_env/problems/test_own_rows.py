@@ -8,7 +8,7 @@ import pytest
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.facts.problem_kinds import ProblemKind
+from codea1_env.facts.problem_kinds import ProblemKind, Script
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.problems.own_rows import problem_from_row, problem_to_row
 
@@ -33,9 +33,9 @@ def called(*tests: Any) -> dict[str, Any]:
 
 def test_a_program_on_standard_input_needs_no_entry_point() -> None:
     problem = problem_from_row(SCRIPT | {"golden": [{"input": "1 2\n", "output": "3\n"}, "assert run('') == '0'"]})
-    assert (problem.entry_point, problem.script) == ("run", OutputForm.WORDS)
+    assert (problem.entry_point, problem.script) == ("run", Script.WORDS)
     assert problem.golden == (GoldenCase("run('1 2\\n')", "'3\\n'"), GoldenCase("run('')", "'0'"))
-    assert problem_from_row(SCRIPT | {"output": "exact"}).script is OutputForm.EXACT
+    assert problem_from_row(SCRIPT | {"output": "exact"}).printed is OutputForm.EXACT
 
 
 def test_a_method_is_recognised_by_its_entry_point() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import Script
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.interface import Call, Job, Limits, Place
 from codea1_env.values import encode
@@ -20,7 +20,7 @@ LIMITS = Limits(cpu_s=0.5, wall_s=1.0, value_bytes=4096)
 
 
 def outcomes_of(
-    sandbox: Sandbox, program: str, *calls: Call | str, form: OutputForm = OutputForm.WORDS, limits: Limits = LIMITS
+    sandbox: Sandbox, program: str, *calls: Call | str, form: Script = Script.WORDS, limits: Limits = LIMITS
 ) -> tuple[Outcome, ...]:
     made = tuple(Call(call) if isinstance(call, str) else call for call in calls)
     (report,) = sandbox.run([Job(program, "run", made, limits=limits, script=form)])
@@ -98,7 +98,7 @@ def test_an_input_longer_than_a_pipe_is_read_or_left(sandbox: Sandbox) -> None:
 )
 def test_an_exact_output_is_whole_and_keeps_its_lines(sandbox: Sandbox, program: str, printed: str) -> None:
     limits = Limits(value_bytes=1 << 21)
-    (found,) = outcomes_of(sandbox, program, "run('')", form=OutputForm.EXACT, limits=limits)
+    (found,) = outcomes_of(sandbox, program, "run('')", form=Script.EXACT, limits=limits)
     assert found.value == encode(printed, max_bytes=1 << 21)
 
 
@@ -111,7 +111,7 @@ def test_a_harness_calls_the_program_as_often_as_it_likes(sandbox: Sandbox) -> N
         Call("[run(text) for text in ('1', '2')]", place=place),
         Call("run(7)", place=place),
     )
-    (report,) = sandbox.run([Job(ADD, "run", calls, limits=LIMITS, script=OutputForm.WORDS)])
+    (report,) = sandbox.run([Job(ADD, "run", calls, limits=LIMITS, script=Script.WORDS)])
     total, direct, failed, both, no_text = report.outcomes
     assert (total.value, direct.value, both.value) == (b"10", b'"11"', encode(["1", "2"]))
     assert failed.kind is OutcomeKind.ERROR
@@ -133,7 +133,7 @@ def test_a_harness_goes_on_after_a_run_that_hangs_floods_or_crashes(sandbox: San
 
 def test_loading_only_compiles(sandbox: Sandbox) -> None:
     programs = ["raise SystemExit(1)", "while True: pass", "print(", ""]
-    reports = sandbox.run([Job(program, "run", limits=LIMITS, script=OutputForm.WORDS) for program in programs])
+    reports = sandbox.run([Job(program, "run", limits=LIMITS, script=Script.WORDS) for program in programs])
     assert [report.loaded for report in reports] == [True, True, False, True]
     assert reports[2].load.error_type == "SyntaxError"
 
