@@ -47,6 +47,12 @@ class TextInputs:
 
 TEXT_INPUTS: Mapping[str, TextInputs] = {
     ProblemKind.STDIN: TextInputs("open(0).read()", ("text",), lambda texts: str(texts[0]), lambda text: (text,)),
+    ProblemKind.COMMAND_LINE: TextInputs(
+        "' '.join(__import__('sys').argv[1:])",
+        None,
+        lambda texts: " ".join(map(str, texts)),
+        lambda text: (*text.split(),),
+    ),
 }
 """By kind of problem, for programs that are given texts."""
 

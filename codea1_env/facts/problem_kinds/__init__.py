@@ -26,6 +26,8 @@ class ProblemKind(StrEnum):
     """A method is called on a new instance of its class: `Solution().two_sum([2, 7], 9)`."""
     STDIN = "stdin"
     """The program runs anew for each input, which it reads from standard input; tests write `run("the input")`."""
+    COMMAND_LINE = "command_line"
+    """The program runs anew for each list of arguments, which are in `sys.argv`; tests write `run("3", "4")`."""
 
 
 class Script(StrEnum):
@@ -33,6 +35,8 @@ class Script(StrEnum):
 
     WORDS = "words"
     EXACT = "exact"
+    COMMAND_LINE_WORDS = "command_line words"
+    COMMAND_LINE_EXACT = "command_line exact"
 
     @property
     def kind(self) -> ProblemKind:

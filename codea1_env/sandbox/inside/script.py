@@ -26,6 +26,7 @@ from codea1_env.values.decoding import decode
 
 _STDIN, _STDOUT, _OUTGOING, _INCOMING = 0, 1, 3, 4
 _FLUSH_FAILED = 120  # CPython's status
+_COMMAND_LINE = 1 << 17  # bytes of all arguments, each with its NUL: as much as Linux allows for one
 _FORGOTTEN = (
     "path",
     "argv",
@@ -45,6 +46,8 @@ class _Given(NamedTuple):
 
     content: bytes
     """Of standard input."""
+    arguments: tuple[str, ...] = ()
+    """Of the command line."""
 
 
 def _stdin(text: str) -> _Given:
@@ -54,7 +57,18 @@ def _stdin(text: str) -> _Given:
     return _Given(content if not content or content.endswith(b"\n") else content + b"\n")
 
 
-_ENTRY_POINTS: dict[str, Callable[..., _Given]] = {"stdin": _stdin}
+def _command_line(*texts: str) -> _Given:
+    for text in texts:
+        if type(text) is not str:
+            raise TypeError(f"an argument is a text, not {type(text).__name__}")
+        if "\0" in text:
+            raise ValueError("an argument has a NUL character")
+    if sum(len(text.encode()) + 1 for text in texts) > _COMMAND_LINE:
+        raise ValueError(f"the arguments are longer than {_COMMAND_LINE:,} bytes")
+    return _Given(b"", texts)
+
+
+_ENTRY_POINTS: dict[str, Callable[..., _Given]] = {"stdin": _stdin, "command_line": _command_line}
 """By the kind of problem: what a call of the entry point calls."""
 for _entry_point in _ENTRY_POINTS.values():
     _entry_point.__qualname__ = "run"  # in messages about wrong arguments
@@ -112,7 +126,7 @@ def _connect(given: _Given) -> None:
     sys.stdin = sys.__stdin__ = _stream(_STDIN, "<stdin>", "r")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _stream(_STDOUT, "<stdout>", "w")  # type: ignore[misc]
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # the module `site` would define them
-    sys.argv = ["program.py"]
+    sys.argv = ["program.py", *given.arguments]
 
 
 def _stream(fd: int, name: str, mode: str) -> Any:

@@ -120,12 +120,15 @@ def test_line_counts_are_those_of_coverage(tmp_path: object) -> None:
         assert theirs.statements - handlers == ours, problem.id
 
 
-def test_a_method_and_a_program_on_standard_input_are_measured(sandbox: Sandbox) -> None:
+def test_methods_and_programs_that_print_are_measured(sandbox: Sandbox) -> None:
     method = "class Solution:\n    def f(self, x):\n        if x:\n            return 1\n        return 2\n"
     script = "import sys\nx = input()\nif x:\n    print(1)\n    sys.exit(0)\nprint(2)\n"
-    calls_of = {"Solution().f": ("Solution().f(1)", "Solution().f(0)"), "run": ("run('1')", "run('\\n')")}
-    for source, (entry_point, calls) in zip((method, script), calls_of.items(), strict=True):
-        kind = ProblemKind.STDIN if entry_point == "run" else ProblemKind.METHOD
+    arguments = script.replace("input()", "sys.argv[1]")
+    for source, kind, entry_point, calls in (
+        (method, ProblemKind.METHOD, "Solution().f", ("Solution().f(1)", "Solution().f(0)")),
+        (script, ProblemKind.STDIN, "run", ("run('1')", "run('\\n')")),
+        (arguments, ProblemKind.COMMAND_LINE, "run", ("run('1')", "run('')")),
+    ):
         solution = instrumented(source, entry_point, receives=programs_of(kind).receives)
         for n_calls in (1, 2):
             made = (*map(Call, calls[:n_calls]), Call(solution.report_call))

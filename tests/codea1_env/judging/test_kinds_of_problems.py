@@ -1,4 +1,4 @@
-"""Methods and programs on standard input, from a tester's reply to the verdict."""
+"""Methods and programs that print, from a tester's reply to the verdict."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.interface import Call, Job
+from tests.support import argv_problems
 from tests.support.replies import reasons
 from tests.support.several_answers import verdicts
 
@@ -51,6 +52,7 @@ GREET = problem_from_row(
         "examples": ["assert Solution().greet('ann') == 'hi ann!'"],
     }
 )
+TOTAL, NUMBERED = load_problems(argv_problems.SOURCE)
 STARTERS = [problem for part in ("stdin", "methods") for problem in load_problems(f"starter:{part}")]
 
 
@@ -81,7 +83,8 @@ WORDS = ["run('1 5\\n') == '6\\n5\\n'", "run('2 2') == '4 2'"]
 ENDS = [f"run('1 5{end}') == '6 5'" for end in ("", "\\n", " \\r\\n")]
 PARTS = ["run('1 2').split()[0] == '3'", "int(run('4').split()[1]) > 3", "run('5 6') != run('5 7')"]
 GREETINGS = ["greet('x')", "greet(name='x')", "greet('x', '!')", "greet(sign='!', name='x')"]
-LETTERS = {"P": Verdict.PASSED, "W": Verdict.WRONG_ANSWER}
+BAD_ARGUMENTS = [", 2", ", '\\0'", ", '\\ud800'", ", text='2'"]
+LETTERS = {"E": Verdict.RUNTIME_ERROR, "P": Verdict.PASSED, "W": Verdict.WRONG_ANSWER}
 
 
 @pytest.mark.parametrize(
@@ -102,6 +105,19 @@ LETTERS = {"P": Verdict.PASSED, "W": Verdict.WRONG_ANSWER}
         (SUM, ["'3' in run('3')"], {SUM.solution: "P"}, []),
         (SUM, ["len(run('3').split()) == 2"], {SUM.solution: "P"}, []),
         (SUM, ["run('x') == ''", "run(5) == ''"], {SUM.solution: ""}, ["solution_error"] * 2),
+        # Arguments of a command line are texts, of which every character counts, and as many as a test gives.
+        (
+            TOTAL,
+            ["run('3', '4') == ' 7\\n'", "run() == '0'"],
+            {TOTAL.solution: "PP", "print(7)": "PW", "print(1 / 0)": "EE"},
+            [],
+        ),
+        (TOTAL, ["run('3', '4') == '7'", "run('3',\"4\") == '7'"], {TOTAL.solution: "P"}, ["duplicate"]),
+        (TOTAL, ["int(run('3', '4')) > 6", "int(run(*['8'])) == 8"], {TOTAL.solution: "PP", "print(7)": "PW"}, []),
+        (TOTAL, [f"run('1'{more}) == '1'" for more in BAD_ARGUMENTS], {TOTAL.solution: ""}, ["solution_error"] * 4),
+        (NUMBERED, [f"run('{end}') == '1: {end}'" for end in ("", " ", "-")], {NUMBERED.solution: "PPP"}, []),
+        (NUMBERED, ["run('a', 'b') == '1: a 2: b'"], {NUMBERED.solution: "P"}, ["wrong_prediction"]),
+        (NUMBERED, ["run('a  b') == '1: a  b'"], dict.fromkeys([NUMBERED.wrong_programs[0].program], "W"), []),
     ],
 )
 def test_a_suite_has_its_cases_verdicts_and_rejections(
@@ -117,6 +133,7 @@ def test_a_suite_has_its_cases_verdicts_and_rejections(
     ("problem", "suite"),
     [
         (SUM, "assert run('1 2\\n') == '3 2'\nassert run('9') == '9 9'"),
+        (TOTAL, "assert run('--greatest', '1', '2') == '2'\nassert run('1', '2', '3') == '6'"),
         (GREET, "assert Solution().greet('ann') == 'hi ann!'\nassert Solution().greet('x') == 'hi x!'"),
     ],
 )
@@ -214,6 +231,12 @@ def test_the_class_is_found_among_several_blocks() -> None:
 # The starter problems
 
 
+def test_programs_of_a_command_line_pass_their_own_tests_and_wrong_ones_do_not(sandbox: Sandbox) -> None:
+    assert {check.status for check in check_problems([TOTAL, NUMBERED], sandbox)} == {CheckStatus.OK}
+    wrong = [(problem, each.program) for problem in (TOTAL, NUMBERED) for each in problem.wrong_programs]
+    assert [found.passed for found in run_golden(wrong, sandbox, FIXED.comparison)] == [False, False]
+
+
 @pytest.mark.slow
 def test_every_starter_problem_passes_its_own_tests(sandbox: Sandbox) -> None:
     assert {check.status for check in check_problems(STARTERS, sandbox)} == {CheckStatus.OK}
@@ -243,10 +266,18 @@ class Method(HostileProgram):
 class Printer(HostileProgram):
     """A hostile program that prints what it would return."""
 
+    reads, script = "input()", Script.EXACT
+
     def to_job(self) -> Job:
         calls = tuple(Call(f"run({call!r})") for call in self.calls)
-        program = f"{self.program}\n\nprint(repr(eval(input())))\n"
-        return Job(program, "run", calls, limits=self.limits, script=Script.EXACT)
+        program = f"{self.program}\n\nprint(repr(eval({self.reads})))\n"
+        return Job(program, "run", calls, limits=self.limits, script=self.script)
+
+
+class ArgumentPrinter(Printer):
+    """The same with an argument instead of an input."""
+
+    reads, script = "__import__('sys').argv[1]", Script.COMMAND_LINE_EXACT
 
 
 @pytest.fixture(scope="module")
@@ -263,12 +294,12 @@ def printed(sources: tuple[str, ...]) -> tuple[str, ...]:
 @pytest.mark.slow
 @pytest.mark.xdist_group("watches the machine")
 @pytest.mark.parametrize("attack", load_attacks().programs, ids=lambda attack: attack.name)
-@pytest.mark.parametrize("form", [Method, Printer])
+@pytest.mark.parametrize("form", [Method, Printer, ArgumentPrinter])
 def test_hostile_programs_gain_nothing_in_another_form(
     auditor: Auditor, form: type[HostileProgram], attack: HostileProgram
 ) -> None:
     fields = {field.name: getattr(attack, field.name) for field in dataclasses.fields(attack)}
-    if form is Printer:  # it prints texts, and ends in other ways
+    if issubclass(form, Printer):  # it prints texts, and ends in other ways
         fields |= {"evidence": printed(attack.evidence), "right": (), "values": ()}
         fields |= {"outcomes": frozenset(OutcomeKind) - {OutcomeKind.INTERNAL_ERROR}}
     finding = auditor.try_program(form(**fields))

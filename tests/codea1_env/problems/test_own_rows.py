@@ -12,6 +12,7 @@ from codea1_env.facts.problem_kinds import ProblemKind, Script
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.problems.own_rows import problem_from_row, problem_to_row
 
+ARGUMENTS: dict[str, Any] = {"id": "a", "kind": "command_line", "statement": "Add.", "solution": "print(1)"}
 SCRIPT: dict[str, Any] = {"id": "s", "kind": "stdin", "statement": "Add.", "solution": "print(1)"}
 METHOD: dict[str, Any] = {
     "id": "m",
@@ -38,6 +39,18 @@ def test_a_program_on_standard_input_needs_no_entry_point() -> None:
     assert problem_from_row(SCRIPT | {"output": "exact"}).printed is OutputForm.EXACT
 
 
+def test_a_golden_test_of_a_command_line_is_a_list_of_arguments() -> None:
+    tests = [
+        {"args": ["1 ", "'"], "output": "3\n", "input": None},
+        {"args": [], "output": ""},
+        "assert run('1') == '0'",
+    ]
+    problem = problem_from_row(ARGUMENTS | {"golden": tests})
+    assert (problem.entry_point, problem.script, problem.defined) == ("run", Script.COMMAND_LINE_WORDS, "")
+    assert [test.expression for test in problem.golden] == ["run('1 ', \"'\")", "run()", "run('1')"]
+    assert problem_from_row(ARGUMENTS | {"output": "exact"}).script is Script.COMMAND_LINE_EXACT
+
+
 def test_a_method_is_recognised_by_its_entry_point() -> None:
     assert problem_from_row(METHOD).kind is ProblemKind.METHOD
     assert problem_from_row(METHOD | {"kind": "method"}) == problem_from_row(METHOD)
@@ -45,7 +58,7 @@ def test_a_method_is_recognised_by_its_entry_point() -> None:
     assert problem_from_row(METHOD).script is None
 
 
-@pytest.mark.parametrize("row", [SCRIPT, SCRIPT | {"output": "exact"}, METHOD, FUNCTION])
+@pytest.mark.parametrize("row", [SCRIPT, SCRIPT | {"output": "exact"}, ARGUMENTS, METHOD, FUNCTION])
 def test_a_row_is_read_back(row: dict[str, Any]) -> None:
     problem = problem_from_row(row)
     assert problem_from_row(problem_to_row(problem)) == problem
@@ -67,6 +80,12 @@ def test_the_row_of_a_function_has_no_new_fields() -> None:
         (called("assert add(1) == 1", ("add(1", "1")), r"'expression' of golden test 2 is not Python: .* \(line 1\)"),
         (called(("add(1)", "1; 2")), "'expected' of golden test 1 is not one"),
         (called(("add(1)", ["a"])), r"holds list, not text; as text .*\['a'\]"),
+        (ARGUMENTS | RUN, "needs a program on standard input"),
+        (ARGUMENTS | {"entry_point": "main"}, "entry point 'main' is not run, as in run.'3', '4'. == '7'"),
+        (ARGUMENTS | {"golden": [{"args": "1", "output": "1"}]}, "'args' of golden test 1 holds str, not a list"),
+        (ARGUMENTS | {"golden": [{"args": ["1\0"], "output": "1"}]}, "item of 'args' of golden test 1 holds a NUL"),
+        (ARGUMENTS | {"calls": {"in_place": True}}, "need a problem of one function"),
+        (ARGUMENTS | {"answers": {"order": "unordered"}}, "not supported for printed outputs"),
         (FUNCTION | RUN, 'needs a program on standard input: "kind": "stdin"'),
         (SCRIPT | RUN | {"entry_point": "main"}, "entry point 'main' is not run, as in run.'3 4'. == '7'"),
         (FUNCTION | RUN | {"entry_point": "run", "solution": "def run(x): ..."}, "needs a program on standard input"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,45 @@ def test_a_harness_goes_on_after_a_run_that_hangs_floods_or_crashes(sandbox: San
     calls = [Call(f"run({what!r})", place=Place.HARNESS) for what in ("a", "hang", "b", "flood", "crash", "c")]
     kinds = [outcome.kind for outcome in outcomes_of(sandbox, program, *calls)]
     assert [kind.value for kind in kinds] == ["value", "time_limit", "value", "output_limit", "crashed", "value"]
+
+
+ARGUMENTS = {
+    "argv": "print(sys.argv)",
+    "parser": "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--n', type=int, default=1)\n"
+    "parser.add_argument('words', nargs='*')\nprint(parser.parse_args())",
+    "standard input": "print(sys.stdin.read(), sys.argv[1:])",
+    "changed": "sys.argv.append('x')\nprint(len(sys.argv))",
+    "bytes": "print([os.fsencode(word) for word in sys.argv[1:]])",
+    "status": "sys.exit(len(sys.argv) - 1)",
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("given", [(), ("3", "4"), ("--n", "2", ""), ("a b", "\u00e9\n", "--", "\\"), ("x" * 100_000,)])
+def test_arguments_are_those_of_plain_python(
+    sandbox: Sandbox, name: str, given: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = f"import os, sys\n{ARGUMENTS[name]}\n"
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, "-S", "program.py", *given]
+    plain = subprocess.run(command, input=b"", capture_output=True, check=False, cwd=tmp_path)
+    direct = Call(arguments=encode((given, {}), max_bytes=1 << 20))
+    harness = Call(f"run(*{given!r})", place=Place.HARNESS)
+    limits = replace(LIMITS, value_bytes=1 << 20)
+    form = Script.COMMAND_LINE_EXACT
+    for found in outcomes_of(sandbox, program, direct, harness, form=form, limits=limits):
+        assert (found.kind is OutcomeKind.VALUE) == (plain.returncode == 0), (found, plain)
+        if found.value is not None:
+            assert found.value == encode(plain.stdout.decode().rstrip("\n"), max_bytes=1 << 20)
+
+
+def test_arguments_are_short_texts_and_no_state_remains(sandbox: Sandbox) -> None:
+    calls = ["run(1)", "run('a\\0')", "run('\\ud800')", "run(x='a')", "run('x' * 131_072)", "run('a')", "run('b', 'c')"]
+    program = "import sys\nprint(*sys.argv[1:])\nsys.argv[:] = ['d']"
+    *refused, first, second = outcomes_of(sandbox, program, *calls, form=Script.COMMAND_LINE_WORDS)
+    types = ["TypeError", "ValueError", "UnicodeEncodeError", "TypeError", "ValueError"]
+    assert [outcome.error_type for outcome in refused] == types
+    assert (first.value, second.value) == (b'"a"', b'"b c"')
 
 
 def test_loading_only_compiles(sandbox: Sandbox) -> None:
