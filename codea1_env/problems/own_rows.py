@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 _FIELDS = tuple(field.name for field in fields(Problem))
 REQUIRED = frozenset({"id", "statement", "solution"})
-"""Fields of every row; `entry_point` has a default for programs on standard input."""
+"""Fields of every row; `entry_point` has a default for programs that run anew for each call."""
 _Member = TypeVar("_Member", ProblemKind, OutputForm)
 _NO_ENTRY_POINT = 'column \'entry_point\' is missing; a program on standard input needs "kind": "stdin" instead'
 _UNSUPPORTED = {
@@ -52,10 +52,10 @@ def is_nearly_own(columns: Set[object]) -> bool:
 def problem_from_row(row: Row) -> Problem:
     """Return the problem of a row with the fields of `Problem`.
 
-    Only `id`, `statement`, `entry_point` and `solution` are required. A row of `kind` `stdin` needs no `entry_point`;
-    an `entry_point` such as `Solution().two_sum` implies the kind `method`. Each item of `golden` is
-    `{"expression", "expected"}`, `{"input", "output"}` (texts of a program on standard input), `{"source"}` (a harness
-    that defines `check(candidate)`), or plain test text such as `"assert f(1) == 2"`.
+    Only `id`, `statement`, `entry_point` and `solution` are required. A row of programs that run anew for each call
+    needs no `entry_point`; one such as `Solution().two_sum` implies the kind `method`. Each item of `golden` is
+    `{"expression", "expected"}`, what such a program is given (`Programs.given_as`) with its `"output"`,
+    `{"source"}` (a harness that defines `check(candidate)`), or plain test text such as `"assert f(1) == 2"`.
 
     Raises:
         UserError: a field is unknown, missing or of the wrong type, or the solution does not define the entry point.
@@ -146,8 +146,9 @@ def _golden(item: object, what: str, entry_point: str, programs: Programs, calls
             texts = texts_of(value, where) if programs.takes_list else [checked_text(value, where)]
             call = f"{entry_point}({', '.join(map(repr, texts))})"
             return (GoldenCase(call, repr(checked_text(printed, f"'output' of {what}"))),)
-        case {"input": _, "output": _} if programs.given_as != "input":
-            raise BrokenInput(f'{what}, {{input, output}}, needs a program on standard input: "kind": "stdin"')
+        case {"output": _, **given} if kinds := [kind for kind in ProblemKind if programs_of(kind).given_as in given]:
+            if programs not in map(programs_of, kinds):
+                raise BrokenInput(f'{what}, {{{", ".join(map(str, given))}, output}}, needs "kind": "{kinds[0]}"')
         case {"expression": expression, "expected": expected, **rest} if not rest.keys() - {"imports"}:
             return (
                 GoldenCase(
@@ -156,9 +157,8 @@ def _golden(item: object, what: str, entry_point: str, programs: Programs, calls
                     texts_of(rest.get("imports"), f"'imports' of {what}"),
                 ),
             )
-    raise BrokenInput(
-        f"{what} is neither {{expression, expected}}, nor {{input, output}}, nor {{source}}, nor test text"
-    )
+    form = f"{{{programs.given_as}, output}}, nor " if programs.scripts else ""
+    raise BrokenInput(f"{what} is neither {{expression, expected}}, nor {form}{{source}}, nor test text")
 
 
 def _expression(value: object, what: str) -> str:
