@@ -221,7 +221,7 @@ def _has_failed(said: Outcome) -> bool:
 def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:
     """Return the job in which a problem's checker answers True or False about each pair."""
     calls = tuple(Call(arguments=_encoded(pair)) for pair in pairs)
-    program = _checker_program(problem.answers.checker, problem.solution, problem.entry_point)
+    program = _checker_program(problem.answers.checker, problem.solution, problem.defined)
     return Job(program, _ENTRY, calls, problem.imports, limits=limits)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from codea1_env.audit import Auditor, AuditResult, HostileProgram, load_attacks
+from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.problem_kinds import Script
@@ -226,6 +227,14 @@ def test_a_program_without_the_method_is_invalid(sandbox: Sandbox, program: str,
 def test_the_class_is_found_among_several_blocks() -> None:
     reply = f"```python\n{GREET.solution}```\nUse it so:\n```python\nprint(Solution().greet('you'))\n```"
     assert candidate_of(reply, GREET, FIXED).program == GREET.solution.strip()
+
+
+@pytest.mark.parametrize("problem", [SUM, TOTAL])
+def test_a_checker_gets_the_texts_of_a_call_whatever_the_solution_defines(sandbox: Sandbox, problem: Problem) -> None:
+    rules = AnswerRules(checker="def check(arguments, expected, answer):\n    return answer == expected\n")
+    defining = dataclasses.replace(problem, solution=f"def run(): ...\n{problem.solution}", answers=rules)
+    (found,) = check_problems([defining], sandbox)
+    assert found.status is CheckStatus.OK, found.detail
 
 
 # The starter problems
