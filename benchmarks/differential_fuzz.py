@@ -252,7 +252,7 @@ def _duel(subject: Subject, judge: Judge) -> Duel:
             _reply(test),
             judge.rules.reading,
             entry_point=problem.entry_point,
-            output=problem.script,
+            output=problem.printed,
             forms=problem.calls,
         )
         for test in subject.tests

@@ -75,7 +75,7 @@ class Subject:
             solution=f"{problem.imports}\n{problem.solution}",
             cpu_s=LIMITS.cpu_s,
             harness=test.harness,
-            script=problem.script or "",
+            script=problem.printed or "",
             checker=problem.answers.checker,
             copies=copies,
         )

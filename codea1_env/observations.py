@@ -172,23 +172,13 @@ def turn_info(
 
 def test_notes(problem: Problem) -> str:
     """Return what tests of a problem may be beside plain calls with one right value; empty for most problems."""
-    name, answers = problem.entry_point, problem.answers
+    answers = problem.answers
     notes = [_ORDER_NOTES[AnswerOrder(answers.order)]]
     if answers.tolerance:
         notes.append(f"Numbers within {answers.tolerance:g} of the expected ones are right, too.")
     if answers.checker:
         notes.append("Other answers than the expected one can be right; the problem says which.")
-    if problem.calls.in_place:
-        notes.append(
-            f"`{name}` changes its argument: a test may assign a value to a name, as in `x = ...`, call `{name}(x)`,"
-            " and then assert what `x` is, in lines of their own."
-        )
-    if problem.calls.functions:
-        notes.append(
-            "Arguments that are functions are lambdas or built-in functions, written within the call, and a test may"
-            f" call a function that `{name}` returns, as in `{name}(...)(...)`."
-        )
-    return " ".join(filter(None, notes))
+    return " ".join(filter(None, [*notes, *problem.calls.notes(problem.entry_point)]))
 
 
 def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from textwrap import indent
 from typing import NamedTuple
 
 _CREATION = "()."
@@ -31,9 +32,21 @@ def is_method(text: str) -> bool:
     return _METHOD.fullmatch(text) is not None
 
 
-def placeholder_program(text: str) -> str:
-    """Return a program that defines an entry point and returns None for every call."""
+def definition(text: str, parameters: str, body: str) -> str:
+    """Return the source that defines an entry point.
+
+    Args:
+        text: the entry point.
+        parameters: as between the brackets, without `self`.
+        body: the statements of the function, indented.
+    """
     name, method = read_entry_point(text)
     if not method:
-        return f"def {name}(*arguments, **named):\n    return None\n"
-    return f"class {name}:\n    def {method}(self, *arguments, **named):\n        return None\n"
+        return f"def {name}({parameters}):\n{body}"
+    whole = f"def {method}(self{', ' if parameters else ''}{parameters}):\n{body}"
+    return f"class {name}:\n{indent(whole, '    ')}"
+
+
+def placeholder_program(text: str) -> str:
+    """Return a program that defines an entry point and returns None for every call."""
+    return definition(text, "*arguments, **named", "    return None\n")

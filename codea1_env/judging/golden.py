@@ -18,7 +18,7 @@ from codea1_env import values
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.verdicts import Verdict, verdict_of
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
-from codea1_env.judging.sent_calls import SentCalls
+from codea1_env.judging.solution_values import program_job
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.printed import as_printed
@@ -104,9 +104,7 @@ def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) 
     """
 
     def job(calls: Sequence[Call], source: str = "") -> Job:
-        sent = SentCalls.of(problem, tuple(calls))
-        harness = Harness(source, is_trusted=not problem.calls.in_place, source_calls=sent.sources)
-        return Job(program, problem.entry_point, sent.calls, problem.imports, harness, limits, problem.script)
+        return program_job(problem, program, calls, limits, Harness(source, is_trusted=not problem.calls.in_place))
 
     cases, check = _cases(problem), Call(_CHECK, place=Place.HARNESS)
     in_harness = [job([check], test.source) for test in problem.golden if isinstance(test, GoldenHarness)]
@@ -240,10 +238,10 @@ def _evaluated(case: GoldenCase, expected: Mapping[Call, Outcome]) -> Outcome:
 
 
 def _printed(case: GoldenCase, expected: Outcome, problem: Problem) -> Outcome:
-    """Return the expected output of a program on standard input in the problem's form."""
-    if problem.script is None or expected.value is None or not is_direct_call(case.expression, problem.entry_point):
+    """Return an expected output in the form that the problem compares."""
+    if expected.value is None or not is_direct_call(case.expression, problem.entry_point):
         return expected
-    return replace(expected, value=as_printed(expected.value, problem.script))
+    return replace(expected, value=as_printed(expected.value, problem.printed))
 
 
 def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:

@@ -180,14 +180,14 @@ class Judge:
 
     def _suite_rules(self, problem: Problem) -> SuiteRules:
         canonical = canonical_calls_of(problem) if self.rules.drop_rewritten else None
-        stated = stated_answers(problem.examples, problem.entry_point, canonical, problem.script, problem.calls)
+        stated = stated_answers(problem.examples, problem.entry_point, canonical, problem.printed, problem.calls)
         return SuiteRules(
             self.rules.validation,
             self.rules.comparison,
             keeps_unpassable=self.rules.reading is Reading.RELEASE,
             canonical=canonical,
             stated=dict.fromkeys(stated) if problem.answers.accepts_others else stated,
-            output=problem.script,
+            output=problem.printed,
             in_place=problem.calls.in_place,
         )
 

@@ -25,6 +25,7 @@ from codea1_env.judging.golden import (
     golden_results,
     load_failure,
 )
+from codea1_env.judging.solution_values import program_job
 from codea1_env.problems.problem import GoldenCase, GoldenTest, Problem
 from codea1_env.problems.snippets import read_test
 from codea1_env.python_text import TextBudget, parse
@@ -153,8 +154,7 @@ def _example_tests(line: str, problem: Problem) -> tuple[GoldenTest, ...]:
 
 def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
     # Without any test the solution is still loaded.
-    load_only = Job(order.solution, order.entry_point, preamble=order.imports, limits=limits, script=order.script)
-    return golden_jobs(order, order.solution, limits) or (load_only,)
+    return golden_jobs(order, order.solution, limits) or (program_job(order, order.solution, (), limits),)
 
 
 def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> list[ProblemCheck]:

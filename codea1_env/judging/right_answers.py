@@ -221,7 +221,7 @@ def _has_failed(said: Outcome) -> bool:
 def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:
     """Return the job in which a problem's checker answers True or False about each pair."""
     calls = tuple(Call(arguments=_encoded(pair)) for pair in pairs)
-    program = _checker_program(problem.answers.checker, problem.solution, problem.entry_point)
+    program = _checker_program(problem.answers.checker, problem.solution, problem.defined)
     return Job(program, _ENTRY, calls, problem.imports, limits=limits)
 
 
@@ -254,7 +254,7 @@ def _with_outcomes(report: JobReport, replaced: Mapping[int, Outcome]) -> JobRep
 
 def _compared(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outcome:
     rules = problem.answers
-    if problem.script is not None and rules.tolerance:
+    if problem.script and rules.tolerance:
         is_near = nearly_equal_texts(pair.expected, pair.actual, rules.tolerance)
         return Outcome(OutcomeKind.VALUE, pair.expected if is_near else pair.actual)
     try:

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.reading.function_calls import source_calls, with_source_calls
 from codea1_env.sandbox.interface import Call, Place
 
 
-@dataclass(frozen=True, slots=True)
-class SentCalls:
-    """The calls of one job."""
+def sent_calls(problem: Problem, calls: tuple[Call, ...]) -> tuple[Call, ...]:
+    """Return calls as they are sent; those of most problems are sent as they are."""
+    return tuple(_sent(call, problem.entry_point) for call in calls) if problem.calls.functions else calls
 
-    calls: tuple[Call, ...]
-    sources: frozenset[str] = frozenset()
-    """The texts that its harness may send (`Harness.source_calls`)."""
 
-    @classmethod
-    def of(cls, problem: Problem, calls: tuple[Call, ...]) -> SentCalls:
-        """Return calls as they are sent; those of most problems are sent as they are."""
-        if not problem.calls.functions:
-            return cls(calls)
-        name = problem.entry_point
-        in_harness = [call for call in calls if call.place is Place.HARNESS and not call.arguments]
-        texts = (text for call in in_harness for text in source_calls(call.expression, call.imports, name))
-        return cls(tuple(_sent(call, name) for call in calls), frozenset(texts))
+def sent_texts(problem: Problem, calls: tuple[Call, ...]) -> frozenset[str]:
+    """Return the texts that the harness of these calls may send (`Harness.source_calls`)."""
+    in_harness = [call for call in calls if problem.calls.functions and _is_text(call)]
+    texts = (source_calls(call.expression, call.imports, problem.entry_point) for call in in_harness)
+    return frozenset[str]().union(*texts)
+
+
+def _is_text(call: Call) -> bool:
+    return call.place is Place.HARNESS and not call.arguments
 
 
 def _sent(call: Call, entry_point: str) -> Call:
-    if call.place is not Place.HARNESS or call.arguments:
+    if not _is_text(call):
         return call
     return call._replace(expression=with_source_calls(call.expression, call.imports, entry_point))

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
-from codea1_env.judging.sent_calls import SentCalls
+from codea1_env.judging.sent_calls import sent_calls, sent_texts
 from codea1_env.judging.vacuity import change_evidence
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import CanonicalCalls
@@ -165,20 +165,24 @@ class SolutionValues:
                 known.clear()
 
 
-def program_job(problem: Problem, program: str, calls: Iterable[Call], limits: Limits) -> Job:
+def program_job(
+    problem: Problem, program: str, calls: Iterable[Call], limits: Limits, harness: Harness | None = None
+) -> Job:
     """Return the job that makes a program answer all calls.
 
-    The imports of the statement hold for the program and for tests, which may use them without an import of their own.
+    Without a harness the calls are tests of an agent. The imports of the statement hold for the program and for these
+    tests, which may use them without an import of their own.
     """
-    sent = SentCalls.of(problem, tuple(calls))
-    harness = Harness(problem.imports, is_trusted=False, source_calls=sent.sources)
-    return Job(program, problem.entry_point, sent.calls, problem.imports, harness, limits, problem.script)
+    calls = tuple(calls)
+    harness = replace(harness or Harness(problem.imports, is_trusted=False), source_calls=sent_texts(problem, calls))
+    sent = sent_calls(problem, calls)
+    return Job(program, problem.entry_point, sent, problem.imports, harness, limits, problem.script)
 
 
 def canonical_calls_of(problem: Problem) -> CanonicalCalls:
     """Return the canonical form of the calls of a problem's entry point."""
-    if problem.script is not None:
-        return CanonicalCalls.of_script(problem.entry_point)
+    if problem.script:
+        return CanonicalCalls.of_script(problem.entry_point, problem.programs.same_input)
     return CanonicalCalls.of(problem.solution, problem.entry_point)
 
 

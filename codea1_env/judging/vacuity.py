@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from codea1_env import values
 from codea1_env.facts.entry_points import placeholder_program, read_entry_point
 from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
-from codea1_env.judging.sent_calls import SentCalls
+from codea1_env.judging.sent_calls import sent_calls
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import fits, may_see_arguments, parameters_of
 from codea1_env.rules.reading.frameworks import RAISES
@@ -129,7 +129,7 @@ class _Trial:
         entry_point, imports = self.problem.entry_point, self.problem.imports
         name = read_entry_point(entry_point).name
         record_of = {call: number for number, call in enumerate(self.calls)}
-        sent = dict(zip(self.calls, SentCalls.of(self.problem, self.calls).calls, strict=True))
+        sent = dict(zip(self.calls, sent_calls(self.problem, self.calls), strict=True))
         calls = tuple(
             sent[call]._replace(imports=(f"{name} = {name}.changed({record_of[call]}, {change})", *call.imports))
             for call, change in self.pairs

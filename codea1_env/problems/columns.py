@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from codea1_env.errors import BrokenInput
@@ -139,3 +139,23 @@ def sub_row(row: Row, column: str) -> Row:
     if not isinstance(value, Mapping):
         raise BrokenInput(f"column {column!r} holds {type(value).__name__}, not an object with named fields")
     return value
+
+
+def items_of(value: object, what: str) -> Sequence[object]:
+    """Return a list; empty for null.
+
+    Raises:
+        BrokenInput: it is something else; the message calls it `what`.
+    """
+    if value is not None and not isinstance(value, list | tuple):
+        raise BrokenInput(f"{what} holds {type(value).__name__}, not a list")
+    return value or ()
+
+
+def texts_of(value: object, what: str) -> tuple[str, ...]:
+    """Return a list of texts; empty for null.
+
+    Raises:
+        BrokenInput: it is something else, or an item is not what `checked_text` accepts.
+    """
+    return tuple(checked_text(item, f"an item of {what}") for item in items_of(value, what))

@@ -13,13 +13,13 @@ from hashlib import sha256
 from itertools import islice
 
 from codea1_env.errors import BrokenInput
-from codea1_env.facts.entry_points import is_method
-from codea1_env.facts.problem_kinds import RUN, ProblemKind
+from codea1_env.facts.problem_kinds import RUN, ProblemKind, kind_of
 from codea1_env.problems.assumed_imports import assumed_imports
 from codea1_env.problems.columns import (
     Row,
     checked_text,
     identifier,
+    items_of,
     json_value,
     note,
     optional_text,
@@ -30,7 +30,7 @@ from codea1_env.problems.columns import (
 from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrapped
 from codea1_env.problems.packed_text import packed_text
 from codea1_env.problems.problem import GoldenCase, Problem, Refusal
-from codea1_env.problems.python_source import require_definition, require_program, with_starter_code
+from codea1_env.problems.python_source import require_definition, with_starter_code
 from codea1_env.problems.refusals import RefusedRow, no_solution, playable_statement, refuse_objects
 
 _PYTHON_3 = 3  # the number of the language in CodeContests
@@ -113,7 +113,9 @@ def code_contests_problem(row: Row) -> Problem:
                 Refusal.FILES, f"column {column!r} names a file, and programs have only standard input and output"
             )
     solutions = sub_row(row, "solutions")
-    languages, programs = (_items(solutions.get(name), f"{name!r} of 'solutions'") for name in ("language", "solution"))
+    languages, programs = (
+        items_of(solutions.get(name), f"{name!r} of 'solutions'") for name in ("language", "solution")
+    )
     in_python = (program for language, program in zip(languages, programs, strict=False) if language == _PYTHON_3)
     public, private, generated = (
         _column_cases(row, column) for column in ("public_tests", "private_tests", "generated_tests")
@@ -179,7 +181,6 @@ def _problem(
 ) -> Problem:
     refuse_objects(called.starter_code)
     is_call = bool(called.function)
-    kind = ProblemKind.METHOD if is_method(solved.entry_point) else ProblemKind.FUNCTION
     return Problem(
         id=origin.id,
         statement=with_starter_code(statement, called.starter_code) if is_call else statement,
@@ -190,7 +191,7 @@ def _problem(
         examples=tuple(_example(case) for case in examples if len(case.expression) <= _LONGEST_EXAMPLE),
         source=origin.source,
         licence=origin.licence,
-        kind=kind if is_call else ProblemKind.STDIN,
+        kind=kind_of(solved.entry_point) if is_call else ProblemKind.STDIN,
     )
 
 
@@ -202,15 +203,7 @@ def _programs(row: Row) -> Iterator[str]:
     if row.get("solutions") in (None, ""):
         raise no_solution("column 'solutions' is empty")
     found = json_value(row, "solutions")
-    return (checked_text(each, "an item of 'solutions'") for each in _items(found, "column 'solutions'"))
-
-
-def _items(found: object, what: str) -> Sequence[object]:
-    if found is None:
-        return ()
-    if not isinstance(found, list | tuple):
-        raise _wrong(what, found, "a list")
-    return found
+    return (checked_text(each, "an item of 'solutions'") for each in items_of(found, "column 'solutions'"))
 
 
 def _first_solution(programs: Iterable[object], called: _Called) -> _Solved:
@@ -220,19 +213,12 @@ def _first_solution(programs: Iterable[object], called: _Called) -> _Solved:
         source = checked_text(program, f"solution {number}")
         for entry_point in called.entry_points:
             try:
-                _require(source, entry_point, called, f"solution {number}")
+                require_definition(source, entry_point if called.function else "", f"solution {number}")
             except BrokenInput as error:
                 reason = f"the row has no Python 3 solution that can be used; the last: {error}"
             else:
                 return _Solved(entry_point, source)
     raise no_solution(reason)
-
-
-def _require(program: str, entry_point: str, called: _Called, what: str) -> None:
-    if called.function:
-        require_definition(program, entry_point, what)
-    else:
-        require_program(program, what)
 
 
 def _column_cases(row: Row, column: str) -> list[GoldenCase]:

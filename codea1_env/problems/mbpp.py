@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codea1_env.errors import BrokenInput
-from codea1_env.problems.columns import Row, checked_text, identifier, optional_text
+from codea1_env.problems.columns import Row, identifier, optional_text, texts_of
 from codea1_env.problems.examples import find_examples
 from codea1_env.problems.problem import GoldenTest, Problem, Refusal
 from codea1_env.problems.python_source import imports_of, joined, parse, require_definition
@@ -40,14 +40,15 @@ def sanitized_problem(row: Row) -> Problem:
         BrokenInput: a column is missing or of another type, or a test or the solution is not Python.
         RefusedRow: there is no solution, or the statement accepts several answers.
     """
-    return _problem(row, "prompt", "\n".join(_texts(row, "test_imports")))
+    return _problem(row, "prompt", "\n".join(texts_of(row.get("test_imports"), "column 'test_imports'")))
 
 
 def _problem(row: Row, column: str, setup: str) -> Problem:
-    solution, tests = solution_text(row, "code"), _texts(row, "test_list")
+    solution, tests = solution_text(row, "code"), texts_of(row.get("test_list"), "column 'test_list'")
     if not tests:
         raise BrokenInput("column 'test_list' is empty")
-    tests = [*tests, *_texts(row, "challenge_test_list"), *filter(None, [optional_text(row, "test")])]
+    more = texts_of(row.get("challenge_test_list"), "column 'challenge_test_list'")
+    tests = (*tests, *more, *filter(None, [optional_text(row, "test")]))
     tree = parse(solution, "column 'code'")
     entry_point = tested_function(tree, [parse(test, "a test") for test in tests[:1]])
     require_definition(solution, entry_point, "column 'code'")
@@ -66,10 +67,3 @@ def _problem(row: Row, column: str, setup: str) -> Problem:
         source="MBPP",
         licence="CC-BY-4.0 AND Apache-2.0" if optional_text(row, "test") else "CC-BY-4.0",
     )
-
-
-def _texts(row: Row, column: str) -> list[str]:
-    items = row.get(column)
-    if items is not None and not isinstance(items, list | tuple):
-        raise BrokenInput(f"column {column!r} holds {type(items).__name__}, not a list")
-    return [checked_text(item, f"an item of {column!r}") for item in items or ()]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.facts.answers import CHECK, EQUAL_ANSWERS, AnswerRules
 from codea1_env.facts.call_forms import CallForms
-from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.facts.problem_kinds import RUN, ProblemKind
-from codea1_env.problems.columns import Row, checked_text, optional_text, sub_row, text
+from codea1_env.facts.problem_kinds import RUN, ProblemKind, Programs, kind_of, programs_of
+from codea1_env.problems.columns import Row, checked_text, items_of, optional_text, sub_row, text, texts_of
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem, Refusal, WrongProgram
-from codea1_env.problems.python_source import require_definition, require_expression, require_program
+from codea1_env.problems.python_source import require_definition, require_expression
 from codea1_env.problems.refusals import RefusedRow
 from codea1_env.problems.snippets import read_snippet
 
@@ -23,7 +22,7 @@ _T = TypeVar("_T")
 
 _FIELDS = tuple(field.name for field in fields(Problem))
 REQUIRED = frozenset({"id", "statement", "solution"})
-"""Fields of every row; `entry_point` has a default for programs on standard input."""
+"""Fields of every row; `entry_point` has a default for programs that run anew for each call."""
 _Member = TypeVar("_Member", ProblemKind, OutputForm)
 _NO_ENTRY_POINT = 'column \'entry_point\' is missing; a program on standard input needs "kind": "stdin" instead'
 _UNSUPPORTED = {
@@ -54,10 +53,10 @@ def is_nearly_own(columns: Set[object]) -> bool:
 def problem_from_row(row: Row) -> Problem:
     """Return the problem of a row with the fields of `Problem`.
 
-    Only `id`, `statement`, `entry_point` and `solution` are required. A row of `kind` `stdin` needs no `entry_point`;
-    an `entry_point` such as `Solution().two_sum` implies the kind `method`. Each item of `golden` is
-    `{"expression", "expected"}`, `{"input", "output"}` (texts of a program on standard input), `{"source"}` (a harness
-    that defines `check(candidate)`), or plain test text such as `"assert f(1) == 2"`.
+    Only `id`, `statement`, `entry_point` and `solution` are required. A row of programs that run anew for each call
+    needs no `entry_point`; one such as `Solution().two_sum` implies the kind `method`. Each item of `golden` is
+    `{"expression", "expected"}`, what such a program is given (`Programs.given_as`) with its `"output"`,
+    `{"source"}` (a harness that defines `check(candidate)`), or plain test text such as `"assert f(1) == 2"`.
 
     Raises:
         UserError: a field is unknown, missing or of the wrong type, or the solution does not define the entry point.
@@ -66,16 +65,13 @@ def problem_from_row(row: Row) -> Problem:
         raise RefusedRow(_UNSUPPORTED[name], f"column {name!r}: problems with {name} are not supported")
     if unknown := sorted(set(row) - set(_FIELDS)):
         raise BrokenInput(str(UnknownName.of("field", unknown[0], _FIELDS)))
-    kind = _kind(row)
-    is_script = kind is ProblemKind.STDIN
-    if not is_script and "entry_point" not in row:
+    kind = _member(ProblemKind, row, "kind", kind_of(optional_text(row, "entry_point")))
+    programs = programs_of(kind)
+    if not programs.scripts and "entry_point" not in row:
         raise BrokenInput(_NO_ENTRY_POINT)
-    entry_point = optional_text(row, "entry_point") or RUN if is_script else text(row, "entry_point")
+    entry_point = optional_text(row, "entry_point") or RUN if programs.scripts else text(row, "entry_point")
     solution = text(row, "solution")
-    if is_script:
-        require_program(solution, "column 'solution'")
-    else:
-        require_definition(solution, entry_point, "column 'solution'")
+    require_definition(solution, "" if programs.scripts else entry_point, "column 'solution'")
     calls = _made(CallForms, sub_row(row, "calls"), "column 'calls'")
     return Problem(
         id=text(row, "id"),
@@ -84,27 +80,21 @@ def problem_from_row(row: Row) -> Problem:
         solution=solution,
         golden=tuple(
             test
-            for number, item in enumerate(_items(row.get("golden"), "column 'golden'"), 1)
-            for test in _golden(item, f"golden test {number}", entry_point, kind, calls)
+            for number, item in enumerate(items_of(row.get("golden"), "column 'golden'"), 1)
+            for test in _golden(item, f"golden test {number}", entry_point, programs, calls)
         ),
         imports=optional_text(row, "imports"),
-        examples=_texts(row.get("examples"), "column 'examples'"),
+        examples=texts_of(row.get("examples"), "column 'examples'"),
         source=optional_text(row, "source"),
         licence=optional_text(row, "licence"),
         wrong_programs=tuple(
-            _wrong_program(item) for item in _items(row.get("wrong_programs"), "column 'wrong_programs'")
+            _wrong_program(item) for item in items_of(row.get("wrong_programs"), "column 'wrong_programs'")
         ),
         kind=kind,
         output=_member(OutputForm, row, "output", OutputForm.WORDS),
         answers=answer_rules(row),
         calls=calls,
     )
-
-
-def _kind(row: Row) -> ProblemKind:
-    """Return the stated kind; else that of the entry point."""
-    named = is_method(optional_text(row, "entry_point"))
-    return _member(ProblemKind, row, "kind", ProblemKind.METHOD if named else ProblemKind.FUNCTION)
 
 
 def _member(kind: type[_Member], row: Row, column: str, default: _Member) -> _Member:
@@ -143,19 +133,7 @@ def _made(kind: type[_T], row: Row, what: str) -> _T:
         raise BrokenInput(f"{what}: {error}") from error
 
 
-def _items(items: object, what: str) -> Sequence[object]:
-    if items is None:
-        return ()
-    if not isinstance(items, list | tuple):
-        raise BrokenInput(f"{what} holds {type(items).__name__}, not a list")
-    return items
-
-
-def _texts(items: object, what: str) -> tuple[str, ...]:
-    return tuple(checked_text(item, f"an item of {what}") for item in _items(items, what))
-
-
-def _golden(item: object, what: str, entry_point: str, kind: ProblemKind, calls: CallForms) -> tuple[GoldenTest, ...]:
+def _golden(item: object, what: str, entry_point: str, programs: Programs, calls: CallForms) -> tuple[GoldenTest, ...]:
     if isinstance(item, Mapping):  # in Parquet, each item of a list has the fields of all items, most of them null
         item = {name: value for name, value in item.items() if value is not None}
     match item:
@@ -163,22 +141,25 @@ def _golden(item: object, what: str, entry_point: str, kind: ProblemKind, calls:
             return read_snippet(checked_text(item, what), entry_point, what, functions=calls.functions)
         case {"source": source, **rest} if not rest:
             return (GoldenHarness(checked_text(source, f"'source' of {what}")),)
-        case {"input": _, "output": _} if kind is not ProblemKind.STDIN:
-            raise BrokenInput(f'{what}, {{input, output}}, needs a program on standard input: "kind": "stdin"')
-        case {"input": given, "output": printed, **rest} if not rest:
-            call = repr(checked_text(given, f"'input' of {what}"))
-            return (GoldenCase(f"{entry_point}({call})", repr(checked_text(printed, f"'output' of {what}"))),)
+        case {"output": printed, **given} if [*given] == [programs.given_as]:
+            key, value = given.popitem()
+            where = f"{key!r} of {what}"
+            texts = texts_of(value, where) if programs.takes_list else [checked_text(value, where)]
+            call = f"{entry_point}({', '.join(map(repr, texts))})"
+            return (GoldenCase(call, repr(checked_text(printed, f"'output' of {what}"))),)
+        case {"output": _, **given} if kinds := [kind for kind in ProblemKind if programs_of(kind).given_as in given]:
+            if programs not in map(programs_of, kinds):
+                raise BrokenInput(f'{what}, {{{", ".join(map(str, given))}, output}}, needs "kind": "{kinds[0]}"')
         case {"expression": expression, "expected": expected, **rest} if not rest.keys() - {"imports"}:
             return (
                 GoldenCase(
                     _expression(expression, f"'expression' of {what}"),
                     _expression(expected, f"'expected' of {what}"),
-                    _texts(rest.get("imports"), f"'imports' of {what}"),
+                    texts_of(rest.get("imports"), f"'imports' of {what}"),
                 ),
             )
-    raise BrokenInput(
-        f"{what} is neither {{expression, expected}}, nor {{input, output}}, nor {{source}}, nor test text"
-    )
+    form = f"{{{programs.given_as}, output}}, nor " if programs.scripts else ""
+    raise BrokenInput(f"{what} is neither {{expression, expected}}, nor {form}{{source}}, nor test text")
 
 
 def _expression(value: object, what: str) -> str:

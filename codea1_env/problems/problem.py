@@ -10,9 +10,8 @@ from typing import overload
 from codea1_env.errors import UnknownName, UserError, of_type
 from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerOrder, AnswerRules
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
-from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.facts.problem_kinds import RUN, ProblemKind
+from codea1_env.facts.problem_kinds import ProblemKind, Programs, Script, programs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +51,6 @@ class WrongProgram:
     """1 (fails on most inputs) to 4 (fails on rare ones only)."""
 
 
-_FORMS = {
-    ProblemKind.FUNCTION: "a Python name",
-    ProblemKind.METHOD: "a method such as Solution().two_sum",
-    ProblemKind.STDIN: f"{RUN}, as in {RUN}('3 4') == '7'",
-}
-
-
-def _fits(entry_point: str, kind: ProblemKind) -> bool:
-    if kind is ProblemKind.FUNCTION:
-        return entry_point.isidentifier()
-    return entry_point == RUN if kind is ProblemKind.STDIN else is_method(entry_point)
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Problem:
     """One programming problem with its trusted solution."""
@@ -92,41 +78,56 @@ class Problem:
     """Known wrong answers, for scripted coders; secret."""
     kind: ProblemKind = ProblemKind.FUNCTION
     output: OutputForm = OutputForm.WORDS
-    """What counts in the output of a program on standard input; the other kinds ignore it."""
+    """What counts in the output of programs that print it."""
     answers: AnswerRules = EQUAL_ANSWERS
     """Which answers are right beside the solution's; secret."""
     calls: CallForms = PLAIN_CALLS
     """What tests may do beside calls with plain data."""
 
     def __post_init__(self) -> None:
-        for name in ("id", "statement", "entry_point", "solution"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
-                raise UserError(f"problem {self.id!r}: {name} is empty or not text")
-        if not _fits(self.entry_point, self.kind):
-            raise UserError(f"problem {self.id!r}: entry point {self.entry_point!r} is not {_FORMS[self.kind]}")
-        self._require_combinable()
+        for fault in self._faults():
+            raise UserError(f"problem {self.id!r}: {fault}")
 
     def __repr__(self) -> str:
         return f"<Problem {self.id}: {self.kind} {self.entry_point}, {len(self.golden)} golden tests>"
 
-    def _require_combinable(self) -> None:
-        if self.calls != PLAIN_CALLS and self.kind is not ProblemKind.FUNCTION:
-            raise UserError(f"problem {self.id!r}: calls in place or with functions need a problem of one function")
+    def _faults(self) -> Iterator[str]:
+        for name in ("id", "statement", "entry_point", "solution"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
+                yield f"{name} is empty or not text"
+        programs = self.programs
+        if not programs.fits(self.entry_point):
+            yield f"entry point {self.entry_point!r} is not {programs.entry_point_form}"
+        if self.calls != PLAIN_CALLS and not programs.takes_call_forms:
+            yield "calls in place or with functions need a problem of one function"
         if self.calls.in_place and self.answers.accepts_others:
-            raise UserError(f"problem {self.id!r}: rules of answers are not supported for functions that work in place")
-        if self.kind is ProblemKind.STDIN and self.answers.order != AnswerOrder.FIXED:
-            raise UserError(
-                f"problem {self.id!r}: an order of answers is not supported for printed outputs; a checker is"
-            )
-        if self.kind is not ProblemKind.STDIN and self.output is not OutputForm.WORDS:
-            raise UserError(f"problem {self.id!r}: an output is only compared where programs print it")
+            yield "rules of answers are not supported for functions that work in place"
+        if programs.scripts and self.answers.order != AnswerOrder.FIXED:
+            yield "an order of answers is not supported for printed outputs; a checker is"
+        if not programs.scripts and self.output is not OutputForm.WORDS:
+            yield "an output is only compared where programs print it"
         if self.calls.functions and self.answers.checker:
-            raise UserError(f"problem {self.id!r}: a checker is not supported where arguments are functions")
+            yield "a checker is not supported where arguments are functions"
 
     @property
-    def script(self) -> OutputForm | None:
-        """What counts in the output if programs run on standard input; None for the other kinds."""
-        return self.output if self.kind is ProblemKind.STDIN else None
+    def programs(self) -> Programs:
+        """What is known of the programs of its kind."""
+        return programs_of(self.kind)
+
+    @property
+    def script(self) -> Script | None:
+        """How programs run that run anew for each call; None for all others."""
+        return next((each for each in self.programs.scripts if each.output is self.output), None)
+
+    @property
+    def printed(self) -> OutputForm | None:
+        """What counts in the output of such programs; None for all others."""
+        return self.output if self.script else None
+
+    @property
+    def defined(self) -> str:
+        """The entry point that programs must define; empty if they run anew for each call."""
+        return "" if self.script else self.entry_point
 
 
 class Refusal(StrEnum):

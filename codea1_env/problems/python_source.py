@@ -65,6 +65,8 @@ def joined(*sources: str) -> str:
 def require_definition(source: str, name: str, what: str, *, owner: str = "the solution") -> None:
     """Check that a source is a program that could define `name`: a function, or a class and its method.
 
+    A program without an entry point, which defines nothing, has the name "".
+
     Raises:
         BrokenInput: it is not a program (the message calls it `what`), or nothing in it binds the name (`owner`).
     """

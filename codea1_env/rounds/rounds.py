@@ -26,7 +26,6 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists
-from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.facts.submissions import Candidate, Info, Observation, Role, Suite
 from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
@@ -370,8 +369,7 @@ def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:
     if not isinstance(reply, str):
         return reply if isinstance(reply, Candidate) else Candidate("")
     bound = rules.max_program_bytes
-    entry_point = "" if problem.kind is ProblemKind.STDIN else problem.entry_point
-    return read_candidate(reply, rules.reading, entry_point=entry_point, max_program_bytes=bound)
+    return read_candidate(reply, rules.reading, entry_point=problem.defined, max_program_bytes=bound)
 
 
 def suite_of(reply: str, problem: Problem, reading: Reading, tests_per_suite: int | None = None) -> Suite:
@@ -381,7 +379,7 @@ def suite_of(reply: str, problem: Problem, reading: Reading, tests_per_suite: in
         reading,
         entry_point=problem.entry_point,
         tests_per_suite=tests_per_suite,
-        output=problem.script,
+        output=problem.printed,
         forms=problem.calls,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -37,14 +37,13 @@ class CanonicalCalls:
     """By parameter, the source of those defaults of the solution that are literals."""
     default_endings: tuple[str, ...] = ()
     """The endings of calls whose last argument may be such a default; other calls need not be parsed."""
-    is_script: bool = False
-    """Whether the only argument is the standard input of a program, in which white space at the ends of lines and of
-    the text does not count."""
+    same_input: Callable[[str], str] | None = None
+    """Of programs that run anew for each call: see `Programs.same_input`."""
 
     @classmethod
-    def of_script(cls, entry_point: str) -> CanonicalCalls:
-        """Return the canonical form for programs on standard input."""
-        return cls(entry_point, (), default_endings=(")",), is_script=True)
+    def of_script(cls, entry_point: str, same_input: Callable[[str], str] | None) -> CanonicalCalls:
+        """Return the canonical form for programs that run anew for each call."""
+        return cls(entry_point, (), default_endings=(")",) if same_input else (), same_input=same_input)
 
     @classmethod
     @lru_cache(maxsize=4096)
@@ -126,7 +125,7 @@ class CanonicalCalls:
 
     def _written(self, args: Sequence[ast.expr], keywords: Mapping[str, ast.expr]) -> str:
         """Return the shortest form of a call: omit arguments that equal a default, unless another argument follows."""
-        texts = [_script_input(argument) if self.is_script else ast.unparse(argument) for argument in args]
+        texts = [self._argument(each) for each in args]
         named = {name: ast.unparse(value) for name, value in keywords.items()}
         given = {**self.defaults, **named}
         for name in self.parameters[: len(args)]:
@@ -142,12 +141,11 @@ class CanonicalCalls:
         texts += [f"{name}={value}" for name, value in sorted(given.items()) if value != self.defaults.get(name)]
         return f"{self.entry_point}({', '.join(texts)})"
 
-
-def _script_input(argument: ast.expr) -> str:
-    match argument:
-        case ast.Constant(value=str() as text):
-            return repr("\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n"))
-    return ast.unparse(argument)
+    def _argument(self, argument: ast.expr) -> str:
+        match argument:
+            case ast.Constant(value=str() as text) if self.same_input:
+                return repr(self.same_input(text))
+        return ast.unparse(argument)
 
 
 def with_arguments(call: str) -> str:

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple, Protocol, runtime_checkable
 
 from codea1_env.declared import Range, require_declared
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
-from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import Script
 
 
 class Guarantee(StrEnum):
@@ -133,9 +133,9 @@ class Job:
     """Import statements executed before the program in its namespace (a problem's `imports`)."""
     harness: Harness = field(default_factory=Harness)
     limits: Limits = field(default_factory=Limits)
-    script: OutputForm | None = None
-    """If given, the program runs anew, in a process of its own, for each call. The call's only argument is the text of
-    its standard input, and the value is its standard output in this form. An exit status other than 0 is an ERROR."""
+    script: Script | None = None
+    """If given, the program runs anew, in a process of its own, for each call. It gets the call's texts, and the value
+    is its standard output. An exit status other than 0 is an ERROR."""
     isolates_calls: bool = False
     """Whether each call has a process of its own that has loaded the program anew, so that nothing remains of another
     call. Forking a process that has loaded would not suffice: pipes and shared memory made while loading survive."""

@@ -18,7 +18,7 @@ from ray.cluster_utils import Cluster  # noqa: E402  -- only where it is install
 
 from codea1_agents.ray_sandbox import RaySandbox  # noqa: E402
 from codea1_env.facts.outcomes import OutcomeKind  # noqa: E402
-from codea1_env.facts.outputs import OutputForm  # noqa: E402
+from codea1_env.facts.problem_kinds import Script  # noqa: E402
 from codea1_env.sandbox import Call, Guarantee, Job, load_sandbox  # noqa: E402
 from codea1_env.sandbox.local import LocalSandbox  # noqa: E402
 
@@ -57,7 +57,7 @@ def without_clocks(reports: list[Any]) -> list[Any]:
 
 def test_reports_are_those_of_one_machine_in_the_order_of_the_jobs(sandbox: RaySandbox) -> None:
     jobs = [*map(job, range(9)), job(1, "def f(x): raise KeyError(x)"), job(1, "not python"), Job(DOUBLE, "g")]
-    jobs.append(Job("print(2 * int(input()))", "run", (Call("run('7')"), Call("run('x')")), script=OutputForm.WORDS))
+    jobs.append(Job("print(2 * int(input()))", "run", (Call("run('7')"), Call("run('x')")), script=Script.WORDS))
     with LocalSandbox(1) as local:
         assert without_clocks(sandbox.run(jobs)) == without_clocks(local.run(jobs))
 

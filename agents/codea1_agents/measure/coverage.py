@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from codea1_agents.scripted.mutation import is_documented
 from codea1_env import values
-from codea1_env.facts.entry_points import read_entry_point
+from codea1_env.facts.entry_points import definition, read_entry_point
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 
 _REPORT_ARGUMENT = "codea1: what was reached?"
@@ -63,30 +63,24 @@ def _is_report(arguments):
 
 _space, _report = _make()
 """
-_FUNCTION = """
+_DEFINED = """
 _run()
 
 
-def {name}(*arguments, **named):
-    return _report() if _is_report(arguments) else _space[{name!r}](*arguments, **named)
+{defined}
 """
-_METHOD = """
-_run()
-
-
-class {name}:
-    def {method}(self, *arguments, **named):
-        return _report() if _is_report(arguments) else _space[{name!r}]().{method}(*arguments, **named)
-"""
+_ANSWER = "    return _report() if _is_report(arguments) else {target}(*arguments, **named)"
 _SCRIPT = """
 import io
 import sys
 
 
-def {name}(text):
-    if _is_report((text,)):
+def {name}(*texts, **named):
+    texts = [*texts, *named.values()]
+    if _is_report(texts):
         return _report()
-    sys.stdin, sys.stdout = io.TextIOWrapper(io.BytesIO(text.encode())), io.TextIOWrapper(io.BytesIO())
+    {receives}
+    sys.stdout = io.TextIOWrapper(io.BytesIO())
     _space["exit"] = _space["quit"] = sys.exit
     try:
         _run()
@@ -117,15 +111,15 @@ class Instrumented:
     """All lines and branches of the solution."""
 
 
-def instrumented(source: str, entry_point: str, preamble: str = "", *, is_script: bool = False) -> Instrumented:
+def instrumented(source: str, entry_point: str, preamble: str = "", *, receives: str = "") -> Instrumented:
     """Return the instrumented solution. It behaves as before, but its source differs and calls are one level deeper.
 
     Args:
         source: the trusted program.
         entry_point: its function or method.
         preamble: import statements that run before it.
-        is_script: whether it reads standard input. The instrumented program then runs again for each call, within one
-            process, and returns nothing.
+        receives: see `Programs`. If given, the instrumented program runs again for each call, within one process, and
+            returns nothing.
 
     Raises:
         SyntaxError: the program is not Python.
@@ -134,17 +128,18 @@ def instrumented(source: str, entry_point: str, preamble: str = "", *, is_script
     instrumenter = _Instrumenter()
     instrumenter.body(tree)
     name, method = read_entry_point(entry_point)
-    entry = _SCRIPT if is_script else _METHOD if method else _FUNCTION
-    program = (_PROGRAM + entry).format(
+    answer = _ANSWER.format(target=f"_space[{name!r}]().{method}" if method else f"_space[{name!r}]")
+    program = (_PROGRAM + (_SCRIPT if receives else _DEFINED)).format(
         line=_LINE,
         branch=_BRANCH,
         items=_ITEMS,
         preamble=preamble,
         source=ast.unparse(ast.fix_missing_locations(tree)),
-        module="__main__" if is_script else "program",
+        module="__main__" if receives else "program",
         name=name,
-        method=method,
+        defined=definition(entry_point, "*arguments, **named", answer),
         word=_REPORT_ARGUMENT,
+        receives=receives,
     )
     return Instrumented(
         program,

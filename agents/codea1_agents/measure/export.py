@@ -130,8 +130,7 @@ def _validated(problem: Problem, suite: Suite, solutions: SolutionValues, sandbo
     (answers,) = solutions.answers([(problem, calls_of_suite(suite, limits.value_bytes))])
     read = SuiteEvidence(problem, suite, evidence_of_suite(suite, answers, limits.value_bytes))
     (evidence,) = accept_right_predictions([read], sandbox, limits, comparison)
-    canonical = canonical_calls_of(problem)
-    rules = SuiteRules(Validation.DROP_WRONG, comparison, canonical=canonical, output=problem.script)
+    rules = SuiteRules(Validation.DROP_WRONG, comparison, canonical=canonical_calls_of(problem), output=problem.printed)
     return validate(suite, evidence, rules)
 
 

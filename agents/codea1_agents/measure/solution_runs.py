@@ -81,7 +81,7 @@ def check_tests(
     evidence_of_suites = accept_right_predictions(suites, sandbox, bounds, rules.comparison)
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
     for (problem, suite, tests), evidence in zip(batch, evidence_of_suites, strict=True):
-        each = SuiteRules(Validation.DROP_WRONG, rules.comparison, output=problem.script)
+        each = SuiteRules(Validation.DROP_WRONG, rules.comparison, output=problem.printed)
         canonical = canonical_calls_of(problem) if rules.drop_rewritten else None
         whole = validate(suite, evidence, replace(each, canonical=canonical))
         if whole.internal_error:
@@ -202,8 +202,7 @@ def run_coverage(
 
 
 def _instrumented(problem: Problem) -> Instrumented:
-    is_script = problem.script is not None
-    return instrumented(problem.solution, problem.entry_point, problem.imports, is_script=is_script)
+    return instrumented(problem.solution, problem.entry_point, problem.imports, receives=problem.programs.receives)
 
 
 def _n_run(tests: Sequence[CheckedTest]) -> int:

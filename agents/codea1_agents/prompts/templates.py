@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 from codea1_agents.prompts.messages import Message, Speaker, merged
 from codea1_agents.scripted.fences import fenced
 from codea1_agents.scripted.literals import call_text
-from codea1_agents.scripted.signatures import read_interface
+from codea1_agents.scripted.signatures import interface_of
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import BrokenInput, UnknownName, UserError
@@ -238,13 +238,11 @@ def _facts(observation: Observation, info: Info) -> dict[str, str]:
 
 def _example_calls(observation: Observation, info: Info) -> str:
     """Return calls of the entry point with edge inputs of its types, one per line; empty if the types are unknown."""
-    name = observation["entry_point"]
-    texts = observation["problem"], observation["examples"], observation["program"]
-    interface = read_interface(name, *texts, is_script=info.get("kind") == ProblemKind.STDIN)
+    interface = interface_of(observation, info)
     if interface is None:
         return ""
     calls = boundary_calls(interface)[:_MAX_CALLS]
-    return _encodable("\n".join(call_text(name, arguments, interface.keywords) for arguments in calls))
+    return _encodable("\n".join(call_text(interface.entry_point, arguments, interface.keywords) for arguments in calls))
 
 
 def _encodable(text: str) -> str:

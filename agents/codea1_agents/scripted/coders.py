@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-import textwrap
 
 import numpy as np
 
 from codea1_agents.scripted.fences import fenced
+from codea1_agents.scripted.input_texts import TEXT_INPUTS
 from codea1_agents.scripted.literals import literal
 from codea1_agents.scripted.mutation import mutants_of, without_docstrings
 from codea1_agents.scripted.randomness import SeededAgent
@@ -16,8 +16,7 @@ from codea1_agents.scripted.signatures import Signature, read_signature
 from codea1_agents.scripted.typed_inputs import edges
 from codea1_agents.scripted.value_types import Kind, ValueType
 from codea1_env.agent import AgentContext, Info, Observation
-from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.problem_kinds import ProblemKind
+from codea1_env.facts.entry_points import definition
 from codea1_env.problems.problem import Problem
 
 _MAX_SUBTLETY = 4
@@ -99,8 +98,9 @@ class RandomCoder(SeededAgent):
 
     def act(self, observation: Observation, info: Info) -> str:
         """Return a random program in a block."""
-        if info.get("kind") == ProblemKind.STDIN:
-            return fenced(f"print({self._expression(ValueType(Kind.UNKNOWN), [_READ_ALL])})", "Here is the program.")
+        if given := TEXT_INPUTS.get(info.get("kind", "")):
+            shown = f"print({self._expression(ValueType(Kind.UNKNOWN), [given.everything])})"
+            return fenced(shown, "Here is the program.")
         entry_point = observation["entry_point"]
         signature = read_signature(observation["problem"], entry_point)
         returns = signature.returns if signature else ValueType(Kind.UNKNOWN)
@@ -108,7 +108,7 @@ class RandomCoder(SeededAgent):
         body = f"    return {self._expression(returns, names)}"
         if names and self._rng.random() < 0.3:
             body = f"    if {self._one_of(names)}:\n        return {self._expression(returns, names)}\n{body}"
-        return fenced(_defined(entry_point, _header(signature), body), "Here is the function.")
+        return fenced(definition(entry_point, _header(signature), body), "Here is the function.")
 
     def _expression(self, kind: ValueType, names: list[str]) -> str:
         if kind.kind is Kind.UNKNOWN:
@@ -123,15 +123,6 @@ class RandomCoder(SeededAgent):
         return options[self._rng.integers(len(options))]
 
 
-def _defined(entry_point: str, header: str, body: str) -> str:
-    name, method = read_entry_point(entry_point)
-    if not method:
-        return f"def {name}({header}):\n{body}"
-    whole = f"def {method}(self{', ' if header else ''}{header}):\n{body}"
-    return f"class {name}:\n{textwrap.indent(whole, '    ')}"
-
-
-_READ_ALL = "open(0).read()"
 _RESULTS = (Kind.INT, Kind.BOOL, Kind.STR, Kind.NONE, Kind.FLOAT)
 _TEMPLATES = {
     Kind.INT: ("{0}", "len({0})", "{0} + {1}", "{0} * {1}", "sum({0})", "max({0})"),

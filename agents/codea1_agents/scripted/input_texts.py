@@ -1,4 +1,4 @@
-"""Inputs of programs on standard input, made from the examples of a statement.
+"""Inputs of programs that are given texts, made from the examples of a statement.
 
 An input is a text of lines of words. Most inputs begin with counts: of the lines that follow, of the words in a line,
 of the letters in a word. A number that agrees with such a count is taken for it, and is corrected when the counted
@@ -7,10 +7,12 @@ things change. So most of the new inputs still have the format of the example.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from codea1_env.facts.problem_kinds import ProblemKind
 
 _NEARBY = (-1, 1, 2)
 _LARGE = 10**9
@@ -18,6 +20,41 @@ _TRIES = 20  # draws for each wanted text
 _LINES_BELOW, _LETTERS = -1, -2
 
 _Lines = list[list[str]]
+_Texts = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextInputs:
+    """How agents without a model write programs of one kind, and calls of such programs."""
+
+    everything: str
+    """An expression of all that a program is given, as one text."""
+    names: tuple[str, ...] | None
+    """Names of the texts of a call; None: as many as it has."""
+    joined: Callable[[_Texts], str]
+    """Writes the texts of a call as one input."""
+    split: Callable[[str], _Texts]
+    """The inverse."""
+
+    def edges(self, examples: Sequence[_Texts]) -> list[_Texts]:
+        """Return calls with extreme values in the format of the examples; see `edge_texts`."""
+        return [self.split(text) for text in edge_texts([*map(self.joined, examples)])]
+
+    def random(self, examples: Sequence[_Texts], rng: np.random.Generator, n: int) -> list[_Texts]:
+        """Return at most n different calls near the examples; see `random_texts`."""
+        return [self.split(text) for text in random_texts([*map(self.joined, examples)], rng, n)]
+
+
+TEXT_INPUTS: Mapping[str, TextInputs] = {
+    ProblemKind.STDIN: TextInputs("open(0).read()", ("text",), lambda texts: str(texts[0]), lambda text: (text,)),
+    ProblemKind.COMMAND_LINE: TextInputs(
+        "' '.join(__import__('sys').argv[1:])",
+        None,
+        lambda texts: " ".join(map(str, texts)),
+        lambda text: (*text.split(),),
+    ),
+}
+"""By kind of problem, for programs that are given texts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,8 @@ def mutants(source: str, *, entry_point: str = "") -> tuple[Mutant, ...]:
 
 
 def mutants_of(problem: Problem) -> tuple[Mutant, ...]:
-    """Return the mutants of a problem's solution; all code of a program on standard input is mutated."""
-    return mutants(problem.solution, entry_point="" if problem.script is not None else problem.entry_point)
+    """Return the mutants of a problem's solution; all code of a program that defines nothing is mutated."""
+    return mutants(problem.solution, entry_point=problem.defined)
 
 
 def without_docstrings(source: str) -> str:

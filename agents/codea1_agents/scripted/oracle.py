@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.outputs import OutputForm
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
 
@@ -17,20 +16,9 @@ _MAX_CALLS = 4096  # cached for one subject
 _NO_OUTCOME = (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A program whose calls can be run."""
-
-    program: str
-    entry_point: str
-    preamble: str = ""
-    script: OutputForm | None = None
-    """As in a `Job`."""
-
-    @classmethod
-    def of(cls, problem: Problem, program: str) -> Subject:
-        """Return a program for a problem."""
-        return cls(program, problem.entry_point, problem.imports, problem.script)
+def subject_of(problem: Problem, program: str) -> Job:
+    """Return the job of a program for a problem, without calls."""
+    return Job(program, problem.entry_point, preamble=problem.imports, script=problem.script)
 
 
 class Oracle:
@@ -39,13 +27,13 @@ class Oracle:
     def __init__(self, sandbox: Sandbox, *, limits: Limits = _LIMITS) -> None:
         self._sandbox = sandbox
         self._limits = limits
-        self._known: OrderedDict[Subject, dict[str, Outcome]] = OrderedDict()
+        self._known: OrderedDict[Job, dict[str, Outcome]] = OrderedDict()
 
-    def outcomes(self, subject: Subject, calls: Sequence[str]) -> list[Outcome]:
+    def outcomes(self, subject: Job, calls: Sequence[str]) -> list[Outcome]:
         """Return one outcome per call, in order.
 
         Args:
-            subject: the program.
+            subject: the program, as a job without calls.
             calls: sources of entry-point calls with literal arguments.
 
         Raises:
@@ -53,7 +41,7 @@ class Oracle:
         """
         return self.outcomes_of_each([subject], calls)[0]
 
-    def outcomes_of_each(self, subjects: Sequence[Subject], calls: Sequence[str]) -> list[list[Outcome]]:
+    def outcomes_of_each(self, subjects: Sequence[Job], calls: Sequence[str]) -> list[list[Outcome]]:
         """Run the same calls of several subjects, in parallel if the sandbox can; return one row per subject.
 
         Raises:
@@ -62,7 +50,7 @@ class Oracle:
         known = [self._cache(subject) for subject in subjects]
         missing = [[call for call in dict.fromkeys(calls) if call not in cache] for cache in known]
         pairs = zip(subjects, missing, strict=True)
-        jobs = [self._job(subject, texts) for subject, texts in pairs if texts]
+        jobs = [replace(job, calls=tuple(map(Call, texts)), limits=self._limits) for job, texts in pairs if texts]
         reports = iter(self._sandbox.run(jobs) if jobs else [])
         rows = []
         for cache, texts in zip(known, missing, strict=True):
@@ -71,7 +59,7 @@ class Oracle:
             cache.update((call, outcome) for call, outcome in new.items() if outcome.kind not in _NO_OUTCOME)
         return rows
 
-    def _cache(self, subject: Subject) -> dict[str, Outcome]:
+    def _cache(self, subject: Job) -> dict[str, Outcome]:
         cache = self._known.setdefault(subject, {})
         self._known.move_to_end(subject)
         if len(cache) > _MAX_CALLS:
@@ -79,13 +67,3 @@ class Oracle:
         while len(self._known) > _MAX_SUBJECTS:
             self._known.popitem(last=False)
         return cache
-
-    def _job(self, subject: Subject, calls: Sequence[str]) -> Job:
-        return Job(
-            subject.program,
-            subject.entry_point,
-            tuple(map(Call, calls)),
-            preamble=subject.preamble,
-            limits=self._limits,
-            script=subject.script,
-        )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from codea1_agents.scripted.input_texts import TEXT_INPUTS, TextInputs
 from codea1_agents.scripted.literals import literal
 from codea1_agents.scripted.value_types import (
     UNKNOWN,
@@ -19,6 +20,7 @@ from codea1_agents.scripted.value_types import (
     refine,
     with_unknown_as,
 )
+from codea1_env.agent import Info, Observation
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.rules.reading.direct_calls import is_call_of
 
@@ -59,13 +61,8 @@ class Interface:
     entry_point: str
     parameters: tuple[Parameter, ...]
     examples: tuple[Arguments, ...]
-    is_script: bool = False
-    """Whether the only argument is the standard input of a program."""
-
-    @property
-    def inputs(self) -> list[str]:
-        """The inputs in the examples of a program on standard input."""
-        return [str(text) for (text,) in self.examples]
+    inputs: TextInputs | None = None
+    """Of programs that are given texts."""
 
     @property
     def keywords(self) -> tuple[str | None, ...]:
@@ -145,7 +142,7 @@ def example_statements(examples: str) -> Iterator[ast.stmt]:
 
 
 def read_interface(
-    entry_point: str, statement: str, examples: str = "", program: str = "", *, is_script: bool = False
+    entry_point: str, statement: str, examples: str = "", program: str = "", *, kind: str = ""
 ) -> Interface | None:
     """Return how to call the entry point; None if the number of its arguments is unknown.
 
@@ -154,10 +151,10 @@ def read_interface(
         statement: the problem's text; the signature is searched here first.
         examples: asserts, one per line.
         program: the coder's program; its signature is used only if the statement has none.
-        is_script: whether programs read standard input; then only the examples show the format of inputs.
+        kind: of the problem; where programs are given texts, only the examples show the format of inputs.
     """
-    if is_script:
-        return _script_interface(entry_point, examples)
+    if kind in TEXT_INPUTS:
+        return _text_interface(entry_point, examples, TEXT_INPUTS[kind])
     signature = read_signature(statement, entry_point) or read_signature(program, entry_point)
     calls = example_calls(examples, entry_point, signature) or mentioned_calls(statement, entry_point, signature)
     if signature is None and not calls:
@@ -171,10 +168,16 @@ def read_interface(
     return Interface(entry_point, tuple(refined), calls)
 
 
-def _script_interface(entry_point: str, examples: str) -> Interface | None:
-    signature = Signature((Parameter("text", ValueType(Kind.STR)),))
-    calls = example_calls(examples, entry_point, signature)
-    return Interface(entry_point, signature.parameters, calls, is_script=True) if calls else None
+def interface_of(observation: Observation, info: Info) -> Interface | None:
+    """Return how to call the observed problem's entry point; None if that is unknown."""
+    texts = observation["problem"], observation["examples"], observation["program"]
+    return read_interface(observation["entry_point"], *texts, kind=info.get("kind", ""))
+
+
+def _text_interface(entry_point: str, examples: str, inputs: TextInputs) -> Interface | None:
+    parameters = tuple(Parameter(name, ValueType(Kind.STR)) for name in inputs.names or ())
+    calls = example_calls(examples, entry_point, Signature(parameters) if parameters else None)
+    return Interface(entry_point, parameters, calls, inputs) if calls else None
 
 
 def _headers(text: str) -> Iterator[str]:

@@ -17,22 +17,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codea1_agents.scripted.fences import fenced
-from codea1_agents.scripted.input_texts import random_texts
 from codea1_agents.scripted.literals import call_text, effect_text
-from codea1_agents.scripted.oracle import Oracle, Subject
+from codea1_agents.scripted.oracle import Oracle, subject_of
 from codea1_agents.scripted.randomness import SeededAgent
 from codea1_agents.scripted.signatures import (
     Arguments,
     Interface,
     example_statements,
-    read_interface,
+    interface_of,
 )
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.problem_kinds import ProblemKind
 
 if TYPE_CHECKING:
     from codea1_agents.scripted.fuzz_inputs import InputSource
@@ -154,7 +152,7 @@ class InputTester(SeededAgent, ABC):
             yield from (_Case(call, "None") for call in calls)
             return
         problem = self._problems.by_id(info["problem_id"])
-        program, solution = Subject.of(problem, observation["program"]), Subject.of(problem, problem.solution)
+        program, solution = (subject_of(problem, text) for text in (observation["program"], problem.solution))
         if hunting:
             expected, actual = self._oracle.outcomes_of_each([solution, program], calls)
             for call, right, other in zip(calls, expected, actual, strict=True):
@@ -192,9 +190,9 @@ class FuzzTester(InputTester):
         self._sources: OrderedDict[str, InputSource] = OrderedDict()
 
     def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
-        if interface.is_script:
+        if interface.inputs:
             for _ in range(_MAX_CHUNKS):
-                yield [(text,) for text in random_texts(interface.inputs, self._rng, size)]
+                yield interface.inputs.random(interface.examples, self._rng, size)
             return
         source = self._source(interface)
         while chunk := source.draw(self._rng, size):
@@ -291,12 +289,6 @@ _INVALID_LINES = {
     InvalidKind.UNDEFINED_NAME: "assert {name}(undefined_input) == 0",
     InvalidKind.WRONG_PREDICTION: "assert {call} == " + _IMPOSSIBLE,
 }
-
-
-def interface_of(observation: Observation, info: Info) -> Interface | None:
-    """Return how to call the observed problem's entry point; None if that is unknown."""
-    texts = observation["problem"], observation["examples"], observation["program"]
-    return read_interface(observation["entry_point"], *texts, is_script=info.get("kind") == ProblemKind.STDIN)
 
 
 def _chosen(cases: Collection[_Case]) -> list[_Case]:

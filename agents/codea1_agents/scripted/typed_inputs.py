@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
-from codea1_agents.scripted.input_texts import edge_texts
 from codea1_agents.scripted.literals import unique
 from codea1_agents.scripted.signatures import Arguments, Interface
 from codea1_agents.scripted.value_types import Kind, ValueType
@@ -82,8 +81,8 @@ def boundary_calls(interface: Interface) -> list[Arguments]:
     One kind of call changes one argument of an example call (of typical values if there is no example). The other gives
     all arguments their first edges, their second edges, and so on. Both kinds alternate.
     """
-    if interface.is_script:
-        return [(text,) for text in edge_texts(interface.inputs)]
+    if interface.inputs:
+        return interface.inputs.edges(interface.examples)
     if not interface.parameters:
         return [()]
     bases = interface.examples or (tuple(typical(parameter.type) for parameter in interface.parameters),)

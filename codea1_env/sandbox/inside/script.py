@@ -1,4 +1,4 @@
-"""The process of a program that reads standard input and writes standard output. It gets one input and ends.
+"""The process of a program that gets texts and writes standard output. It gets the texts of one call and ends.
 
 The program's standard output is the channel itself. After an OUTPUT frame every byte on the channel is output, and the
 exit status, which trusted code gets from the kernel, says whether the run counts. So a program can write nothing there
@@ -15,8 +15,9 @@ import io
 import os
 import sys
 from _weakref import ref as weak_reference
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside import program
 from codea1_env.sandbox.inside.channel import BUILTINS, Channel, as_error_answer, exit_now
@@ -25,6 +26,7 @@ from codea1_env.values.decoding import decode
 
 _STDIN, _STDOUT, _OUTGOING, _INCOMING = 0, 1, 3, 4
 _FLUSH_FAILED = 120  # CPython's status
+_COMMAND_LINE = 1 << 17  # bytes of all arguments, each with its NUL: as much as Linux allows for one
 _FORGOTTEN = (
     "path",
     "argv",
@@ -39,14 +41,37 @@ _FORGOTTEN = (
 _modules, _compile, _eval, _exec, _open = sys.modules, compile, eval, exec, io.open
 
 
-class _Input:
-    """The result of a call of the entry point: the text that the program reads."""
+class _Given(NamedTuple):
+    """The result of a call of the entry point: what the program is given."""
 
-    def __init__(self, text: str) -> None:
+    content: bytes
+    """Of standard input."""
+    arguments: tuple[str, ...] = ()
+    """Of the command line."""
+
+
+def _stdin(text: str) -> _Given:
+    if type(text) is not str:
+        raise TypeError(f"the input is a text, not {type(text).__name__}")
+    content = text.replace("\r\n", "\n").encode()
+    return _Given(content if not content or content.endswith(b"\n") else content + b"\n")
+
+
+def _command_line(*texts: str) -> _Given:
+    for text in texts:
         if type(text) is not str:
-            raise TypeError(f"the input is a text, not {type(text).__name__}")
-        content = text.replace("\r\n", "\n").encode()
-        self.content = content if not content or content.endswith(b"\n") else content + b"\n"
+            raise TypeError(f"an argument is a text, not {type(text).__name__}")
+        if "\0" in text:
+            raise ValueError("an argument has a NUL character")
+    if sum(len(text.encode()) + 1 for text in texts) > _COMMAND_LINE:
+        raise ValueError(f"the arguments are longer than {_COMMAND_LINE:,} bytes")
+    return _Given(b"", texts)
+
+
+_ENTRY_POINTS: dict[str, Callable[..., _Given]] = {"stdin": _stdin, "command_line": _command_line}
+"""By the kind of problem: what a call of the entry point calls."""
+for _entry_point in _ENTRY_POINTS.values():
+    _entry_point.__qualname__ = "run"  # in messages about wrong arguments
 
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
@@ -60,35 +85,29 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     channel.send(Tag.LOADED, LOAD)
     for number, call in job["calls"]:
         try:
-            found = _evaluated(call, job["entry"])
+            found = _evaluated(call, job["entry"], _ENTRY_POINTS[job["kind"]])
         except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
             channel.send_error(number, error)
             return
-        if type(found) is not _Input:  # a literal: a tester's prediction
+        if type(found) is not _Given:  # a literal: a tester's prediction
             channel.send_value(number, found, job["value_bytes"])
             return
         channel.send(Tag.OUTPUT, number)
-        _connect(found.content)
+        _connect(found)
         _execute(codes, number)
 
 
-def _evaluated(call: str | bytes, name: str) -> Any:
+def _evaluated(call: str | bytes, name: str, entry_point: Callable[..., _Given]) -> Any:
     """Return the value of a call, given as an expression or as encoded arguments."""
     if type(call) is bytes:
         args, kwargs = decode(call)
-        return _input(*args, **kwargs)
-    return _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, name: _input})
+        return entry_point(*args, **kwargs)
+    return _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, name: entry_point})
 
 
-def _input(text: str) -> _Input:
-    return _Input(text)
-
-
-_input.__qualname__ = "run"  # in messages about wrong arguments
-
-
-def _connect(content: bytes) -> None:
-    """Connect standard input with a pipe that holds `content`, and standard output with the channel."""
+def _connect(given: _Given) -> None:
+    """Connect standard input with a pipe that holds its content, and standard output with the channel."""
+    content = given.content
     reading, writing = os.pipe()
     os.dup2(reading, _STDIN)
     os.dup2(_OUTGOING, _STDOUT)
@@ -107,7 +126,7 @@ def _connect(content: bytes) -> None:
     sys.stdin = sys.__stdin__ = _stream(_STDIN, "<stdin>", "r")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _stream(_STDOUT, "<stdout>", "w")  # type: ignore[misc]
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # the module `site` would define them
-    sys.argv = ["program.py"]
+    sys.argv = ["program.py", *given.arguments]
 
 
 def _stream(fd: int, name: str, mode: str) -> Any:

@@ -1,4 +1,4 @@
-"""A job whose program reads standard input: each call runs the program in a new process.
+"""A job whose program prints its answers: each call runs the program in a new process.
 
 The bytes that a process writes after its OUTPUT frame are its output. Its end becomes the answer to its call: the
 output if its exit status is 0, otherwise an error.
@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from os import WEXITSTATUS, WIFSIGNALED
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.outputs import OutputForm, in_form
+from codea1_env.facts.outputs import in_form
+from codea1_env.facts.problem_kinds import Script
 from codea1_env.sandbox.local.execution import Execution, Stage, Turn, numbered
 from codea1_env.sandbox.local.process import Process, as_outcome
 from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError, read_end_note
@@ -41,7 +42,8 @@ class ScriptExecution(Execution):
 
     def _run_script(self, calls: list[tuple[int, str | bytes]]) -> None:
         self._spending.begin()
-        self._program = self._start(len(calls) + 1, role="script", **self._sources(), calls=calls)
+        kind = (self.job.script or Script.WORDS).kind.value
+        self._program = self._start(len(calls) + 1, role="script", **self._sources(), kind=kind, calls=calls)
 
     def _next_stage(self) -> None:
         if self._direct and self._direct[0] == self._running:
@@ -104,7 +106,7 @@ class ScriptExecution(Execution):
 
     def _answer(self, output: bytes, notice: Notice, call: int) -> Frame:
         """Return the frame that says what a script that has ended has answered."""
-        form = self.job.script or OutputForm.WORDS
+        form = (self.job.script or Script.WORDS).output
         status = WEXITSTATUS(notice.status)
         if status:
             return _error(output, status)._replace(call=call, cpu_us=notice.cpu_us)

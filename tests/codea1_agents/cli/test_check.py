@@ -12,13 +12,15 @@ from codea1_agents.checks.sandbox_check import SandboxFinding
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, dump_jsonl
 from codea1_env.problems.own_rows import problem_to_row
+from tests.support import argv_problems
 
 RIGHT = Problem("P/right", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "1"),))
 WRONG = Problem("P/wrong", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "2"),))
 
 
-def test_sound_problems_are_counted_and_exit_with_0(codea1: Callable[..., Any], one_object: Any) -> None:
-    result = codea1("check", "problems", "starter", "--limit", 2, "--json")
+@pytest.mark.parametrize("source", ["starter", argv_problems.SOURCE])
+def test_sound_problems_are_counted_and_exit_with_0(codea1: Callable[..., Any], one_object: Any, source: str) -> None:
+    result = codea1("check", "problems", source, "--limit", 2, "--json")
     assert result.exit_code == 0, result.stderr
     data = one_object(result.stdout)
     assert (data["counts"], data["not_ok"], data["skipped"]) == ({"ok": 2}, [], [])

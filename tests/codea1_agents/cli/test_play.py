@@ -19,6 +19,7 @@ from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.rules.ruleset import PRESETS
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import episode_schema, to_line
+from tests.support import argv_problems
 from tests.support.command_line import FAST, Finished, Started, entries_of
 from tests.support.waiting import wait_until
 
@@ -55,8 +56,9 @@ def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is(codea1: Callable[
     assert {"config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"} <= {file.name for file in run.iterdir()}
 
 
-def test_every_line_that_is_written_obeys_the_published_schema(codea1: Callable[..., Any]) -> None:
-    codea1(*FAST, "-n", 4, "--rounds", 2, "--out", "run")
+@pytest.mark.parametrize("source", ["starter", argv_problems.SOURCE])
+def test_every_line_that_is_written_obeys_the_published_schema(codea1: Callable[..., Any], source: str) -> None:
+    assert codea1(*FAST, "-p", source, "-n", 4, "--rounds", 2, "--out", "run").exit_code == 0
     lines = Path("run/episodes.jsonl").read_text().splitlines()
     assert len(lines) == 4
     for line in lines:

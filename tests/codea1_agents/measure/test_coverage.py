@@ -5,6 +5,7 @@ import ast
 import pytest
 
 from codea1_agents.measure.coverage import Coverage, instrumented, read_coverage
+from codea1_env.facts.problem_kinds import ProblemKind, programs_of
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Call, Job, Sandbox
 
@@ -119,12 +120,16 @@ def test_line_counts_are_those_of_coverage(tmp_path: object) -> None:
         assert theirs.statements - handlers == ours, problem.id
 
 
-def test_a_method_and_a_program_on_standard_input_are_measured(sandbox: Sandbox) -> None:
+def test_methods_and_programs_that_print_are_measured(sandbox: Sandbox) -> None:
     method = "class Solution:\n    def f(self, x):\n        if x:\n            return 1\n        return 2\n"
     script = "import sys\nx = input()\nif x:\n    print(1)\n    sys.exit(0)\nprint(2)\n"
-    calls_of = {"Solution().f": ("Solution().f(1)", "Solution().f(0)"), "run": ("run('1')", "run('\\n')")}
-    for source, (entry_point, calls) in zip((method, script), calls_of.items(), strict=True):
-        solution = instrumented(source, entry_point, is_script=entry_point == "run")
+    arguments = script.replace("input()", "sys.argv[1]")
+    for source, kind, entry_point, calls in (
+        (method, ProblemKind.METHOD, "Solution().f", ("Solution().f(1)", "Solution().f(0)")),
+        (script, ProblemKind.STDIN, "run", ("run('1')", "run('\\n')")),
+        (arguments, ProblemKind.COMMAND_LINE, "run", ("run('1')", "run('')")),
+    ):
+        solution = instrumented(source, entry_point, receives=programs_of(kind).receives)
         for n_calls in (1, 2):
             made = (*map(Call, calls[:n_calls]), Call(solution.report_call))
             (report,) = sandbox.run([Job(solution.program, entry_point, made)])

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from codea1_agents.scripted.input_texts import edge_texts, random_texts
 from codea1_agents.scripted.literals import call_text
-from codea1_agents.scripted.oracle import Oracle, Subject
+from codea1_agents.scripted.oracle import Oracle, subject_of
 from codea1_agents.scripted.signatures import Interface, read_interface
+from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 
@@ -65,16 +66,27 @@ def test_edges_hold_empty_single_equal_and_large_inputs() -> None:
 
 def test_without_examples_there_is_nothing_to_draw() -> None:
     assert draw() == edge_texts([]) == []
-    assert read_interface("run", "", is_script=True) is None
-    interface = read_interface("run", "", "assert run('1 2') == '3'", is_script=True)
+    assert read_interface("run", "", kind="stdin") is None
+    interface = read_interface("run", "", "assert run('1 2') == '3'", kind="stdin")
     assert isinstance(interface, Interface)
     assert interface.examples == (("1 2",),)
 
 
+def test_calls_of_a_command_line_have_as_many_texts_as_words() -> None:
+    interface = read_interface("run", "", "assert run('--x', '2') == '3'\nassert run() == ''", kind="command_line")
+    assert isinstance(interface, Interface)
+    assert interface.inputs is not None
+    drawn = interface.inputs.random(interface.examples, np.random.default_rng(0), 8)
+    calls = [*drawn, *boundary_calls(interface)]
+    assert interface.examples == (("--x", "2"), ())
+    assert {type(text) for call in calls for text in call} == {str}
+    assert len({len(call) for call in calls}) > 1
+
+
 @pytest.mark.parametrize("problem", load_problems("starter:stdin"), ids=lambda problem: problem.id)
 def test_most_solutions_read_what_is_drawn(problem: Problem, sandbox: Sandbox) -> None:
-    interface = read_interface("run", problem.statement, "\n".join(problem.examples), is_script=True)
+    interface = read_interface("run", problem.statement, "\n".join(problem.examples), kind="stdin")
     assert interface is not None
-    calls = [call_text("run", (text,)) for text in draw(*interface.inputs, n=12)]
-    outcomes = Oracle(sandbox).outcomes(Subject.of(problem, problem.solution), calls)
+    calls = [call_text("run", (text,)) for text in draw(*(str(text) for (text,) in interface.examples), n=12)]
+    outcomes = Oracle(sandbox).outcomes(subject_of(problem, problem.solution), calls)
     assert sum(outcome.value is not None for outcome in outcomes) >= 3

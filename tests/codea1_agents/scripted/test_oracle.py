@@ -2,15 +2,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codea1_agents.scripted.oracle import Oracle, Subject
+from codea1_agents.scripted.oracle import Oracle, subject_of
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.problems.problem import Problem
+from codea1_env.sandbox.interface import Job
 
 if TYPE_CHECKING:
     from codea1_env.sandbox.interface import Sandbox
 
-TWICE = Subject("def f(x):\n    return 2 * x", "f")
-THRICE = Subject("def f(x):\n    return 3 * x", "f")
+TWICE = Job("def f(x):\n    return 2 * x", "f")
+THRICE = Job("def f(x):\n    return 3 * x", "f")
 
 
 def test_answers_come_in_the_order_of_the_calls_repeated_ones_included(direct: Any) -> None:
@@ -52,13 +53,13 @@ def test_our_own_failures_are_not_remembered(broken_sandbox: Sandbox, direct: An
 
 def test_a_solution_is_asked_with_its_imports(direct: Any) -> None:
     problem = Problem("p", "Square root.", "f", "def f(x):\n    return math.isqrt(x)", (), imports="import math")
-    assert Oracle(direct).outcomes(Subject.of(problem, problem.solution), ["f(9)"])[0].value == b"3"
+    assert Oracle(direct).outcomes(subject_of(problem, problem.solution), ["f(9)"])[0].value == b"3"
 
 
 def test_the_memory_is_bounded(direct: Any) -> None:
     oracle = Oracle(direct)
     for n in range(300):
-        oracle.outcomes(Subject(f"def f():\n    return {n}", "f"), ["f()"])
+        oracle.outcomes(Job(f"def f():\n    return {n}", "f"), ["f()"])
     assert len(oracle._known) <= 256
     for start in range(0, 6000, 1000):
         oracle.outcomes(TWICE, [f"f({n})" for n in range(start, start + 1000)])

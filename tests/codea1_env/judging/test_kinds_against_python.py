@@ -1,4 +1,4 @@
-"""Differential: methods and programs on standard input get the verdicts of plain Python, one process per program and
+"""Differential: methods and programs that print get the verdicts of plain Python, one process per program and
 test."""
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from codea1_env.problems import GoldenCase, Problem, load_problems
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.interface import Limits
+from tests.support import argv_problems
 from tests.support.styles import classes_like, scripts_like
 
 pytestmark = pytest.mark.slow
@@ -48,21 +49,22 @@ def cases_of(problem: Problem) -> list[GoldenCase]:
 
 def script_passes(problem: Problem, program: str, case: GoldenCase, folder: Path) -> bool:
     """Run a program by itself on one input, as a contest does."""
-    assert problem.script is not None
+    assert problem.printed is not None
     call = ast.parse(case.expression, mode="eval").body
     assert isinstance(call, ast.Call)
-    text = str(ast.literal_eval(call.args[0]))
+    texts = [str(ast.literal_eval(each)) for each in call.args]
+    text, arguments = ("", texts) if problem.programs.takes_list else (texts[0], [])
     path = folder / "program.py"
     path.write_text(program, encoding="utf-8")
     given = (text if text.endswith("\n") or not text else f"{text}\n").encode()
     try:
         done = subprocess.run(
-            [sys.executable, path], input=given, capture_output=True, timeout=TIME_LIMIT_S, check=False
+            [sys.executable, path, *arguments], input=given, capture_output=True, timeout=TIME_LIMIT_S, check=False
         )
-        printed = in_form(done.stdout, problem.script)
+        printed = in_form(done.stdout, problem.printed)
     except (subprocess.TimeoutExpired, UnicodeDecodeError):
         return False
-    return done.returncode == 0 and printed == in_form(str(ast.literal_eval(case.expected)).encode(), problem.script)
+    return done.returncode == 0 and printed == in_form(str(ast.literal_eval(case.expected)).encode(), problem.printed)
 
 
 def class_passes(problem: Problem, program: str, case: GoldenCase, folder: Path) -> bool:
@@ -93,7 +95,7 @@ def verdicts(problem: Problem, programs: list[str], sandbox: Sandbox) -> list[li
 
 @pytest.mark.parametrize(
     "problem",
-    [problem for part in ("stdin", "methods") for problem in load_problems(f"starter:{part}")],
+    [each for source in ("starter:stdin", "starter:methods", argv_problems.SOURCE) for each in load_problems(source)],
     ids=lambda problem: problem.id,
 )
 def test_the_judge_agrees_with_plain_python(sandbox: Sandbox, tmp_path: Path, problem: Problem) -> None:

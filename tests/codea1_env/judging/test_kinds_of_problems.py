@@ -1,4 +1,4 @@
-"""Methods and programs on standard input, from a tester's reply to the verdict."""
+"""Methods and programs that print, from a tester's reply to the verdict."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from codea1_env.audit import Auditor, AuditResult, HostileProgram, load_attacks
+from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import Script
 from codea1_env.facts.submissions import RejectionReason, Suite
 from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.golden_runs import run_golden
@@ -23,6 +25,7 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.interface import Call, Job
+from tests.support import argv_problems
 from tests.support.replies import reasons
 from tests.support.several_answers import verdicts
 
@@ -50,6 +53,7 @@ GREET = problem_from_row(
         "examples": ["assert Solution().greet('ann') == 'hi ann!'"],
     }
 )
+TOTAL, NUMBERED = load_problems(argv_problems.SOURCE)
 STARTERS = [problem for part in ("stdin", "methods") for problem in load_problems(f"starter:{part}")]
 
 
@@ -66,7 +70,7 @@ def rejected(report: CandidateReport) -> list[str]:
 
 
 def suite_of(problem: Problem, text: str, rules: Ruleset = FIXED) -> Suite:
-    return read_suite(text, rules.reading, entry_point=problem.entry_point, output=problem.script)
+    return read_suite(text, rules.reading, entry_point=problem.entry_point, output=problem.printed)
 
 
 # Suites
@@ -80,7 +84,8 @@ WORDS = ["run('1 5\\n') == '6\\n5\\n'", "run('2 2') == '4 2'"]
 ENDS = [f"run('1 5{end}') == '6 5'" for end in ("", "\\n", " \\r\\n")]
 PARTS = ["run('1 2').split()[0] == '3'", "int(run('4').split()[1]) > 3", "run('5 6') != run('5 7')"]
 GREETINGS = ["greet('x')", "greet(name='x')", "greet('x', '!')", "greet(sign='!', name='x')"]
-LETTERS = {"P": Verdict.PASSED, "W": Verdict.WRONG_ANSWER}
+BAD_ARGUMENTS = [", 2", ", '\\0'", ", '\\ud800'", ", text='2'"]
+LETTERS = {"E": Verdict.RUNTIME_ERROR, "P": Verdict.PASSED, "W": Verdict.WRONG_ANSWER}
 
 
 @pytest.mark.parametrize(
@@ -101,6 +106,19 @@ LETTERS = {"P": Verdict.PASSED, "W": Verdict.WRONG_ANSWER}
         (SUM, ["'3' in run('3')"], {SUM.solution: "P"}, []),
         (SUM, ["len(run('3').split()) == 2"], {SUM.solution: "P"}, []),
         (SUM, ["run('x') == ''", "run(5) == ''"], {SUM.solution: ""}, ["solution_error"] * 2),
+        # Arguments of a command line are texts, of which every character counts, and as many as a test gives.
+        (
+            TOTAL,
+            ["run('3', '4') == ' 7\\n'", "run() == '0'"],
+            {TOTAL.solution: "PP", "print(7)": "PW", "print(1 / 0)": "EE"},
+            [],
+        ),
+        (TOTAL, ["run('3', '4') == '7'", "run('3',\"4\") == '7'"], {TOTAL.solution: "P"}, ["duplicate"]),
+        (TOTAL, ["int(run('3', '4')) > 6", "int(run(*['8'])) == 8"], {TOTAL.solution: "PP", "print(7)": "PW"}, []),
+        (TOTAL, [f"run('1'{more}) == '1'" for more in BAD_ARGUMENTS], {TOTAL.solution: ""}, ["solution_error"] * 4),
+        (NUMBERED, [f"run('{end}') == '1: {end}'" for end in ("", " ", "-")], {NUMBERED.solution: "PPP"}, []),
+        (NUMBERED, ["run('a', 'b') == '1: a 2: b'"], {NUMBERED.solution: "P"}, ["wrong_prediction"]),
+        (NUMBERED, ["run('a  b') == '1: a  b'"], dict.fromkeys([NUMBERED.wrong_programs[0].program], "W"), []),
     ],
 )
 def test_a_suite_has_its_cases_verdicts_and_rejections(
@@ -116,6 +134,7 @@ def test_a_suite_has_its_cases_verdicts_and_rejections(
     ("problem", "suite"),
     [
         (SUM, "assert run('1 2\\n') == '3 2'\nassert run('9') == '9 9'"),
+        (TOTAL, "assert run('--greatest', '1', '2') == '2'\nassert run('1', '2', '3') == '6'"),
         (GREET, "assert Solution().greet('ann') == 'hi ann!'\nassert Solution().greet('x') == 'hi x!'"),
     ],
 )
@@ -210,7 +229,21 @@ def test_the_class_is_found_among_several_blocks() -> None:
     assert candidate_of(reply, GREET, FIXED).program == GREET.solution.strip()
 
 
+@pytest.mark.parametrize("problem", [SUM, TOTAL])
+def test_a_checker_gets_the_texts_of_a_call_whatever_the_solution_defines(sandbox: Sandbox, problem: Problem) -> None:
+    rules = AnswerRules(checker="def check(arguments, expected, answer):\n    return answer == expected\n")
+    defining = dataclasses.replace(problem, solution=f"def run(): ...\n{problem.solution}", answers=rules)
+    (found,) = check_problems([defining], sandbox)
+    assert found.status is CheckStatus.OK, found.detail
+
+
 # The starter problems
+
+
+def test_programs_of_a_command_line_pass_their_own_tests_and_wrong_ones_do_not(sandbox: Sandbox) -> None:
+    assert {check.status for check in check_problems([TOTAL, NUMBERED], sandbox)} == {CheckStatus.OK}
+    wrong = [(problem, each.program) for problem in (TOTAL, NUMBERED) for each in problem.wrong_programs]
+    assert [found.passed for found in run_golden(wrong, sandbox, FIXED.comparison)] == [False, False]
 
 
 @pytest.mark.slow
@@ -239,13 +272,21 @@ class Method(HostileProgram):
         return Job(f"{self.program}\n\n{solution}", "Solution().f", calls, limits=self.limits)
 
 
-class Script(HostileProgram):
+class Printer(HostileProgram):
     """A hostile program that prints what it would return."""
+
+    reads, script = "input()", Script.EXACT
 
     def to_job(self) -> Job:
         calls = tuple(Call(f"run({call!r})") for call in self.calls)
-        program = f"{self.program}\n\nprint(repr(eval(input())))\n"
-        return Job(program, "run", calls, limits=self.limits, script=OutputForm.EXACT)
+        program = f"{self.program}\n\nprint(repr(eval({self.reads})))\n"
+        return Job(program, "run", calls, limits=self.limits, script=self.script)
+
+
+class ArgumentPrinter(Printer):
+    """The same with an argument instead of an input."""
+
+    reads, script = "__import__('sys').argv[1]", Script.COMMAND_LINE_EXACT
 
 
 @pytest.fixture(scope="module")
@@ -262,12 +303,12 @@ def printed(sources: tuple[str, ...]) -> tuple[str, ...]:
 @pytest.mark.slow
 @pytest.mark.xdist_group("watches the machine")
 @pytest.mark.parametrize("attack", load_attacks().programs, ids=lambda attack: attack.name)
-@pytest.mark.parametrize("form", [Method, Script])
+@pytest.mark.parametrize("form", [Method, Printer, ArgumentPrinter])
 def test_hostile_programs_gain_nothing_in_another_form(
     auditor: Auditor, form: type[HostileProgram], attack: HostileProgram
 ) -> None:
     fields = {field.name: getattr(attack, field.name) for field in dataclasses.fields(attack)}
-    if form is Script:  # it prints texts, and ends in other ways
+    if issubclass(form, Printer):  # it prints texts, and ends in other ways
         fields |= {"evidence": printed(attack.evidence), "right": (), "values": ()}
         fields |= {"outcomes": frozenset(OutcomeKind) - {OutcomeKind.INTERNAL_ERROR}}
     finding = auditor.try_program(form(**fields))

@@ -94,7 +94,7 @@ def test_a_row_that_cannot_be_played_is_refused_with_its_cause(row: dict[str, An
     [
         (APPS | {"problem_id": [1]}, "column 'problem_id' holds list, not text"),
         (APPS | {"solutions": "{"}, "column 'solutions' is not JSON"),
-        (APPS | {"solutions": "7"}, "column 'solutions' holds int; expected a list"),
+        (APPS | {"solutions": "7"}, "column 'solutions' holds int, not a list"),
         (APPS | {"solutions": "[7]"}, "solution.* holds int, not text"),
         (APPS | {"input_output": "[" * 100_000}, "column 'input_output' is not JSON: "),
         (APPS | {"input_output": "9" * 5_000}, "column 'input_output' is not JSON: Exceeds the limit"),

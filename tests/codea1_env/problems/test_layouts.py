@@ -94,7 +94,7 @@ BROKEN = {
     "MBPP": {
         "column 'test_list' holds int, not a list": {"test_list": 7},
         "column 'test_list' is empty": {"test_list": []},
-        "an item of 'test_list' holds int, not text": {"test_list": [7]},
+        "an item of column 'test_list' holds int, not text": {"test_list": [7]},
         "test 2 is not Python|test 3 is not Python": {"challenge_test_list": ["oops("]},
         "defines no top-level function": {"test_list": ["assert triple(1) == 3"], "code": "triple = 3"},
         "column 'task_id' is null": {"task_id": None, "text": "x"},

@@ -8,10 +8,11 @@ import pytest
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.facts.problem_kinds import ProblemKind
+from codea1_env.facts.problem_kinds import ProblemKind, Script
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.problems.own_rows import problem_from_row, problem_to_row
 
+ARGUMENTS: dict[str, Any] = {"id": "a", "kind": "command_line", "statement": "Add.", "solution": "print(1)"}
 SCRIPT: dict[str, Any] = {"id": "s", "kind": "stdin", "statement": "Add.", "solution": "print(1)"}
 METHOD: dict[str, Any] = {
     "id": "m",
@@ -33,9 +34,21 @@ def called(*tests: Any) -> dict[str, Any]:
 
 def test_a_program_on_standard_input_needs_no_entry_point() -> None:
     problem = problem_from_row(SCRIPT | {"golden": [{"input": "1 2\n", "output": "3\n"}, "assert run('') == '0'"]})
-    assert (problem.entry_point, problem.script) == ("run", OutputForm.WORDS)
+    assert (problem.entry_point, problem.script) == ("run", Script.WORDS)
     assert problem.golden == (GoldenCase("run('1 2\\n')", "'3\\n'"), GoldenCase("run('')", "'0'"))
-    assert problem_from_row(SCRIPT | {"output": "exact"}).script is OutputForm.EXACT
+    assert problem_from_row(SCRIPT | {"output": "exact"}).printed is OutputForm.EXACT
+
+
+def test_a_golden_test_of_a_command_line_is_a_list_of_arguments() -> None:
+    tests = [
+        {"args": ["1 ", "'"], "output": "3\n", "input": None},
+        {"args": [], "output": ""},
+        "assert run('1') == '0'",
+    ]
+    problem = problem_from_row(ARGUMENTS | {"golden": tests})
+    assert (problem.entry_point, problem.script, problem.defined) == ("run", Script.COMMAND_LINE_WORDS, "")
+    assert [test.expression for test in problem.golden] == ["run('1 ', \"'\")", "run()", "run('1')"]
+    assert problem_from_row(ARGUMENTS | {"output": "exact"}).script is Script.COMMAND_LINE_EXACT
 
 
 def test_a_method_is_recognised_by_its_entry_point() -> None:
@@ -45,7 +58,7 @@ def test_a_method_is_recognised_by_its_entry_point() -> None:
     assert problem_from_row(METHOD).script is None
 
 
-@pytest.mark.parametrize("row", [SCRIPT, SCRIPT | {"output": "exact"}, METHOD, FUNCTION])
+@pytest.mark.parametrize("row", [SCRIPT, SCRIPT | {"output": "exact"}, ARGUMENTS, METHOD, FUNCTION])
 def test_a_row_is_read_back(row: dict[str, Any]) -> None:
     problem = problem_from_row(row)
     assert problem_from_row(problem_to_row(problem)) == problem
@@ -67,9 +80,20 @@ def test_the_row_of_a_function_has_no_new_fields() -> None:
         (called("assert add(1) == 1", ("add(1", "1")), r"'expression' of golden test 2 is not Python: .* \(line 1\)"),
         (called(("add(1)", "1; 2")), "'expected' of golden test 1 is not one"),
         (called(("add(1)", ["a"])), r"holds list, not text; as text .*\['a'\]"),
-        (FUNCTION | RUN, 'needs a program on standard input: "kind": "stdin"'),
+        (ARGUMENTS | RUN, 'golden test 1, {input, output}, needs "kind": "stdin"'),
+        (
+            SCRIPT | {"golden": [{"args": [], "output": ""}]},
+            'golden test 1, {args, output}, needs "kind": "command_line"',
+        ),
+        (ARGUMENTS | {"golden": [{"args": [], "output": "", "x": 1}]}, "neither .*, nor {args, output}, nor {source}"),
+        (ARGUMENTS | {"entry_point": "main"}, "entry point 'main' is not run, as in run.'3', '4'. == '7'"),
+        (ARGUMENTS | {"golden": [{"args": "1", "output": "1"}]}, "'args' of golden test 1 holds str, not a list"),
+        (ARGUMENTS | {"golden": [{"args": ["1\0"], "output": "1"}]}, "item of 'args' of golden test 1 holds a NUL"),
+        (ARGUMENTS | {"calls": {"in_place": True}}, "need a problem of one function"),
+        (ARGUMENTS | {"answers": {"order": "unordered"}}, "not supported for printed outputs"),
+        (FUNCTION | RUN, 'needs "kind": "stdin"'),
         (SCRIPT | RUN | {"entry_point": "main"}, "entry point 'main' is not run, as in run.'3 4'. == '7'"),
-        (FUNCTION | RUN | {"entry_point": "run", "solution": "def run(x): ..."}, "needs a program on standard input"),
+        (FUNCTION | RUN | {"entry_point": "run", "solution": "def run(x): ..."}, 'needs "kind": "stdin"'),
         (FUNCTION | {"answers": {"checker": "def chek(): ..."}}, "the checker does not define check"),
         (FUNCTION | {"solutoin": "x"}, "unknown field 'solutoin': did you mean 'solution'"),
         (FUNCTION | {"kind": "method"}, "entry point 'add' is not a method such as Solution"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import Script
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.interface import Call, Job, Limits, Place
 from codea1_env.values import encode
@@ -20,7 +21,7 @@ LIMITS = Limits(cpu_s=0.5, wall_s=1.0, value_bytes=4096)
 
 
 def outcomes_of(
-    sandbox: Sandbox, program: str, *calls: Call | str, form: OutputForm = OutputForm.WORDS, limits: Limits = LIMITS
+    sandbox: Sandbox, program: str, *calls: Call | str, form: Script = Script.WORDS, limits: Limits = LIMITS
 ) -> tuple[Outcome, ...]:
     made = tuple(Call(call) if isinstance(call, str) else call for call in calls)
     (report,) = sandbox.run([Job(program, "run", made, limits=limits, script=form)])
@@ -98,7 +99,7 @@ def test_an_input_longer_than_a_pipe_is_read_or_left(sandbox: Sandbox) -> None:
 )
 def test_an_exact_output_is_whole_and_keeps_its_lines(sandbox: Sandbox, program: str, printed: str) -> None:
     limits = Limits(value_bytes=1 << 21)
-    (found,) = outcomes_of(sandbox, program, "run('')", form=OutputForm.EXACT, limits=limits)
+    (found,) = outcomes_of(sandbox, program, "run('')", form=Script.EXACT, limits=limits)
     assert found.value == encode(printed, max_bytes=1 << 21)
 
 
@@ -111,7 +112,7 @@ def test_a_harness_calls_the_program_as_often_as_it_likes(sandbox: Sandbox) -> N
         Call("[run(text) for text in ('1', '2')]", place=place),
         Call("run(7)", place=place),
     )
-    (report,) = sandbox.run([Job(ADD, "run", calls, limits=LIMITS, script=OutputForm.WORDS)])
+    (report,) = sandbox.run([Job(ADD, "run", calls, limits=LIMITS, script=Script.WORDS)])
     total, direct, failed, both, no_text = report.outcomes
     assert (total.value, direct.value, both.value) == (b"10", b'"11"', encode(["1", "2"]))
     assert failed.kind is OutcomeKind.ERROR
@@ -131,9 +132,48 @@ def test_a_harness_goes_on_after_a_run_that_hangs_floods_or_crashes(sandbox: San
     assert [kind.value for kind in kinds] == ["value", "time_limit", "value", "output_limit", "crashed", "value"]
 
 
+ARGUMENTS = {
+    "argv": "print(sys.argv)",
+    "parser": "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--n', type=int, default=1)\n"
+    "parser.add_argument('words', nargs='*')\nprint(parser.parse_args())",
+    "standard input": "print(sys.stdin.read(), sys.argv[1:])",
+    "changed": "sys.argv.append('x')\nprint(len(sys.argv))",
+    "bytes": "print([os.fsencode(word) for word in sys.argv[1:]])",
+    "status": "sys.exit(len(sys.argv) - 1)",
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("given", [(), ("3", "4"), ("--n", "2", ""), ("a b", "\u00e9\n", "--", "\\"), ("x" * 100_000,)])
+def test_arguments_are_those_of_plain_python(
+    sandbox: Sandbox, name: str, given: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = f"import os, sys\n{ARGUMENTS[name]}\n"
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, "-S", "program.py", *given]
+    plain = subprocess.run(command, input=b"", capture_output=True, check=False, cwd=tmp_path)
+    direct = Call(arguments=encode((given, {}), max_bytes=1 << 20))
+    harness = Call(f"run(*{given!r})", place=Place.HARNESS)
+    limits = replace(LIMITS, value_bytes=1 << 20)
+    form = Script.COMMAND_LINE_EXACT
+    for found in outcomes_of(sandbox, program, direct, harness, form=form, limits=limits):
+        assert (found.kind is OutcomeKind.VALUE) == (plain.returncode == 0), (found, plain)
+        if found.value is not None:
+            assert found.value == encode(plain.stdout.decode().rstrip("\n"), max_bytes=1 << 20)
+
+
+def test_arguments_are_short_texts_and_no_state_remains(sandbox: Sandbox) -> None:
+    calls = ["run(1)", "run('a\\0')", "run('\\ud800')", "run(x='a')", "run('x' * 131_072)", "run('a')", "run('b', 'c')"]
+    program = "import sys\nprint(*sys.argv[1:])\nsys.argv[:] = ['d']"
+    *refused, first, second = outcomes_of(sandbox, program, *calls, form=Script.COMMAND_LINE_WORDS)
+    types = ["TypeError", "ValueError", "UnicodeEncodeError", "TypeError", "ValueError"]
+    assert [outcome.error_type for outcome in refused] == types
+    assert (first.value, second.value) == (b'"a"', b'"b c"')
+
+
 def test_loading_only_compiles(sandbox: Sandbox) -> None:
     programs = ["raise SystemExit(1)", "while True: pass", "print(", ""]
-    reports = sandbox.run([Job(program, "run", limits=LIMITS, script=OutputForm.WORDS) for program in programs])
+    reports = sandbox.run([Job(program, "run", limits=LIMITS, script=Script.WORDS) for program in programs])
     assert [report.loaded for report in reports] == [True, True, False, True]
     assert reports[2].load.error_type == "SyntaxError"
 

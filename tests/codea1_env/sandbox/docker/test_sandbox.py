@@ -23,7 +23,7 @@ from codea1_env.audit.candidate_judging import play_candidate
 from codea1_env.audit.findings import AuditResult
 from codea1_env.errors import SandboxError, UserError
 from codea1_env.facts.outcomes import OutcomeKind
-from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import Script
 from codea1_env.facts.submissions import Candidate
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import ProblemSet
@@ -87,7 +87,7 @@ def test_programs_on_standard_input_give_what_the_local_sandbox_reports(
     docker: DockerSandbox, local: LocalSandbox
 ) -> None:
     program = "print(sum(map(int, input().split())))\nif input() == 'fail': raise SystemExit(3)\n"
-    job = Job(program, "run", direct("run('3 4\\n-\\n')", "run('3 4\\nfail\\n')", "run('3')"), script=OutputForm.WORDS)
+    job = Job(program, "run", direct("run('3 4\\n-\\n')", "run('3 4\\nfail\\n')", "run('3')"), script=Script.WORDS)
     outcomes = docker.run([job])[0].outcomes
     assert [outcome.kind.value for outcome in outcomes] == ["value", "error", "error"]
     assert outcomes == local.run([job])[0].outcomes
