@@ -174,6 +174,27 @@ class CandidateRecord(_Record):
         )
 
 
+class ReportRecord(_Record):
+    """All verdicts on one program."""
+
+    candidate: CandidateRecord
+    replayed: tuple[CaseRecord, ...]
+    suites: tuple[SuiteRecord, ...]
+
+    @classmethod
+    def of(cls, report: CandidateReport) -> ReportRecord:
+        """Return the record of a report."""
+        return cls(
+            candidate=CandidateRecord.of(report),
+            replayed=tuple(map(CaseRecord.of, report.replayed)),
+            suites=tuple(map(SuiteRecord.of, report.suites)),
+        )
+
+    def to_report(self) -> CandidateReport:
+        """Return the recorded report."""
+        return self.candidate.to_report(self.suites, self.replayed)
+
+
 _Number = Annotated[float, Field(ge=-1e18, le=1e18, allow_inf_nan=False)]
 
 

@@ -113,7 +113,7 @@ def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet
         ({"rules": {"name": "x", "reward": {"scheme": "os:system"}}}, "unknown reward scheme"),
         ({"rules": {"name": "x", "reward": {"alhpa": 1}}}, "alhpa"),
         ({"limits": {"memory_mb": 10**6}}, "limits.memory_mb may be at most"),
-        ({"limits": {"cpu_s": -1}}, "positive"),
+        ({"limits": {"cpu_s": -1}}, "above 0"),
         ({"problems": [{"id": "x"}]}, "missing"),
         ({"problems": [{"id": "x", "solution": "x," * 60_000}]}, "take too long to read"),
         ({"problem_ids": ["x"] * 41}, "at most 40 programs"),
