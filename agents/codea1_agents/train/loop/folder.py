@@ -245,18 +245,18 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     Raises:
         BrokenInput: no such file, or a line that is no JSON object of a step.
     """
-    with file_errors(path):
-        lines = list(whole_lines(path / _METRICS))
-    return [_checked_line(line, f"{path / _METRICS} line {number}") for number, line in enumerate(lines, start=1)]
+    return _checked_lines(path / _METRICS)
 
 
 def read_restarts(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a run's `restarts.jsonl`; none if it was never started again."""
-    if not (path / _RESTARTS).is_file():
-        return []
-    with file_errors(path):
-        lines = list(whole_lines(path / _RESTARTS))
-    return [_checked_line(line, f"{path / _RESTARTS} line {number}") for number, line in enumerate(lines, start=1)]
+    return _checked_lines(path / _RESTARTS) if (path / _RESTARTS).is_file() else []
+
+
+def _checked_lines(path: Path) -> list[dict[str, Any]]:
+    with file_errors(path.parent):
+        lines = list(whole_lines(path))
+    return [_checked_line(line, f"{path} line {number}") for number, line in enumerate(lines, start=1)]
 
 
 def last_checkpoint(path: Path) -> Path | None:
