@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.models.completions import observation_digest
+from codea1_agents.models.completions import digest
 from codea1_env.agent import Agent, AgentContext, Info, Observation, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, BrokenInput, UserError
 from codea1_env.records.file_errors import file_errors
@@ -40,7 +40,7 @@ class ReplyKey:
     @classmethod
     def of(cls, observation: Observation, info: Info) -> ReplyKey:
         """Return the key of a turn."""
-        return cls(str(info.get("role", "")), str(info.get("problem_id", "")), observation_digest(observation))
+        return cls(str(info.get("role", "")), str(info.get("problem_id", "")), digest(dict(observation)))
 
 
 @dataclass(frozen=True, slots=True)
