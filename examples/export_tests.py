@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from codea1_agents.measure.export import ExportTask, export_tests, write_rows
+from codea1_agents.measure.export import export_tests, write_rows
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import AgentContext, load_agent, load_problems
 from codea1_env.sandbox import load_sandbox
@@ -11,7 +11,7 @@ from codea1_env.sandbox import load_sandbox
 problems, sandbox = load_problems("starter"), load_sandbox("local")
 context = AgentContext(problems, sandbox, seed=0)
 tester = NamedAgent(load_agent("boundary", context, role="tester"), "boundary")
-exported = export_tests(list(problems)[:6], tester, sandbox, ExportTask(tests=8))
+exported = export_tests(list(problems)[:6], tester, sandbox)
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "tests.jsonl"

@@ -19,8 +19,11 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-_CONFIDENCE, _N_RESAMPLES = 0.95, 2000
+_N_RESAMPLES = 2000
+TAIL = 50 * (1 - 0.95)
+"""Percent on either side of an interval."""
 _MAX_CELLS = 2_000_000
+"""Values drawn at a time, 8 bytes each; bounds the memory and does not change the interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,25 +74,16 @@ def known_mean(values: Iterable[float]) -> float:
 def mean_interval(
     values_by_problem: Mapping[str, Sequence[float]],
     *,
-    confidence: float = _CONFIDENCE,
     n_resamples: int = _N_RESAMPLES,
     seed: int = 0,
-    max_cells: int = _MAX_CELLS,
 ) -> Estimate:
     """Return the mean over problems with its bootstrap interval (the module's docstring describes the method).
 
     Args:
         values_by_problem: problem id -> one value per game; nan means masked.
-        confidence: in (0, 1).
         n_resamples: at least 1.
         seed: of the resampling; the same arguments give the same interval.
-        max_cells: values drawn at a time, 8 bytes each; bounds the memory and does not change the interval.
-
-    Raises:
-        ValueError: confidence or n_resamples out of range.
     """
-    if not 0 < confidence < 1 or n_resamples < 1:
-        raise ValueError(f"confidence {confidence} or n_resamples {n_resamples} out of range")
     kept = {problem: [v for v in values if not isnan(v)] for problem, values in values_by_problem.items()}
     n_all = sum(len(values) for values in values_by_problem.values())
     n = sum(len(values) for values in kept.values())
@@ -98,9 +92,7 @@ def mean_interval(
     mean = float(means.mean()) if len(means) else nan
     low = high = nan
     if len(means) > 1:
-        low, high = _central(
-            lambda drawn: means[drawn].mean(axis=1), len(means), confidence, n_resamples, seed, max_cells
-        )
+        low, high = _central(lambda drawn: means[drawn].mean(axis=1), len(means), n_resamples, seed)
     return Estimate(mean, low, high, n, len(means), n_all - n)
 
 
@@ -140,7 +132,7 @@ def product_interval(first: Mapping[str, float], second: Mapping[str, float], *,
     value = float(_products(pairs[None])[0])
     low = high = nan
     if len(pairs) > 1 and not isnan(value):
-        low, high = _central(lambda drawn: _products(pairs[drawn]), len(pairs), _CONFIDENCE, _N_RESAMPLES, seed)
+        low, high = _central(lambda drawn: _products(pairs[drawn]), len(pairs), _N_RESAMPLES, seed)
     return Estimate(value, low, high, n, len(pairs), 0)
 
 
@@ -173,21 +165,18 @@ def order_change(before: Sequence[float], after: Sequence[float], *, tolerance: 
 def _central(
     figure: Callable[[NDArray[np.intp]], NDArray[np.float64]],
     n_problems: int,
-    confidence: float,
     n_resamples: int,
     seed: int,
-    max_cells: int = _MAX_CELLS,
 ) -> tuple[float, float]:
     """Return the ends of the central share of `figure`, (R, P) -> (R,), over R draws of P problems; nan is left out."""
     generator = np.random.default_rng(seed)
-    rows = max(1, max_cells // n_problems)
+    rows = max(1, _MAX_CELLS // n_problems)
     chunks = []
     for start in range(0, n_resamples, rows):
         shape = (min(rows, n_resamples - start), n_problems)
         chunks.append(figure(generator.integers(0, n_problems, size=shape)))
     drawn = np.concatenate(chunks)
-    tail = 50 * (1 - confidence)
-    low, high = np.percentile(drawn[~np.isnan(drawn)], [tail, 100 - tail])
+    low, high = np.percentile(drawn[~np.isnan(drawn)], [TAIL, 100 - TAIL])
     return float(low), float(high)
 
 

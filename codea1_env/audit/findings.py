@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeVar
 
 from codea1_env.sandbox.interface import Guarantee
-
-R = TypeVar("R", bound=StrEnum)
 
 
 class AuditResult(StrEnum):
@@ -28,11 +25,11 @@ class AuditResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding(Generic[R]):
-    """The result of one attack; the kinds of result depend on what was attacked."""
+class Finding:
+    """The result of one attack."""
 
     attack: str
-    result: R
+    result: AuditResult
     sentence: str
     """Description of what happened, for people."""
 
@@ -45,7 +42,7 @@ class AuditReport:
     guarantee: Guarantee
     tier: str
     """Name of the isolation in force; empty if the back end does not name it."""
-    findings: tuple[Finding[AuditResult], ...]
+    findings: tuple[Finding, ...]
     """In the order of the attacks."""
 
     @property

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from typing import Self, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self
 
-from codea1_env.audit.attacks import Attacks, HostileCandidate, HostileProgram, HostileSuite, load_attacks
+from codea1_env.audit.attacks import Attack, Attacks, HostileCandidate, HostileProgram, HostileSuite, load_attacks
 from codea1_env.audit.candidate_judging import play_candidate
 from codea1_env.audit.findings import AuditReport, AuditResult, Finding, shortened
 from codea1_env.audit.suite_judging import play_suite
@@ -27,8 +27,6 @@ _CANARY = Job("def f(x):\n    'NEEDLE-4711'\n    return x * 2\n", "f", (Call("f(
 _CANARY_VALUES = (encode(42), encode("abab"))
 _BUSY = "def f(x):\n    return sum(range(300_000))\n"
 
-_A = TypeVar("_A", HostileProgram, HostileSuite, HostileCandidate)
-
 
 def run_audit(
     sandbox: Sandbox, *, attacks: Attacks | None = None, progress: Callable[[int, int], None] | None = None
@@ -43,10 +41,10 @@ def run_audit(
     Raises:
         SandboxError: the back end gives wrong answers before the first attack.
     """
-    findings: list[Finding[AuditResult]] = []
+    findings: list[Finding] = []
     chosen = load_attacks() if attacks is None else attacks
     with Auditor(sandbox) as auditor:
-        for finding in auditor.play(chosen):
+        for finding in map(auditor.try_attack, chosen):
             findings.append(finding)
             if progress is not None:
                 progress(len(findings), len(chosen))
@@ -78,29 +76,11 @@ class Auditor:
     def __exit__(self, *exception: object) -> None:
         self._surroundings.__exit__(*exception)
 
-    def play(self, attacks: Attacks) -> Iterator[Finding[AuditResult]]:
-        """Yield the finding of each attack."""
-        yield from map(self.try_program, attacks.programs)
-        yield from map(self.try_suite, attacks.suites)
-        yield from map(self.try_candidate, attacks.candidates)
-
-    def try_program(self, attack: HostileProgram) -> Finding[AuditResult]:
-        """Run a hostile program, then a harmless one."""
-        return self._tried(attack, _play_program)
-
-    def try_suite(self, attack: HostileSuite) -> Finding[AuditResult]:
-        """Judge right and wrong programs by a hostile suite between honest ones, then run a harmless program."""
-        return self._tried(attack, play_suite)
-
-    def try_candidate(self, attack: HostileCandidate) -> Finding[AuditResult]:
-        """Judge a hostile candidate, then run a harmless program."""
-        return self._tried(attack, play_candidate)
-
-    def _tried(self, attack: _A, play: Callable[[_A, Sandbox, str], tuple[AuditResult, str]]) -> Finding[AuditResult]:
+    def try_attack(self, attack: Attack) -> Finding:
         """Run an attack, then a harmless program, then check the machine; return the worst result."""
         self._surroundings.mark()
         try:
-            result, sentence = play(attack, self._sandbox, self._surroundings.secret)
+            result, sentence = _PLAYED[type(attack)](attack, self._sandbox, self._surroundings.secret)
         except SandboxError as error:
             result, sentence = AuditResult.ESCAPED, f"it ended the sandbox: {error}"
         if fault := self._canary_fault():
@@ -145,6 +125,13 @@ def _play_program(attack: HostileProgram, sandbox: Sandbox, secret: str) -> tupl
     if faults:
         return AuditResult.WRONG_RESULT, faults[0]
     return AuditResult.HELD, ", ".join(dict.fromkeys(map(_described, report.outcomes)))
+
+
+_PLAYED: Mapping[type[Attack], Callable[[Any, Sandbox, str], tuple[AuditResult, str]]] = {
+    HostileProgram: _play_program,
+    HostileSuite: play_suite,
+    HostileCandidate: play_candidate,
+}
 
 
 def _faults(attack: HostileProgram, report: JobReport) -> Iterator[str]:

@@ -24,29 +24,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from codea1_env.bank.entries import ProblemBank, bank_from_line, bank_to_line
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
-from codea1_env.facts.verdicts import CandidateReport, ProblemReport
+from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.records.whole_files import write_whole
 from codea1_env.rules.ruleset import Ruleset
-from codea1_env.runs.records import CandidateRecord, SuiteRecord
+from codea1_env.runs.records import ReportRecord
 from codea1_env.sandbox.interface import Limits
 
 _FORMAT = 1
 _log = logging.getLogger(__name__)
-
-
-class _JudgedProgram(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    candidate: CandidateRecord
-    suites: tuple[SuiteRecord, ...]
-
-    @classmethod
-    def of(cls, report: CandidateReport) -> _JudgedProgram:
-        suites = tuple(SuiteRecord.of(suite) for suite in report.suites)
-        return cls(candidate=CandidateRecord.of(report), suites=suites)
-
-    def to_report(self) -> CandidateReport:
-        return self.candidate.to_report(self.suites)
 
 
 class _JudgedFile(BaseModel):
@@ -54,7 +39,7 @@ class _JudgedFile(BaseModel):
 
     judge_version: int = UNSTATED_JUDGE
     problem_id: str
-    programs: tuple[_JudgedProgram, ...]
+    programs: tuple[ReportRecord, ...]
 
 
 def default_cache_folder() -> Path:
@@ -124,7 +109,7 @@ class BankCache:
 
     def keep(self, digest: str, report: ProblemReport) -> None:
         """Store a judged problem."""
-        programs = tuple(map(_JudgedProgram.of, report.candidates))
+        programs = tuple(map(ReportRecord.of, report.candidates))
         file = _JudgedFile(judge_version=JUDGE_VERSION, problem_id=report.problem_id, programs=programs)
         self._write(digest, file.model_dump_json())
 

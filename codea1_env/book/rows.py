@@ -35,7 +35,6 @@ _DEPART = (
     f"INSERT INTO departure SELECT problem, digest, expression, ?, added_round, ?, n_failed, n_evaluated,"
     f" {', '.join(_KEPT_ORIGIN)} FROM entry WHERE problem = ? AND sequence = ?"
 )
-_ADD_DEPARTURE = f"INSERT INTO departure VALUES ({', '.join('?' * (8 + len(_KEPT_ORIGIN)))})"
 _DEPARTURES = (
     "SELECT departure.rowid, problem.name, digest, expression, how, added_round, left_round, n_failed, n_evaluated,"
     f" {', '.join(f'departure.{name}' for name in _KEPT_ORIGIN)}"
@@ -55,27 +54,38 @@ class Leaving(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Departure:
-    """One entry that has left the book, and its time in the book."""
+class Period:
+    """The time of one case in the book: from the round that added it to the round that removed it, or to now."""
 
     problem_id: str
     digest: bytes
     """Of its key (`BookKey.digest`): if the same case returns, it has the same digest."""
     expression: str
-    how: Leaving
+    how: Leaving | None
+    """Why it ended; None: the case is still in the book."""
     added_round: int
     """Number of the problem's round that added it."""
-    left_round: int
-    """Number of the problem's round that removed it; not below `added_round`."""
+    last_round: int
+    """Number of the problem's round that removed it, or of its last round; not below `added_round`."""
     n_failed: int
     """Number of evaluations that a program failed, without those of the last round."""
     n_evaluated: int
     provenance: Provenance
     """Of the entry, without the value that the first failing program returned."""
 
+    @property
+    def duration(self) -> int:
+        """In rounds of its problem, at least 0."""
+        return max(0, self.last_round - self.added_round)
 
-def departures_after(connection: sqlite3.Connection, number: int, *, limit: int) -> list[tuple[int, Departure]]:
-    """Return the next departures of all problems, each with its number, in the order in which they left."""
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it ended because a program passed the case; otherwise it is censored in the statistical sense."""
+        return self.how is Leaving.FIXED
+
+
+def departures_after(connection: sqlite3.Connection, number: int, *, limit: int) -> list[tuple[int, Period]]:
+    """Return the next periods of all problems that ended, each with its number, in the order of their ends."""
     found = []
     for row in connection.execute(_DEPARTURES, (number, limit)):
         run, episode_id, played, coder, tester, program, verdict = row[9:]
@@ -89,7 +99,7 @@ def departures_after(connection: sqlite3.Connection, number: int, *, limit: int)
             and isinstance(digest, bytes)
         )
         require_sound(is_sound, "departure", number)
-        found.append((number, Departure(problem_id, digest, expression, Leaving(how), *counts, origin)))
+        found.append((number, Period(problem_id, digest, expression, Leaving(how), *counts, origin)))
     return found
 
 

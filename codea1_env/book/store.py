@@ -19,8 +19,8 @@ import numpy as np
 
 from codea1_env.book.database import BookDatabase
 from codea1_env.book.rows import (
-    Departure,
     Leaving,
+    Period,
     ProblemRows,
     are_counts,
     are_texts,
@@ -210,8 +210,8 @@ class MistakeBook(Closing):
                 yield from (StoredEntry(name, entry) for entry in page)
                 after = page[-1].sequence
 
-    def departures(self) -> Iterator[Departure]:
-        """Yield the departures of all problems, in order of time; reads one page at a time, as `entries` does."""
+    def departures(self) -> Iterator[Period]:
+        """Yield the periods that ended, of all problems, in the order of their ends; reads one page at a time."""
         after = 0
         while True:
             with self._database.reading() as connection:

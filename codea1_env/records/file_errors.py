@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from codea1_env.errors import UserError
+from codea1_env.errors import BrokenInput, UserError
 
 
 @contextmanager
@@ -41,6 +41,22 @@ def require_plain(folder: Path, *, may_link: bool) -> None:
             mode = mode_of(path)
             if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise UserError(f"{path}: neither a file nor a folder")
+
+
+def require_run(path: Path, kind: str, *parts: str) -> None:
+    """Raise an error unless this is the folder of a run: it has these files, and holds nothing but files and folders.
+
+    Raises:
+        BrokenInput: it is none.
+        UserError: it cannot be read, or holds something else.
+    """
+    with file_errors(path):
+        if not path.is_dir():
+            raise BrokenInput(f"{path}: {'a file, not a run folder' if path.exists() else 'no such run folder'}")
+        for name in parts:
+            if not (path / name).is_file():
+                raise BrokenInput(f"{path}: not a {kind}, it has no {name}")
+        require_plain(path, may_link=True)
 
 
 def mode_of(path: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 from typing import BinaryIO
@@ -45,10 +46,6 @@ def take_lock(file: BinaryIO, *, wait: bool) -> bool:
     It is a record lock. Unlike the lock of flock, forked children do not share it, which may outlive a killed run
     briefly. But closing any other handle of the same file releases it, so the file should serve no other purpose.
     """
-    try:
-        import fcntl  # noqa: PLC0415  not on Windows, where there is no lock
-    except ImportError:
-        return True
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:

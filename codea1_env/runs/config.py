@@ -109,7 +109,7 @@ def changes_between(stored: BaseModel, requested: BaseModel, *, may_change: Call
         requested: settings with which the run is to be continued.
         may_change: returns whether the setting of a dotted name may differ.
     """
-    mine, other = (_flat(settings.model_dump(mode="json")) for settings in (stored, requested))
+    mine, other = (flat(settings.model_dump(mode="json")) for settings in (stored, requested))
     return tuple(
         f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
         for name in dict.fromkeys((*mine, *other))
@@ -117,14 +117,15 @@ def changes_between(stored: BaseModel, requested: BaseModel, *, may_change: Call
     )
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested tables by dotted name."""
+    found: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
+            found |= flat(value, f"{prefix}{key}.")
         else:
-            flat[prefix + key] = value
-    return flat
+            found[prefix + key] = value
+    return found
 
 
 def _shown(value: object) -> str:

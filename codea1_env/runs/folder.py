@@ -20,7 +20,7 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.records.closing import Closing
-from codea1_env.records.file_errors import file_errors, require_plain
+from codea1_env.records.file_errors import file_errors, require_run
 from codea1_env.records.journal import Journal, cut_half_written, half_written, unused_folder, whole_lines
 from codea1_env.records.locks import LOCK
 from codea1_env.records.whole_files import remove_contents, write_whole
@@ -175,13 +175,8 @@ def stored_config(path: Path) -> RunConfig:
     Raises:
         BrokenInput: the folder is not a run, or its configuration cannot be read.
     """
+    require_run(path, "run folder", _CONFIG, _EPISODES)
     with file_errors(path):
-        if not path.is_dir():
-            raise BrokenInput(f"{path}: {'a file, not a run folder' if path.exists() else 'no such run folder'}")
-        if not (path / _CONFIG).is_file() or not (path / _EPISODES).is_file():
-            missing = _EPISODES if (path / _CONFIG).is_file() else _CONFIG
-            raise BrokenInput(f"{path}: not a run folder, it has no {missing}")
-        require_plain(path, may_link=True)
         return read_config((path / _CONFIG).read_bytes(), str(path / _CONFIG))
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import cache
 from math import isnan
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -174,6 +173,27 @@ class CandidateRecord(_Record):
         )
 
 
+class ReportRecord(_Record):
+    """All verdicts on one program."""
+
+    candidate: CandidateRecord
+    replayed: tuple[CaseRecord, ...]
+    suites: tuple[SuiteRecord, ...]
+
+    @classmethod
+    def of(cls, report: CandidateReport) -> ReportRecord:
+        """Return the record of a report."""
+        return cls(
+            candidate=CandidateRecord.of(report),
+            replayed=tuple(map(CaseRecord.of, report.replayed)),
+            suites=tuple(map(SuiteRecord.of, report.suites)),
+        )
+
+    def to_report(self) -> CandidateReport:
+        """Return the recorded report."""
+        return self.candidate.to_report(self.suites, self.replayed)
+
+
 _Number = Annotated[float, Field(ge=-1e18, le=1e18, allow_inf_nan=False)]
 
 
@@ -321,10 +341,3 @@ def from_line(line: bytes, place: str) -> EpisodeRecord:
         return EpisodeRecord.model_validate_json(line)
     except ValidationError as error:
         raise BrokenInput(f"{place}: {first_fault(error)}") from error
-
-
-@cache
-def episode_schema() -> dict[str, Any]:
-    """Return the JSON Schema of one line; `schemas/episode_v1.json` has the same content."""
-    schema = EpisodeRecord.model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "episode_v1.json", **schema}

@@ -15,6 +15,7 @@ from codea1_env.errors import CodeA1Error
 
 _T = TypeVar("_T")
 
+WAYS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 BUSY = "the server has as many requests as it can hold: try again"
 STOPPING = "the server is being stopped"
 
@@ -24,7 +25,7 @@ class Refused(CodeA1Error):
 
     def __init__(self, status: HTTPStatus, detail: str) -> None:
         super().__init__(detail)
-        self.status = status
+        self.status_code = status
 
 
 class Admission:

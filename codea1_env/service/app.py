@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, TypeVar
 
 from codea1_env.errors import DISTRIBUTION, SandboxError, UserError, extra_needed
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.service.admission import Admission, Refused
+from codea1_env.service.admission import WAYS_TO_WAIT, Admission, Refused
 from codea1_env.service.bodies import JudgeAnswer, JudgeRequest
 from codea1_env.service.judging import ServedJudge
 from codea1_env.service.run_code.schema import BadRequest
@@ -22,7 +22,6 @@ with extra_needed("the server of `codea1 serve`", "serve"):
 
 _T = TypeVar("_T")
 
-_WAYS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _JSON = "application/json"
 _REF = "#/components/schemas/{model}"
 
@@ -39,12 +38,7 @@ def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
         version=version(DISTRIBUTION),
         docs_url=None,  # these pages would load scripts from another host, with the rights of this one
         redoc_url=None,
-        exception_handlers={
-            HTTPException: _http_error,
-            Refused: _refused,
-            UserError: _user_error,
-            SandboxError: _sandbox_error,
-        },
+        exception_handlers=dict.fromkeys((HTTPException, Refused, *_STATUS), _refusal),
     )
     routes = _Routes(judge, admission)
     app.get("/v1/ping")(routes.ping)
@@ -139,25 +133,11 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-def _sentence(status: int, detail: object) -> JSONResponse:
-    headers = {"Retry-After": "1"} if status in _WAYS_TO_WAIT else None
-    return JSONResponse({"detail": str(detail)}, status, headers)
+_STATUS = {UserError: HTTPStatus.UNPROCESSABLE_ENTITY, SandboxError: HTTPStatus.SERVICE_UNAVAILABLE}
 
 
-Handler = Callable[[Request, Any], Awaitable[JSONResponse]]
-
-
-async def _http_error(request: Request, error: HTTPException) -> JSONResponse:
-    return _sentence(error.status_code, error.detail)
-
-
-async def _refused(request: Request, error: Refused) -> JSONResponse:
-    return _sentence(error.status, error)
-
-
-async def _user_error(request: Request, error: UserError) -> JSONResponse:
-    return _sentence(HTTPStatus.UNPROCESSABLE_ENTITY, error)
-
-
-async def _sandbox_error(request: Request, error: SandboxError) -> JSONResponse:
-    return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, error)
+async def _refusal(_: Request, error: Any) -> JSONResponse:
+    """Answer an error with its status and one sentence."""
+    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), None) or error.status_code
+    headers = {"Retry-After": "1"} if status in WAYS_TO_WAIT else None
+    return JSONResponse({"detail": str(error.detail if isinstance(error, HTTPException) else error)}, status, headers)

@@ -21,11 +21,11 @@ from pydantic import (
 from codea1_env import plugins, values
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.facts.verdicts import CandidateReport, ValidCase
+from codea1_env.facts.verdicts import ValidCase
 from codea1_env.records.faults import first_fault
 from codea1_env.rounds.referee import Reply, Scored, reply_text
 from codea1_env.rules.ruleset import PRESETS, RewardScheme, Ruleset, preset
-from codea1_env.runs.records import CandidateRecord, CaseRecord, SuiteRecord, Text
+from codea1_env.runs.records import CaseRecord, ReportRecord, Text
 from codea1_env.sandbox.interface import Limits
 
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+["\\]?', re.DOTALL)
@@ -181,27 +181,6 @@ def _case(problem_id: str, given: Any) -> ValidCase:
 
 def _reply(given: GivenReply) -> str | AgentUnavailable:
     return reply_text(AgentUnavailable(given.unavailable) if isinstance(given, UnavailableReply) else given)
-
-
-class ReportRecord(_Body):
-    """All verdicts on one program, as a round of a run's records has them."""
-
-    candidate: CandidateRecord
-    replayed: tuple[CaseRecord, ...]
-    suites: tuple[SuiteRecord, ...]
-
-    @classmethod
-    def of(cls, report: CandidateReport) -> Self:
-        """Return the record of a report."""
-        return cls(
-            candidate=CandidateRecord.of(report),
-            replayed=tuple(map(CaseRecord.of, report.replayed)),
-            suites=tuple(map(SuiteRecord.of, report.suites)),
-        )
-
-    def to_report(self) -> CandidateReport:
-        """Return the recorded report."""
-        return self.candidate.to_report(self.suites, self.replayed)
 
 
 class JudgedItem(_Body):

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
-from codea1_env.service.admission import BUSY, STOPPING, Refused
+from codea1_env.service.admission import BUSY, STOPPING, WAYS_TO_WAIT, Refused
 from codea1_env.service.bounds import ServiceBounds
 
 Message = MutableMapping[str, Any]
@@ -22,7 +22,6 @@ App = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?")
 _READ = (b"host", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
 _OPEN_PATHS = frozenset({"/v1/ping"})
-_WAYS_TO_WAIT = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 def is_loopback(host: str) -> bool:
@@ -36,13 +35,13 @@ def is_loopback(host: str) -> bool:
 async def refuse(send: Send, refused: Refused) -> None:
     """Send a refusal: its status, and one sentence as `detail`."""
     headers = [(b"content-type", b"application/json")]
-    if refused.status in _WAYS_TO_WAIT:
+    if refused.status_code in WAYS_TO_WAIT:
         headers.append((b"retry-after", b"1"))
-    if refused.status is HTTPStatus.UNAUTHORIZED:
+    if refused.status_code is HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     body = json.dumps({"detail": str(refused)}).encode()
     headers.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": refused.status.value, "headers": headers})
+    await send({"type": "http.response.start", "status": refused.status_code.value, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codea1_agents import statistics
 from codea1_agents.statistics import difference_interval, mean_interval, order_change, product_interval
 
 values = st.lists(st.floats(-1, 1), min_size=1, max_size=4)
@@ -52,10 +53,11 @@ def test_the_order_of_play_does_not_move_the_interval(table: dict[str, list[floa
     assert repr(mean_interval(table, n_resamples=50)) == repr(mean_interval(turned, n_resamples=50))
 
 
-def test_chunked_resampling_equals_one_draw() -> None:
+def test_chunked_resampling_equals_one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {str(i): [i / 7] for i in range(7)}
     whole = mean_interval(table, n_resamples=100)
-    assert mean_interval(table, n_resamples=100, max_cells=7 * 9) == whole
+    monkeypatch.setattr(statistics, "_MAX_CELLS", 7 * 9)
+    assert mean_interval(table, n_resamples=100) == whole
 
 
 def test_the_interval_agrees_with_the_normal_one_where_that_is_right() -> None:
@@ -72,9 +74,9 @@ def test_the_interval_covers_the_truth_as_often_as_it_says_with_two_correlated_g
     for trial in range(400):
         levels = generator.beta(2, 3, size=40)  # true mean 0.4
         games = {str(i): (generator.random(2) < level).astype(float).tolist() for i, level in enumerate(levels)}
-        estimate = mean_interval(games, confidence=0.9, n_resamples=300, seed=trial)
+        estimate = mean_interval(games, n_resamples=300, seed=trial)
         covered += estimate.low <= 0.4 <= estimate.high
-    assert 0.85 <= covered / 400 <= 0.95
+    assert 0.9 <= covered / 400 <= 0.99
 
 
 def test_resampling_games_instead_of_problems_would_be_too_narrow() -> None:
@@ -97,12 +99,6 @@ def test_a_paired_difference_is_narrower_than_its_two_sides() -> None:
 def test_a_difference_of_other_games_is_refused() -> None:
     with pytest.raises(ValueError, match="same games"):
         difference_interval({"a": [1.0]}, {"a": [1.0, 2.0]})
-
-
-@pytest.mark.parametrize("arguments", [{"confidence": 1.0}, {"confidence": 0.0}, {"n_resamples": 0}])
-def test_arguments_out_of_range_are_refused(arguments: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="out of range"):
-        mean_interval({"a": [1.0]}, **arguments)  # type: ignore[arg-type]
 
 
 def test_pairs_that_swap_merge_and_split_are_told_apart() -> None:

@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isnan
 
 import pytest
 
 from codea1_agents.play.games import PlayedEpisode
 from codea1_agents.play.runner import play
 from codea1_env.errors import UserError
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, ValidCase, ValidSuite, Verdict
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import PRESETS, preset
-from codea1_env.runs.records import EpisodeRecord, RewardRecord, RewardsRecord
+from codea1_env.runs.records import EpisodeRecord
 from codea1_env.sandbox import Sandbox
-from codea1_lab.rescore import compare, rescored, with_rewards_of
+from codea1_lab.rescore import Rollout, Setting, rescored, settings_of, sweep, with_rewards_of
 
 FIXED = preset("fixed")
 
@@ -70,37 +71,102 @@ def test_golden_rewards_cannot_be_had_from_a_run_without_golden_tests() -> None:
     assert with_rewards_of(preset("golden"), preset("golden")).name == "golden"
 
 
-def valued(record: EpisodeRecord, problem_id: str, coder_value: float | None, tester_value: float) -> EpisodeRecord:
-    rewards = RewardsRecord(
-        coder=RewardRecord(value=coder_value, parts=()), testers=(RewardRecord(value=tester_value, parts=()),)
+FOUR = replace(FIXED, tests_per_suite=4)
+PLAYED = Setting("as played", FOUR)
+
+
+def cases(n_passed: int, n_failed: int) -> tuple[CaseReport, ...]:
+    verdicts = [Verdict.PASSED] * n_passed + [Verdict.WRONG_ANSWER] * n_failed
+    return tuple(
+        CaseReport(ValidCase(TestCase(f"f({i})", f"{i}", (), True), b"%d" % i, True), verdict)
+        for i, verdict in enumerate(verdicts)
     )
-    played = record.rounds[0].model_copy(update={"rewards": rewards})
-    return record.model_copy(update={"problem_id": problem_id, "rounds": (played,)})
 
 
-def test_a_comparison_pairs_rounds_and_tells_which_problems_moved(records: list[EpisodeRecord]) -> None:
-    def scored(*values: float | None) -> list[EpisodeRecord]:
-        return [valued(records[0], name, value, 0.5) for name, value in zip("abc", values, strict=True)]
-
-    found = compare(zip(scored(0.0, 0.5, 1.0), scored(0.9, 0.5, 1.0), strict=True))
-    assert found.coder.difference.mean == pytest.approx(0.3)
-    assert (found.coder.order.n_pairs, found.coder.order.n_reversed) == (3, 1)
-    assert [(m.problem_id, m.rank_before, m.rank_after) for m in found.coder.moved] == [("a", 3, 2), ("b", 2, 3)]
-    assert found.tester.moved == ()
-    assert found.tester.difference.mean == 0.0
+def rollout(*suites: tuple[int, int], replayed: tuple[int, int] = (0, 0), group: str = "g") -> Rollout:
+    found = []
+    for passed, failed in suites:
+        of_suite = cases(passed, failed)
+        found.append(SuiteReport(ValidSuite(tuple(case.case for case in of_suite), (), 0, 0.0), of_suite))
+    return Rollout(group, "p", CandidateReport(Candidate("x"), Verdict.PASSED, "", cases(*replayed), tuple(found)))
 
 
-def test_masked_rounds_stay_masked_and_enter_no_difference(records: list[EpisodeRecord]) -> None:
-    masked = valued(records[0], "a", None, 0.5)
-    found = compare([(masked, masked)])
-    assert isnan(found.coder.difference.mean)
-    assert found.coder.before.n_masked == 1
-    assert found.coder.moved == ()
+def test_alpha_flips_the_signs_of_a_long_easy_suite_against_a_short_hard_one() -> None:
+    many_easy, one_hard = rollout((4, 0)), rollout((0, 1))  # validity 1, .25; adversarial 0, .25
+    (low, same, high) = sweep([many_easy, one_hard], PLAYED, settings_of(FOUR, {"alpha": ["0", ".5", "1"]}))
+    assert same.tester.difference.mean == 0
+    assert (same.tester.signs.n_flipped, same.tester.order.n_reversed, same.tester.n_other_best) == (0, 0, 0)
+    assert (low.tester.signs.n, low.tester.signs.n_flipped) == (2, 2)  # .5 against .25 before, 0 against .25 after
+    assert (low.tester.order.n_reversed, low.tester.n_other_best) == (1, 1)
+    assert high.tester.signs.n_flipped == 0
+    assert low.coder.difference.mean == high.coder.difference.mean == 0
 
 
-def test_rounds_without_a_tester_do_not_enter_its_comparison(records: list[EpisodeRecord]) -> None:
-    played = records[0].rounds[0].model_copy(update={"tester_reply": None})
-    unasked = records[0].model_copy(update={"rounds": (played,)})
-    found = compare([(unasked, unasked)])
-    assert found.tester.before.n == 0
-    assert found.coder.before.n == 1
+def test_a_setting_that_pays_all_alike_loses_every_sign_and_says_so() -> None:
+    (effect,) = sweep([rollout((4, 0)), rollout((0, 4))], PLAYED, settings_of(FOUR, {"alpha": ["1"]}))
+    assert (effect.tester.n_groups, effect.tester.n_flat) == (1, 1)
+    assert (effect.tester.signs.n_vanished, effect.tester.signs.n_flipped) == (2, 0)
+    assert effect.tester.order.n_merged == 1
+
+
+def test_suites_of_one_candidate_are_a_group_of_their_own() -> None:
+    rollouts = [rollout((4, 0), (0, 4)), rollout((2, 2), (2, 2))]
+    (effect,) = sweep(rollouts, PLAYED, settings_of(FOUR, {"alpha": [".5"]}))
+    assert (effect.tester.n_groups, effect.tester.n_flat) == (2, 1)
+    assert (effect.coder.n_groups, effect.coder.signs.n) == (1, 2)
+
+
+def test_fewer_replays_are_the_first_ones() -> None:
+    played = rollout((1, 0), replayed=(2, 2))  # passes the first two of four
+    rewards = [
+        effect.coder.reward.mean for effect in sweep([played], PLAYED, settings_of(FOUR, {"replay": ["0", ".5", "1"]}))
+    ]
+    assert rewards == [pytest.approx(1.0), pytest.approx(1.0), pytest.approx(0.75)]
+
+
+def test_masked_rollouts_and_invalid_candidates_stay_out() -> None:
+    broken = rollout((1, 0))
+    report = replace(broken.report, verdict=Verdict.INTERNAL_ERROR)
+    invalid = replace(broken, report=replace(broken.report, verdict=Verdict.SYNTAX_ERROR))
+    (effect,) = sweep(
+        [rollout((4, 0)), replace(broken, report=report), invalid], PLAYED, settings_of(FOUR, {"alpha": ["0"]})
+    )
+    assert (effect.coder.signs.n, effect.coder.reward.n_masked) == (2, 1)
+    assert effect.tester.signs.n == 1
+
+
+def test_without_parameters_the_rules_themselves_are_the_setting() -> None:
+    (setting,) = settings_of(FOUR, {})
+    assert (setting.label, setting.rules) == ("fixed (alpha 0.5, 4 tests per suite)", FOUR)
+
+
+def test_parameters_multiply_and_presets_change_formulas_only() -> None:
+    found = settings_of(FOUR, {"rules": ["paper", "zero_sum"], "alpha": ["0", "1"], "tests": ["8"]})
+    assert [setting.label for setting in found] == [
+        "rules paper, alpha 0, tests 8",
+        "rules paper, alpha 1, tests 8",
+        "rules zero_sum, alpha 0, tests 8",
+        "rules zero_sum, alpha 1, tests 8",
+    ]
+    assert [setting.rules.reward.alpha for setting in found] == [0, 1, 0, 1]
+    assert {setting.rules.tests_per_suite for setting in found} == {8}
+    assert {setting.rules.validation for setting in found} == {FOUR.validation}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"alfa": ["0"]}, "unknown parameter 'alfa'"),
+        ({"alpha": ["2"]}, "alpha"),
+        ({"alpha": ["x"]}, "alpha must be a number, not 'x'"),
+        ({"alpha": ["nan"]}, "alpha must be a number"),
+        ({"tests": ["1.5"]}, "whole number"),
+        ({"replay": ["2"]}, "replay must be within"),
+        ({"rules": ["papr"]}, "did you mean 'paper'"),
+        ({"rules": ["golden"]}, "has not executed"),
+        ({"alpha": ["0"] * 201}, "more than 200"),
+    ],
+)
+def test_bad_parameters_are_one_sentence(parameters: dict[str, list[str]], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        settings_of(FOUR, parameters)

@@ -1,12 +1,19 @@
-"""The configuration of a run that is not played."""
+"""The configuration of a run that is not played, and the published schema of records."""
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from typing import Any
 
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import RunConfig
+from codea1_env.runs.records import SCHEMA_VERSION
 from codea1_env.sandbox.interface import Limits
+
+EPISODE_SCHEMA: dict[str, Any] = json.loads(
+    files("codea1_env.runs").joinpath(f"schemas/episode_v{SCHEMA_VERSION}.json").read_text()
+)
 
 
 def run_config(**changes: Any) -> RunConfig:

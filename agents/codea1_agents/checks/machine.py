@@ -77,8 +77,7 @@ def _version(package: str) -> str:
 
 
 def _cores() -> Finding:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Finding("cores", True, f"{usable} usable of {os.cpu_count()}")
+    return Finding("cores", True, f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}")
 
 
 def _memory() -> Finding:

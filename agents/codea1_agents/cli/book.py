@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from pathlib import Path
@@ -15,7 +13,8 @@ from codea1_agents.cli.console import Page, counted, new_table
 from codea1_agents.cli.options import Options, how_many
 from codea1_env import values
 from codea1_env.book.store import MistakeBook, StoredEntry
-from codea1_env.errors import BrokenInput, UnknownName
+from codea1_env.errors import UnknownName
+from codea1_env.records.file_errors import file_errors
 
 Top = Annotated[int, how_many("--top", "Number of cases to show, the most frequent first.")]
 
@@ -67,19 +66,11 @@ def opened_book(path: Path) -> MistakeBook:
     """Return the book of a file or of a run folder, opened read-only.
 
     Raises:
-        BrokenInput: there is no book.
+        UserError: there is no book.
     """
-    with _path_errors(path):
+    with file_errors(path):  # such as a folder without permission, or a name that is too long
         place = path / _BOOK_OF_RUN if path.is_dir() else path
     return MistakeBook(place, read_only=True)
-
-
-@contextmanager
-def _path_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:  # such as a folder without permission, or a name that is too long
-        raise BrokenInput(f"{path}: {error.strerror or error}") from error
 
 
 def _cells(stored: StoredEntry) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codea1_env.problems import ProblemSet
-from codea1_env.runs.config import RunConfig, problems_digest
+from codea1_env.runs.config import problems_digest
 
 
 def problems_document(source: str, problems: ProblemSet) -> dict[str, Any]:
@@ -16,8 +16,3 @@ def problems_document(source: str, problems: ProblemSet) -> dict[str, Any]:
         problems: those that were used.
     """
     return {"source": source, "name": problems.name, "digest": problems_digest(problems), "n": len(problems)}
-
-
-def run_problems_document(config: RunConfig) -> dict[str, Any]:
-    """Return which problems a recorded run used."""
-    return {"source": config.problems, "digest": config.problems_digest, "n": config.n_problems}

@@ -10,10 +10,10 @@ from typer import Argument, Option
 
 from codea1_agents.cli.console import Page, counted, tally
 from codea1_agents.cli.documents import problems_document
-from codea1_agents.cli.eval_session import eval_session, from_options
+from codea1_agents.cli.eval_session import eval_session
 from codea1_agents.cli.options import Options, Problems, SessionOptions, agent_spec, n_suites, n_tests, output, seed_of
 from codea1_agents.cli.train import require_training
-from codea1_agents.measure.export import ExportTask, export_tests, write_rows
+from codea1_agents.measure.export import export_tests, write_rows
 from codea1_env.problems import DEFAULT_SOURCE
 
 
@@ -64,11 +64,15 @@ def run_export_tests(options: ExportTestsOptions) -> None:
             an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    task = from_options(ExportTask, options)
     with eval_session(options) as session:
         opponent = session.agent(options.coder, "coder") if options.coder else None
         found = export_tests(
-            session.problems, session.agent(options.agent, "tester"), session.sandbox, task, coder=opponent
+            session.problems,
+            session.agent(options.agent, "tester"),
+            session.sandbox,
+            suites=options.suites,
+            tests=options.tests,
+            coder=opponent,
         )
         write_rows(options.out, found.rows)
         page = session.page

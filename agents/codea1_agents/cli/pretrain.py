@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,11 +79,10 @@ def run_pretrain(options: PretrainOptions) -> None:
         base = _pretrained(settings, page)
         base.save(options.out)
         cpu_s = time.process_time() - started
-        losses = asdict(base.losses)
         page.say(
             f"{options.out}: {base.n_parameters:,} parameters, {base.n_tokens:,} tokens in {settings.n_steps} steps,"
             f" {cpu_s:.0f} s of processor time; losses per token "
-            + ", ".join(f"{kind} {number(loss)}" for kind, loss in losses.items())
+            + ", ".join(f"{kind} {number(loss)}" for kind, loss in base.losses.items())
         )
         found = _measured(options) if options.evaluate else []
         if found:
@@ -95,7 +94,7 @@ def run_pretrain(options: PretrainOptions) -> None:
             parameters=base.n_parameters,
             tokens=base.n_tokens,
             cpu_s=cpu_s,
-            losses={kind: json_number(loss) for kind, loss in losses.items()},
+            losses={kind: json_number(loss) for kind, loss in base.losses.items()},
             evaluation={
                 each.problems: {name: estimate_document(value) for name, value in each.figures.items()}
                 for each in found

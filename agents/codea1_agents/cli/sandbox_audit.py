@@ -60,7 +60,7 @@ def run_audit_command(options: AuditOptions) -> None:
         raise typer.Exit(NOT_OK)
 
 
-def _shown(finding: Finding[AuditResult]) -> str:
+def _shown(finding: Finding) -> str:
     return finding.result.value.replace("_", " ") if finding.result is AuditResult.HELD else finding.result.upper()
 
 

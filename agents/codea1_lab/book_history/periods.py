@@ -12,38 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from codea1_env.book.rows import Departure, Leaving
+from codea1_env.book.rows import Period
 from codea1_env.book.store import MistakeBook, StoredEntry
-from codea1_env.rules.mistake_book import Provenance
 
 _Key = TypeVar("_Key")
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """One period of one case in the book."""
-
-    problem_id: str
-    digest: bytes
-    expression: str
-    added_round: int
-    last_round: int
-    """The round that removed it; for a case that is still in the book, the problem's last round."""
-    how: Leaving | None
-    """Why it ended; None if the case is still in the book."""
-    n_failed: int
-    n_evaluated: int
-    provenance: Provenance
-
-    @property
-    def duration(self) -> int:
-        """In rounds of its problem, at least 0."""
-        return max(0, self.last_round - self.added_round)
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether it ended because a program passed the case; otherwise it is censored in the statistical sense."""
-        return self.how is Leaving.FIXED
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +68,7 @@ class Difficulty:
 def periods_of(book: MistakeBook) -> tuple[Period, ...]:
     """Return all periods of a book: first those that ended, in the order of their ends, then the others."""
     rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
-    ended = [_ended(departure) for departure in book.departures()]
-    return (*ended, *(_open(stored, rounds[stored.problem_id]) for stored in book.entries()))
+    return (*book.departures(), *(_open(stored, rounds[stored.problem_id]) for stored in book.entries()))
 
 
 def relapses(periods: Iterable[Period]) -> tuple[Relapse, ...]:
@@ -162,20 +133,6 @@ def _grouped(periods: Iterable[Period], key: Callable[[Period], _Key]) -> dict[_
     return groups
 
 
-def _ended(departure: Departure) -> Period:
-    return Period(
-        departure.problem_id,
-        departure.digest,
-        departure.expression,
-        departure.added_round,
-        departure.left_round,
-        departure.how,
-        departure.n_failed,
-        departure.n_evaluated,
-        departure.provenance,
-    )
-
-
 def _open(stored: StoredEntry, now: int) -> Period:
     entry = stored.entry
     key = entry.key
@@ -183,9 +140,9 @@ def _open(stored: StoredEntry, now: int) -> Period:
         stored.problem_id,
         key.digest(),
         key.expression,
+        None,
         entry.added_round,
         max(now, entry.added_round),
-        None,
         entry.n_failed,
         entry.n_evaluated,
         entry.provenance,

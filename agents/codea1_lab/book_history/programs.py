@@ -43,16 +43,15 @@ class Failures:
         return tuple(programs)[:most]
 
 
-def failures_in(runs: Iterable[Path]) -> Failures:
-    """Read all recorded programs of some run folders.
+def failures_in(run: Path) -> Failures:
+    """Read all recorded programs of a run folder.
 
     Raises:
-        BrokenInput: a folder holds no run, or a corrupted line.
+        BrokenInput: the folder holds no run, or a corrupted line.
     """
     failures = Failures()
-    for run in runs:
-        for record in iter_episodes(run):
-            for played in record.rounds:
-                cases = chain(played.replayed, *(suite.cases for suite in played.suites))
-                failures.add(record.problem_id, played.candidate.program, cases)
+    for record in iter_episodes(run):
+        for played in record.rounds:
+            cases = chain(played.replayed, *(suite.cases for suite in played.suites))
+            failures.add(record.problem_id, played.candidate.program, cases)
     return failures

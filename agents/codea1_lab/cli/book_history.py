@@ -16,12 +16,11 @@ from codea1_agents.cli.book import BookOptions, Top, opened_book
 from codea1_agents.cli.console import Page, counted, new_table, number
 from codea1_agents.cli.options import how_many
 from codea1_agents.statistics import json_number
-from codea1_env.book.rows import Leaving
+from codea1_env.book.rows import Leaving, Period
 from codea1_env.errors import UnknownName
 from codea1_lab.book_history.periods import (
     Difficulty,
     Origin,
-    Period,
     Relapse,
     difficulties,
     origins,
@@ -30,6 +29,7 @@ from codea1_lab.book_history.periods import (
 )
 from codea1_lab.book_history.survival import Survival, survival
 from codea1_lab.report.material import Panel, Point, Series
+from codea1_lab.report.palette import TONES
 from codea1_lab.report.writing import write_picture
 
 
@@ -88,7 +88,6 @@ _ORIGINS: dict[str, Callable[[Period], str]] = {
     "program": lambda period: period.provenance.program_sha256[:12] or "unknown",
 }
 
-_TONES = ("t2", "coder", "tester", "t3", "t4", "t5", "t6")
 _MANY_ROWS = 20
 
 
@@ -241,13 +240,13 @@ def _show_survival(page: Page, name: str, estimate: Survival) -> None:
 
 def _survival_panel(found: dict[str, Survival]) -> Panel:
     series = []
-    for position, (name, estimate) in enumerate(list(found.items())[: len(_TONES)]):
+    for position, (name, estimate) in enumerate(list(found.items())[: len(TONES)]):
         points = [Point(0.0, 1.0)]
         for step in estimate.steps:
             before = points[-1]
             points.append(Point(step.time, before.mean, before.low, before.high))  # draws a step, not a slope
             points.append(Point(step.time, step.share, step.low, step.high, step.n_at_risk))
-        series.append(Series(name, tuple(points), _TONES[position]))
+        series.append(Series(name, tuple(points), TONES[position]))
     note = "Share of cases that are not fixed yet; the band is the 95 % interval."
     return Panel("survival", "Survival in the Mistake Book", note, tuple(series), "rounds of the problem", 0.0, 1.0)
 

@@ -9,18 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
-
 from codea1_agents.cli.book import BookOptions, opened_book
 from codea1_agents.cli.console import Page, counted, new_table
-from codea1_agents.cli.options import NoProgress, SandboxName, only_first, output, problem_source
+from codea1_agents.cli.options import NoProgress, SandboxName, only_first, output
 from codea1_agents.cli.progress import Progress
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
 from codea1_env.problems import load_problems
 from codea1_env.rounds.referee import Referee
 from codea1_env.rules.mistake_book import combined
-from codea1_env.rules.ruleset import Ruleset, Validation, preset
+from codea1_env.rules.ruleset import Validation, preset
 from codea1_env.runs.folder import stored_config
 from codea1_env.sandbox import load_sandbox
 from codea1_lab.book_history.minimising import Minimised, minimise, without_duplicates
@@ -38,10 +36,6 @@ class MinimiseOptions(BookOptions):
     """
 
     out: Annotated[Path, output("File of the new book; it must not exist.")]
-    run: Annotated[
-        list[Path] | None, Option(help="Run folders with the recorded programs.", show_default="the book's run")
-    ] = None
-    problems: Annotated[str | None, problem_source("Problem source of the cases.", show_default="the run's")] = None
     sandbox: SandboxName = "local"
     limit: Annotated[int | None, only_first("cases", show_default="all")] = None
     quiet: NoProgress = False
@@ -61,16 +55,17 @@ def minimise_book(options: MinimiseOptions) -> None:
     page, path, into = Page(as_json=options.as_json, quiet=options.quiet), options.book, options.out
     if into.exists():
         raise UserError(f"{into} exists already: name a new file")
-    places = options.run or ([path] if path.is_dir() else [])
-    if not places:
-        raise UserError(f"{path} is a file: name the run folders of its programs with --run")
-    known = load_problems(_problems_of_run(places[0]) if options.problems is None else options.problems)
-    rules = _rules(places[0])
+    if not path.is_dir():
+        raise UserError(f"{path} is a file: name the run folder, which has the programs")
+    config, fixed = stored_config(path), preset("fixed")
+    known = load_problems(config.problems)
+    # Tests need no predictions, and nothing is paid for.
+    rules = replace(config.rules, validation=Validation.CALL_ONLY, confirm=0.0, reward=fixed.reward)
     with opened_book(path) as book:
         book.require_this_judge()
         entries = list(book.entries())[: options.limit]
         rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
-    failures = failures_in(places)
+    failures = failures_in(path)
     found: list[Minimised] = []
     with page.apart(), closing(load_sandbox(options.sandbox)) as box, Progress("cases", len(entries), page) as progress:
         for each in minimise(entries, Referee(known, rules, sandbox=box, golden=False), failures):
@@ -92,19 +87,6 @@ def _new_book(path: Path) -> Iterator[MistakeBook]:
         for suffix in ("", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         raise
-
-
-def _problems_of_run(path: Path) -> str:
-    if not path.is_dir():  # a book file
-        raise UserError(f"{path} does not say which problems its cases belong to: name them with --problems")
-    return stored_config(path).problems
-
-
-def _rules(run: Path) -> Ruleset:
-    """Return the rules of a run, changed so that tests need no predictions; nothing is paid for."""
-    fixed = preset("fixed")
-    rules = stored_config(run).rules if run.is_dir() else fixed
-    return replace(rules, validation=Validation.CALL_ONLY, confirm=0.0, reward=fixed.reward)
 
 
 def _report(page: Page, found: Sequence[Minimised], *, n_kept: int, into: Path) -> None:

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from typer import Option
 
 from codea1_agents.cli.console import Page, new_table
-from codea1_agents.cli.options import NoProgress, Options, Rules, output
+from codea1_agents.cli.options import NoProgress, Options, output
 from codea1_agents.cli.progress import Progress
 from codea1_agents.statistics import json_number
-from codea1_env.errors import UnknownName, UserError
+from codea1_env.errors import UnknownName
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.reward_parts import alpha_with_book
-from codea1_env.rules.ruleset import preset
 from codea1_lab.cli.game import picture_folder
 from codea1_lab.games.pictures import draw_maps
 from codea1_lab.tabular.criterion import Skill, least_kill_rate
@@ -30,7 +29,7 @@ from codea1_lab.tabular.learning import Schedule
 from codea1_lab.tabular.payments import AIMING, ALPHAS, PAYMENTS, WORLDS, Line, compare
 from codea1_lab.tabular.payments import FIRST as FIXED
 from codea1_lab.tabular.payments import NAMES as FIGURES
-from codea1_lab.tabular.table import FIRST, MAP_READING, MAP_TRIGGERS, STUDIES, Row, Study, crossover, table
+from codea1_lab.tabular.table import FIRST, MAP_READING, MAP_TRIGGERS, STUDIES, Row, crossover, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,6 @@ class TabularOptions(Options):
     study: Annotated[str, Option(help="Systems and regimes: tabular-game, causes, map, deep-rare or long.")] = (
         "tabular-game"
     )
-    rules: Rules = "fixed"
     seeds: Annotated[int, Option(min=1, help="Trainings per system.")] = 6
     out: Annotated[Path | None, output("Folder for the results, and the map's picture.", show_default="none")] = None
     quiet: NoProgress = False
@@ -99,15 +97,14 @@ def train_tables(options: TabularOptions) -> None:
     """Train all systems and print the table.
 
     Raises:
-        UserError: an unknown preset, or a file cannot be written.
+        UserError: an unknown study, or a file cannot be written.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    reward = preset(options.rules).reward
-    if reward.needs_golden or not reward.pays_tester:
-        raise UserError(f"rules {options.rules} need golden tests or pay no tester: here only golden systems have them")
-    study = _study(options)
+    if options.study not in STUDIES:
+        raise UnknownName.of("study", options.study, STUDIES)
+    study = STUDIES[options.study]
     with _counting(len(study.regimes) * len(study.systems) * options.seeds, page) as advance:
-        rows = table(study.regimes, options.rules, options.seeds, systems=study.systems, progress=advance)
+        rows = table(study.regimes, options.seeds, systems=study.systems, progress=advance)
     page.show(
         new_table(("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_shown, rows)), right=(1, 2))
     )
@@ -116,7 +113,7 @@ def train_tables(options: TabularOptions) -> None:
         f" percent; then the lead of {FIRST} over each other system in points, with half of the 95 % interval over"
         f" {options.seeds} seeds."
     )
-    found: dict[str, Any] = {"rules": options.rules, "seeds": options.seeds, "rows": list(map(_document, rows))}
+    found: dict[str, Any] = {"seeds": options.seeds, "rows": list(map(_document, rows))}
     if options.study == "map":
         found["crossovers"] = _crossovers(rows)
         for name, triggers in found["crossovers"].items():
@@ -185,15 +182,6 @@ def _line_document(line: Line) -> dict[str, Any]:
         "leads": {name: _known(each) for name, each in line.leads.items()},
         "over_aiming": _known(line.over_aiming),
     }
-
-
-def _study(options: TabularOptions) -> Study:
-    if options.study not in STUDIES:
-        raise UnknownName.of("study", options.study, STUDIES)
-    study = STUDIES[options.study]
-    if options.rules != "fixed" and any(regime.scheme for regime in study.regimes):
-        raise UserError(f"the regimes of {options.study} have their own scheme: leave out --rules")
-    return study
 
 
 def _points(share: float) -> str:

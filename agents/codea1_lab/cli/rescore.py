@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from math import isnan, nan
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.text import Text
 from typer import Argument, Option
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
-from codea1_agents.cli.documents import run_problems_document
 from codea1_agents.cli.options import Options, adjusted_rules, n_tests, output, rules_preset
 from codea1_agents.play.summary import summarise
 from codea1_agents.statistics import estimate_document
-from codea1_env.errors import UserError
+from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.folder import RunFolder, ends_half_written, iter_episodes, stored_config
-from codea1_env.runs.records import EpisodeRecord
-from codea1_lab.cli.rescore_sweep import is_training_run, run_sweep, sampled_rules
-from codea1_lab.rescore import Comparison, RoleComparison, compare, rescored, with_rewards_of
+from codea1_lab.report.material import Panel, Point, Series
+from codea1_lab.report.training_run import sampled_groups, samples_of
+from codea1_lab.report.writing import write_picture
+from codea1_lab.rescore import (
+    RoleEffect,
+    Rollout,
+    Setting,
+    SettingEffect,
+    described,
+    rescored,
+    settings_of,
+    sweep,
+    with_rewards_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +46,7 @@ class RescoreOptions(Options):
       codea1 rescore runs/20260304-050607 --sweep alpha=0,.25,.5,.75,1
     """
 
-    run: Annotated[Path, Argument(help="Run folder of codea1 play; with --sweep also of codea1 train.")]
+    run: Annotated[Path, Argument(help="Run folder of codea1 play or codea1 train.")]
     alpha: Annotated[
         float | None,
         Option("--alpha", min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's"),
@@ -61,137 +70,176 @@ class RescoreOptions(Options):
     )
 
 
-_MAX_MOVED = 5
-_COMPARED = ("before", "after", "difference")
+_ROLES = ("coder", "tester")
 
 
 def run_rescore(options: RescoreOptions) -> None:
-    """Compare a run's rewards with those under other rules; with `--out`, write the rescored run.
+    """Compare a run's rewards, or those of a training run's stored rollouts, with those under other rules.
 
     Raises:
-        UserError: there is no run, a number is out of range, or the new folder cannot be written.
+        UserError: there is no run, a number is out of range, a sweep cannot be read, there are no rollouts, or a file
+            cannot be written.
     """
     page, run, out = Page(as_json=options.as_json), options.run, options.out
     if options.sweep and out is not None:
         raise UserError("--out writes one rescored run: it cannot be combined with --sweep")
     if options.picture is not None and not options.sweep:
         raise UserError("--picture draws a sweep: name one with --sweep")
-    if is_training_run(run) and not options.sweep:
-        raise UserError(
-            f"{run} is a training run: use --sweep, or name one of its samples, e.g. {run}/samples/step-0001"
-        )
-    played = sampled_rules(run) if is_training_run(run) else stored_config(run).rules
+    is_training = (run / "metrics.jsonl").is_file()
+    if is_training and out is not None:
+        raise UserError(f"{run} is a training run: --out takes one of its samples, e.g. {run}/samples/step-0001")
+    played = _sampled_rules(run) if is_training else stored_config(run).rules
     chosen = played if options.rules is None else with_rewards_of(played, preset(options.rules))
     chosen = adjusted_rules(chosen, alpha=options.alpha, tests_per_suite=options.tests)
-    if options.sweep:
-        run_sweep(page, run, options.sweep, options.picture, played=played, chosen=chosen)
-        return
-    config = stored_config(run)
-    reading = _Reading(run, config.rules, chosen)
-    with ExitStack() as stack:
-        if out is not None:
-            target = stack.enter_context(RunFolder.create(out, config.model_copy(update={"rules": chosen})))
-            comparison = compare(_written(reading.pairs(), target), seed=config.seed)
-            target.rebuild_book()
-            summary = summarise(iter_episodes(out), tests_per_suite=chosen.tests_per_suite, seed=config.seed)
-            judges = sorted(reading.judge_versions)
-            target.write_metrics(
-                {"summary": summary.to_json(), "judge_version": judges[0] if judges else JUDGE_VERSION}
-            )
-        else:
-            comparison = compare(reading.pairs(), seed=config.seed)
-    if ends_half_written(run):
+    wanted = _read(options.sweep or ())
+    settings = settings_of(chosen, wanted)
+    games = _Games(run, played)
+    rollouts = _training_rollouts(run) if is_training else games.rollouts()
+    effects = sweep(rollouts, Setting("as played", played), settings)
+    if not effects[0].coder.reward.n:
+        raise BrokenInput(f"{run} has no rollouts that could be scored")
+    if out is not None:
+        _write(run, out, chosen, min(games.judge_versions, default=JUDGE_VERSION))
+    if options.picture is not None:
+        write_picture(_panel(effects, wanted), options.picture)
+    if not is_training and ends_half_written(run):
         page.note("the last episode is half written and was left out; `codea1 play --resume` plays it again")
-    if reading.n_inconsistent:
-        page.note(
-            f"{reading.n_inconsistent} recorded episodes do not have the rewards of the run's own rules:"
-            " the run was played with another version, or edited"
-        )
-    for version in sorted(reading.judge_versions - {JUDGE_VERSION}):
-        page.note(f"version {version} of the judge judged the run; this is version {JUDGE_VERSION}. The verdicts stay")
-    _show(page, comparison, config.rules, chosen)
+    games.note_faults(page)
+    if not page.as_json:
+        _show(page, effects, played)
     page.finish(
-        problems=run_problems_document(config),
-        seed=config.seed,
-        judge_versions=sorted(reading.judge_versions),
-        **_to_json(run, out, comparison, chosen),
+        run=str(run),
+        out=None if out is None else str(out),
+        seed=0,
+        judge_versions=sorted(games.judge_versions),
+        settings=[_to_json(effect) for effect in effects],
     )
 
 
-class _Reading:
-    """Yields the episodes of a run with rescored copies; counts those whose rewards do not follow its own rules."""
+@dataclass(slots=True)
+class _Games:
+    """Reads a run of games; counts the episodes whose rewards do not follow its own rules."""
 
-    def __init__(self, run: Path, played: Ruleset, chosen: Ruleset) -> None:
-        self._run = run
-        self._played = played
-        self._chosen = chosen
-        self.n_inconsistent = 0
-        self.judge_versions: set[int] = set()
+    run: Path
+    played: Ruleset
+    n_inconsistent: int = 0
+    judge_versions: set[int] = field(default_factory=set)
 
-    def pairs(self) -> Iterator[tuple[EpisodeRecord, EpisodeRecord]]:
-        for record in iter_episodes(self._run):
+    def rollouts(self) -> Iterator[Rollout]:
+        for record in iter_episodes(self.run):
             self.judge_versions.add(record.judge_version)
-            self.n_inconsistent += rescored(record, self._played) != record
-            yield record, rescored(record, self._chosen)
+            self.n_inconsistent += rescored(record, self.played) != record
+            for played in record.rounds:
+                yield Rollout(record.problem_id, record.problem_id, played.to_report())
+
+    def note_faults(self, page: Page) -> None:
+        if self.n_inconsistent:
+            page.note(
+                f"{self.n_inconsistent} recorded episodes do not have the rewards of the run's own rules:"
+                " the run was played with another version, or edited"
+            )
+        for version in sorted(self.judge_versions - {JUDGE_VERSION}):
+            page.note(
+                f"version {version} of the judge judged the run; this is version {JUDGE_VERSION}. The verdicts stay"
+            )
 
 
-def _written(
-    pairs: Iterator[tuple[EpisodeRecord, EpisodeRecord]], target: RunFolder
-) -> Iterator[tuple[EpisodeRecord, EpisodeRecord]]:
-    for before, after in pairs:
-        target.append(after)
-        yield before, after
+def _training_rollouts(run: Path) -> Iterator[Rollout]:
+    for group in sampled_groups(samples_of(run)):
+        for played in group.members.values():
+            yield Rollout(f"{group.step} {group.id}", group.problem_id, played.to_report())
 
 
-def _show(page: Page, comparison: Comparison, played: Ruleset, chosen: Ruleset) -> None:
-    page.show(Text(f"{_named(played)}  ->  {_named(chosen)}", style="bold"))
-    rows = [
-        (role if label == "before" else "", label, *estimate_cells(getattr(found, label)))
-        for role, found in _roles(comparison)
-        for label in _COMPARED
-    ]
-    page.show(new_table(("reward", "", "mean", "95 % interval", "rounds"), rows, right=(2, 4)))
-    for role, found in _roles(comparison):
-        page.say(_order_sentence(role, found))
-    moved = [(role, each) for role, found in _roles(comparison) for each in found.moved[:_MAX_MOVED]]
-    if moved:
-        cells = [
-            (role, m.problem_id, f"{m.rank_before} -> {m.rank_after}", f"{number(m.before)} -> {number(m.after)}")
-            for role, m in moved
-        ]
-        page.show(new_table(("moved most", "problem", "rank", "reward"), cells, whole=(1,)))
+def _sampled_rules(run: Path) -> Ruleset:
+    samples = samples_of(run)
+    if not samples:
+        raise BrokenInput(f"{run}: this training run stored no rollouts (logging.samples_every)")
+    return stored_config(samples[0][1]).rules
 
 
-def _roles(comparison: Comparison) -> tuple[tuple[str, RoleComparison], ...]:
-    return ("coder", comparison.coder), ("tester", comparison.tester)
+def _write(run: Path, out: Path, chosen: Ruleset, judge_version: int) -> None:
+    config = stored_config(run)
+    with RunFolder.create(out, config.model_copy(update={"rules": chosen})) as target:
+        for record in iter_episodes(run):
+            target.append(rescored(record, chosen))
+        target.rebuild_book()
+        summary = summarise(iter_episodes(out), tests_per_suite=chosen.tests_per_suite, seed=config.seed)
+        target.write_metrics({"summary": summary.to_json(), "judge_version": judge_version})
 
 
-def _named(rules: Ruleset) -> str:
-    return f"{rules.name} (alpha {rules.reward.alpha:g}, {rules.tests_per_suite} tests per suite)"
+def _read(sweeps: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in sweeps:
+        name, equals, values = text.partition("=")
+        wanted = [value.strip() for value in values.split(",") if value.strip()]
+        if not equals or not wanted:
+            raise UserError(f"--sweep {text!r}: write NAME=VALUE,VALUE, e.g. alpha=0,.5,1")
+        if name.strip() in found:
+            raise UserError(f"--sweep names {name.strip()} twice")
+        found[name.strip()] = wanted
+    return found
 
 
-def _order_sentence(role: str, found: RoleComparison) -> str:
-    order = found.order
-    if not (order.n_reversed or order.n_merged or order.n_split):
-        return f"{role}: the order of the rounds does not change"
-    return (
-        f"{role}: of {order.n_pairs} pairs of rounds {order.n_reversed} change their order,"
-        f" {order.n_merged} become equal, {order.n_split} become unequal"
+def _show(page: Page, effects: Sequence[SettingEffect], played: Ruleset) -> None:
+    for role in _ROLES:
+        found: list[RoleEffect] = [getattr(effect, role) for effect in effects]
+        if all(map(_is_unchanged, found)):
+            page.say(f"{role}: nothing changes (mean {number(found[0].reward.mean)})")
+            continue
+        rows = [_cells(effect, each) for effect, each in zip(effects, found, strict=True)]
+        heads = (role, "mean", "95 % interval", "change", "flat", "flipped", "lost", "new", "pairs", "best")
+        page.show(new_table(heads, rows, right=(1, 3, 4, 5, 6, 7, 8, 9), whole=(0, 2)))
+    page.say(
+        f"compared with the run as it was played: {described(played)}. flat: groups in which all advantages are 0;"
+        " flipped, lost, new: signs of advantages, as shares of rollouts; pairs: pairs of one group that change their"
+        " order; best: groups with another best rollout"
     )
 
 
-def _to_json(run: Path, out: Path | None, comparison: Comparison, chosen: Ruleset) -> dict[str, Any]:
-    return {
-        "run": str(run),
-        "out": None if out is None else str(out),
-        "rules": asdict(chosen),
-        **{role: _role_to_json(found) for role, found in _roles(comparison)},
-    }
+def _is_unchanged(found: RoleEffect) -> bool:
+    order = found.order
+    moved = order.n_reversed or order.n_merged or order.n_split
+    return not moved and (isnan(found.difference.low) or found.difference.low == found.difference.high == 0)
 
 
-def _role_to_json(found: RoleComparison) -> dict[str, Any]:
-    return {
-        **{name: estimate_document(getattr(found, name)) for name in _COMPARED},
-        "order": asdict(found.order),
-        "moved": [asdict(each) for each in found.moved],
-    }
+def _cells(effect: SettingEffect, found: RoleEffect) -> tuple[str, ...]:
+    mean, interval, _ = estimate_cells(found.reward)
+    signs, order = found.signs, found.order
+    shares = (
+        _share(found.n_flat, found.n_groups),
+        _share(signs.n_flipped, signs.n),
+        _share(signs.n_vanished, signs.n),
+        _share(signs.n_appeared, signs.n),
+        _share(order.n_reversed, order.n_pairs),
+        _share(found.n_other_best, found.n_groups),
+    )
+    return (effect.setting.label, mean, interval, number(found.difference.mean), *shares)
+
+
+def _share(n: int, n_all: int) -> str:
+    return f"{n / n_all:.1%}" if n_all else "-"
+
+
+def _panel(effects: Sequence[SettingEffect], sweeps: dict[str, list[str]]) -> Panel:
+    if len(sweeps) != 1 or "rules" in sweeps:
+        raise UserError("--picture draws a sweep of one number: alpha, tests or replay")
+    (name,) = sweeps
+    by_value = sorted(((float(dict(each.setting.values)[name]), each) for each in effects), key=lambda pair: pair[0])
+    series = []
+    for role in _ROLES:
+        rewards = [(x, getattr(effect, role).reward) for x, effect in by_value]
+        series.append(Series(role, tuple(Point(x, r.mean, r.low, r.high, r.n) for x, r in rewards), role))
+    signs = [(x, effect.tester.signs) for x, effect in by_value]
+    flipped = tuple(Point(x, s.n_flipped / s.n if s.n else nan) for x, s in signs)
+    series.append(Series("signs flipped", flipped, "t2"))
+    note = "Mean rewards, and the share of the tester's advantages whose sign would have been reversed."
+    return Panel("what-if", f"What if: {name}", note, tuple(series), name)
+
+
+def _to_json(effect: SettingEffect) -> dict[str, Any]:
+    roles = {}
+    for role in _ROLES:
+        found: RoleEffect = getattr(effect, role)
+        estimates = {name: estimate_document(getattr(found, name)) for name in ("reward", "difference")}
+        roles[role] = asdict(found) | estimates
+    return {"setting": dict(effect.setting.values), **roles}

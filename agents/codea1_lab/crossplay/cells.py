@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from math import nan
 from statistics import fmean
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -169,13 +169,8 @@ class Submissions:
     suites: tuple[StoredSuite, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """One figure for every pair: means over problems with 95 % bootstrap intervals over problems."""
-
-    figure: str
-    estimates: tuple[tuple[Estimate, ...], ...]
-    """(C, T)"""
+Grid: TypeAlias = tuple[tuple[Estimate, ...], ...]
+"""(C, T) means over problems of one figure with 95 % bootstrap intervals over problems."""
 
 
 def grid_of(play: CrossPlay, cells: Cells, figure: str, *, seed: int = 0) -> Grid:
@@ -187,8 +182,7 @@ def grid_of(play: CrossPlay, cells: Cells, figure: str, *, seed: int = 0) -> Gri
         figure: one of `FIGURES`.
         seed: for the resampling.
     """
-    table: Table = getattr(cells, figure)
-    return Grid(figure, tuple(tuple(_estimate(play.problems, pair, seed) for pair in row) for row in table))
+    return tuple(tuple(_estimate(play.problems, pair, seed) for pair in row) for row in getattr(cells, figure))
 
 
 def _estimate(problems: Sequence[str], values: Table, seed: int) -> Estimate:

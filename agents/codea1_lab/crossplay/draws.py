@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.statistics import Estimate
+from codea1_agents.statistics import TAIL, Estimate
 
 Table = NDArray[np.float64]
 
@@ -44,12 +44,11 @@ def means_of(table: Table, weights: Table) -> Table:
     return means
 
 
-def central(values: Table, *, confidence: float = 0.95) -> tuple[Table, Table]:
-    """Return both ends of the central interval of the draws along axis 0; nan if fewer than two draws are not nan."""
+def central(values: Table) -> tuple[Table, Table]:
+    """Return both ends of the 95 % interval of the draws along axis 0; nan if fewer than two draws are not nan."""
     known = np.count_nonzero(~np.isnan(values), axis=0)
-    tail = 50 * (1 - confidence)
     filled = np.where(known > 1, values, 0.0)  # numpy warns of columns that are all nan
-    low, high = np.nanpercentile(filled, [tail, 100 - tail], axis=0)
+    low, high = np.nanpercentile(filled, [TAIL, 100 - TAIL], axis=0)
     return np.where(known > 1, low, np.nan), np.where(known > 1, high, np.nan)
 
 

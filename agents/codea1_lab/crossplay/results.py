@@ -37,8 +37,8 @@ class Findings:
     """The measurements and all results computed from them."""
 
     play: CrossPlay
-    grids: Mapping[str, tuple[Grid, ...]]
-    """By mode, `on_policy` and, if measured, `transfer`: one per figure."""
+    grids: Mapping[str, Mapping[str, Grid]]
+    """By mode, `on_policy` and, if measured, `transfer`, and by figure."""
     right: tuple[Estimate, ...]
     """(C,) share of right programs."""
     ratings: Ratings
@@ -53,7 +53,7 @@ class Findings:
         return cls(
             play=play,
             grids={
-                name: tuple(grid_of(play, cells, each, seed=seed) for each in FIGURES) for name, cells in modes.items()
+                name: {each: grid_of(play, cells, each, seed=seed) for each in FIGURES} for name, cells in modes.items()
             },
             right=play.right_intervals(seed=seed),
             ratings=ratings_of(play, seed=seed),
@@ -62,10 +62,6 @@ class Findings:
             },
             reversals=reversals(play, seed=seed),
         )
-
-    def grid(self, mode: str, figure: str) -> Grid:
-        """Return the matrix of one figure in one mode."""
-        return self.grids[mode][FIGURES.index(figure)]
 
     def document(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the plain data of `crossplay.json`; nan becomes null."""
@@ -130,14 +126,14 @@ class Findings:
 
     def rows(self, mode: str, figure: str) -> Iterator[tuple[str, ...]]:
         """Yield one row per coder: its name and the texts of its cells."""
-        for name, line in zip(self.play.coders, self.grid(mode, figure).estimates, strict=True):
+        for name, line in zip(self.play.coders, self.grids[mode][figure], strict=True):
             yield name, *(cell_text(each) for each in line)
 
     def _mode(self, mode: str) -> dict[str, Any]:
         cells: Cells = getattr(self.play, mode)
         return {
             "n_masked": cells.n_masked,
-            "figures": {each.figure: _grid_document(each) for each in self.grids[mode]},
+            "figures": {name: _grid_document(grid) for name, grid in self.grids[mode].items()},
             "game": self._game(self.games[mode]),
             "per_problem": {name: _plain(getattr(cells, name)) for name in FIGURES},
         }
@@ -196,7 +192,7 @@ def cell_text(estimate: Estimate, digits: int = 2) -> str:
 
 def _grid_document(grid: Grid) -> dict[str, Any]:
     def each(name: str) -> list[list[float | None]]:
-        return [[json_number(getattr(cell, name)) for cell in row] for row in grid.estimates]
+        return [[json_number(getattr(cell, name)) for cell in row] for row in grid]
 
     return {"mean": each("mean"), "low": each("low"), "high": each("high"), "n_problems": each("n_problems")}
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 from codea1_agents.train.grpo.hyperparameters import UpdateSettings
 from codea1_agents.train.loop.game import rules_of
 from codea1_agents.train.settings.loading import load_training
 from codea1_env.rules.ruleset import RewardScheme, Ruleset, preset
+from codea1_env.runs.config import flat
 from codea1_lab.experiments.declaration import Experiment
 
 _WITH_ALPHA = (RewardScheme.PAPER, RewardScheme.RELEASE, RewardScheme.FIXED, RewardScheme.SKILLXIV)
@@ -46,15 +46,7 @@ def _changed(training: UpdateSettings) -> Iterator[str]:
 
 
 def _changes(rules: Ruleset, plain: Ruleset) -> Iterator[str]:
-    before = dict(_flat(asdict(plain)))
-    for name, value in _flat(asdict(rules)):
+    before = flat(asdict(plain))
+    for name, value in flat(asdict(rules)).items():
         if value != before[name] and name not in _SAID_APART:
             yield f"{name.removeprefix('reward.')}={value}"
-
-
-def _flat(tree: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{where}{name}.")
-        else:
-            yield f"{where}{name}", value

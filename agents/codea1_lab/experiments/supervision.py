@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from codea1_agents.measure.export import ExportTask, export_tests, write_rows
+from codea1_agents.measure.export import export_tests, write_rows
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
@@ -29,5 +29,5 @@ def write_supervision(tester: Path, problems: str, target: Path, *, tests: int, 
         closing(load_sandbox("local")) as sandbox,
         closing(tiny_agent("tester", tester, found, sandbox, seed)) as asker,
     ):
-        exported = export_tests(found, asker, sandbox, ExportTask(suites=_SUITES, tests=tests))
+        exported = export_tests(found, asker, sandbox, suites=_SUITES, tests=tests)
     write_rows(target, exported.rows)

@@ -1,21 +1,16 @@
 """Whether a tester gains by aiming at a bug instead of choosing an input without thought: the criterion h*.
 
 A naive test has a right answer with probability v and, if so or not, fails the program with probability h. An aimed
-test has a right answer with probability va, and fails the program with probability ha. Rewards per test are
-
-- `fixed`: a right answer earns alpha, and 1 - alpha if the program fails as well: v (alpha + (1 - alpha) h);
-- `paper`: a right answer earns alpha, a failure 1 - alpha, whatever the answer: alpha v + (1 - alpha) h.
-
-Both are equal for naive and aimed tests at ha = h*. Above it aiming pays, below it the tester retreats to safe inputs.
+test has a right answer with probability va, and fails the program with probability ha. Under the rules `fixed` a right
+answer earns alpha, and 1 - alpha if the program fails as well: v (alpha + (1 - alpha) h). That is equal for naive and
+aimed tests at ha = h*. Above it aiming pays, below it the tester retreats to safe inputs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codea1_env.errors import UnknownName, UserError
-
-FORMULAS = ("fixed", "paper")
+from codea1_env.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +31,21 @@ class Skill:
             raise UserError(f"probabilities of right answers must lie in [0, 1], that of aimed tests above 0: {self}")
 
 
-def least_kill_rate(skill: Skill, kills_naive: float, alpha: float, formula: str = "fixed") -> float:
+def least_kill_rate(skill: Skill, kills_naive: float, alpha: float) -> float:
     """Return h*: how often an aimed test must fail the program so that aiming pays. Above 1: it never does.
 
     Args:
         skill: of the tester.
         kills_naive: how often a naive test fails the program (h), in [0, 1].
         alpha: weight of validity, in [0, 1); with a Mistake Book, that of `rules.reward_parts.alpha_with_book`.
-        formula: `fixed` or `paper`.
 
     Raises:
-        UserError: a number out of its range, or an unknown formula.
+        UserError: a number is out of its range.
     """
     if not (0 <= kills_naive <= 1 and 0 <= alpha < 1):
         raise UserError(f"kills_naive must lie in [0, 1] and alpha in [0, 1), not {kills_naive:g} and {alpha:g}")
     v, va, odds = skill.right_naive, skill.right_aimed, alpha / (1 - alpha)
-    if formula == "paper":
-        return kills_naive + odds * (v - va)
-    if formula == "fixed":
-        return v / va * kills_naive + odds * (v - va) / va
-    raise UnknownName.of("formula", formula, FORMULAS)
+    return v / va * kills_naive + odds * (v - va) / va
 
 
 def alpha_of_first_kill(alpha: float, tests_per_suite: int) -> float:

@@ -30,9 +30,11 @@ class Regime:
     label: str = ""
     """Its name in tables; empty: what differs from the default."""
 
-    def ruled(self, rules: Ruleset) -> Ruleset:
-        """Return rules with the scheme of this regime."""
-        return replace(rules, reward=replace(rules.reward, scheme=self.scheme)) if self.scheme else rules
+    @property
+    def rules(self) -> Ruleset:
+        """The rules `fixed`, with the scheme of this regime."""
+        fixed = preset("fixed")
+        return replace(fixed, reward=replace(fixed.reward, scheme=self.scheme or fixed.reward.scheme))
 
     @property
     def name(self) -> str:
@@ -153,7 +155,6 @@ class Row:
 
 def table(
     regimes: Iterable[Regime],
-    rules: Ruleset | str,
     n_seeds: int,
     *,
     systems: Sequence[System] = tuple(SYSTEMS.values()),
@@ -163,24 +164,20 @@ def table(
 
     Args:
         regimes: to train in.
-        rules: of rewards and book.
         n_seeds: trainings per system; at least 1.
         systems: to train; `FIRST` is among them.
         progress: called after each training.
     """
-    return [_row(regime, rules, n_seeds, systems, progress) for regime in regimes]
+    return [_row(regime, n_seeds, systems, progress) for regime in regimes]
 
 
-def _row(
-    regime: Regime, rules: Ruleset | str, n_seeds: int, systems: Sequence[System], progress: Callable[[], object]
-) -> Row:
-    ruled = regime.ruled(preset(rules) if isinstance(rules, str) else rules)
+def _row(regime: Regime, n_seeds: int, systems: Sequence[System], progress: Callable[[], object]) -> Row:
     last: dict[str, dict[Cell, Step]] = {}
     for system in systems:
         for seed in range(n_seeds):
             trained = replace(system, alpha=regime.alpha if system.alpha is None else system.alpha)
             last.setdefault(system.name, {})[Cell(system.name, 0, seed)] = train(
-                trained, regime.world, regime.schedule, ruled, seed
+                trained, regime.world, regime.schedule, regime.rules, seed
             )[-1]
             progress()
     accuracy = {name: {cell: step.accuracy for cell, step in cells.items()} for name, cells in last.items()}

@@ -98,7 +98,7 @@ def test_a_testers_warm_start_as_in_the_paper(
     [
         (("--role", "coderr"), "did you mean 'coder'?"),
         (("--prompts", "defualt"), "prompts 'defualt'"),
-        (("--lr", -1), "lr and grad_clip must be above 0"),
+        (("--lr", -1), "lr should be greater than 0, not -1.0"),
         (("--autocast", "float7"), "float7"),
         (("--coder", "mutnat"), "did you mean 'mutant'?"),
         (("-p", "statrer"), "did you mean 'starter'?"),

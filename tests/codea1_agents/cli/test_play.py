@@ -18,9 +18,10 @@ from codea1_agents.play.runner import play
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.rules.ruleset import PRESETS
 from codea1_env.runs.folder import iter_episodes
-from codea1_env.runs.records import episode_schema, to_line
+from codea1_env.runs.records import to_line
 from tests.support import argv_problems
 from tests.support.command_line import FAST, Finished, Started, entries_of
+from tests.support.runs import EPISODE_SCHEMA
 from tests.support.waiting import wait_until
 
 
@@ -62,7 +63,7 @@ def test_every_line_that_is_written_obeys_the_published_schema(codea1: Callable[
     lines = Path("run/episodes.jsonl").read_text().splitlines()
     assert len(lines) == 4
     for line in lines:
-        jsonschema.validate(json.loads(line), episode_schema())
+        jsonschema.validate(json.loads(line), EPISODE_SCHEMA)
 
 
 def test_the_config_holds_what_was_resolved(codea1: Callable[..., Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.measure.export import ExportTask, export_tests, write_rows
+from codea1_agents.measure.export import export_tests, write_rows
 from codea1_env.errors import UserError
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, load_problems
@@ -35,7 +35,7 @@ def test_the_file_has_the_same_problems_with_other_golden_tests(
 ) -> None:
     richer = ProblemSet("richer", tuple(replace(each, examples=("assert f(0) == 0",)) for each in problems))
     path = tmp_path / "new folder" / "tests.jsonl"
-    found = export_tests(richer, tester[1], sandbox, ExportTask())
+    found = export_tests(richer, tester[1], sandbox)
     assert found.n_tests == 3
     write_rows(path, found.rows)
     back = load_problems(path, strict=True)
@@ -49,7 +49,7 @@ def test_the_file_has_the_same_problems_with_other_golden_tests(
 def test_only_confirmed_tests_are_written_and_the_rest_is_counted(
     problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any]
 ) -> None:
-    found = export_tests(problems, tester[1], sandbox, ExportTask())
+    found = export_tests(problems, tester[1], sandbox)
     assert found.rows[1]["golden"] == ["assert sign(7) == 1"]
     assert dict(found.rejections) == {"wrong_prediction": 1, "duplicate": 1, "solution_error": 1}
 
@@ -57,11 +57,11 @@ def test_only_confirmed_tests_are_written_and_the_rest_is_counted(
 def test_a_tester_is_blind_unless_it_is_given_a_coder(
     problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any], scripted: Callable[..., Any]
 ) -> None:
-    export_tests(problems, tester[1], sandbox, ExportTask())
+    export_tests(problems, tester[1], sandbox)
     assert {(o["program"], i["tester_view"]) for o, i in tester[0].asked} == {("", "blind")}
     tester[0].asked.clear()
     _, coder = scripted(lambda observation, info: "def seen(): pass")
-    export_tests(problems, tester[1], sandbox, ExportTask(), coder=coder)
+    export_tests(problems, tester[1], sandbox, coder=coder)
     assert {(o["program"], i["tester_view"]) for o, i in tester[0].asked} == {("def seen(): pass", "white_box")}
 
 
@@ -69,7 +69,7 @@ def test_problems_without_a_test_have_no_row(
     problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
 ) -> None:
     _, named = scripted(lambda observation, info: "nothing" if info["problem_id"] == "sign" else None)
-    found = export_tests(problems, named, sandbox, ExportTask(suites=2))
+    found = export_tests(problems, named, sandbox, suites=2)
     assert (found.rows, found.without_tests, found.unavailable) == ([], ["sign"], ["larger"])
 
 

@@ -49,7 +49,7 @@ def test_a_tester_sees_mutants_unless_its_view_is_black(sandbox: Sandbox) -> Non
     assert all(seen)
     assert not solutions & set(seen)
     figures = figures_of_trials(trials, tests=4, seed=0)
-    assert figures.validity.mean == figures.kill_rate.mean == 0.0
+    assert figures["validity"].mean == figures["kill_rate"].mean == 0.0
     seen.clear()
     mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, **SIZES, view="black_box")
     assert set(seen) == {""}
@@ -62,4 +62,4 @@ def test_replies_that_did_not_come_are_masked(sandbox: Sandbox) -> None:
     trials = mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, **SIZES)
     assert [(trial.reply, trial.report) for trial in trials] == [(None, None)] * 4
     figures = figures_of_trials(trials, tests=4, seed=0)
-    assert (figures.validity.n, figures.validity.n_masked) == (0, 4)
+    assert (figures["validity"].n, figures["validity"].n_masked) == (0, 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from codea1_agents.models.backoff import LONGEST_S, Backoff
-from codea1_agents.models.completions import Completion, Sampling, Usage, draw_seed, observation_digest
+from codea1_agents.models.completions import Completion, Sampling, Usage, digest, draw_seed
 from codea1_env.errors import UserError
 
 OBSERVATION = {"problem": "p", "program": "\ud800", "round": 0}
@@ -14,8 +14,8 @@ OBSERVATION = {"problem": "p", "program": "\ud800", "round": 0}
 
 def test_a_digest_knows_no_order_and_no_numpy_and_tells_texts_apart():
     turned = {"round": np.int64(0), "program": "\ud800", "problem": "p"}
-    assert observation_digest(turned) == observation_digest(OBSERVATION)
-    assert observation_digest(OBSERVATION | {"round": 1}) != observation_digest(OBSERVATION)
+    assert digest(turned) == digest(OBSERVATION)
+    assert digest(OBSERVATION | {"round": 1}) != digest(OBSERVATION)
 
 
 def test_a_seed_depends_on_seed_observation_and_info_alone():
@@ -45,7 +45,7 @@ def test_settings_out_of_range_are_refused_by_name(name, value):
 
 
 def test_waits_grow_jitter_and_have_an_end():
-    backoff = Backoff(retries=9, first_s=6.0)
+    backoff = Backoff(retries=9, backoff_s=6.0)
     waits = [backoff.wait_s(attempt, Random(0)) for attempt in (0, 1, 2, 3, 8, 5000)]
     assert all(low <= wait <= 2 * low for low, wait in zip([3, 6, 12, 24, 30, 30], waits, strict=True))
     assert backoff.wait_s(0, Random(0)) == backoff.wait_s(0, Random(0))
@@ -53,12 +53,12 @@ def test_waits_grow_jitter_and_have_an_end():
 
 
 def test_a_server_may_ask_for_more_patience_but_not_for_ever():
-    backoff = Backoff(first_s=6.0)
+    backoff = Backoff(backoff_s=6.0)
     assert backoff.wait_s(0, Random(0), requested_s=7.0) == 7.0
     assert backoff.wait_s(0, Random(0), requested_s=3600.0) == LONGEST_S
 
 
-@pytest.mark.parametrize("options", [{"retries": -1}, {"first_s": -0.1}, {"first_s": 99.0}])
+@pytest.mark.parametrize("options", [{"retries": -1}, {"backoff_s": -0.1}, {"backoff_s": 99.0}])
 def test_impossible_waits_are_refused(options):
     with pytest.raises(UserError):
         Backoff(**options)

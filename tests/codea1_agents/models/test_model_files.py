@@ -33,7 +33,7 @@ def test_a_new_model_needs_a_new_or_empty_folder_that_can_be_written(tmp_path: P
     for taken in (tmp_path, tmp_path / "file"):
         with pytest.raises(UserError, match="exists already"):
             require_new(taken)
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="no model can be written there"):
         require_new(tmp_path / "file" / "model")
 
 

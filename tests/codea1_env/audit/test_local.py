@@ -41,7 +41,7 @@ def landlock() -> Iterator[Auditor]:
 
 @pytest.mark.parametrize("attack", ATTACKS.programs, ids=lambda attack: attack.name)
 def test_a_hostile_program_gains_nothing_and_leaves_nothing(namespaces: Auditor, attack: HostileProgram) -> None:
-    finding = namespaces.try_program(attack)
+    finding = namespaces.try_attack(attack)
     assert finding.result is AuditResult.HELD, finding.sentence
 
 
@@ -49,17 +49,17 @@ def test_a_hostile_program_gains_nothing_and_leaves_nothing(namespaces: Auditor,
 def test_a_hostile_suite_harms_nobody_and_is_paid_for_what_it_has_found(
     namespaces: Auditor, attack: HostileSuite
 ) -> None:
-    finding = namespaces.try_suite(attack)
+    finding = namespaces.try_attack(attack)
     assert finding.result is AuditResult.HELD, finding.sentence
 
 
 @pytest.mark.parametrize("attack", ATTACKS.candidates, ids=lambda attack: attack.name)
 def test_each_verdict_on_a_hostile_candidate_is_true(namespaces: Auditor, attack: HostileCandidate) -> None:
-    finding = namespaces.try_candidate(attack)
+    finding = namespaces.try_attack(attack)
     assert finding.result is AuditResult.HELD, finding.sentence
 
 
 @pytest.mark.parametrize("attack", PROBES, ids=lambda attack: attack.name)
 def test_a_hostile_program_reaches_nothing_without_namespaces_either(landlock: Auditor, attack: HostileProgram) -> None:
-    finding = landlock.try_program(attack)
+    finding = landlock.try_attack(attack)
     assert finding.result is AuditResult.HELD, finding.sentence

@@ -42,7 +42,7 @@ def test_a_fixed_case_that_fails_again_is_a_relapse_and_the_record_tells_when() 
         (departure,) = book.departures()
         periods = periods_of(book)
     assert (departure.expression, departure.how) == ("f(1)", Leaving.FIXED)
-    assert (departure.added_round, departure.left_round) == (1, 3)
+    assert (departure.added_round, departure.last_round) == (1, 3)
     assert departure.digest == BookKey.of(case(1)).digest()
     assert (departure.provenance.tester, departure.provenance.verdict) == ("a tester", "wrong_answer")
     assert [(s.expression, s.added_round, s.last_round, s.how) for s in periods] == [

@@ -311,5 +311,5 @@ def test_hostile_programs_gain_nothing_in_another_form(
     if issubclass(form, Printer):  # it prints texts, and ends in other ways
         fields |= {"evidence": printed(attack.evidence), "right": (), "values": ()}
         fields |= {"outcomes": frozenset(OutcomeKind) - {OutcomeKind.INTERNAL_ERROR}}
-    finding = auditor.try_program(form(**fields))
+    finding = auditor.try_attack(form(**fields))
     assert finding.result is AuditResult.HELD, finding.sentence

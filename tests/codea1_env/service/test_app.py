@@ -16,9 +16,9 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import ProblemSet
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.rounds.referee import Referee
-from codea1_env.runs.records import episode_schema
 from codea1_env.sandbox import Sandbox
 from codea1_env.service.bounds import ServiceBounds
+from tests.support.runs import EPISODE_SCHEMA
 from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer, serving
 
 
@@ -150,7 +150,7 @@ def test_jobs_that_cannot_be_run_are_one_sentence(server: ServiceServer) -> None
 
 def test_a_report_has_the_published_schema_of_run_records(server: ServiceServer) -> None:
     parts = json.loads(ask(server, "/openapi.json")[1])["components"]["schemas"]
-    published = episode_schema()["$defs"]
+    published = EPISODE_SCHEMA["$defs"]
     assert parts["CandidateRecord"].keys() == published["CandidateRecord"].keys()
     for name in ("CandidateRecord", "SuiteRecord", "RejectionRecord"):
         assert parts[name]["properties"].keys() == published[name]["properties"].keys()

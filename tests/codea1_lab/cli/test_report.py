@@ -88,7 +88,7 @@ def test_a_book_is_minimised_into_a_new_one(codea1: Callable[..., Any], one_obje
         ("book history survival run --by month", "unknown source 'month'"),
         ("book history stats lost.sqlite", "there is no such file"),
         ("book minimise run --out run/book.sqlite", "exists already"),
-        ("book minimise run/book.sqlite --out new.sqlite", "name the run folders"),
+        ("book minimise run/book.sqlite --out new.sqlite", "name the run folder"),
     ],
 )
 def test_bad_input_is_one_sentence(codea1: Callable[..., Any], run: Path, line: str, said: str) -> None:

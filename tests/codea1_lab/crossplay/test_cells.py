@@ -85,7 +85,7 @@ def test_a_grid_has_the_mean_over_problems_and_an_interval_around_it() -> None:
     values = [0.0, 1.0, 1.0, nan, 1.0, 0.0, 1.0, 1.0]
     cells = Cells.of([[[[GameFigures(beats=value)] for value in values]]])
     play = CrossPlay(("c",), ("t",), tuple("abcdefgh"), np.ones((1, 8)), cells, None)
-    (estimate,) = grid_of(play, cells, "beats", seed=1).estimates[0]
+    (estimate,) = grid_of(play, cells, "beats", seed=1)[0]
     assert estimate.mean == pytest.approx(5 / 7)
     assert estimate.n_problems == 7
     assert estimate.low < estimate.mean < estimate.high

@@ -75,7 +75,7 @@ def test_three_naive_golden_tests_teach_nothing_about_rare_bugs() -> None:
 def test_the_systems_of_the_study_of_rare_mistakes_train(system: System) -> None:
     regime = STUDIES["deep-rare"].regimes[0]
     schedule = replace(regime.schedule, steps=2, n_problems=8)
-    found = train(system, regime.world, schedule, regime.ruled(preset("fixed")), 0)
+    found = train(system, regime.world, schedule, regime.rules, 0)
     assert found[-1].accuracy != found[0].accuracy
     assert isnan(found[-1].kills) is not system.has_tester
 
@@ -137,7 +137,7 @@ def test_the_crossover_is_between_the_neighbours(leads: tuple[float, float], exp
 @pytest.mark.long
 def test_the_lead_over_blind_suites_grows_with_the_number_of_triggers() -> None:
     regimes = [Regime(World(n_triggers=triggers)) for triggers in (1, 30)]
-    few, many = table(regimes, "fixed", 3, systems=[SYSTEMS[name] for name in ("code-a1", "black-box", "golden-16")])
+    few, many = table(regimes, 3, systems=[SYSTEMS[name] for name in ("code-a1", "black-box", "golden-16")])
     assert few.leads["black-box"].mean < many.leads["black-box"].mean
     assert many.leads["black-box"].mean > many.leads["black-box"].half_width
     assert few.leads["golden-16"].mean < 0 < many.leads["golden-16"].mean

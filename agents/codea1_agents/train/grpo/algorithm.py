@@ -67,7 +67,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         super().setup(config)
         self.settings = config.settings()
         self.problems = load_problems(self.settings.problems)
-        self.book = MistakeBook(config.book_path or None)
+        self.book = MistakeBook()
         self.book.require_this_judge()
         self._next_task = 0
         self.last_trees: tuple[RolledTree, ...] = ()

@@ -89,7 +89,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.tester_view = "white_box"
         self.sandbox = "local"
         self.limits: Limits | None = None
-        self.book_path = ""
         self.models: dict[str, ModelSettings] = {}
         self.scripted: dict[str, AgentSpec] = {}
         self.frozen: frozenset[str] = frozenset()
@@ -107,7 +106,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         tester_view: str = NotProvided,
         sandbox: str = NotProvided,
         limits: Limits | None = NotProvided,
-        book: str = NotProvided,
         env_config: dict[str, Any] = NotProvided,
     ) -> Self:
         """Set the game.
@@ -120,7 +118,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             tester_view: `white_box` or `black_box`.
             sandbox: name of a back end.
             limits: bounds per call of a program.
-            book: file of the Mistake Book; empty: in memory. Checkpoints hold it in both cases.
             env_config: arguments of `env`, apart from those that these settings decide.
 
         Raises:
@@ -138,7 +135,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             "tester_view": tester_view,
             "sandbox": sandbox,
             "limits": limits,
-            "book_path": book,
         }
         return self._set(changes)
 

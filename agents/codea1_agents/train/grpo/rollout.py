@@ -298,7 +298,7 @@ _SET_ELSEWHERE = {
     "suites_per": "training(suites_per=...)",
     "rules": "environment(rules=...)",
     "tester_view": "environment(tester_view=...)",
-    "book": "environment(book=...)",
+    "book": "that of the training",
     "sandbox": "environment(sandbox=...)",
     "limits": "environment(limits=...)",
     "masks_sandbox_errors": "True in every training",

@@ -33,7 +33,7 @@ from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.records.closing import Closing
 from codea1_env.records.faults import first_fault
-from codea1_env.records.file_errors import file_errors, require_plain
+from codea1_env.records.file_errors import file_errors, require_run
 from codea1_env.records.journal import Journal, unused_folder, whole_lines
 from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, write_whole
 from codea1_env.runs.config import to_toml
@@ -228,13 +228,7 @@ def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
     Raises:
         BrokenInput: the folder holds no training run, or it cannot be read.
     """
-    if not path.is_dir():
-        raise BrokenInput(f"{path}: {'a file, not a run folder' if path.exists() else 'no such run folder'}")
-    for name in (_CONFIG, _FACTS):
-        if not (path / name).is_file():
-            raise BrokenInput(f"{path}: not a training run, it has no {name}")
-    with file_errors(path):
-        require_plain(path, may_link=True)
+    require_run(path, "training run", _CONFIG, _FACTS)
     facts = _json((path / _FACTS).read_bytes())
     return load_training(path / _CONFIG), facts
 
@@ -245,18 +239,18 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     Raises:
         BrokenInput: no such file, or a line that is no JSON object of a step.
     """
-    with file_errors(path):
-        lines = list(whole_lines(path / _METRICS))
-    return [_checked_line(line, f"{path / _METRICS} line {number}") for number, line in enumerate(lines, start=1)]
+    return _checked_lines(path / _METRICS)
 
 
 def read_restarts(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a run's `restarts.jsonl`; none if it was never started again."""
-    if not (path / _RESTARTS).is_file():
-        return []
-    with file_errors(path):
-        lines = list(whole_lines(path / _RESTARTS))
-    return [_checked_line(line, f"{path / _RESTARTS} line {number}") for number, line in enumerate(lines, start=1)]
+    return _checked_lines(path / _RESTARTS) if (path / _RESTARTS).is_file() else []
+
+
+def _checked_lines(path: Path) -> list[dict[str, Any]]:
+    with file_errors(path.parent):
+        lines = list(whole_lines(path))
+    return [_checked_line(line, f"{path} line {number}") for number, line in enumerate(lines, start=1)]
 
 
 def last_checkpoint(path: Path) -> Path | None:

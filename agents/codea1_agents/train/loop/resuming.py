@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +42,9 @@ def differences(stored: TrainingConfig, wanted: TrainingConfig) -> tuple[str, ..
 
 def facts_of(config: TrainingConfig) -> dict[str, Any]:
     """Return what decides a run's results apart from its settings: versions, and digests of problems and models."""
-    versions = installed_versions()
-    for package in TRAINING_PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
     models = {name: model for name in ("coder", "tester", "shared") if (model := getattr(config.agents, name).model)}
     return {
-        "versions": versions,
+        "versions": installed_versions(*TRAINING_PACKAGES),
         "git": git_commit(),
         "judge_version": JUDGE_VERSION,
         "problems_digest": problems_digest(load_problems(config.game.problems)),

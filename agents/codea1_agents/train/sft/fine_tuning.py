@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from codea1_agents.models.model_files import no_progress_bars, writing_errors
+from codea1_agents.train.declared import Count, CountOrZero, NotNegative, Positive, checked, values_of
 from codea1_agents.train.sft.examples import SftExample
 from codea1_env.agent import Role
 from codea1_env.errors import CodeA1Error, UserError, extra_needed
@@ -29,7 +29,7 @@ with extra_needed("fine-tuning", "transformers"):
         save_plain,
     )
     from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
-    from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
+    from codea1_agents.train.grpo.settings import LoraSettings
     from codea1_agents.train.sft.supervised import StepLoss, supervised_steps
 
 RECORD = "sft.json"
@@ -51,33 +51,28 @@ class SftSettings:
         UserError: a number out of range.
     """
 
-    epochs: int = 2
-    examples_per_step: int = 16
-    lr: float = 1e-5
+    epochs: Count = 2
+    examples_per_step: Count = 16
+    lr: Positive = 1e-5
     """Highest learning rate. It rises over the first tenth of the steps and then falls to 0, both linearly."""
-    weight_decay: float = 0.0
-    grad_clip: float = 1.0
+    weight_decay: NotNegative = 0.0
+    grad_clip: Positive = 1.0
     lora: LoraSettings | None = None
     """Adapters to train instead of the whole model."""
-    seed: int = 0
+    seed: CountOrZero = 0
     """Seed of the order of examples."""
-    max_tokens: int = 4096
+    max_tokens: Count = 4096
     """Longest prompt and reply together, in tokens; longer examples are left out."""
-    tokens_at_once: int = 8192
+    tokens_at_once: Count = 8192
     """Most tokens of a forward pass, with padding; a longer example has a pass of its own."""
-    logits_at_once: int = 256
+    logits_at_once: CountOrZero = 256
     """Reply tokens whose logits exist at the same time; 0: all."""
-    autocast: str = ""
+    autocast: Literal["", "bfloat16", "float16"] = ""
     """Data type of the computation, e.g. `bfloat16`; empty: float32. The weights are always float32."""
     gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
-        counts = (self.epochs, self.examples_per_step, self.max_tokens, self.tokens_at_once)
-        if min(counts) < 1 or min(self.logits_at_once, self.seed) < 0:
-            raise UserError(f"fine-tuning: a count is below 1, or seed or logits_at_once below 0: {self}")
-        if not (0 < self.lr < math.inf and 0 <= self.weight_decay < math.inf and self.grad_clip > 0):
-            raise UserError("fine-tuning: lr and grad_clip must be above 0, weight_decay at least 0")
-        ModelSettings("", autocast=self.autocast)  # type: ignore[arg-type]  # it checks the data type
+        checked(type(self), values_of(self))
 
 
 @dataclass(frozen=True, slots=True)

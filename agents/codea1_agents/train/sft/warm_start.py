@@ -8,7 +8,9 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from codea1_agents.measure.zero_shot import ZeroShotTask, zero_shot
 from codea1_agents.models.model_facts import USUAL_REPLY, model_facts
@@ -16,6 +18,7 @@ from codea1_agents.play.interrupts import stop_requests
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
 from codea1_agents.statistics import Estimate, estimate_document
+from codea1_agents.train.declared import Count, CountOrZero, checked, values_of
 from codea1_agents.train.grpo.causal_models import load_peft
 from codea1_agents.train.sft.examples import (
     SftExample,
@@ -26,7 +29,6 @@ from codea1_agents.train.sft.examples import (
 )
 from codea1_agents.train.sft.fine_tuning import RECORD, FineTuned, Progress, SftSettings, fine_tuned
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent
-from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_whole, write_whole_folder
@@ -50,32 +52,27 @@ class ExampleSettings:
         UserError: a number out of range, or no role.
     """
 
-    roles: tuple[Role, ...] = ("coder", "tester")
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ("coder", "tester")
     prompts: str = "default"
     """Wording, here and when the model plays: a name or a file."""
     coder: str = MUTANTS
     """Agent that writes the programs that the tester sees, or `self`."""
     failing: bool = False
     """Whether the tester sees only programs that fail a golden test."""
-    samples: int = 4
+    samples: Count = 4
     """Programs per problem."""
-    tests: int = 8
+    tests: Count = 8
     """Tests per example."""
-    shortest: int | None = None
+    shortest: Count | None = None
     """Only so many of a problem's tests, the shortest ones: their answers are easier to predict."""
-    max_reply_tokens: int = USUAL_REPLY
+    max_reply_tokens: Count = USUAL_REPLY
     """Longest reply where the model samples, in tokens; half of the context if that is less."""
-    seed: int = 0
+    seed: CountOrZero = 0
     """Of programs, tests, the split of the problems and the measurements."""
 
     def __post_init__(self) -> None:
         require_no_secrets(self.coder)
-        numbers = (self.samples, self.tests, self.max_reply_tokens, 1 if self.shortest is None else self.shortest)
-        if not self.roles or min(numbers) < 1 or self.seed < 0:
-            raise UserError(
-                "examples: there must be a role; samples, tests, shortest, max_reply_tokens of at least 1; seed of at "
-                "least 0"
-            )
+        checked(type(self), values_of(self))
 
 
 @dataclass(frozen=True, slots=True)

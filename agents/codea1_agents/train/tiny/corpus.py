@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from codea1_agents.prompts import Prompts, load_prompts
+from codea1_agents.train.declared import CountOrZero, Share, checked, values_of
 from codea1_agents.train.tiny.family import Composition, Split, Variant, answer_of, compositions, drawn_program
 from codea1_agents.train.tiny.inputs import Arguments, edge_input, naive_input
 from codea1_env.errors import UserError
@@ -38,21 +39,21 @@ class CorpusRules:
     """
 
     variant: Variant = Variant.PLAIN
-    coder_share: float = 1 / 3
+    coder_share: Share = 1 / 3
     """Share of documents from problem to program."""
-    white_box_share: float = 1 / 2
+    white_box_share: Share = 1 / 2
     """Share of documents from problem and program to suite. All others are from problem to suite."""
-    truth_share: float = 0.8
+    truth_share: Share = 0.8
     """Share of tests whose answer is the solution's. The other answers are those of a random program."""
-    aware_share: float = 0.0
+    aware_share: Share = 0.0
     """Share of white-box tests of a wrong program whose input makes that program fail, if there are enough."""
-    n_aware_first: int = 0
+    n_aware_first: CountOrZero = 0
     """Batches, from the first, in which all of these tests do: so that a model learns to find the mistake."""
 
     def __post_init__(self) -> None:
-        shares = (self.coder_share, self.white_box_share, self.truth_share, self.aware_share)
-        if not all(0 <= share <= 1 for share in shares) or self.coder_share + self.white_box_share > 1:
-            raise UserError(f"the shares of a corpus must lie between 0 and 1, those of its kinds within 1: {self}")
+        checked(type(self), values_of(self))
+        if self.coder_share + self.white_box_share > 1:
+            raise UserError(f"coder_share and white_box_share must be within 1 together: {self}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,16 @@ The settings decide everything: with one thread, two runs in one environment giv
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from codea1_agents.models.model_files import no_progress_bars, writing_errors
+from codea1_agents.train.declared import CountOrZero, checked, values_of
 from codea1_agents.train.tiny.corpus import KINDS, Corpus, CorpusRules, Document
 from codea1_agents.train.tiny.family import VERSION
 from codea1_agents.train.torch_threads import torch_threads
@@ -71,17 +73,16 @@ class PretrainingSettings:
     """
 
     size: str = "laptop"
-    seed: int = 0
+    seed: CountOrZero = 0
     """Seed of the weights and of the corpus."""
-    steps: int = 0
+    steps: CountOrZero = 0
     """0: the number of the size."""
     rules: CorpusRules = field(default_factory=CorpusRules)
 
     def __post_init__(self) -> None:
         if self.size not in SIZES:
             raise UnknownName.of("size", self.size, SIZES)
-        if self.steps < 0 or self.seed < 0:
-            raise UserError("pretraining: steps and seed must not be negative")
+        checked(type(self), values_of(self))
 
     @property
     def model_size(self) -> ModelSize:
@@ -106,13 +107,8 @@ class PretrainingSettings:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """Running means of the loss per token of a reply, by kind of document; nan before the first of a kind."""
-
-    coder: float
-    white_box: float
-    black_box: float
+Losses: TypeAlias = Mapping[str, float]
+"""Running means of the loss per token of a reply, by kind of document; nan before the first of a kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +145,7 @@ class Base:
         record = self.settings.to_dict() | {
             "parameters": self.n_parameters,
             "tokens": self.n_tokens,
-            "losses": asdict(self.losses),
+            "losses": self.losses,
         }
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 
@@ -370,7 +366,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.n_tokens = 0
-        self._means: dict[str, float] = {}
+        self.losses = dict.fromkeys(KINDS, math.nan)
 
     def add(self, batch: _Batch, losses: Tensor) -> None:
         self.n_tokens += batch.n_tokens
@@ -379,9 +375,5 @@ class _Tally:
             mine = losses[is_target & (batch.kinds == number)]
             if len(mine):
                 mean = float(mine.mean())
-                before = self._means.get(kind, mean)
-                self._means[kind] = before + (mean - before) / _RUNNING
-
-    @property
-    def losses(self) -> Losses:
-        return Losses(*(self._means.get(kind, float("nan")) for kind in KINDS))
+                before = mean if math.isnan(self.losses[kind]) else self.losses[kind]
+                self.losses[kind] = before + (mean - before) / _RUNNING

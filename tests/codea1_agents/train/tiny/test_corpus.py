@@ -108,5 +108,5 @@ def test_a_batch_is_a_function_of_seed_and_number() -> None:
 
 @pytest.mark.parametrize("wrong", [{"truth_share": 1.1}, {"coder_share": 0.6, "white_box_share": 0.5}])
 def test_shares_beyond_all_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(UserError, match="shares"):
+    with pytest.raises(UserError, match="share"):
         CorpusRules(**wrong)  # type: ignore[arg-type]
