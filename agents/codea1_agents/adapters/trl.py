@@ -13,6 +13,7 @@ That holds for a reward function alone: TRL adds up several, and one that is Non
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -59,6 +60,7 @@ def reward_function(
     *,
     against: Frozen | None = None,
     logs_parts: bool = False,
+    is_async: bool = False,
 ) -> RewardFunction:
     """Return a reward function of TRL, which judges a whole generation at once. It pickles if `against` does.
 
@@ -69,6 +71,7 @@ def reward_function(
             the program, is the data set's.
         logs_parts: whether TRL logs the means of the reward's parts and the share of masked replies
             (`coder/pass_new`, `coder/masked`) and shows verdicts and reasons of masks in its table of completions.
+        is_async: whether it is a coroutine function, which TRL awaits beside other rewards.
 
     Returns:
         A function of TRL's keyword arguments; one reward per completion, None where masked.
@@ -81,7 +84,8 @@ def reward_function(
     require_paid(role, of_type("referee", referee, Referee).rules)
     if against is not None and role == "tester":
         raise UserError("a tester's prompt shows the program: pass the frozen coder to the data set")
-    found = Rewards(referee, against=against, logs_parts=logs_parts)
+    kind = AsyncRewards if is_async else Rewards
+    found = kind(referee, against=against, logs_parts=logs_parts)
     return found.coder_reward if role == "coder" else found.tester_reward
 
 
@@ -96,13 +100,13 @@ class Rewards:
         self._tester = None if against is None else frozen_agent("tester", against, referee.problems)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Rewards, against=self.against, logs_parts=self.logs_parts), (self.referee,)
+        return partial(type(self), against=self.against, logs_parts=self.logs_parts), (self.referee,)
 
-    def coder_reward(self, completions: Sequence[Reply], **columns: Any) -> list[float | None]:
+    def coder_reward(self, completions: Sequence[Reply], **columns: Any) -> Any:
         """Return one reward per completion of a coder."""
         return self._rewards("coder", completions, columns)
 
-    def tester_reward(self, completions: Sequence[Reply], **columns: Any) -> list[float | None]:
+    def tester_reward(self, completions: Sequence[Reply], **columns: Any) -> Any:
         """Return one reward per completion of a tester."""
         return self._rewards("tester", completions, columns)
 
@@ -121,6 +125,18 @@ class Rewards:
             for name, value in _means(role, scores).items():
                 log_metric(f"{role}/{name}", value)
         return [each.reward(role) for each in scores]
+
+
+class AsyncRewards(Rewards):
+    """The same as coroutines, which do not block the event loop (as `Referee.arewards`)."""
+
+    async def coder_reward(self, completions: Sequence[Reply], **columns: Any) -> list[float | None]:
+        """Return one reward per completion of a coder."""
+        return await asyncio.to_thread(self._rewards, "coder", completions, columns)
+
+    async def tester_reward(self, completions: Sequence[Reply], **columns: Any) -> list[float | None]:
+        """Return one reward per completion of a tester."""
+        return await asyncio.to_thread(self._rewards, "tester", completions, columns)
 
 
 def _table(scores: Sequence[Scored]) -> dict[str, list[str]]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import inspect
 import pickle
 import re
 from math import isnan
@@ -207,8 +209,10 @@ def test_the_example_trains_both_roles_in_turns(tmp_path, increments):
     assert found == ["coder-1", "tester-1", "coder-2", "tester-2"]
 
 
-def test_reward_functions_pickle():
-    reward = pickle.loads(pickle.dumps(reward_function("coder", Referee("starter", "golden"))))
-    assert reward.__name__ == "coder_reward"
+@pytest.mark.parametrize("is_async", [False, True])
+def test_reward_functions_pickle_and_may_be_coroutines(is_async):
+    reward = pickle.loads(pickle.dumps(reward_function("coder", Referee("starter", "golden"), is_async=is_async)))
+    assert (reward.__name__, inspect.iscoroutinefunction(reward)) == ("coder_reward", is_async)
     columns = {"completions": ["no program"], "problem_id": ["starter/count_carries"], "suite": [""]}
-    assert reward(**columns) == [0.0]
+    found = reward(**columns)
+    assert (asyncio.run(found) if is_async else found) == [0.0]
