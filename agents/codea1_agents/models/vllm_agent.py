@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
@@ -13,6 +14,24 @@ from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError, extra_needed
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How vLLM's engine loads and runs a model; the fields are arguments of `vllm.LLM`."""
+
+    dtype: str
+    max_model_len: int | None
+    gpu_memory_utilization: float
+    tensor_parallel_size: int
+    enforce_eager: bool
+    trust_remote_code: bool
+    generation_config: str = "vllm"
+    """Not the model's own, whose temperature or penalty would be applied in addition to ours."""
+
+    def start(self, place: str, further: Mapping[str, Any]) -> Any:
+        """Return an engine with the model of this folder or hub id, and with further arguments."""
+        return _imported_vllm().LLM(place, **asdict(self), **further)
 
 
 class VllmAgent(LocalModel):
@@ -62,25 +81,17 @@ class VllmAgent(LocalModel):
             MissingExtra: vllm is not installed.
             UserError: an option is out of range, there is no model, or the engine does not start.
         """
-        vllm = _imported_vllm()
-        self._params = vllm.SamplingParams
+        self._params = _imported_vllm().SamplingParams
         sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
         place = require_model("vllm", str(model))
         if max_model_len and max_model_len <= max_tokens:
             raise UserError(f"max_model_len={max_model_len} leaves no tokens for a prompt with max_tokens={max_tokens}")
+        settings = EngineSettings(
+            dtype, max_model_len or None, gpu_memory_utilization, tensor_parallel_size, enforce_eager, trust_remote_code
+        )
         with loading_errors(f"vllm: model {str(model)!r}"):
             tokenizer = load_tokenizer(place, trust_remote_code=trust_remote_code)
-            self._engine: Any = vllm.LLM(
-                place,
-                dtype=dtype,
-                max_model_len=max_model_len or None,
-                gpu_memory_utilization=gpu_memory_utilization,
-                tensor_parallel_size=tensor_parallel_size,
-                enforce_eager=enforce_eager,
-                trust_remote_code=trust_remote_code,
-                generation_config="vllm",  # the model's own temperature or penalty would be applied in addition to ours
-                **(engine or {}),
-            )
+            self._engine: Any = settings.start(place, engine or {})
         super().__init__(
             context,
             seed,
