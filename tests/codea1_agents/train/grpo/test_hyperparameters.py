@@ -156,6 +156,15 @@ def test_python_refuses_where_it_is_set(method: str, settings: dict[str, Any], s
 def test_a_role_that_is_left_out_keeps_its_length() -> None:
     config = GRPOConfig().training(max_tokens={"coder": 5}).training(max_tokens={"tester": 7})
     assert config.max_tokens == {"coder": 5, "tester": 7}
+    assert config.update_from_dict({"max_tokens": {"tester": 9}}).max_tokens == {"coder": 5, "tester": 9}
+
+
+def test_a_configuration_is_the_same_after_a_dictionary_as_ray_tune_makes_one() -> None:
+    config = GRPOConfig().llm_agents(coder="a").agents(tester="fuzz").problems("starter").training(n_suites=3)
+    config.validate()
+    assert GRPOConfig.from_dict(config.to_dict()).to_dict() == config.to_dict()
+    with pytest.raises(UserError, match="unknown setting 'model'"):
+        GRPOConfig().update_from_dict({"model": {"fcnet_hiddens": [3]}})
 
 
 def test_validate_refuses_what_others_have_set() -> None:
