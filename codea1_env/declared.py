@@ -82,7 +82,7 @@ def _choices(hint: Any) -> Iterator[tuple[Any, Range]]:
 
 def _fits(value: Any, kind: Any, bounds: Range) -> bool:
     if get_origin(kind) is Literal:
-        return value in get_args(kind)
+        return isinstance(value, str) and value in get_args(kind)
     if kind in (int, float):
         is_number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
         return is_number and value in bounds

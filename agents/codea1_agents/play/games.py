@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
 from codea1_env.agent.threads import REPLY_TIMEOUT_S
-from codea1_env.errors import AgentUnavailable, UserError, whole_number
+from codea1_env.errors import AgentUnavailable, UserError, of_type, whole_number
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import EpisodeRecord
@@ -46,13 +47,14 @@ class RunSettings:
     With a limit, agents are called in threads of their own, except a person's."""
 
     def __post_init__(self) -> None:
-        """Raise UserError if a number is out of range."""
-        for name, least in (("episodes", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise UserError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        """Raise UserError if a number is of another type or out of its range."""
+        of_type("rules", self.rules, Ruleset)
+        whole_number("episodes", self.episodes, most=inf)
+        whole_number("seed", self.seed, least=0, most=inf)
         whole_number("concurrency", self.concurrency, most=MAX_CONCURRENCY)
-        if self.reply_timeout_s is not None and not self.reply_timeout_s > 0:  # also catches nan
-            raise UserError(f"reply_timeout_s must be above 0, not {self.reply_timeout_s}")
+        limit_s: object = self.reply_timeout_s
+        if limit_s is not None and not (isinstance(limit_s, int | float) and limit_s > 0):  # also catches nan
+            raise UserError(f"reply_timeout_s must be a number above 0 or None, not {limit_s!r}")
 
 
 @dataclass(frozen=True, slots=True)

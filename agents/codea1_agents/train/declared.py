@@ -65,7 +65,7 @@ def fault_of(error: ValidationError, *path: str) -> str:
     message = fault["msg"].removeprefix("Input ")
     if fault["type"] == "value_error":  # of a dataclass, about several of its settings
         return f"{name}: {message.removeprefix('Value error, ')}"
-    return f"{name} {message}, not {fault['input']!r}"
+    return f"{name} {message}, not {fault['input']!r:.100}"
 
 
 @cache

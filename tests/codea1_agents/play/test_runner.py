@@ -169,13 +169,17 @@ def test_time_is_split_into_agents_judging_and_the_rest_and_is_not_recorded(toys
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"episodes": 0}, "episodes must be at least 1, not 0"),
-        ({"seed": -1}, "seed must be at least 0, not -1"),
+        *(({"episodes": each}, "episodes must be a whole number from 1 to inf, not ") for each in (0, "3", 2.0)),
+        *(({"seed": each}, "seed must be a whole number from 0 to inf, not ") for each in (-1, "0")),
+        ({"rules": 5}, "rules must be of type Ruleset, not int"),
         ({"rounds": 0}, "max_cycles must be a whole number from 1"),
         ({"tester_view": "grey"}, "tester_view must be one of"),
         ({"rules": "papr"}, "did you mean 'paper'"),
         *(({"concurrency": each}, "concurrency must be a whole number from 1 to 4096") for each in (0, 4097, 1.5)),
-        *(({"reply_timeout_s": each}, "reply_timeout_s must be above 0") for each in (0, -1.0, nan)),
+        *(
+            ({"reply_timeout_s": each}, "reply_timeout_s must be a number above 0 or None")
+            for each in (0, -1.0, nan, "1")
+        ),
     ],
 )
 def test_options_out_of_range_are_refused_in_one_sentence(

@@ -41,6 +41,7 @@ def test_a_suite_of_no_sensible_size_is_refused_by_name(number: Any) -> None:
         (RewardRules, "invalid_candidate", nan),
         (RewardRules, "invalid_case", nan),
         (RewardRules, "no_evidence", "mask"),
+        (RewardRules, "no_evidence", np.array([0.1, 0.2])),
         (UtrlRules, "validity", nan),
         (AtgenRules, "failed", "-1"),
         (LearnabilityRules, "wrong", inf),

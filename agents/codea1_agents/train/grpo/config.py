@@ -42,6 +42,8 @@ from codea1_env.secret import require_no_secrets
 
 _ROLES = ("coder", "tester")
 _SHARED = "shared"
+_UNUSED = ("model", "optimizer")
+"""Settings of RLlib's older algorithms that its dictionaries always have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,8 +216,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         """
         refuse_truncation(settings)
         own = _checked("training", Training, settings)
-        for name in values_of(LengthSettings()).keys() & own.keys():
-            own[name] = own[name] if _is_space(own[name]) else {**getattr(self, name), **own[name]}
+        own = self._with_lengths(own)
         super().training(**{name: own.pop(name) for name in values_of(_RLlibs()).keys() & own.keys()})
         return self._set(own)
 
@@ -231,6 +232,24 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         spread = {name: own.pop(name) for name in values_of(LearnerSettings()).keys() & own.keys()}
         super().learners(**own)
         return self._set(spread)
+
+    def update_from_dict(self, config_dict: Mapping[str, Any]) -> Self:
+        """Set values by name, as RLlib does: what `to_dict` returned, and Ray Tune's samples.
+
+        RLlib gives `model` and `optimizer` to `training`, which refuses them. What is as it was need not be set.
+        """
+        as_before = {name for name in _UNUSED if name in config_dict and config_dict[name] == getattr(self, name)}
+        changes = {name: value for name, value in config_dict.items() if name not in as_before}
+        super().update_from_dict(self._with_lengths(changes))
+        return self
+
+    def _with_lengths(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings in which the roles that a length leaves out keep theirs."""
+        found = dict(settings)
+        for name in values_of(LengthSettings()).keys() & found.keys():
+            if isinstance(found[name], Mapping) and not _is_space(found[name]):
+                found[name] = {**getattr(self, name), **found[name]}
+        return found
 
     @property
     def is_colocated(self) -> bool:

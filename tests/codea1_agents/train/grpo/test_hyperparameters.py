@@ -136,6 +136,7 @@ def test_an_unknown_name_and_a_wrong_value_end_with_one_sentence(table: str) -> 
         ("training", {"max_tokens": {"codr": 5}}, "training: max_tokens.codr should be 'coder' or 'tester'"),
         ("training", {"max_tokens": {"coder": 0}}, "training: max_tokens.coder should be greater than or equal to 1"),
         ("training", {"lr_by_module": {"coder": -1.0}}, "training: lr_by_module.coder should be greater than 0"),
+        ("training", {"lr": "1" * 999}, f"training: lr should be a valid number, not '{'1' * 99}"),
         ("training", {"n_candidate": 3}, "training: unknown setting 'n_candidate': did you mean 'n_candidates'?"),
         ("training", {"gamma": 0.9}, "training: unknown setting 'gamma'"),
         ("learners", {"num_learner": 2}, "learners: unknown setting 'num_learner': did you mean 'num_learners'?"),
@@ -151,11 +152,21 @@ def test_python_refuses_where_it_is_set(method: str, settings: dict[str, Any], s
     with pytest.raises(UserError) as caught:
         getattr(GRPOConfig(), method)(**settings)
     assert said in str(caught.value)
+    assert len(str(caught.value)) < 400
 
 
 def test_a_role_that_is_left_out_keeps_its_length() -> None:
     config = GRPOConfig().training(max_tokens={"coder": 5}).training(max_tokens={"tester": 7})
     assert config.max_tokens == {"coder": 5, "tester": 7}
+    assert config.update_from_dict({"max_tokens": {"tester": 9}}).max_tokens == {"coder": 5, "tester": 9}
+
+
+def test_a_configuration_is_the_same_after_a_dictionary_as_ray_tune_makes_one() -> None:
+    config = GRPOConfig().llm_agents(coder="a").agents(tester="fuzz").problems("starter").training(n_suites=3)
+    config.validate()
+    assert GRPOConfig.from_dict(config.to_dict()).to_dict() == config.to_dict()
+    with pytest.raises(UserError, match="unknown setting 'model'"):
+        GRPOConfig().update_from_dict({"model": {"fcnet_hiddens": [3]}})
 
 
 def test_validate_refuses_what_others_have_set() -> None:
