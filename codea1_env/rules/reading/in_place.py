@@ -38,9 +38,9 @@ def apply_calls(statement: ast.stmt, scope: Scope, text: str) -> None:
         scope: changed in place.
         text: the statement's source, for messages.
     """
-    certain = list(_certain_calls(statement, scope.entry_point))
+    certain = set(map(id, _certain_calls(statement, scope.entry_point)))
     for call in calls_of(statement, scope.entry_point):
-        if any(call is each for each in certain):
+        if id(call) in certain:
             _apply(call, scope, text)
         else:
             for name in _names_in(call):
@@ -84,11 +84,13 @@ class _Replacing(ast.NodeTransformer):
 
 def _certain_calls(node: ast.AST, entry_point: str) -> Iterator[ast.Call]:
     """Yield the calls that take place whenever a statement runs, without those in the arguments of other calls."""
-    for child in ast.iter_child_nodes(node):
-        if is_call_of(child, entry_point):
-            yield child
-        elif not isinstance(child, _MAY_BE_SKIPPED):
-            yield from _certain_calls(child, entry_point)
+    remaining = [node]  # no recursion, as a tree may be deep
+    while remaining:
+        for child in ast.iter_child_nodes(remaining.pop()):
+            if is_call_of(child, entry_point):
+                yield child
+            elif not isinstance(child, _MAY_BE_SKIPPED):
+                remaining.append(child)
 
 
 def _apply(call: ast.Call, scope: Scope, text: str) -> None:

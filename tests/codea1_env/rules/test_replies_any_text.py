@@ -382,8 +382,9 @@ def in_place(text: str) -> Suite:
         "x = [1]\n" + "f(x)\n" * 9000 + "assert x == 1",
         "x = [[1], [2]]\n" + "".join(f"y{n}=x\n" for n in range(3000)) + "f(x)\n" * 3000 + "assert x == 1",
         "x = [" + "[" * 40 + "]" * 40 + "]\n" + "y = x[:]\nf(x, y)\n" * 3000 + "assert x == 1",
+        f"x = {'-' * 1500} f(1)\nassert x",
     ],
-    ids=["doubling", "doubling and calls", "many names", "many calls", "one name", "many aliases", "deep copies"],
+    ids=["doubling", "doubling, calls", "many names", "many calls", "one name", "many aliases", "deep copies", "depth"],
 )
 def test_names_that_a_call_changes_cost_a_bounded_number_of_steps(text: str) -> None:
     before = time.process_time()
