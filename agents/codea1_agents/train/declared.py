@@ -12,11 +12,12 @@ from functools import cache
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
+import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
 from codea1_env.errors import UnknownName, UserError
 
-# Ranges. Text and other types are never converted to numbers.
+# Ranges. Text and other types, apart from numpy's numbers, are never converted to numbers.
 
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
@@ -47,7 +48,7 @@ def checked(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
         if name not in adapters:
             raise UnknownName.of("setting", name, adapters)
         try:
-            found[name] = adapters[name].validate_python(value)
+            found[name] = adapters[name].validate_python(value.item() if isinstance(value, np.generic) else value)
         except ValidationError as error:
             raise UserError(fault_of(error, name)) from error
     return found

@@ -126,11 +126,11 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UserError: a value is of another type, or there is nothing of that name.
         """
         super().environment(env=env, env_config=env_config)
-        if rules is not NotProvided:
+        if isinstance(rules, str) or not (rules is NotProvided or _is_space(rules)):
             rules = of_type("environment: rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
-        if tester_view is not NotProvided:
+        if not (tester_view is NotProvided or _is_space(tester_view)):
             one_of("environment: tester_view", tester_view, ("white_box", "black_box"))
-        if limits not in (None, NotProvided):
+        if not (limits in (None, NotProvided) or _is_space(limits)):
             of_type("environment: limits", limits, Limits)
         changes = {
             "rules": rules,
@@ -147,7 +147,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             UnknownName: there is none of that name.
             UserError: it cannot be imported.
         """
-        require_source(of_type("problems: the source", source, str))
+        if not _is_space(source):
+            require_source(of_type("problems: the source", source, str))
         return self._set({"problem_source": source})
 
     def llm_agents(

@@ -6,12 +6,15 @@ from dataclasses import MISSING, fields
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 pytest.importorskip("ray", reason="Ray is not installed")
+
+from ray import tune
 
 from codea1_agents.train.declared import settings_in, values_of
 from codea1_agents.train.grpo import GRPOConfig
@@ -167,6 +170,13 @@ def test_a_configuration_is_the_same_after_a_dictionary_as_ray_tune_makes_one() 
     assert GRPOConfig.from_dict(config.to_dict()).to_dict() == config.to_dict()
     with pytest.raises(UserError, match="unknown setting 'model'"):
         GRPOConfig().update_from_dict({"model": {"fcnet_hiddens": [3]}})
+
+
+def test_numbers_of_numpy_and_search_spaces_are_taken() -> None:
+    config = GRPOConfig().training(n_suites=np.int64(4), lr=np.float64(0.5))
+    assert (config.n_suites, type(config.n_suites), config.lr) == (4, int, 0.5)
+    space = tune.choice(["white_box", "black_box"])
+    assert config.environment(tester_view=space, rules=space).problems(space).tester_view is space
 
 
 def test_validate_refuses_what_others_have_set() -> None:
