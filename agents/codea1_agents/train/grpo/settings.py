@@ -115,7 +115,7 @@ class ModelSettings(ModelOptions):
     its own."""
 
     def __post_init__(self) -> None:
-        require_no_secrets(repr(dict(self.engine_options)))
+        require_no_secrets(repr(self.engine_options))
         if isinstance(self.lora, Mapping):
             object.__setattr__(self, "lora", LoraSettings(**self.lora))
         checked(ModelOptions, values_of(self, ModelOptions))

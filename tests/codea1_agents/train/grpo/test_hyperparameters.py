@@ -26,6 +26,7 @@ from codea1_agents.train.grpo.hyperparameters import (
     RolloutSettings,
     UpdateSettings,
 )
+from codea1_agents.train.grpo.settings import ModelOptions, ModelSettings
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.loop.building import grpo_config
 from codea1_env.errors import UserError
@@ -98,10 +99,11 @@ def test_a_value_in_range_is_the_same_from_everywhere(data: st.DataObject) -> No
 
 @given(data=st.data())
 def test_a_value_out_of_range_is_refused_from_everywhere_with_the_same_sentence(data: st.DataObject) -> None:
-    table, name = data.draw(st.sampled_from(SETTINGS))
+    of_models = [("agents.coder", each.name) for each in fields(ModelOptions) if each.name != "lora"]
+    table, name = data.draw(st.sampled_from([*SETTINGS, *of_models]))
     value = data.draw(st.sampled_from([-1, 0, 1, 2, -0.5, 0.5, 1.5, True, "8", "nobody", [1]]))
     try:
-        TypeAdapter(TABLES[table]).validate_python({name: value})
+        TypeAdapter(TABLES.get(table, ModelOptions)).validate_python({name: value})
     except ValueError:
         pass
     else:
@@ -109,9 +111,10 @@ def test_a_value_out_of_range_is_refused_from_everywhere_with_the_same_sentence(
     if name == "importance_cap":
         return  # needs another one
     said = set()
+    in_python = getattr(GRPOConfig(), METHODS[table]) if table in METHODS else partial(ModelSettings, "a")
     for how in (
-        partial(getattr(GRPOConfig(), METHODS[table]), **{name: value}),
-        partial(load_training, {table: {name: value}}),
+        partial(in_python, **{name: value}),
+        partial(load_training, {}, {f"{table}.{name}": value}),
         partial(load_training, overrides=[f"{table}.{name}={json.dumps(value)}"]),
     ):
         with pytest.raises(UserError) as caught:
