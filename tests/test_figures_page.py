@@ -19,6 +19,7 @@ from tests.support import ROOT
 TRAIN = ROOT / "agents" / "codea1_agents" / "train"
 TEXT = (ROOT / "docs" / "figures.md").read_text()
 SECTIONS = dict(re.findall(r"(?ms)^##+ ([^\n]+)\n(.*?)(?=^##|\Z)", TEXT))
+METRICS = TRAIN / "grpo" / "metrics.py"
 ROLES = ("coder", "tester")
 
 
@@ -68,6 +69,14 @@ def keys(path: Path, function: str) -> set[str]:
     return found | {name for each in targets if isinstance(each, ast.Subscript) for name in constants(each.slice)}
 
 
+def texts(path: Path, function: str) -> set[str]:
+    """Return all texts in a function."""
+    (body,) = (
+        n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and n.name == function
+    )
+    return {name for node in ast.walk(body) for name in constants(node)}
+
+
 def parts_of_rewards() -> set[str]:
     """Return the names of all parts that the rules of this project make."""
     calls = [
@@ -81,20 +90,20 @@ def parts_of_rewards() -> set[str]:
 
 def of_learners() -> set[str]:
     """Return the learner's figures, as in the page."""
-    module = ast.parse((TRAIN / "loop" / "figures.py").read_text())
+    module = ast.parse(METRICS.read_text())
     (names,) = (n.value for n in module.body if isinstance(n, ast.Assign) and n.targets[0].id == "_OF_LEARNERS")
     return {f"MODULE_{name}" for name in (*ast.literal_eval(names), "trained")}
 
 
 def test_the_figures_of_a_step_are_those_that_are_recorded() -> None:
-    recorded = yielded(TRAIN / "grpo" / "statistics.py") | keys(TRAIN / "loop" / "figures.py", "figures_of")
+    recorded = yielded(METRICS) | keys(METRICS, "numbers")
     assert named("Figures of a step") == recorded
     assert named("The learner") == of_learners()
     assert named("Parts of rewards") == parts_of_rewards()
 
 
 def test_times_evaluations_and_alarms_are_those_that_are_recorded() -> None:
-    recorded = keys(TRAIN / "loop" / "figures.py", "times_of") | {"cpu_s"}
+    recorded = {name for name in texts(METRICS, "times") if name.isidentifier()} | {"cpu_s"}
     assert 'times["cpu_s"]' in (TRAIN / "loop" / "loop.py").read_text()
     assert named("Times") == recorded
     evaluated = keys(TRAIN / "loop" / "held_out.py", "summed_up")

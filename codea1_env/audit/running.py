@@ -80,7 +80,8 @@ class Auditor:
         """Run an attack, then a harmless program, then check the machine; return the worst result."""
         self._surroundings.mark()
         try:
-            result, sentence = _PLAYED[type(attack)](attack, self._sandbox, self._surroundings.secret)
+            play = next(_PLAYED[kind] for kind in type(attack).__mro__ if kind in _PLAYED)
+            result, sentence = play(attack, self._sandbox, self._surroundings.secret)
         except SandboxError as error:
             result, sentence = AuditResult.ESCAPED, f"it ended the sandbox: {error}"
         if fault := self._canary_fault():

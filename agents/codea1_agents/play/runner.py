@@ -214,7 +214,8 @@ class _Run:
             await tester.open(seeds.tester)
             await self._play_all(slots)
         except BaseExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+            first = failed.exceptions[0]
+            raise first from first.__cause__
         finally:
             awake.cancel()
             await _close((coder, tester), slots)

@@ -154,7 +154,7 @@ class LengthSettings:
 
     max_tokens: Mapping[Role, Count] = field(default_factory=lambda: {"coder": 4096, "tester": 4096})
     """Longest reply."""
-    max_prompt_tokens: Mapping[Role, Count] = field(default_factory=lambda: {"coder": 4096, "tester": 8192})
+    max_prompt_tokens: Mapping[Role, CountOrZero] = field(default_factory=lambda: {"coder": 4096, "tester": 8192})
     """Longest prompt. The model gets no longer one; that rollout is masked."""
 
 
