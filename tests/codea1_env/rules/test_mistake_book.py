@@ -64,6 +64,7 @@ def play(book: tuple[BookEntry, ...], rules: BookRules, *candidates: CandidateRe
 
 def frequencies(book: tuple[BookEntry, ...]) -> dict[int, int]:
     """Frequency by case, oldest first."""
+    assert [one.expression for one in book] == [f"f({int(one.key.expected)})" for one in book]
     return {int(one.key.expected): one.frequency for one in book}
 
 
