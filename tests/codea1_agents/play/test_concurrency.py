@@ -109,7 +109,8 @@ def test_the_first_episode_whose_problem_is_free_begins_next(toys: ProblemSet, r
         return good(observation)
 
     games = run(coder, problems=toys, episodes=6, concurrency=2)
-    assert begun == ["toy/add", "toy/last", "toy/last", "toy/last", "toy/add", "toy/add"]
+    assert sorted(begun[:2]) == ["toy/add", "toy/last"]  # these two begin at once
+    assert begun[2:] == ["toy/last", "toy/last", "toy/add", "toy/add"]
     assert [game.record.episode for game in games] == list(range(6))
 
 
