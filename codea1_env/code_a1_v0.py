@@ -46,7 +46,6 @@ from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.book.store import MistakeBook
-from codea1_env.errors import one_of, whole_number
 from codea1_env.facts.submissions import Suite
 from codea1_env.group_env import GroupEnv as group_env  # noqa: N813  PettingZoo: a name of an environment's kind
 from codea1_env.judging.judged_round import JudgedRound
@@ -70,12 +69,12 @@ from codea1_env.rounds.two_agents import (
     MAX_CYCLES,
     METADATA,
     TESTER,
-    VIEWS,
     TurnBasedParallelEnv,
     begin_episode,
     pay,
     render,
     role_of,
+    set_up,
     simultaneous,
 )
 from codea1_env.rules.mistake_book import Provenance
@@ -111,6 +110,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
     metadata: dict[str, Any] = {**METADATA, "name": "code_a1_v0"}  # noqa: RUF012  PettingZoo declares it so
     agent_selection: str
+    last_round: JudgedRound | None
     infos: dict[str, dict[str, Any]]
     _rounds: Rounds
     _n_cut: dict[str, int]
@@ -150,14 +150,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
                 problem has none.
         """
         super().__init__()
-        self.tester_view = one_of("tester_view", tester_view, VIEWS)
-        self.render_mode = None if render_mode is None else one_of("render_mode", render_mode, METADATA["render_modes"])
-        self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
-        self.has_infos = infos
+        set_up(self, tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
         self.reported_view = self.tester_view  # its name in the tester's infos
-        self.possible_agents = [CODER, TESTER]
-        self.agents: list[str] = []
-        self.last_round: JudgedRound | None = None
         self.problems = load_problems(problems)
         self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
         self.rules = self.referee.rules

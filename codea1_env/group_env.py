@@ -48,6 +48,7 @@ from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, Rounds, Turn
 from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tree
+from codea1_env.rounds.two_agents import VIEWS
 from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.rewards import reward_of_no_suite
 from codea1_env.rules.ruleset import Ruleset
@@ -127,7 +128,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         self.n_candidates = whole_number("n_candidates", n_candidates, most=MAX_GROUP)
         self.n_suites = whole_number("n_suites", n_suites, most=MAX_GROUP, least=0)
         self.suites_per = SuitesPer(one_of("suites_per", suites_per, [each.value for each in SuitesPer]))
-        view = one_of("tester_view", tester_view, ("white_box", "black_box"))
+        view = one_of("tester_view", tester_view, VIEWS)
         view = view if self.suites_per is SuitesPer.CANDIDATE else "black_box"
         self.round_options = RoundOptions(
             tester_view=view, skips_invalid=skip_invalid, masks_sandbox_errors=masks_sandbox_errors

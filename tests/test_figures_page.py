@@ -52,11 +52,17 @@ def yielded(path: Path) -> set[str]:
     return {name for each in tuples if isinstance(each, ast.Tuple) for name in constants(each.elts[0])}
 
 
-def keys(path: Path, function: str) -> set[str]:
-    """Return the constant keys of dictionaries in a function, and those that it assigns to."""
-    (body,) = (
+def body_of(path: Path, function: str) -> ast.FunctionDef:
+    """Return a function of a module."""
+    (found,) = (
         n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and n.name == function
     )
+    return found
+
+
+def keys(path: Path, function: str) -> set[str]:
+    """Return the constant keys of dictionaries in a function, and those that it assigns to."""
+    body = body_of(path, function)
     found = {
         name
         for node in ast.walk(body)
@@ -71,9 +77,7 @@ def keys(path: Path, function: str) -> set[str]:
 
 def texts(path: Path, function: str) -> set[str]:
     """Return all texts in a function."""
-    (body,) = (
-        n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and n.name == function
-    )
+    body = body_of(path, function)
     return {name for node in ast.walk(body) for name in constants(node)}
 
 

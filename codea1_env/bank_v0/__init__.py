@@ -43,21 +43,20 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank.sources import BankSource
-from codea1_env.errors import UnknownName, UserError, one_of, whole_number
+from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.observations import judged_info, turn_info
 from codea1_env.rounds.two_agents import (
     CODER,
-    MAX_CYCLES,
     METADATA,
     TESTER,
-    VIEWS,
     TurnBasedParallelEnv,
     begin_episode,
     pay,
     render,
     role_of,
+    set_up,
     simultaneous,
 )
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
@@ -92,6 +91,7 @@ class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa:
 
     metadata: dict[str, Any] = {**METADATA, "name": "bank_v0"}  # noqa: RUF012  PettingZoo declares it so
     infos: dict[str, dict[str, Any]]
+    last_round: JudgedRound | None
     _action_spaces: dict[str, Any]
     _program: int | None
 
@@ -124,13 +124,7 @@ class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa:
             UserError: an argument has an invalid value, or there is no such bank.
         """
         super().__init__()
-        self.tester_view = one_of("tester_view", tester_view, VIEWS)
-        self.render_mode = None if render_mode is None else one_of("render_mode", render_mode, METADATA["render_modes"])
-        self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
-        self.has_infos = infos
-        self.possible_agents = [CODER, TESTER]
-        self.agents: list[str] = []
-        self.last_round: JudgedRound | None = None
+        set_up(self, tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
         if isinstance(bank, JudgedBank) and options:
             raise UserError(f"a judged bank takes no {', '.join(sorted(options))}: pass these when the bank is judged")
         self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pettingzoo import AECEnv
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel_wrapper
 
-from codea1_env.errors import UserError
+from codea1_env.errors import UserError, one_of, whole_number
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.reward_parts import CandidateRewards
@@ -70,6 +70,23 @@ class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper):  # type: ignore[
 def role_of(agent: str) -> str:
     """Return `coder` or `tester`."""
     return agent.partition("_")[0]
+
+
+def set_up(
+    env: AECEnv[str, Any, Any], *, tester_view: str, max_cycles: int, render_mode: str | None, infos: bool
+) -> None:
+    """Set what every game of two agents has before its first episode.
+
+    Raises:
+        UserError: an argument has an invalid value.
+    """
+    env.tester_view = one_of("tester_view", tester_view, VIEWS)
+    env.render_mode = None if render_mode is None else one_of("render_mode", render_mode, METADATA["render_modes"])
+    env.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
+    env.has_infos = infos
+    env.possible_agents = [CODER, TESTER]
+    env.agents = []
+    env.last_round = None
 
 
 def begin_episode(env: AECEnv[str, Any, Any]) -> None:

@@ -35,6 +35,7 @@ from codea1_env.errors import UserError, of_type, one_of
 from codea1_env.group_env import GroupEnv, coder_name, tester_name
 from codea1_env.problems.sources import require_source
 from codea1_env.rounds.trees import SuitesPer
+from codea1_env.rounds.two_agents import VIEWS
 from codea1_env.rules.rewards import names_of_suite_parts
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
@@ -42,6 +43,7 @@ from codea1_env.secret import require_no_secrets
 
 _ROLES = ("coder", "tester")
 _SHARED = "shared"
+_DECLARED: tuple[Any, ...] = (RolloutSettings, UpdateSettings, LengthSettings, RateSettings, LearnerSettings)
 _UNUSED = ("model", "optimizer")
 """Settings of RLlib's older algorithms that its dictionaries always have."""
 
@@ -95,7 +97,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.scripted: dict[str, AgentSpec] = {}
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
-        for kind in (RolloutSettings, UpdateSettings, LengthSettings, RateSettings, LearnerSettings):
+        for kind in _DECLARED:
             self._set(values_of(kind()))
 
     # Fluent settings
@@ -129,16 +131,10 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         if isinstance(rules, str) or not (rules is NotProvided or _is_space(rules)):
             rules = of_type("environment: rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
         if not (tester_view is NotProvided or _is_space(tester_view)):
-            one_of("environment: tester_view", tester_view, ("white_box", "black_box"))
+            one_of("environment: tester_view", tester_view, VIEWS)
         if not (limits in (None, NotProvided) or _is_space(limits)):
             of_type("environment: limits", limits, Limits)
-        changes = {
-            "rules": rules,
-            "tester_view": tester_view,
-            "sandbox": sandbox,
-            "limits": limits,
-        }
-        return self._set(changes)
+        return self._set({"rules": rules, "tester_view": tester_view, "sandbox": sandbox, "limits": limits})
 
     def problems(self, source: str) -> Self:
         """Set the problems to train on: a source for `load_problems`.
@@ -315,7 +311,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def _require_values(self) -> None:
         if not self.problem_source:
             raise UserError("problems: name the problems to train on, e.g. problems('humaneval')")
-        for kind in (RolloutSettings, UpdateSettings, LengthSettings, RateSettings, LearnerSettings):
+        for kind in _DECLARED:
             settings_in(self, kind)  # Ray Tune and `update_from_dict` set values without asking
 
     def _has_player(self, role: str) -> bool:
