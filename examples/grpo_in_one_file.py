@@ -198,6 +198,9 @@ def main(seed=0, steps=30, model=None):
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # more are slower at this size
     base, tokenizer = load(model, seed)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.set_default_device(device)  # new tensors are there; rewards, which come as arrays, stay on the CPU
+    base.to(device)
     models = {role: deepcopy(base) for role in ROLES}
     optimizers = {role: torch.optim.AdamW(models[role].parameters(), LEARNING_RATE, weight_decay=0.0) for role in ROLES}
     rules = replace(preset("fixed"), tests_per_suite=K)
