@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import gc
 import importlib.util
 import json
@@ -54,6 +55,7 @@ from codea1_env import Referee, Tree
 Figures = dict[str, Any]
 _CERTAINTY = 8.0  # factor of the last norm: of random weights, logits with a deviation of some 5 instead of .6
 _SMALL = ModelShape(64, 128, 2, 4, 2, 16, 512, 4096, is_tied=True, has_qkv_bias=True)
+_LONGEST_LAYOUT = 120  # seconds; on the first machine with a GPU, each of Ray's processes took 18 s to import torch
 _EXAMPLE = Path(__file__).parents[1] / "examples" / "grpo_in_one_file.py"
 
 
@@ -473,7 +475,7 @@ def coevolution(bench: Bench) -> Figures:
         text, _ = process.communicate()
         if process.returncode:
             raise RuntimeError(text[-2000:])
-        found[device] = {"seconds": time.perf_counter() - begun, "lines": text.strip()}
+        found[device] = {"seconds": time.perf_counter() - begun, "lines": text[text.find("step") :].strip()}
     return found
 
 
@@ -487,11 +489,17 @@ def rllib(bench: Bench) -> Figures:
     layouts = ("on the CPU", *of_gpu) if bench.is_gpu else ("on the CPU", "processes on the CPU")
     for layout in layouts:
         command = [sys.executable, __file__, "--device", bench.device, "--model", bench.tiny, "--rllib", layout]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
-        if done.returncode:
-            found[layout] = {"failed": done.stderr[-1500:]}
-            continue
-        for number, step in enumerate(json.loads(done.stdout.splitlines()[-1]), 1):
+        with tempfile.TemporaryFile("w+") as log:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            try:
+                text, _ = process.communicate(timeout=_LONGEST_LAYOUT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            if process.wait():
+                log.seek(0)
+                found[layout] = {"failed": log.read()[-1500:]}
+                continue
+        for number, step in enumerate(json.loads(text.splitlines()[-1]), 1):
             found[f"{layout}, step {number}"] = step
     return found
 
@@ -503,6 +511,7 @@ def rllib_steps(layout: str, model: str) -> list[Figures]:
     from codea1_agents.train.grpo import GRPOConfig  # noqa: PLC0415  -- it imports RLlib
     from codea1_env import preset  # noqa: PLC0415
 
+    faulthandler.dump_traceback_later(_LONGEST_LAYOUT - 10)  # where it waits, should it wait too long
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     gpus = 0 if "CPU" in layout else 1
     if not gpus:
@@ -533,6 +542,7 @@ def rllib_steps(layout: str, model: str) -> list[Figures]:
                 "tester_reward": float(result["env_runners"].get("tester_reward", float("nan"))),
                 "sampler_gap": float(of_learner.get("sampler_gap", float("nan"))),
                 "sampler_gap_max": float(of_learner.get("sampler_gap_max", float("nan"))),
+                "gpu_gb_of_driver": torch.cuda.max_memory_allocated() / 1e9 if gpus else 0.0,
             }
         )
         begun = time.perf_counter()
@@ -559,8 +569,8 @@ def _require(package: str) -> None:
         raise NotRunError(f"{package} is not installed")
 
 
-def measured(bench: Bench, minutes: float, say: Callable[[str], None]) -> dict[str, Figures]:
-    """Run all sections for which there is time. One that fails leaves its error and does not end the others."""
+def measured(bench: Bench, minutes: float, say: Callable[[str], None]) -> Iterator[dict[str, Figures]]:
+    """Yield what is known after each section. One that fails leaves its error and does not end the others."""
     end, found = time.monotonic() + 60 * minutes, dict[str, Figures]()
     sections: dict[str, Callable[[], Figures]] = {
         "card": lambda: card(bench),
@@ -571,14 +581,15 @@ def measured(bench: Bench, minutes: float, say: Callable[[str], None]) -> dict[s
         "judging": lambda: judging(bench, found),
         "sleeping": lambda: sleeping(bench),
         "fsdp2": lambda: fsdp2(bench),
-        "rllib": lambda: rllib(bench),
         "coevolution": lambda: coevolution(bench),
+        "rllib": lambda: rllib(bench),
         "vllm": lambda: vllm(bench),
     }
     for number, (name, section) in enumerate(sections.items(), 1):
         begun = time.monotonic()
         if begun > end:
             found[name] = {"not_run": f"no time was left of {minutes:g} minutes"}
+            yield found
             continue
         say(f"{number}/{len(sections)} {name}")
         try:
@@ -589,7 +600,7 @@ def measured(bench: Bench, minutes: float, say: Callable[[str], None]) -> dict[s
         except Exception:  # noqa: BLE001  -- whatever fails on a card that nobody has seen, the rest is still wanted
             found[name] = {"failed": traceback.format_exc(limit=-4)}
         say(f"    {time.monotonic() - begun:.1f} s {next((x for x in ('failed', 'not_run') if x in found[name]), '')}")
-    return found
+        yield found
 
 
 def page_of(found: Mapping[str, Any]) -> str:
@@ -648,14 +659,19 @@ def main() -> None:
         print(json.dumps(rllib_steps(options.rllib, options.model)))
         return
     bench = Bench(options.device, options.model)
-    sections = measured(bench, options.minutes, lambda line: print(line, file=sys.stderr, flush=True))
-    name = sections["card"].get("name", "a CPU")
-    text = f"Made by `python benchmarks/first_gpu.py` on {time.strftime('%Y-%m-%d')}, {machine()}."
-    found = {"about": {"title": f"First figures of {name}", "text": text}, "sections": sections}
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
-    page = page_of(found)
-    options.page.write_text(page) if options.page else print(page)
+    facts = ", ".join(f"{name} {value}" for name, value in machine().items())
+    text = f"Made by `python benchmarks/first_gpu.py` on {time.strftime('%Y-%m-%d')}: {facts}."
+    page = ""
+    for sections in measured(bench, options.minutes, lambda line: print(line, file=sys.stderr, flush=True)):
+        title = f"First figures of {sections['card'].get('name', 'a CPU')}"
+        found = {"about": {"title": title, "text": text}, "sections": sections}
+        page = page_of(found)
+        if options.json:  # after each section: what is known stays should the machine be taken away
+            options.json.write_text(json.dumps(found, indent=2) + "\n")
+        if options.page:
+            options.page.write_text(page)
+    if not options.page:
+        print(page)
 
 
 if __name__ == "__main__":

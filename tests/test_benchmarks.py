@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,6 +54,34 @@ def test_the_driver_at_scale_runs_small_and_names_what_saturates_first() -> None
     for each in found["scaled"]:
         assert each["trees"] == 32 * each["gpus"]
         assert each["shares"][each["first"]] == max(each["shares"].values())
+
+
+@pytest.mark.slow
+def test_the_first_minutes_on_a_gpu_run_on_a_cpu_without_ray_and_vllm(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    script, figures, page = ROOT / "benchmarks" / "first_gpu.py", tmp_path / "figures.json", tmp_path / "page.md"
+    arguments = ["--device", "cpu", "--json", str(figures), "--page", str(page)]
+    without = (
+        "import runpy, sys; sys.modules['ray'] = sys.modules['vllm'] = None; "
+        f"sys.path.insert(0, {str(script.parent)!r}); sys.argv = {[str(script), *arguments]!r}; "
+        f"runpy.run_path({str(script)!r}, run_name='__main__')"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
+    subprocess.run([sys.executable, "-c", without], env=environment, capture_output=True, timeout=120, check=True)
+    sections = json.loads(figures.read_text())["sections"]
+    assert {name: each["not_run"] for name, each in sections.items() if "not_run" in each} == {
+        "attention": "there are no kernels of a GPU",
+        "coevolution": "it needs --model, a folder of `codea1 pretrain`",
+        "rllib": "ray is not installed",
+        "vllm": "vllm is not installed",
+    }
+    assert not [each for each in sections.values() if "failed" in each]
+    gaps = sections["sampler against learner"]
+    assert gaps["float32 sampler, float32 learner (sdpa)"]["max"] < 1e-5
+    assert gaps["bfloat16 sampler, float32 learner (sdpa)"]["mean"] > 1e-4
+    assert sections["fsdp2"]["sharded"]["loss_differs_by"] < 1e-3
+    assert sections["judging"]["without_verdict"] == 0
+    assert page.read_text().count("\n## ") == len(sections)
 
 
 @pytest.mark.slow
