@@ -1,4 +1,4 @@
-"""The versions of the software that made a run."""
+"""The versions of the software that made a run, and the kind of processor."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ def installed_versions(*further: str) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def processor_kind() -> str:
+    """Return the name of this machine's processor; on another kind, torch adds in another order, and other bits result.
+
+    Empty where the system does not say.
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def git_commit() -> str | None:

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from codea1_agents.play.interrupts import sigterm_interrupts
+from codea1_agents.play.versions import processor_kind
 from codea1_agents.train.settings.loading import changed
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.agent import Role
@@ -64,6 +65,7 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
             figures=figures,
             curve=curve,
             declared=fingerprint(experiment, cell.system),
+            processor=processor_kind(),
         )
         write_result(place, result)
         return result
@@ -141,7 +143,7 @@ def _pretrained(wanted: Pretraining, seed: int) -> Any:
     from codea1_agents.train.tiny.pretraining import PretrainingSettings, pretrain  # noqa: PLC0415
 
     rules = CorpusRules(variant=Variant(wanted.variant), aware_share=wanted.aware, n_aware_first=wanted.aware_first)
-    return pretrain(PretrainingSettings(wanted.size, seed, wanted.steps, rules))
+    return pretrain(PretrainingSettings(wanted.size, seed, wanted.steps, rules, wanted.muon))
 
 
 def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models) -> Models:

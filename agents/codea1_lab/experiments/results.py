@@ -43,6 +43,8 @@ class CellResult(Strict):
     curve: tuple[CurvePoint, ...] = ()
     declared: str = ""
     """`fingerprint` of the cell's declaration; empty: not stated."""
+    processor: str = ""
+    """Kind of processor that trained and measured it; another one gives other bits. Empty: not stated."""
 
     @property
     def is_thinned(self) -> bool:

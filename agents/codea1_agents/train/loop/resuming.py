@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.play.versions import git_commit, installed_versions
+from codea1_agents.play.versions import git_commit, installed_versions, processor_kind
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES
 from codea1_agents.train.loop.folder import stored_run
 from codea1_agents.train.settings.options import TrainingConfig
@@ -45,6 +45,7 @@ def facts_of(config: TrainingConfig) -> dict[str, Any]:
     models = {name: model for name in ("coder", "tester", "shared") if (model := getattr(config.agents, name).model)}
     return {
         "versions": installed_versions(*TRAINING_PACKAGES),
+        "processor": processor_kind(),
         "git": git_commit(),
         "judge_version": JUDGE_VERSION,
         "problems_digest": problems_digest(load_problems(config.game.problems)),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from codea1_agents.models.model_files import no_progress_bars, writing_errors
 from codea1_agents.train.declared import CountOrZero, checked, values_of
@@ -28,6 +28,7 @@ with extra_needed("pretraining", "transformers"):
 
     from codea1_agents.train.grpo.causal_models import autocast
     from codea1_agents.train.sft.supervised import supervised_steps
+    from codea1_agents.train.tiny.muon import Muon
     from codea1_agents.train.tiny.tokenizer import END, GO, PAD, new_tokenizer, save_tokenizer, text_of
 
 RECORD = "pretraining.json"
@@ -78,6 +79,9 @@ class PretrainingSettings:
     steps: CountOrZero = 0
     """0: the number of the size."""
     rules: CorpusRules = field(default_factory=CorpusRules)
+    muon: Literal["float32", "bfloat16"] = "float32"
+    """Data type of Muon's directions. `bfloat16` is PyTorch's own Muon, with which older bases were made; without
+    instructions for it, most of a pretraining goes there."""
 
     def __post_init__(self) -> None:
         if self.size not in SIZES:
@@ -103,6 +107,7 @@ class PretrainingSettings:
             "seed": self.seed,
             "steps": self.n_steps,
             "model": asdict(self.model_size),
+            "muon": self.muon,
             "rules": rules,
         }
 
@@ -179,7 +184,7 @@ def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None)
             _Batch.of(corpus.batch(step, size.documents_per_step), tokenizer, device)
             for step in range(settings.n_steps)
         )
-        for step in supervised_steps(batches, losses_of, _Optimisers(model, size, settings.n_steps)):
+        for step in supervised_steps(batches, losses_of, _Optimisers(model, settings)):
             if progress is not None:
                 progress(step.number + 1, tally.losses)
     return Base(settings, model.eval().cpu(), tokenizer, tally.losses, tally.n_tokens)
@@ -254,15 +259,17 @@ def _new_model(settings: PretrainingSettings, tokenizer: Any) -> Any:
 class _Optimisers:
     """Muon for the hidden matrices, AdamW for everything else."""
 
-    def __init__(self, model: Any, size: ModelSize, n_steps: int) -> None:
+    def __init__(self, model: Any, settings: PretrainingSettings) -> None:
+        size = settings.model_size
         named = list(model.named_parameters())
         matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name and "lm_head" not in name]
         is_matrix = {id(parameter) for parameter in matrices}
         others = [parameter for _, parameter in named if id(parameter) not in is_matrix]
-        muon = torch.optim.Muon(matrices, lr=size.muon_lr, weight_decay=0.0)
+        is_own = settings.muon == "float32"
+        muon = Muon(matrices, size.muon_lr) if is_own else torch.optim.Muon(matrices, size.muon_lr, weight_decay=0.0)
         adam = torch.optim.AdamW(others, lr=size.adam_lr, betas=(0.9, 0.99), weight_decay=0.0)
         self._rates = ((muon, size.muon_lr), (adam, size.adam_lr))
-        self._model, self._n_steps = model, n_steps
+        self._model, self._n_steps = model, settings.n_steps
 
     def step(self, number: int) -> None:
         """Apply and clear the gradients of a step, numbered from 0."""
