@@ -6,9 +6,10 @@ from typing import cast
 
 from codea1_env.errors import UserError
 from codea1_env.plugins import resolve
+from codea1_env.records.closing import Closing
 from codea1_env.sandbox.interface import Call, Guarantee, Harness, Job, JobReport, Limits, Place, Sandbox
 
-__all__ = ["Call", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox", "load_sandbox"]
+__all__ = ["Call", "Closing", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox", "load_sandbox"]
 
 
 def load_sandbox(spec: Sandbox | str) -> Sandbox:
