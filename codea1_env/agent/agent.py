@@ -132,6 +132,26 @@ def load_agent(spec: AgentSpec, context: Unwrappable | AgentContext, *, role: Ro
         UserError: the specification holds a key, the name is unknown, an option is unknown, missing or not of its
             annotated type, the object cannot act, it plays the other role, or the environment has no problems in text.
     """
+    target, options = _resolved(spec)
+    if inspect.isclass(target):
+        target = _construct(spec, target, _context_of(context), options)
+    plays = getattr(target, "plays", None)
+    if role is not None and plays in _ROLES and plays != role:
+        raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
+    return _as_agent(spec, target)
+
+
+def require_agent(spec: AgentSpec) -> None:
+    """Check what names or is an agent, without making one; see `load_agent` for the forms and the errors."""
+    target, options = _resolved(spec)
+    if inspect.isclass(target):
+        _options(spec, target, options)
+    else:
+        _as_agent(spec, target)
+
+
+def _resolved(spec: AgentSpec) -> tuple[Any, dict[str, str]]:
+    """Return what a specification names, and its options, which only a class takes."""
     options: dict[str, str] = {}
     target: Any = spec
     if isinstance(spec, str):
@@ -139,14 +159,9 @@ def load_agent(spec: AgentSpec, context: Unwrappable | AgentContext, *, role: Ro
         name, *pairs = spec.split(",")
         options = dict(_option(spec, pair) for pair in pairs)
         target = resolve("agents", name)
-    if inspect.isclass(target):
-        target = _construct(spec, target, _context_of(context), options)
-    elif options:
+    if options and not inspect.isclass(target):
         raise UserError(f"agent {_shown(spec)}: only classes take options")
-    plays = getattr(target, "plays", None)
-    if role is not None and plays in _ROLES and plays != role:
-        raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
-    return _as_agent(spec, target)
+    return target, options
 
 
 _ROLES = ("coder", "tester")
@@ -187,11 +202,15 @@ def _shown(spec: object) -> str:
     return repr(spec.partition(",")[0]) if isinstance(spec, str) else f"{spec!r:.100}"
 
 
-def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, str]) -> object:
+def _options(spec: object, cls: type, options: dict[str, str]) -> dict[str, Any]:
     try:
-        arguments = constructor_options(cls, options)
+        return constructor_options(cls, options)
     except UserError as error:
         raise type(error)(f"agent {_shown(spec)}: {error}") from None
+
+
+def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, str]) -> object:
+    arguments = _options(spec, cls, options)
     if "context" in inspect.signature(cls).parameters:
         arguments["context"] = context
     try:
