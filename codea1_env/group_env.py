@@ -159,14 +159,14 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
-        if (self.known(agent), "observation") not in self._spaces:
-            self._spaces[agent, "observation"] = observation_space(1)
+        if (agent, "observation") not in self._spaces:
+            self._spaces[self.known(agent), "observation"] = observation_space(1)
         return self._spaces[agent, "observation"]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
-        if (self.known(agent), "action") not in self._spaces:
-            self._spaces[agent, "action"] = action_space()
+        if (agent, "action") not in self._spaces:
+            self._spaces[self.known(agent), "action"] = action_space()
         return self._spaces[agent, "action"]
 
     def reset(

@@ -132,9 +132,9 @@ def load_agent(spec: AgentSpec, context: Unwrappable | AgentContext, *, role: Ro
         UserError: the specification holds a key, the name is unknown, an option is unknown, missing or not of its
             annotated type, the object cannot act, it plays the other role, or the environment has no problems in text.
     """
-    target, options = _resolved(spec)
+    known, (target, options) = _context_of(context), _resolved(spec)
     if inspect.isclass(target):
-        target = _construct(spec, target, _context_of(context), options)
+        target = _construct(spec, target, known, options)
     plays = getattr(target, "plays", None)
     if role is not None and plays in _ROLES and plays != role:
         raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
@@ -143,10 +143,8 @@ def load_agent(spec: AgentSpec, context: Unwrappable | AgentContext, *, role: Ro
 
 def require_agent(spec: AgentSpec) -> None:
     """Check what names or is an agent, without making one; see `load_agent` for the forms and the errors."""
-    target, options = _resolved(spec)
-    if inspect.isclass(target):
-        _options(spec, target, options)
-    else:
+    target, _ = _resolved(spec)
+    if not inspect.isclass(target):
         _as_agent(spec, target)
 
 
@@ -202,15 +200,11 @@ def _shown(spec: object) -> str:
     return repr(spec.partition(",")[0]) if isinstance(spec, str) else f"{spec!r:.100}"
 
 
-def _options(spec: object, cls: type, options: dict[str, str]) -> dict[str, Any]:
+def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, str]) -> object:
     try:
-        return constructor_options(cls, options)
+        arguments = constructor_options(cls, options)
     except UserError as error:
         raise type(error)(f"agent {_shown(spec)}: {error}") from None
-
-
-def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, str]) -> object:
-    arguments = _options(spec, cls, options)
     if "context" in inspect.signature(cls).parameters:
         arguments["context"] = context
     try:

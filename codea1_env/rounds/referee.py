@@ -54,9 +54,8 @@ class Scored:
     """All verdicts; None: the sandbox could not be used at all."""
 
     def __repr__(self) -> str:
-        paid = ", ".join(f"{role} {_shown(self.reward(role))}" for role in ("coder", "tester"))
-        masked = f" ({self.masked_because:.80})" if self.masked_because else ""
-        return f"<Scored {self.problem_id:.60}: {paid}{masked}>"
+        why = f" ({self.masked_because:.60})" if self.masked_because else ""
+        return f"<Scored {self.problem_id:.60}: coder {self.coder}, tester {self.tester}{why}>"
 
     def reward(self, role: Role) -> float | None:
         """Return the reward of one role; None where masked."""
@@ -82,10 +81,6 @@ class Scored:
             "new_tests": len(cases),
             "passed_tests": sum(case.verdict is Verdict.PASSED for case in cases),
         }
-
-
-def _shown(reward: float | None) -> str:
-    return "none" if reward is None else f"{reward:.3g}"
 
 
 def _verdict(report: CandidateReport, cases: Iterable[CaseReport]) -> Verdict:

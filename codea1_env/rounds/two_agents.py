@@ -88,18 +88,14 @@ class Lifecycle(Closing):
         Raises:
             UserError: they are no mapping, name an unknown agent, or lack an agent that acts.
         """
-        acting = list(acting)
         if not isinstance(actions, Mapping):
-            example = f"{{{(acting or self.possible_agents)[0]!r}: action}}"
-            raise UserError(
-                f"step takes a dictionary, as in {example}, not {type(actions).__name__} ({actions!r:.100})"
-            )
-        for agent in actions:
-            self.known(agent)
-        missing = next((agent for agent in acting if agent not in actions), None)
-        if missing is not None:
+            got = f"{type(actions).__name__} ({actions!r:.100})"
+            raise UserError(f"step takes a dictionary, as in {{{self.possible_agents[0]!r}: action}}, not {got}")
+        for agent in actions.keys() - set(self.possible_agents):
+            raise UnknownName.of("agent", str(agent), self.possible_agents)
+        for agent in (agent for agent in acting if agent not in actions):
             given = ", ".join(list(actions)[:6]) or "nobody"
-            raise UserError(f"step needs an action of {missing}, whose turn it is, and got those of {given}")
+            raise UserError(f"step needs an action of {agent}, whose turn it is, and got those of {given}")
         return actions
 
 
@@ -148,11 +144,6 @@ class TurnByTurnEnv(OrderEnforcingWrapper, Lifecycle):  # type: ignore[misc]  # 
         """Take the action of the agent whose turn it is; None for one that is done."""
         self.unwrapped.require_turn()
         super().step(action)
-
-    def last(self, observe: bool = True) -> Any:
-        """Return observation, reward, termination, truncation and info of the agent whose turn it is."""
-        self.unwrapped.require_turn()
-        return super().last(observe)
 
     def __str__(self) -> str:
         return str(self.env)
@@ -218,7 +209,7 @@ def set_up(
     env.has_infos = of_type("infos", infos, bool)
     env.possible_agents = [CODER, TESTER]
     env.agents = []
-    env.last_round = None
+    env.last_round = env._problem = None
 
 
 def begin_episode(env: AECEnv[str, Any, Any]) -> None:
@@ -260,8 +251,14 @@ def pay(env: AECEnv[str, Any, Any], rewards: CandidateRewards, *, is_last: bool)
     return is_last or masked
 
 
-def render(judged: JudgedRound | None, problem: Problem, mode: str | None) -> str | None:
-    """Print (`human`) or return (`ansi`) the last judged round of a game in this render mode."""
+def render(judged: JudgedRound | None, problem: Problem | None, mode: str | None) -> str | None:
+    """Print (`human`) or return (`ansi`) the last judged round of a game in this render mode.
+
+    Raises:
+        UserError: there is no problem yet, since no episode has begun.
+    """
+    if problem is None:
+        raise UserError("render: no episode has begun; call reset() first")
     if mode is None:
         _log.warning("render() without a render_mode; use env(render_mode='ansi')")
         return None

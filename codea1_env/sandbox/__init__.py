@@ -9,19 +9,7 @@ from codea1_env.plugins import resolve
 from codea1_env.records.closing import Closing
 from codea1_env.sandbox.interface import Call, Guarantee, Harness, Job, JobReport, Limits, Place, Sandbox
 
-__all__ = [
-    "Call",
-    "Closing",
-    "Guarantee",
-    "Harness",
-    "Job",
-    "JobReport",
-    "Limits",
-    "Place",
-    "Sandbox",
-    "load_sandbox",
-    "require_sandbox",
-]
+__all__ = ["Call", "Closing", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox", "load_sandbox"]
 
 
 _ADDRESSES = ("http://", "https://")

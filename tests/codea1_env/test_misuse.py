@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env import Referee, bank_v0, code_a1_v0, load_agent, preset
+from codea1_env import Referee, bank_v0, code_a1_v0, load_agent, load_problems, preset
 from codea1_env.errors import UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
 from tests.support.toys import RIGHT
@@ -65,6 +65,7 @@ def closed(kind: str) -> Any:
         (lambda: code_a1_v0.env("starter", sandbox="locl"), "unknown sandbox 'locl': did you mean 'local'?"),
         (lambda: load_agent("mutnt", made("aec")), "unknown agent 'mutnt': did you mean 'mutant'?"),
         (lambda: made("aec").reset(options={"problem": "x"}), "reset option problem must be of type Problem, not str"),
+        (lambda: load_problems("starter")["starter/axis_ticks"], "the one of this id is by_id('starter/axis_ticks')"),
         # A wrong value
         (lambda: made("aec").step(5), "coder_0's action must be text (str), not int"),
         (lambda: made("parallel").step({"coder_0": None}), "coder_0's action must be text (str), not NoneType"),
@@ -96,7 +97,7 @@ def closed(kind: str) -> Any:
         *[(lambda kind=kind: over(kind).step(FIRST), "call reset() to begin one") for kind in list(MAKERS)[:5]],
         *[(lambda kind=kind: closed(kind).reset(), "is closed; make another one") for kind in MAKERS],
         *[(lambda kind=kind: closed(kind).step(FIRST), "is closed; make another one") for kind in MAKERS],
-        (lambda: made("aec", resets=False).last(), "call reset() to begin one"),
+        (lambda: made("parallel", resets=False).render(), "render: no episode has begun; call reset() first"),
         (lambda: dead().step("x"), "coder_0 is done, so its action must be None, not 'x'"),
     ],
 )

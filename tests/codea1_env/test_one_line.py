@@ -63,7 +63,7 @@ GROUP = partial(code_a1_v0.group_env, STARTER, n_candidates=2, n_suites=1)
             "<ProblemReport starter/count_carries: 1 of 2 candidates load; cases: 2 wrong_answer, 1 passed>",
         ),
         (lambda: Scored("p", 0.5, 0.125, "", {}, report()), "<Scored p: coder 0.5, tester 0.125>"),
-        (lambda: Scored("p", None, None, "no sandbox"), "<Scored p: coder none, tester none (no sandbox)>"),
+        (lambda: Scored("p", None, None, "no sandbox"), "<Scored p: coder None, tester None (no sandbox)>"),
         (lambda: Referee(STARTER), "<Referee starter, 52 problems; rules fixed>"),
         (lambda: code_a1_v0.env(STARTER), f"<code_a1_v0 AEC: {GAME}; white_box; no episode>"),
         (

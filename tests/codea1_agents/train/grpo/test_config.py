@@ -183,7 +183,6 @@ def test_a_module_that_there_is_not_is_refused() -> None:
         ("environment", {"env_config": 5}, "environment: env_config must be of type dict, not int"),
         ("agents", {"tester": 5}, "agent 5: int has no act"),
         ("agents", {"tester": "fuz"}, "unknown agent 'fuz': did you mean 'fuzz'"),
-        ("agents", {"tester": "fuzz,sed=1"}, "unknown option 'sed'"),
         ("llm_agents", {"coder": "a", "prompts": "nope"}, "prompts 'nope': neither a file nor one of"),
         ("llm_agents", {"coder": "a", "frozen": "coder"}, r"frozen must be a list of modules, as in \['coder'\]"),
         ("llm_agents", {"coder": "a", "frozen": ["tester"]}, "'tester' cannot be frozen, modules are coder"),
