@@ -33,18 +33,12 @@ VIEWS = ("white_box", "black_box")
 _log = logging.getLogger(__name__)
 
 
-class Lifecycle(Closing):
-    """An environment, or a view of one: open, then in an episode, between episodes, and at last closed."""
+class View(Closing):
+    """An environment, or a view of one: it closes after a `with` block, and its repr says what is played."""
 
     kind: ClassVar[str] = "raw"
     """The interface, for people."""
-    metadata: dict[str, Any]
-    agents: list[str]
-    possible_agents: list[str]
-    problems: Any
-    rules: Any
     unwrapped: Any
-    is_closed = False
 
     def __repr__(self) -> str:
         game = self.unwrapped
@@ -52,6 +46,17 @@ class Lifecycle(Closing):
         if game.agents and not game.is_closed:
             state = f"turn of {getattr(game, 'agent_selection', None) or f'{game.acting}s'}"
         return f"<{game.metadata['name']} {self.kind}: {game.about()}; {state}>"
+
+
+class Lifecycle(View):
+    """An environment itself: open, then in an episode, between episodes, and at last closed."""
+
+    metadata: dict[str, Any]
+    agents: list[str]
+    possible_agents: list[str]
+    problems: Any
+    rules: Any
+    is_closed = False
 
     def about(self) -> str:
         """Return what is played, for people: the problems and the rules."""
@@ -134,11 +139,10 @@ def takes_arguments_of(game: Callable[_P, _G], **forced: object) -> Callable[[Ca
     return decorated
 
 
-class TurnByTurnEnv(OrderEnforcingWrapper, Lifecycle):  # type: ignore[misc]  # PettingZoo is untyped
+class TurnByTurnEnv(OrderEnforcingWrapper, View):  # type: ignore[misc]  # PettingZoo is untyped
     """A game of two agents as PettingZoo wraps it, whose errors are the game's."""
 
     kind = "AEC"
-    __repr__ = Lifecycle.__repr__
 
     def step(self, action: Any) -> None:
         """Take the action of the agent whose turn it is; None for one that is done."""
@@ -149,7 +153,7 @@ class TurnByTurnEnv(OrderEnforcingWrapper, Lifecycle):  # type: ignore[misc]  # 
         return str(self.env)
 
 
-class SimultaneousEnv(aec_to_parallel_wrapper, Lifecycle):  # type: ignore[misc]  # PettingZoo is untyped
+class SimultaneousEnv(aec_to_parallel_wrapper, View):  # type: ignore[misc]  # PettingZoo is untyped
     """A game of two agents as a parallel environment in which both act at once."""
 
     kind = "blind parallel"
@@ -165,7 +169,7 @@ class SimultaneousEnv(aec_to_parallel_wrapper, Lifecycle):  # type: ignore[misc]
         return super().step(self.unwrapped.checked_actions(actions, self.agents))
 
 
-class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper, Lifecycle):  # type: ignore[misc]  # PettingZoo is untyped
+class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper, View):  # type: ignore[misc]  # PettingZoo is untyped
     """A game of two agents as a parallel environment whose step takes one action; infos say whose, from `reset` on."""
 
     kind = "parallel"

@@ -12,6 +12,8 @@ import pytest
 from codea1_env import Referee, bank_v0, code_a1_v0, load_agent, load_problems, preset
 from codea1_env.errors import UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_env.sandbox.local import LocalSandbox
+from codea1_env.sandbox.remote import RemoteSandbox
 from tests.support.toys import RIGHT
 
 MAKERS: dict[str, Callable[..., Any]] = {
@@ -119,6 +121,12 @@ def test_what_can_be_closed_is_closed_at_the_end_of_a_block(kind: str) -> None:
     with made(kind) as env:
         assert env.agents
     assert repr(env).endswith("; closed>")
+
+
+@pytest.mark.parametrize("make", [lambda: LocalSandbox(1), lambda: RemoteSandbox("http://localhost:1")])
+def test_a_sandbox_is_closed_as_often_as_one_likes(make: Callable[[], Sandbox]) -> None:
+    with make() as sandbox:
+        sandbox.close()
 
 
 def test_a_referee_and_a_sandbox_can_be_used_after_their_block() -> None:
