@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from inspect import signature
 from typing import Any
 
 import pytest
 
 from codea1_env import Referee, bank_v0, code_a1_v0, load_agent, load_problems, preset
+from codea1_env.bank import load_bank
 from codea1_env.errors import UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.sandbox.local import LocalSandbox
@@ -28,9 +30,12 @@ MAKERS: dict[str, Callable[..., Any]] = {
 FIRST = {"coder_0": RIGHT}
 
 
+starter_bank = cache(lambda: load_bank("starter"))
+
+
 def made(kind: str, *, resets: bool = True) -> Any:
     options = {"n_candidates": 2, "n_suites": 1} if kind == "group" else {}
-    env = MAKERS[kind]("starter", **options)
+    env = MAKERS[kind](starter_bank() if kind.startswith("bank") else "starter", **options)
     if resets:
         env.reset(seed=0)
     return env
