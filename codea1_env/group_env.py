@@ -142,11 +142,8 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         self._source = EpisodeSource(self.problems, self.rules, book, frozenset({"tree"}))
         self.book = self._source.book
         self._name_agents()
-        self.turns: dict[str, Turn] = {}
-        """By agent, the turns of the present step."""
         self.last_tree: JudgedTree | None = None
         """The last episode after it was judged; None before."""
-        self._spaces: dict[tuple[str, str], spaces.Space[Any]] = {}
 
     def _name_agents(self) -> None:
         n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
@@ -154,6 +151,9 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         self._testers = {tester_name(g, m): (g, m) for g in range(n_groups) for m in range(self.n_suites)}
         self.possible_agents = [*self._coders, *self._testers]
         self.agents: list[str] = []
+        self.turns: dict[str, Turn] = {}
+        """By agent, the turns of the present step."""
+        self._spaces: dict[tuple[str, str], spaces.Space[Any]] = {}
 
     # -- the PettingZoo interface --
 
