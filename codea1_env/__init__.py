@@ -39,27 +39,20 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time `__getattr__` im
 
 __version__ = "0.1.0"
 
-_MODULE_OF = {
-    "Agent": "agent",
-    "AgentContext": "agent",
-    "Duel": "judging.judge",
-    "GroupVector": "group_vector",
-    "Judge": "judging.judge",
-    "Limits": "sandbox",
-    "MistakeBook": "book",
-    "Problem": "problems",
-    "ProblemSet": "problems",
-    "Referee": "rounds.referee",
-    "Ruleset": "rules.ruleset",
-    "Tree": "rounds.trees",
-    "judge": "rounds.referee",
-    "load_agent": "agent",
-    "load_problems": "problems",
-    "make_vec": "gymnasium_views",
-    "preset": "rules.ruleset",
-    "score": "rules.rewards",
-    "score_group": "rules.rewards",
+_NAMES = {
+    "agent": ("Agent", "AgentContext", "load_agent"),
+    "book": ("MistakeBook",),
+    "group_vector": ("GroupVector",),
+    "gymnasium_views": ("make_vec",),
+    "judging.judge": ("Duel", "Judge"),
+    "problems": ("Problem", "ProblemSet", "load_problems"),
+    "rounds.referee": ("Referee", "judge"),
+    "rounds.trees": ("Tree",),
+    "rules.rewards": ("score", "score_group"),
+    "rules.ruleset": ("Ruleset", "preset"),
+    "sandbox": ("Limits",),
 }
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = ("bank_v0", "code_a1_v0", "gymnasium_views")
 
 __all__ = sorted(("__version__", *_MODULE_OF, *_MODULES))

@@ -41,11 +41,9 @@ from typing import Any
 
 from gymnasium import spaces
 from pettingzoo import AECEnv
-from pettingzoo.utils.conversions import aec_to_parallel
-from pettingzoo.utils.env import ParallelEnv
-from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.book.store import MistakeBook
+from codea1_env.errors import of_type
 from codea1_env.facts.submissions import Suite
 from codea1_env.group_env import GroupEnv as group_env  # noqa: N813  PettingZoo: a name of an environment's kind
 from codea1_env.judging.judged_round import JudgedRound
@@ -69,13 +67,17 @@ from codea1_env.rounds.two_agents import (
     MAX_CYCLES,
     METADATA,
     TESTER,
+    Lifecycle,
+    SimultaneousEnv,
     TurnBasedParallelEnv,
+    TurnByTurnEnv,
     begin_episode,
     pay,
     render,
     role_of,
     set_up,
-    simultaneous,
+    steps_dead,
+    takes_arguments_of,
 )
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import Ruleset
@@ -84,28 +86,7 @@ from codea1_env.sandbox import Limits, Sandbox
 __all__ = ["CODER", "MAX_CYCLES", "TESTER", "blind_parallel_env", "env", "group_env", "parallel_env", "raw_env"]
 
 
-def env(**kwargs: Any) -> OrderEnforcingWrapper[str, dict[str, Any], str]:
-    """Return the AEC environment; the arguments are `raw_env`'s."""
-    return OrderEnforcingWrapper(raw_env(**kwargs))
-
-
-def parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str | None]:
-    """Return the turn-based parallel view: each step takes one agent's action, `infos[a]["active_agent"]` says whose.
-
-    The tester sees the program. PettingZoo's other conversion would show both agents the state *before* the coder acts,
-    so the tester would never see a program.
-    """
-    return TurnBasedParallelEnv(raw_env(**kwargs))
-
-
-def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str]:
-    """Return the simultaneous parallel view: both agents act at once, the tester never sees a program."""
-    blind = simultaneous(raw_env, kwargs, {"tester_view": "black_box", "skip_invalid": False})
-    blind.reported_view = "blind"
-    return aec_to_parallel(blind)
-
-
-class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, and its name
+class raw_env(Lifecycle, AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, and its name
     """The environment without wrappers; see the module's docstring for the game. Any text is a legal action."""
 
     metadata: dict[str, Any] = {**METADATA, "name": "code_a1_v0"}  # noqa: RUF012  PettingZoo declares it so
@@ -155,8 +136,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         self.problems = load_problems(problems)
         self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
         self.rules = self.referee.rules
-        self.provenance = provenance or Provenance()
-        self.skip_invalid = skip_invalid
+        self.provenance = of_type("provenance", provenance or Provenance(), Provenance)
+        self.skip_invalid = of_type("skip_invalid", skip_invalid, bool)
         self._source = EpisodeSource(self.problems, self.rules, book)
         self.book = self._source.book
         self._observation_spaces = {agent: observation_space(self.max_cycles) for agent in self.possible_agents}
@@ -164,17 +145,18 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
-        return self._observation_spaces[agent]
+        return self._observation_spaces[self.known(agent)]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
-        return self._action_spaces[agent]
+        return self._action_spaces[self.known(agent)]
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem (see the module's docstring for `options`).
 
         A seed restarts everything random; without one, the random stream continues.
         """
+        self.require_open()
         self._episode = self._source.begin(seed, self._source.checked(options or {}))
         self._problem = self._episode.problem
         self._program = self._coder_feedback = self._tester_feedback = ""
@@ -187,13 +169,12 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         """Take the reply of `agent_selection`; None only for an agent that is done.
 
         Raises:
-            UserError: it is not text.
+            UserError: it is not text, or no agent can act.
             SandboxError: the sandbox cannot be used at all; the same action may be passed again.
         """
-        agent = self.agent_selection
-        if self.terminations[agent] or self.truncations[agent]:
-            self._was_dead_step(action)
+        if steps_dead(self, action):
             return
+        agent = self.agent_selection
         reply, self._n_cut[agent] = checked_reply(agent, action)
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
@@ -216,7 +197,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
     def observe(self, agent: str) -> dict[str, Any]:
         """Return what the agent sees now."""
-        if agent == CODER:
+        if self.known(agent) == CODER:
             return observation_of(self._problem, self._round, self._previous_program, self._coder_feedback)
         return observation_of(self._problem, self._round, self._shown_program(), self._tester_feedback)
 
@@ -235,8 +216,13 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         self._accumulate_rewards()
 
     def close(self) -> None:
-        """Close the book if this environment opened it. The sandbox is shared and stays open."""
+        """Close the book if this environment opened it; idempotent. The sandbox is shared and stays open."""
+        super().close()
         self._source.close()
+
+    def about(self) -> str:
+        """Return what is played, for people: the problems, the rules and what the tester sees."""
+        return f"{super().about()}; {self.reported_view}"
 
     # -- a round --
 
@@ -294,3 +280,26 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
             return {}
         info = judged_info(judged, role=role_of(agent), tests_per_suite=self.rules.tests_per_suite)
         return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut[agent] else info
+
+
+@takes_arguments_of(raw_env)
+def env(game: raw_env) -> TurnByTurnEnv:
+    """Return the AEC environment: the agents act one after the other."""
+    return TurnByTurnEnv(game)
+
+
+@takes_arguments_of(raw_env)
+def parallel_env(game: raw_env) -> TurnBasedParallelEnv:
+    """Return the turn-based parallel view: each step takes one agent's action, `infos[a]["active_agent"]` says whose.
+
+    The tester sees the program. PettingZoo's other conversion would show both agents the state *before* the coder acts,
+    so the tester would never see a program.
+    """
+    return TurnBasedParallelEnv(game)
+
+
+@takes_arguments_of(raw_env, tester_view="black_box", skip_invalid=False)
+def blind_parallel_env(game: raw_env) -> SimultaneousEnv:
+    """Return the simultaneous parallel view: both agents act at once, the tester never sees a program."""
+    game.reported_view = "blind"
+    return SimultaneousEnv(game)

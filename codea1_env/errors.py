@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, distribution
+from math import inf
 from numbers import Integral
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -138,8 +139,9 @@ def whole_number(name: str, value: object, *, most: float, least: int = 1) -> in
     Raises:
         UserError: it is no whole number from `least` to `most`.
     """
-    if not isinstance(value, Integral) or not least <= int(value) <= most:
-        raise UserError(f"{name} must be a whole number from {least} to {most}, not {value!r:.100}")
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
+        bounds = f"of at least {least}" if most == inf else f"from {least} to {most}"
+        raise UserError(f"{name} must be a whole number {bounds}, not {value!r:.100}")
     return int(value)
 
 

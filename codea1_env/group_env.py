@@ -10,8 +10,9 @@
 **An episode** is one problem and two steps. The coders act in the first step, the testers in the second; actions of
 other agents are ignored and may be missing. `infos[agent]["active"]` says whose turn it is. All agents live from the
 reset to the end, because PettingZoo does not allow an agent to return and coders get their rewards after the testers
-have acted. Only the testers of a program that does not load end after the first step (`skip_invalid`). Without testers
-(M = 0) there is one step.
+have acted. Only the testers of a program that does not load end after the first step (`skip_invalid`). If none of the
+programs loads, no suite could be paid, so the first step is the last one; so it is without testers (M = 0). Suites for
+all candidates are written without the programs, so their testers act in any case.
 
 **Rewards** come with the last step. A coder gets the reward of its program with all its suites, a tester that of its
 suite; a suite for all candidates gets the mean over the programs that load. An unknown reward is masked: it is nan and
@@ -48,7 +49,7 @@ from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, Rounds, Turn
 from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tree
-from codea1_env.rounds.two_agents import VIEWS
+from codea1_env.rounds.two_agents import VIEWS, Lifecycle
 from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.rewards import reward_of_no_suite
 from codea1_env.rules.ruleset import Ruleset
@@ -77,11 +78,12 @@ def tester_name(group: int, suite: int) -> str:
     return f"tester_{group}_{suite}"
 
 
-class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  # PettingZoo: untyped
+class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  # PettingZoo: untyped
     """The environment; see the module's docstring for the game."""
 
     metadata: dict[str, Any] = {"name": "code_a1_group_v0", "render_modes": []}  # noqa: RUF012  PettingZoo declares it so
     render_mode = None
+    kind = "parallel"
 
     def __init__(
         self,
@@ -131,18 +133,17 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         view = one_of("tester_view", tester_view, VIEWS)
         view = view if self.suites_per is SuitesPer.CANDIDATE else "black_box"
         self.round_options = RoundOptions(
-            tester_view=view, skips_invalid=skip_invalid, masks_sandbox_errors=masks_sandbox_errors
+            tester_view=view,
+            skips_invalid=of_type("skip_invalid", skip_invalid, bool),
+            masks_sandbox_errors=of_type("masks_sandbox_errors", masks_sandbox_errors, bool),
         )
-        self.provenance = provenance or Provenance()
-        self._has_infos = infos
+        self.provenance = of_type("provenance", provenance or Provenance(), Provenance)
+        self._has_infos = of_type("infos", infos, bool)
         self._source = EpisodeSource(self.problems, self.rules, book, frozenset({"tree"}))
         self.book = self._source.book
         self._name_agents()
-        self.turns: dict[str, Turn] = {}
-        """By agent, the turns of the present step."""
         self.last_tree: JudgedTree | None = None
         """The last episode after it was judged; None before."""
-        self._spaces: dict[tuple[str, str], spaces.Space[Any]] = {}
 
     def _name_agents(self) -> None:
         n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
@@ -150,19 +151,22 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         self._testers = {tester_name(g, m): (g, m) for g in range(n_groups) for m in range(self.n_suites)}
         self.possible_agents = [*self._coders, *self._testers]
         self.agents: list[str] = []
+        self.turns: dict[str, Turn] = {}
+        """By agent, the turns of the present step."""
+        self._spaces: dict[tuple[str, str], spaces.Space[Any]] = {}
 
     # -- the PettingZoo interface --
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
         if (agent, "observation") not in self._spaces:
-            self._spaces[agent, "observation"] = observation_space(1)
+            self._spaces[self.known(agent), "observation"] = observation_space(1)
         return self._spaces[agent, "observation"]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
         if (agent, "action") not in self._spaces:
-            self._spaces[agent, "action"] = action_space()
+            self._spaces[self.known(agent), "action"] = action_space()
         return self._spaces[agent, "action"]
 
     def reset(
@@ -172,6 +176,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
 
         A seed restarts everything random; without one, the random stream continues.
         """
+        self.require_open()
         tree = self._chosen(seed, self._source.checked(options or {}))
         self._rounds, self._place = self.referee.open([tree], self.round_options), 0
         self._sent: list[Action] | None = None
@@ -187,24 +192,29 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         """Take the replies of the agents whose turn it is; any text is legal.
 
         Raises:
-            UserError: the actions are no mapping, or an agent whose turn it is has no action, or one that is neither
-                text nor AgentUnavailable.
+            UserError: no agent can act, the actions are no mapping or name an unknown agent, or an agent whose turn it
+                is has no action, or one that is neither text nor AgentUnavailable.
             SandboxError: the sandbox cannot be used at all; the same actions may be passed again.
         """
-        if not self.agents:
-            return {}, {}, {}, {}, {}
+        self.require_turn()
         replies = self.replies(actions)
         if self._sent is None:
             self._rounds.submit(self.acting, replies)
         elif replies != self._sent:
             raise RuntimeError("actions were changed after they had been sent to a shared round")
-        if self.acting == "coder" and self.n_suites:
+        if self.acting == "coder":
             return self._begin_tester_turns()
-        return self._finish()
+        self.turns = {}
+        return self._finish({}, {})
 
     def close(self) -> None:
-        """Close the book if this environment opened it. The sandbox is shared and stays open."""
+        """Close the book if this environment opened it; idempotent. The sandbox is shared and stays open."""
+        super().close()
         self._source.close()
+
+    def about(self) -> str:
+        """Return what is played, for people: the problems, the rules and the size of the group."""
+        return f"{super().about()}; {self.n_candidates} candidates, {self.n_suites} suites per {self.suites_per}"
 
     # -- for `group_vector` --
 
@@ -222,8 +232,8 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         Raises:
             UserError: as `step`.
         """
-        given = of_type("actions", actions, Mapping)  # type: ignore[type-abstract]  # python/mypy#4717
-        return [self._checked_action(agent, given.get(agent)) for agent in self.turns]
+        given = self.checked_actions(actions, self.turns)
+        return [self._checked_action(agent, given[agent]) for agent in self.turns]
 
     # -- an episode --
 
@@ -261,25 +271,30 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         self._turn_infos |= {agent: turn.info for agent, turn in self.turns.items()}
 
     def _begin_tester_turns(self) -> _Step:
-        """Begin the testers' turns; testers without a turn are done."""
+        """Begin the testers' turns; testers without a turn are done, and if none has one, so is the episode."""
         self._take_turns("tester")
         early_verdicts = self._rounds.early_verdicts()[self._place]
         done = {agent: early_verdicts[group] for agent, (group, _) in self._testers.items() if agent not in self.turns}
-        rewards, infos = dict.fromkeys(self.agents, 0.0), self._infos()
+        rewards, infos = {}, {}
         for agent, verdict in done.items():
             assert verdict is not None  # else the tester would have a turn
             rewards[agent] = reward_of_no_suite(verdict, self.rules).value
-            infos[agent] |= {"verdict": verdict.value, "masked": isnan(rewards[agent])}
-        return self._stepped(rewards, infos, done)
+            infos[agent] = {"verdict": verdict.value, "masked": isnan(rewards[agent])}
+        if not self.turns:
+            return self._finish(rewards, infos)
+        infos = {agent: info | infos.get(agent, {}) for agent, info in self._infos().items()}
+        return self._stepped(dict.fromkeys(self.agents, 0.0) | rewards, infos, done)
 
-    def _finish(self) -> _Step:
-        judged = self.last_tree = self._rounds.results()[self._place]
-        self.turns = {}
+    def _finish(self, rewards: dict[str, float], judged_infos: dict[str, dict[str, Any]]) -> _Step:
+        """Pay all agents; testers that had no turn have rewards and infos already."""
+        judged = self.last_tree = self._rounds.result(self._place)
         book = self._recorded(judged)
-        rewards = {agent: self._reward_of(judged, agent) for agent in self.agents}
         size = None if book is None else book.size
-        infos = {agent: info | self._judged_info(judged, agent, size) for agent, info in self._infos().items()}
-        return self._stepped(rewards, infos, self.agents, round_=1)
+        for agent in [agent for agent in self.agents if agent not in rewards]:
+            rewards[agent] = self._reward_of(judged, agent)
+            judged_infos[agent] = self._judged_info(judged, agent, size)
+        infos = {agent: info | judged_infos[agent] for agent, info in self._infos().items()}
+        return self._stepped({agent: rewards[agent] for agent in self.agents}, infos, self.agents, round_=1)
 
     def _stepped(
         self, rewards: dict[str, float], infos: dict[str, dict[str, Any]], done: Collection[str], round_: int = 0

@@ -27,6 +27,7 @@ from pettingzoo.utils.env import ParallelEnv
 
 from codea1_env.errors import UserError, as_lists, of_type, whole_number
 from codea1_env.group_env import Action, GroupEnv, coder_name, tester_name
+from codea1_env.records.closing import Closing
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import Rounds, Turn
 from codea1_env.rounds.trees import JudgedTree, Rewards
@@ -44,7 +45,7 @@ class GroupStep(NamedTuple):
     infos: dict[str, dict[str, Any]]
 
 
-class GroupVector:
+class GroupVector(Closing):
     """Group environments that play their episodes in one shared round. Not thread-safe."""
 
     def __init__(
@@ -79,6 +80,9 @@ class GroupVector:
         self._work: Future[None] | None = None
         """Judges the actions that were sent."""
         self._total_rewards: list[dict[str, float]] = []
+
+    def __repr__(self) -> str:
+        return f"<GroupVector of {len(self.envs)} {self._members[0]!r}>"
 
     def reset(
         self, seed: int | None = None, options: Sequence[Mapping[str, Any] | None] | None = None
@@ -152,7 +156,7 @@ class GroupVector:
         self._sent = given
 
     def recv(self) -> list[GroupStep]:
-        """Return one step per environment that plays; waits.
+        """Return one step per environment that plays, an empty one where the episode was over before; waits.
 
         Raises:
             UserError: no actions were sent.
@@ -164,7 +168,10 @@ class GroupVector:
         self._work.result()  # raises before any member has stepped
         sent, self._sent = self._sent, []
         acting = [list(member.turns) for member in self._playing()]
-        self._steps = [GroupStep(*env.step(dict(given))) for env, given in zip(self.envs, sent, strict=False)]
+        self._steps = [
+            GroupStep(*env.step(dict(given))) if member.agents else GroupStep({}, {}, {}, {}, {})
+            for env, member, given in zip(self.envs, self._playing(), sent, strict=False)
+        ]
         for total, step, agents in zip(self._total_rewards, self._steps, acting, strict=True):
             for agent in {*total, *agents} & step.rewards.keys():
                 total[agent] = total.get(agent, 0.0) + step.rewards[agent]

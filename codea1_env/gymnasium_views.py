@@ -10,7 +10,7 @@ import gymnasium
 from gymnasium.core import ActType, ObsType
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
-from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
+from codea1_env.agent import AgentSpec, agent_name, load_agent
 from codea1_env.code_a1_v0 import CODER, TESTER, raw_env
 from codea1_env.errors import UnknownName, UserError, whole_number
 from codea1_env.rules.mistake_book import Provenance
@@ -30,6 +30,9 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
         self.render_mode = game.render_mode
         self.observation_space = game.observation_space(self._role)
         self.action_space = game.action_space(self._role)
+
+    def __repr__(self) -> str:
+        return f"<{self._role} of {self.game!r}>"
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -91,8 +94,7 @@ class _RoleEnv(RoleView[dict[str, Any], str]):
             game: the other arguments of `code_a1_v0.raw_env`.
         """
         super().__init__(raw_env(**game), infos=infos)
-        context = AgentContext(self.game.problems, self.game.referee.sandbox)
-        self.opponent = load_agent(opponent, context, role="tester" if self._role == CODER else "coder")
+        self.opponent = load_agent(opponent, self.game, role="tester" if self._role == CODER else "coder")
         if "provenance" not in game:
             name = agent_name(opponent, self.opponent)
             self.game.provenance = Provenance(tester=name) if self._role == CODER else Provenance(coder=name)

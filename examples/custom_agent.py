@@ -1,6 +1,6 @@
 """Your own agent plays a built-in one. An agent can be any function from an observation to a reply."""
 
-from codea1_env import AgentContext, code_a1_v0, load_agent
+from codea1_env import code_a1_v0, load_agent
 
 
 def tester(observation):
@@ -9,7 +9,7 @@ def tester(observation):
 
 env = code_a1_v0.env(problems="starter", render_mode="ansi")
 env.reset(seed=0)
-coder = load_agent("mutant", AgentContext(env.unwrapped.problems, env.unwrapped.referee.sandbox))
+coder = load_agent("mutant", env)
 for name in env.agent_iter():
     observation, reward, terminated, truncated, info = env.last()
     if terminated or truncated:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from codea1_env import AgentContext, GroupVector, code_a1_v0, load_agent
+from codea1_env import GroupVector, code_a1_v0, load_agent
 
 
 class Strict(code_a1_v0.group_env):
@@ -23,8 +23,8 @@ class Strict(code_a1_v0.group_env):
 def main() -> None:
     """Play one episode of each problem with scripted agents; a language model could reply to all turns in one batch."""
     vector = GroupVector([Strict(problems="starter", n_candidates=4, n_suites=2) for _ in range(3)])
-    context = AgentContext(vector.envs[0].problems, vector.referee.sandbox)
-    agents = {"coder": load_agent("mutant,strength=0.7", context), "tester": load_agent("fuzz", context)}
+    env = vector.envs[0]
+    agents = {"coder": load_agent("mutant,strength=0.7", env), "tester": load_agent("fuzz", env)}
     vector.reset(seed=0)
     while turns := vector.turns():  # the coders', then the testers'
         replies = [agents[turn.info["role"]].act(turn.observation, turn.info) for turn in turns]

@@ -169,6 +169,8 @@ def test_the_python_interface_has_all_public_names():
     named = {name for module in modules for name in getattr(importlib.import_module(module), "__all__", ())}
     named |= {target.rpartition(".")[2] for target in targets}
     assert set(codea1_env.__all__) - {"__version__"} - named == set()
+    for module, _, name in (target.rpartition(".") for target in targets - set(modules)):
+        assert name in getattr(importlib.import_module(module), "__all__", [name]), f"{module}.{name} is not public"
     for package in (loop, grpo):  # their names are imported lazily, so `automodule` does not find them
         assert {f"{package.__name__}.{name}" for name in package.__all__} <= targets
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from codea1_env.errors import SandboxError, extra_needed
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.sandbox import Guarantee, Job, JobReport
+from codea1_env.sandbox import Closing, Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, LocalSandbox
 from codea1_env.sandbox.shared import one_per_process
 
@@ -69,7 +69,7 @@ class _Request:
     node: _Node = field(init=False)
 
 
-class RaySandbox:
+class RaySandbox(Closing):
     """Runs jobs on all nodes of the Ray cluster that this process belongs to. Thread-safe; can be pickled.
 
     Args:

@@ -6,6 +6,7 @@ from codea1_env.agent.agent import (
     AgentSpec,
     agent_name,
     load_agent,
+    require_agent,
 )
 from codea1_env.facts.submissions import Info, Observation, Role
 
@@ -18,4 +19,5 @@ __all__ = [
     "Role",
     "agent_name",
     "load_agent",
+    "require_agent",
 ]

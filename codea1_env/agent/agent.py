@@ -50,6 +50,14 @@ class AgentContext:
 AgentSpec = str | Agent | Callable[..., Any]
 
 
+class Unwrappable(Protocol):
+    """An environment of PettingZoo, or a view or a wrapper of one."""
+
+    @property
+    def unwrapped(self) -> Any:
+        """The environment itself."""
+
+
 class _AsyncAgent:
     """An agent whose function returns an awaitable; all its turns run in one event loop, which it owns.
 
@@ -110,19 +118,38 @@ class _FunctionAgent:
         return getattr(self._function, "__name__", repr(self._function))
 
 
-def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = None) -> Agent:
+def load_agent(spec: AgentSpec, context: Unwrappable | AgentContext, *, role: Role | None = None) -> Agent:
     """Return the agent that `spec` names or is. An `async` one gets its own event loop.
 
     Args:
         spec: an agent, a function, a registered name (`mutant`), or `module:attribute`; names and paths may carry
             options for the agent's class, as in `mutant,strength=0.3`.
-        context: passed to classes that have a `context` parameter.
+        context: the environment that it will play in (`code_a1_v0.env`, `parallel_env` or `group_env`, wrapped or not);
+            where there is none, an `AgentContext`. Classes with a `context` parameter get it.
         role: the role that it will play; None: not known yet.
 
     Raises:
         UserError: the specification holds a key, the name is unknown, an option is unknown, missing or not of its
-            annotated type, the object cannot act, or it plays the other role.
+            annotated type, the object cannot act, it plays the other role, or the environment has no problems in text.
     """
+    known, (target, options) = _context_of(context), _resolved(spec)
+    if inspect.isclass(target):
+        target = _construct(spec, target, known, options)
+    plays = getattr(target, "plays", None)
+    if role is not None and plays in _ROLES and plays != role:
+        raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
+    return _as_agent(spec, target)
+
+
+def require_agent(spec: AgentSpec) -> None:
+    """Check what names or is an agent, without making one; see `load_agent` for the forms and the errors."""
+    target, _ = _resolved(spec)
+    if not inspect.isclass(target):
+        _as_agent(spec, target)
+
+
+def _resolved(spec: AgentSpec) -> tuple[Any, dict[str, str]]:
+    """Return what a specification names, and its options, which only a class takes."""
     options: dict[str, str] = {}
     target: Any = spec
     if isinstance(spec, str):
@@ -130,17 +157,22 @@ def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = No
         name, *pairs = spec.split(",")
         options = dict(_option(spec, pair) for pair in pairs)
         target = resolve("agents", name)
-    if inspect.isclass(target):
-        target = _construct(spec, target, context, options)
-    elif options:
+    if options and not inspect.isclass(target):
         raise UserError(f"agent {_shown(spec)}: only classes take options")
-    plays = getattr(target, "plays", None)
-    if role is not None and plays in _ROLES and plays != role:
-        raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
-    return _as_agent(spec, target)
+    return target, options
 
 
 _ROLES = ("coder", "tester")
+
+
+def _context_of(given: object) -> AgentContext:
+    if isinstance(given, AgentContext):
+        return given
+    game: Any = getattr(given, "unwrapped", None)
+    if not hasattr(game, "referee"):
+        shown = f"{type(given).__name__} ({given!r:.100})"
+        raise UserError(f"load_agent needs an environment of code_a1_v0 or an AgentContext, not {shown}")
+    return AgentContext(game.problems, game.referee.sandbox)
 
 
 def agent_name(spec: AgentSpec, agent: Agent) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from codea1_env.audit.attacks import NEEDLE, HostileSuite, Testbed
 from codea1_env.audit.findings import AuditResult, shortened
@@ -37,7 +37,7 @@ def play_suite(attack: HostileSuite, sandbox: Sandbox, secret: str) -> tuple[Aud
     testbed = attack.testbed
     suites = tuple(_read(reply, testbed) for reply in (testbed.honest[0], attack.reply, testbed.honest[1]))
     report = _judged(testbed, suites, (), sandbox)
-    seen = repr([(each.replayed, each.suites) for each in report.candidates])
+    seen = repr([asdict(replace(each, candidate=Candidate(""))) for each in report.candidates])
     if NEEDLE in seen or secret in seen:
         return AuditResult.ESCAPED, "it read the solution" if NEEDLE in seen else "it read a file of the host"
     if forged := next(_forgeries(attack, report), "") or _book_forgery(testbed, report, sandbox):

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,10 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
-from pettingzoo.utils.conversions import aec_to_parallel
-from pettingzoo.utils.env import ParallelEnv
-from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank.sources import BankSource
-from codea1_env.errors import UnknownName, UserError
+from codea1_env.errors import UnknownName, UserError, whole_number
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.observations import judged_info, turn_info
@@ -51,13 +49,17 @@ from codea1_env.rounds.two_agents import (
     CODER,
     METADATA,
     TESTER,
+    Lifecycle,
+    SimultaneousEnv,
     TurnBasedParallelEnv,
+    TurnByTurnEnv,
     begin_episode,
     pay,
     render,
     role_of,
     set_up,
-    simultaneous,
+    steps_dead,
+    takes_arguments_of,
 )
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
 from codea1_env.rules.reward_parts import CandidateRewards
@@ -71,22 +73,7 @@ _log = logging.getLogger(__name__)
 Features = NDArray[np.float32]
 
 
-def env(**kwargs: Any) -> OrderEnforcingWrapper[str, Features, int]:
-    """Return the AEC environment; the arguments are `raw_env`'s."""
-    return OrderEnforcingWrapper(raw_env(**kwargs))
-
-
-def parallel_env(**kwargs: Any) -> ParallelEnv[str, Features, int | None]:
-    """Return the turn-based parallel view: each step takes one action, `infos[a]["active_agent"]` says whose."""
-    return TurnBasedParallelEnv(raw_env(**kwargs))
-
-
-def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, Features, int]:
-    """Return the simultaneous parallel view: the matrix game, in which the tester never sees a program."""
-    return aec_to_parallel(simultaneous(raw_env, kwargs, {"tester_view": "black_box"}))
-
-
-class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, and its name
+class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, and its name
     """The environment without wrappers; see the module's docstring for the game. An action is a number."""
 
     metadata: dict[str, Any] = {**METADATA, "name": "bank_v0"}  # noqa: RUF012  PettingZoo declares it so
@@ -150,16 +137,18 @@ class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa:
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
-        return self._observation_spaces[agent]
+        return self._observation_spaces[self.known(agent)]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's space, always the same object."""
-        space: spaces.Space[Any] = self._action_spaces[agent]
+        space: spaces.Space[Any] = self._action_spaces[self.known(agent)]
         return space
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem. A seed restarts everything random and empties the book."""
+        self.require_open()
         if seed is not None or self._np_random is None:
+            seed = None if seed is None else whole_number("seed", seed, least=0, most=inf)
             self._np_random, _ = seeding.np_random(seed)
             self._queue, self._books, self._rounds_of = [], {}, {}
         self._position = self._chosen(options or {})
@@ -174,12 +163,11 @@ class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa:
         """Take the choice of `agent_selection`; None only for an agent that is done.
 
         Raises:
-            UserError: it is no action of the agent.
+            UserError: it is no action of the agent, or no agent can act.
         """
-        agent = self.agent_selection
-        if self.terminations[agent] or self.truncations[agent]:
-            self._was_dead_step(action)
+        if steps_dead(self, action):
             return
+        agent = self.agent_selection
         chosen = self._checked_action(agent, action)
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
@@ -200,7 +188,7 @@ class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa:
         n_problems, n_programs = len(self.bank.problems), self.bank.bank.n_programs
         seen = np.zeros(n_problems + n_programs + self._n_cases, np.float32)
         seen[self._position] = 1.0
-        if agent == TESTER and self.tester_view == "white_box" and self._program is not None:
+        if self.known(agent) == TESTER and self.tester_view == "white_box" and self._program is not None:
             seen[n_problems + self._program] = 1.0
         cases = self.bank.problems[self._position].cases
         for key in self._replayed:
@@ -211,8 +199,11 @@ class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa:
         """Render the last judged round; prints (`human`) or returns (`ansi`) it."""
         return render(self.last_round, self._problem, self.render_mode)
 
-    def close(self) -> None:
-        """Do nothing: a judged bank holds no process and no file."""
+    def about(self) -> str:
+        """Return what is played, for people: the bank, the rules and what the tester sees."""
+        bank = self.bank.bank
+        size = f"{len(self.bank.problems)} problems, {bank.n_programs} programs x {bank.n_suites} suites"
+        return f"{bank.name:.60}, {size}; rules {self.rules.name:.40}; {self.tester_view}"
 
     # -- a round --
 
@@ -307,3 +298,21 @@ class raw_env(AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa:
             program=shown,
             tester_view=self.tester_view,
         )
+
+
+@takes_arguments_of(raw_env)
+def env(game: raw_env) -> TurnByTurnEnv:
+    """Return the AEC environment: the agents act one after the other."""
+    return TurnByTurnEnv(game)
+
+
+@takes_arguments_of(raw_env)
+def parallel_env(game: raw_env) -> TurnBasedParallelEnv:
+    """Return the turn-based parallel view: each step takes one action, `infos[a]["active_agent"]` says whose."""
+    return TurnBasedParallelEnv(game)
+
+
+@takes_arguments_of(raw_env, tester_view="black_box")
+def blind_parallel_env(game: raw_env) -> SimultaneousEnv:
+    """Return the simultaneous parallel view: the matrix game, in which the tester never sees a program."""
+    return SimultaneousEnv(game)

@@ -6,6 +6,7 @@ Nesting: `ProblemReport` > `CandidateReport` (axis N) > `SuiteReport` (axis M) >
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -122,6 +123,12 @@ class ValidSuite:
     """The solution could not be run; nothing here is evidence."""
 
 
+def _counted(cases: Iterable[CaseReport]) -> str:
+    """Return how many cases have each verdict, the most frequent first."""
+    counts = Counter(case.verdict for case in cases).most_common()
+    return f"cases: {', '.join(f'{n} {verdict}' for verdict, n in counts) or 'none'}"
+
+
 @dataclass(frozen=True, slots=True)
 class CaseReport:
     """One valid case against one candidate."""
@@ -132,6 +139,10 @@ class CaseReport:
     """The candidate's result, for people: a literal, or `Type: message`; at most 300 characters; empty for PASSED and
     NOT_RUN. For DENIED, why the solution denies the case."""
 
+    def __repr__(self) -> str:
+        gave = f"; it gave {self.actual!r:.60}" if self.actual else ""
+        return f"<CaseReport {self.verdict}: {self.case.case.to_assert()!r:.80}{gave}>"
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
@@ -140,6 +151,9 @@ class SuiteReport:
     suite: ValidSuite
     cases: tuple[CaseReport, ...]
     """One per `suite.cases`, same order; all NOT_RUN if the candidate is invalid."""
+
+    def __repr__(self) -> str:
+        return f"<SuiteReport {_counted(self.cases)}; {len(self.suite.rejections)} rejections>"
 
     @property
     def beats(self) -> bool:
@@ -182,10 +196,9 @@ class CandidateReport:
     """Counts of the judge; records do not keep them."""
 
     def __repr__(self) -> str:
-        verdicts = Counter(case.verdict for report in self.suites for case in report.cases)
-        said = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()) or "none"
+        said = _counted(case for report in self.suites for case in report.cases)
         golden = "" if self.golden_pass_rate is None else f"; golden {self.golden_pass_rate:.3g}"
-        return f"<CandidateReport {'loads' if self.is_valid else self.verdict}; cases: {said}{golden}>"
+        return f"<CandidateReport {'loads' if self.is_valid else self.verdict}; {said}{golden}>"
 
     @property
     def is_valid(self) -> bool:
@@ -225,6 +238,11 @@ class ProblemReport:
     """(N,)"""
     shares_suites: bool = False
     """Whether every candidate ran the same M suites, in the same order."""
+
+    def __repr__(self) -> str:
+        loads = sum(each.is_valid for each in self.candidates)
+        cases = _counted(case for each in self.candidates for suite in each.suites for case in suite.cases)
+        return f"<ProblemReport {self.problem_id:.60}: {loads} of {len(self.candidates)} candidates load; {cases}>"
 
 
 @dataclass(frozen=True, slots=True)

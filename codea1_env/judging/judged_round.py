@@ -27,3 +27,7 @@ class JudgedRound:
     book: BookDelta | None
     """The changes of the Mistake Book in this round; None if there is no book, or a failure of ours or a missing reply
     masks the round."""
+
+    def __repr__(self) -> str:
+        paid = f"coder {self.rewards.coder.value:.3g}, tester {self.rewards.testers[0].value:.3g}"
+        return f"<JudgedRound {self.round} of {self.problem.id:.60}: {paid}; {self.report.candidates[0]!r}>"

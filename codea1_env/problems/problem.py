@@ -186,6 +186,8 @@ class ProblemSet(Sequence[Problem]):
     @overload
     def __getitem__(self, key: slice) -> tuple[Problem, ...]: ...
     def __getitem__(self, key: int | slice) -> Problem | tuple[Problem, ...]:
+        if isinstance(key, str):
+            raise UserError(f"problems are numbered; the one of this id is by_id({key!r})")
         return self.problems[key]
 
     def __len__(self) -> int:

@@ -111,7 +111,8 @@ class EpisodeSource:
             if not self._queue:
                 self._queue = rng.permutation(len(self.problems)).tolist()
             problem = self.problems[self._queue.pop()]
-        return Episode(problem, int(rng.integers(2**63)), bool(options.get("replay", True)))
+        replays = of_type("reset option replay", options.get("replay", True), bool)
+        return Episode(problem, int(rng.integers(2**63)), replays)
 
     def replayed(self, episode: Episode) -> tuple[ValidCase, ...]:
         """Return the book's cases that the episode's next round replays."""

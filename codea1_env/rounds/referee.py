@@ -23,6 +23,7 @@ from codea1_env.facts.verdicts import CandidateReport, CaseReport, GoldenFinding
 from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
 from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
+from codea1_env.records.closing import Closing
 from codea1_env.rounds.rounds import RoundOptions, Rounds, candidate_of
 from codea1_env.rounds.trees import JudgedTree, Tree, require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
@@ -51,6 +52,10 @@ class Scored:
     """By role, the weighted terms, which add up to the reward; {} where masked."""
     report: CandidateReport | None = None
     """All verdicts; None: the sandbox could not be used at all."""
+
+    def __repr__(self) -> str:
+        why = f" ({self.masked_because:.60})" if self.masked_because else ""
+        return f"<Scored {self.problem_id:.60}: coder {self.coder}, tester {self.tester}{why}>"
 
     def reward(self, role: Role) -> float | None:
         """Return the reward of one role; None where masked."""
@@ -85,7 +90,7 @@ def _verdict(report: CandidateReport, cases: Iterable[CaseReport]) -> Verdict:
     return next((verdict for verdict in found if verdict is not Verdict.PASSED), Verdict.PASSED)
 
 
-class Referee:
+class Referee(Closing):
     """Judges replies about a set of problems under one ruleset. Thread-safe where the sandbox is.
 
     It pickles: the receiving process opens the sandbox by its name and starts with an empty cache of solutions' values.
@@ -122,6 +127,9 @@ class Referee:
         self._sandbox_name = sandbox if isinstance(sandbox, str) else self.sandbox.name
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
+
+    def __repr__(self) -> str:
+        return f"<Referee {self.problems.name:.60}, {len(self.problems)} problems; rules {self.rules.name:.40}>"
 
     def open(self, trees: Sequence[Tree], options: RoundOptions | None = None) -> Rounds:
         """Begin a round of a batch of trees; their problems need not be among the referee's.

@@ -106,7 +106,7 @@ class Rounds:
         """Seconds that checks and judging have taken so far."""
         self._judge, self._options = judge, options or RoundOptions()
         self._programs: list[_Programs] | None = None
-        self._results: list[JudgedTree] | None = None
+        self._results: dict[int, JudgedTree] = {}
 
     # -- coders --
 
@@ -190,8 +190,12 @@ class Rounds:
         """
         if [len(of_tree) for of_tree in groups] != [tree.n_groups for tree in self.trees]:
             raise ValueError("there must be one group of suites for each group of every tree")
-        written, failure = self._read_programs(), ""
-        duels = list(map(self._duel, self.trees, written, groups))
+        self._judge_trees(range(len(self.trees)), groups)
+
+    def _judge_trees(self, places: Sequence[int], groups: Sequence[Sequence[Sequence[Tests]]]) -> None:
+        trees, failure = [self.trees[t] for t in places], ""
+        written = [self._read_programs()[t] for t in places]
+        duels = list(map(self._duel, trees, written, groups))
         reports: Sequence[ProblemReport | None]
         try:
             with self._timed():
@@ -200,15 +204,13 @@ class Rounds:
             if not self._options.masks_sandbox_errors:
                 raise
             reports, failure = [None] * len(duels), str(error)
-        self._results = [
-            scored_tree(tree, each.replies, suites, report, self._judge.rules, failure)
-            for tree, each, suites, report in zip(self.trees, written, groups, reports, strict=True)
-        ]
+        for t, tree, each, suites, report in zip(places, trees, written, groups, reports, strict=True):
+            self._results[t] = scored_tree(tree, each.replies, suites, report, self._judge.rules, failure)
 
     # -- both --
 
     def submit(self, role: Role, replies: Sequence[str | AgentUnavailable]) -> None:
-        """Submit the replies to all turns of one role; without testers, the programs are then judged at once.
+        """Submit the replies to all turns of one role; a tree in which no tester has a turn is judged at once.
 
         Raises:
             UserError: as `submit_programs` and `submit_suites`.
@@ -218,8 +220,12 @@ class Rounds:
             self.submit_suites(replies)
             return
         self.submit_programs(replies)
-        if not any(tree.n_suites for tree in self.trees):
-            self.submit_suites(())
+        over = [t for t in range(len(self.trees)) if not any(self._sizes(t))]
+        self._judge_trees(over, [((),) * self.trees[t].n_groups for t in over])
+
+    def result(self, t: int) -> JudgedTree:
+        """Return the judged tree at position `t`, which `submit` has judged."""
+        return self._results[t]
 
     def results(self) -> list[JudgedTree]:
         """Return one judged tree per tree, in order. If no tester has a turn, no suites need be submitted.
@@ -228,12 +234,11 @@ class Rounds:
             RuntimeError: programs or suites have not been submitted.
             SandboxError: no tester has a turn, and the sandbox cannot be used at all.
         """
-        if self._results is None:
+        if len(self._results) < len(self.trees):
             if any(sum(self._sizes(t)) for t in range(len(self.trees))):
                 raise RuntimeError("results need submit_suites first")
             self.submit_suites(())
-        assert self._results is not None
-        return self._results
+        return [self._results[t] for t in range(len(self.trees))]
 
     def give_up(self, why: str) -> None:
         """Mask all programs because an agent gave no reply: none runs again, and no tester gets a turn for one.

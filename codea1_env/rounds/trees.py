@@ -98,6 +98,9 @@ class JudgedTree:
     failure: str = ""
     """Why the sandbox could not be used; empty if there is a report."""
 
+    def __repr__(self) -> str:
+        return f"<JudgedTree {self.report or self.failure!r:.100}; coders {self.coder_rewards.round(3).tolist()!s:.60}>"
+
     @property
     def book_report(self) -> ProblemReport | None:
         """The report for `MistakeBook.record`, without the candidates that a missing reply masks.

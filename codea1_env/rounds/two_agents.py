@@ -1,17 +1,25 @@
-"""What the games of one coder and one tester, `code_a1_v0` and `bank_v0`, have in common."""
+"""What environments have in common: their life from `reset` to `close`, and all that the games of two agents share.
+
+PettingZoo's wrappers look actions up in a dictionary, so that a misspelled agent is a KeyError somewhere inside, and
+each of them has its own idea of a step too many. Here the environment checks these things itself, for all its views.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import getdoc, signature
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from pettingzoo import AECEnv
-from pettingzoo.utils.conversions import turn_based_aec_to_parallel_wrapper
+from pettingzoo.utils.conversions import aec_to_parallel_wrapper, turn_based_aec_to_parallel_wrapper
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from codea1_env.errors import UserError, one_of, whole_number
+from codea1_env.errors import UnknownName, UserError, of_type, one_of, whole_number
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
+from codea1_env.records.closing import Closing
 from codea1_env.rules.reward_parts import CandidateRewards
 
 CODER = "coder_0"
@@ -24,30 +32,147 @@ VIEWS = ("white_box", "black_box")
 
 _log = logging.getLogger(__name__)
 
-_Game = TypeVar("_Game", bound="AECEnv[str, Any, Any]")
+
+class View(Closing):
+    """An environment, or a view of one: it closes after a `with` block, and its repr says what is played."""
+
+    kind: ClassVar[str] = "raw"
+    """The interface, for people."""
+    unwrapped: Any
+
+    def __repr__(self) -> str:
+        game = self.unwrapped
+        state = "closed" if game.is_closed else "no episode"
+        if game.agents and not game.is_closed:
+            state = f"turn of {getattr(game, 'agent_selection', None) or f'{game.acting}s'}"
+        return f"<{game.metadata['name']} {self.kind}: {game.about()}; {state}>"
 
 
-def simultaneous(make: Callable[..., _Game], given: dict[str, Any], forced: Mapping[str, Any]) -> _Game:
-    """Return a game in which both agents act at once, for `aec_to_parallel`.
+class Lifecycle(View):
+    """An environment itself: open, then in an episode, between episodes, and at last closed."""
+
+    metadata: dict[str, Any]
+    agents: list[str]
+    possible_agents: list[str]
+    problems: Any
+    rules: Any
+    is_closed = False
+
+    def about(self) -> str:
+        """Return what is played, for people: the problems and the rules."""
+        return f"{self.problems.name:.60}, {len(self.problems)} problems; rules {self.rules.name:.40}"
+
+    def close(self) -> None:
+        """Refuse all further episodes; idempotent. The sandbox is shared and stays open."""
+        self.is_closed = True
+
+    def require_open(self) -> None:
+        """Raise UserError if the environment is closed."""
+        if self.is_closed:
+            raise UserError(f"{self.metadata['name']}: the environment is closed; make another one")
+
+    def require_turn(self) -> None:
+        """Raise UserError if the environment is closed, or nobody can act: before the first reset, or after the end."""
+        self.require_open()
+        if not self.agents:
+            raise UserError(f"{self.metadata['name']}: no episode is under way; call reset() to begin one")
+
+    def known(self, agent: str) -> str:
+        """Return the name of an agent.
+
+        Raises:
+            UnknownName: there is no such agent.
+        """
+        if agent not in self.possible_agents:
+            raise UnknownName.of("agent", str(agent), self.possible_agents)
+        return agent
+
+    def checked_actions(self, actions: object, acting: Iterable[str]) -> Mapping[str, Any]:
+        """Return the actions of a parallel step, of which those of agents that do not act are ignored.
+
+        Raises:
+            UserError: they are no mapping, name an unknown agent, or lack an agent that acts.
+        """
+        if not isinstance(actions, Mapping):
+            got = f"{type(actions).__name__} ({actions!r:.100})"
+            raise UserError(f"step takes a dictionary, as in {{{self.possible_agents[0]!r}: action}}, not {got}")
+        for agent in actions.keys() - set(self.possible_agents):
+            raise UnknownName.of("agent", str(agent), self.possible_agents)
+        for agent in (agent for agent in acting if agent not in actions):
+            given = ", ".join(list(actions)[:6]) or "nobody"
+            raise UserError(f"step needs an action of {agent}, whose turn it is, and got those of {given}")
+        return actions
+
+
+_P = ParamSpec("_P")
+_G = TypeVar("_G")
+_V = TypeVar("_V")
+
+
+def takes_arguments_of(game: Callable[_P, _G], **forced: object) -> Callable[[Callable[[_G], _V]], Callable[_P, _V]]:
+    """Decorate a function of a game, so that it takes the arguments that the game's class takes.
+
+    A parameter of the class is thus declared and described once. Type checkers and editors read the parameters from the
+    ParamSpec, `help()` and `inspect` from `__signature__`; `**kwargs: Unpack[SomeDict]` would show only `kwargs`.
 
     Args:
-        make: the game's class.
-        given: the arguments of the caller.
-        forced: the arguments that can have only one value in such a game.
-
-    Raises:
-        UserError: an argument has another value than the forced one.
+        game: the class.
+        forced: arguments that can have only one value, since both agents act at once.
     """
-    for name, value in forced.items():
-        if given.setdefault(name, value) != value:
-            raise UserError(f"blind_parallel_env: {name} can only be {value!r}, since both agents act at once")
-    game = make(**given)
-    game.metadata = {**game.metadata, "is_parallelizable": True}
-    return game
+
+    def decorated(view: Callable[[_G], _V]) -> Callable[_P, _V]:
+        @wraps(view)
+        def make(*args: _P.args, **given: _P.kwargs) -> _V:
+            for name, value in forced.items():
+                if given.setdefault(name, value) != value:
+                    raise UserError(f"{view.__name__}: {name} can only be {value!r}, since both agents act at once")
+            return view(game(*args, **given))
+
+        own = signature(game)
+        parameters = [each.replace(default=forced.get(name, each.default)) for name, each in own.parameters.items()]
+        returned = signature(view).return_annotation
+        make.__signature__ = own.replace(parameters=parameters, return_annotation=returned)  # type: ignore[attr-defined]
+        _, blank, described = (getdoc(game.__init__) or "").partition("\n\n")
+        make.__doc__ = f"{getdoc(view)}{blank}{described}"
+        return make
+
+    return decorated
 
 
-class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper):  # type: ignore[misc]  # PettingZoo is untyped
+class TurnByTurnEnv(OrderEnforcingWrapper, View):  # type: ignore[misc]  # PettingZoo is untyped
+    """A game of two agents as PettingZoo wraps it, whose errors are the game's."""
+
+    kind = "AEC"
+
+    def step(self, action: Any) -> None:
+        """Take the action of the agent whose turn it is; None for one that is done."""
+        self.unwrapped.require_turn()
+        super().step(action)
+
+    def __str__(self) -> str:
+        return str(self.env)
+
+
+class SimultaneousEnv(aec_to_parallel_wrapper, View):  # type: ignore[misc]  # PettingZoo is untyped
+    """A game of two agents as a parallel environment in which both act at once."""
+
+    kind = "blind parallel"
+
+    def __init__(self, game: AECEnv[str, Any, Any]) -> None:
+        """Make a view of a game whose tester sees no program."""
+        game.metadata = {**game.metadata, "is_parallelizable": True}
+        super().__init__(game)
+
+    def step(self, actions: Mapping[str, Any]) -> Any:
+        """Take the actions of both agents."""
+        self.unwrapped.require_turn()
+        return super().step(self.unwrapped.checked_actions(actions, self.agents))
+
+
+class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper, View):  # type: ignore[misc]  # PettingZoo is untyped
     """A game of two agents as a parallel environment whose step takes one action; infos say whose, from `reset` on."""
+
+    kind = "parallel"
 
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -57,8 +182,10 @@ class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper):  # type: ignore[
         return observations, self._with_turn(infos)
 
     def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-        """Take the action of the agent whose turn it is."""
-        *found, infos = super().step(actions)
+        """Take the action of the agent whose turn it is; others are ignored."""
+        game = self.unwrapped
+        game.require_turn()
+        *found, infos = super().step(game.checked_actions(actions, [game.agent_selection]))
         return *found, self._with_turn(infos)
 
     def _with_turn(self, infos: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -83,10 +210,10 @@ def set_up(
     env.tester_view = one_of("tester_view", tester_view, VIEWS)
     env.render_mode = None if render_mode is None else one_of("render_mode", render_mode, METADATA["render_modes"])
     env.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
-    env.has_infos = infos
+    env.has_infos = of_type("infos", infos, bool)
     env.possible_agents = [CODER, TESTER]
     env.agents = []
-    env.last_round = None
+    env.last_round = env._problem = None
 
 
 def begin_episode(env: AECEnv[str, Any, Any]) -> None:
@@ -97,6 +224,22 @@ def begin_episode(env: AECEnv[str, Any, Any]) -> None:
     env.terminations = dict.fromkeys(env.agents, False)
     env.truncations = dict.fromkeys(env.agents, False)
     env.infos = {agent: {} for agent in env.agents}
+
+
+def steps_dead(env: AECEnv[str, Any, Any], action: object) -> bool:
+    """Return whether the agent whose turn it is was done before; this is then its last step.
+
+    Raises:
+        UserError: no agent can act, or one that is done has an action.
+    """
+    env.require_turn()
+    agent = env.agent_selection
+    if not (env.terminations[agent] or env.truncations[agent]):
+        return False
+    if action is not None:
+        raise UserError(f"{agent} is done, so its action must be None, not {action!r:.100}; reset() begins an episode")
+    env._was_dead_step(None)
+    return True
 
 
 def pay(env: AECEnv[str, Any, Any], rewards: CandidateRewards, *, is_last: bool) -> bool:
@@ -112,8 +255,14 @@ def pay(env: AECEnv[str, Any, Any], rewards: CandidateRewards, *, is_last: bool)
     return is_last or masked
 
 
-def render(judged: JudgedRound | None, problem: Problem, mode: str | None) -> str | None:
-    """Print (`human`) or return (`ansi`) the last judged round of a game in this render mode."""
+def render(judged: JudgedRound | None, problem: Problem | None, mode: str | None) -> str | None:
+    """Print (`human`) or return (`ansi`) the last judged round of a game in this render mode.
+
+    Raises:
+        UserError: there is no problem yet, since no episode has begun.
+    """
+    if problem is None:
+        raise UserError("render: no episode has begun; call reset() first")
     if mode is None:
         _log.warning("render() without a render_mode; use env(render_mode='ansi')")
         return None

@@ -241,6 +241,9 @@ class RewardRules:
                 "rules: reward.credit.common_kills book reads replays, which reward.replays as_alpha does not pay"
             )
 
+    def __repr__(self) -> str:
+        return f"<RewardRules {', '.join(_differences(self, RewardRules())) or 'as by default'}>"
+
     @property
     def needs_golden(self) -> bool:
         """Whether golden tests enter the rewards; for a plugin its attribute of that name, else False."""
@@ -298,6 +301,9 @@ class BookRules:
 
     def __post_init__(self) -> None:
         require_declared(self, "rules: book.")
+
+    def __repr__(self) -> str:
+        return f"<BookRules {', '.join(_differences(self, BookRules())) or 'as by default'}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -6,9 +6,19 @@ from typing import cast
 
 from codea1_env.errors import UserError
 from codea1_env.plugins import resolve
+from codea1_env.records.closing import Closing
 from codea1_env.sandbox.interface import Call, Guarantee, Harness, Job, JobReport, Limits, Place, Sandbox
 
-__all__ = ["Call", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox", "load_sandbox"]
+__all__ = ["Call", "Closing", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox", "load_sandbox"]
+
+
+_ADDRESSES = ("http://", "https://")
+
+
+def require_sandbox(name: str) -> None:
+    """Check a text that names a back end, without making one; see `load_sandbox` for the forms and the errors."""
+    if not name.startswith(_ADDRESSES):
+        resolve("sandboxes", name)
 
 
 def load_sandbox(spec: Sandbox | str) -> Sandbox:
@@ -21,7 +31,7 @@ def load_sandbox(spec: Sandbox | str) -> Sandbox:
     Raises:
         UserError: nothing has that name, or it is not a sandbox.
     """
-    if isinstance(spec, str) and spec.startswith(("http://", "https://")):
+    if isinstance(spec, str) and spec.startswith(_ADDRESSES):
         from codea1_env.sandbox.remote import shared_remote_sandbox  # noqa: PLC0415  slow to import
 
         return shared_remote_sandbox(spec)

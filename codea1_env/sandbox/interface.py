@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, NamedTuple, Protocol, Self, runtime_checkable
 
 from codea1_env.declared import Range, require_declared
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
@@ -176,7 +176,10 @@ class JobReport:
 
 @runtime_checkable
 class Sandbox(Protocol):
-    """A back end. One instance may serve any number of environments and threads of one process."""
+    """A back end. One instance may serve any number of environments and threads of one process.
+
+    A class of your own that derives from `Closing` closes at the end of a `with` block.
+    """
 
     @property
     def name(self) -> str:
@@ -198,3 +201,7 @@ class Sandbox(Protocol):
 
     def close(self) -> None:
         """End every process of the back end; idempotent. A later `run` starts new ones."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...

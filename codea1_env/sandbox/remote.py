@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codea1_env.errors import BrokenInput, SandboxError, UserError
+from codea1_env.records.closing import Closing
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.job_json import jobs_to_json, reports_from_json
 from codea1_env.secret import secret_in, without
@@ -106,7 +107,7 @@ class Service:
         return (SandboxError if is_ours else UserError)(f"{self.url}: {detail} ({status})")
 
 
-class RemoteSandbox:
+class RemoteSandbox(Closing):
     """Runs jobs on the server of `codea1 serve`. Thread-safe; can be pickled."""
 
     def __init__(self, url: str, **settings: Any) -> None:

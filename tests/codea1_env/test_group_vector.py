@@ -227,6 +227,26 @@ def test_after_a_failed_reset_nobody_plays(group):
     assert len(episode(vector)[1]) == 2
 
 
+def test_an_episode_without_a_program_that_loads_is_over_before_the_others(group):
+    vector = GroupVector([group(), group()])
+    vector.reset(seed=0)
+    vector.send(vector.actions([BROKEN, "no code", RIGHT, LOOKS_RIGHT]))
+    first, other = vector.recv()
+    assert list(first.terminations.values()) == [True] * 6
+    assert not any(other.terminations.values())
+    assert {turn.tree for turn in vector.turns()} == {1}
+    vector.send(vector.actions([NAIVE] * 4))
+    assert vector.recv()[0] == ({}, {}, {}, {}, {})
+    assert [len(judged.suites[0]) for judged in vector.trees()] == [0, 2]
+    assert vector.coder_rewards(0).tolist() == [0.0, 0.0]
+    vector.reset(seed=0)
+    vector.send(vector.actions([BROKEN] * 4))
+    vector.recv()
+    assert vector.turns() == []
+    with pytest.raises(UserError, match="until the episode is over"):
+        vector.send([{}, {}])
+
+
 def test_misuse_is_named(group, toys):
     with pytest.raises(UserError, match="at least one"):
         GroupVector([])
@@ -245,10 +265,10 @@ def test_misuse_is_named(group, toys):
     vector.reset()
     with pytest.raises(UserError, match="2 turns and 1 replies"):
         vector.actions([RIGHT])
-    for wrong, said in (([], "1 environments and 0 actions"), (5, "actions must be a list"), ([[]], "of type Mapping")):
+    for wrong, said in (([], "1 environments and 0 actions"), (5, "actions must be a list"), ([[]], "takes a dict")):
         with pytest.raises(UserError, match=said):
             vector.send(wrong)
-    with pytest.raises(UserError, match="coder_1's action"):
+    with pytest.raises(UserError, match="action of coder_1"):
         vector.send([{"coder_0": "early"}])
     vector.send(vector.actions([RIGHT, RIGHT]))
     with pytest.raises(UserError, match="send comes after"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_env.sandbox import Job, JobReport, Sandbox
+from codea1_env.sandbox import Closing, Job, JobReport, Sandbox
 
 
 def busy_user(sandbox: str, ending: str) -> str:
@@ -33,7 +33,7 @@ input()
 """
 
 
-class Wrapper:
+class Wrapper(Closing):
     """Another sandbox, which it does not close: it is shared."""
 
     def __init__(self, sandbox: Sandbox) -> None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from codea1_env.agent.threads import CallThread, awaited
 from codea1_env.errors import SandboxError
-from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
+from codea1_env.sandbox import Closing, Guarantee, Job, JobReport, Sandbox
 
 _T = TypeVar("_T")
 
@@ -58,7 +58,7 @@ class SharedLock:
         self._waiting.end()
 
 
-class TimedSandbox:
+class TimedSandbox(Closing):
     """The sandbox as the environments see it: measures the time that each thread waits for it."""
 
     def __init__(self, inner: Sandbox) -> None:

@@ -57,10 +57,6 @@ class GroupMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray has no typ
     def step(self, actions: Mapping[str, Action]) -> tuple[_ByAgent, _ByAgent, _ByAgent, _ByAgent, _ByAgent]:
         """Apply the actions of the observed agents."""
         observations, rewards, terminations, truncations, infos = self.game.step(dict(actions))
-        if self.game.agents and not any(info["active"] for info in infos.values()):  # no program loads
-            before = rewards
-            observations, rewards, terminations, truncations, infos = self.game.step({})
-            rewards = {agent: before[agent] + reward for agent, reward in rewards.items()}
         active = {agent for agent, info in infos.items() if info["active"]}
         done = {agent for agent in self._acted & rewards.keys() if terminations[agent] or truncations[agent]}
         acted, self._acted = self._acted, self._acted | active

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from codea1_env.sandbox import Guarantee, Job, JobReport, load_sandbox
+from codea1_env.sandbox import Closing, Guarantee, Job, JobReport, load_sandbox
 from codea1_env.sandbox.shared import one_per_process
 
 
-class MeteredSandbox:
+class MeteredSandbox(Closing):
     """Counts what it sends to the local sandbox; yours may send jobs to other machines."""
 
     name = "metered"

@@ -109,7 +109,7 @@ def test_an_environment_of_ones_own_is_viewed(config):
             return observations, {agent: reward + 1 for agent, reward in rewards.items()}, *rest
 
     played = episode(GroupMultiAgentEnv(env=Paying(**config)), {"coder_0": BROKEN, "coder_1": BROKEN})
-    assert played.agent_episodes["coder_0"].get_return() == 2.0  # of two steps
+    assert played.agent_episodes["coder_0"].get_return() == 1.0
 
 
 class Replies(RLModule):

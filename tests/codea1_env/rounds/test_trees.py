@@ -21,7 +21,7 @@ GROUPS = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 8)), ele
 
 def test_a_tree_needs_a_candidate(toys):
     for sizes in ({"n_candidates": 0}, {"n_suites": -1}):
-        with pytest.raises(UserError, match="must be a whole number from"):
+        with pytest.raises(UserError, match="must be a whole number of"):
             Tree(toys[0], **sizes)
 
 

@@ -12,6 +12,7 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.tune.search.sample import Domain
 
+from codea1_agents.prompts import load_prompts
 from codea1_agents.train.declared import CountOrZero, NotNegative, checked, settings_in, takes, values_of
 from codea1_agents.train.grpo.advantages import require_parts
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
@@ -30,7 +31,7 @@ from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.rollout import require_group_env
 from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings, is_sharded
 from codea1_agents.train.grpo.vllm_engine import require_engine_options
-from codea1_env.agent import AgentSpec
+from codea1_env.agent import AgentSpec, require_agent
 from codea1_env.errors import UserError, of_type, one_of
 from codea1_env.group_env import GroupEnv, coder_name, tester_name
 from codea1_env.problems.sources import require_source
@@ -38,8 +39,7 @@ from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rounds.two_agents import VIEWS
 from codea1_env.rules.rewards import names_of_suite_parts
 from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.sandbox import Limits
-from codea1_env.secret import require_no_secrets
+from codea1_env.sandbox import Limits, require_sandbox
 
 _ROLES = ("coder", "tester")
 _SHARED = "shared"
@@ -127,6 +127,10 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         Raises:
             UserError: a value is of another type, or there is nothing of that name.
         """
+        if env_config is not NotProvided:
+            of_type("environment: env_config", env_config, dict)
+        if not (sandbox is NotProvided or _is_space(sandbox)):
+            require_sandbox(of_type("environment: sandbox", sandbox, str))
         super().environment(env=env, env_config=env_config)
         if isinstance(rules, str) or not (rules is NotProvided or _is_space(rules)):
             rules = of_type("environment: rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
@@ -169,8 +173,12 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             prompts: wording, by name or file.
 
         Raises:
-            UserError: a shared module and another one, or an unknown frozen module.
+            UserError: a shared module and another one, an unknown frozen module, or an unknown wording.
         """
+        if isinstance(frozen, str):
+            raise UserError(f"llm_agents: frozen must be a list of modules, as in [{frozen!r}], not text")
+        if not (prompts is NotProvided or _is_space(prompts)):
+            load_prompts(of_type("llm_agents: prompts", prompts, str))
         if shared and (coder or tester):
             raise UserError("llm_agents: either one shared module, or one per role")
         given = {_SHARED: shared} if shared else {"coder": coder, "tester": tester}
@@ -191,12 +199,11 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         """Set the agents that play roles without a language model in training, e.g. `tester="fuzz"`.
 
         Raises:
-            UserError: a specification holds a key.
+            UserError: a specification holds a key, names no agent, or cannot act.
         """
         for role, agent in (("coder", coder), ("tester", tester)):
-            if isinstance(agent, str):
-                require_no_secrets(agent)
             if agent is not NotProvided:
+                require_agent(agent)
                 self.scripted = {**self.scripted, role: agent}
         return self
 

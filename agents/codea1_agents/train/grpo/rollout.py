@@ -231,11 +231,14 @@ class _Batch:
     def _play(self, role: str) -> list[tuple[Turn, Answer]]:
         turns = self.vector.turns()
         answers = self._roller.answers(role, turns)
-        self.vector.send(self.vector.actions([answer.reply for answer in answers]))
+        self._is_judging = bool(turns)  # there are none if no program of any task loads: the episodes are then over
+        if turns:
+            self.vector.send(self.vector.actions([answer.reply for answer in answers]))
         return list(zip(turns, answers, strict=True))
 
     def trees(self) -> Iterator[RolledTree]:
-        self.vector.recv()
+        if self._is_judging:
+            self.vector.recv()
         n_kept, keeps_flat = self._roller.shape.n_kept, self._roller.shape.keep_flat_groups
         by_parts = self._roller.advantages.advantages != "sum"  # parts may differ where their sums are equal
         for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):

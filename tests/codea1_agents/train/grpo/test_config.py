@@ -175,6 +175,24 @@ def test_a_module_that_there_is_not_is_refused() -> None:
         config.validate()
 
 
+@pytest.mark.parametrize(
+    ("method", "wrong", "said"),
+    [
+        ("environment", {"sandbox": "nope"}, "unknown sandbox 'nope'"),
+        ("environment", {"sandbox": 5}, "environment: sandbox must be of type str, not int"),
+        ("environment", {"env_config": 5}, "environment: env_config must be of type dict, not int"),
+        ("agents", {"tester": 5}, "agent 5: int has no act"),
+        ("agents", {"tester": "fuz"}, "unknown agent 'fuz': did you mean 'fuzz'"),
+        ("llm_agents", {"coder": "a", "prompts": "nope"}, "prompts 'nope': neither a file nor one of"),
+        ("llm_agents", {"coder": "a", "frozen": "coder"}, r"frozen must be a list of modules, as in \['coder'\]"),
+        ("llm_agents", {"coder": "a", "frozen": ["tester"]}, "'tester' cannot be frozen, modules are coder"),
+    ],
+)
+def test_a_wrong_value_is_refused_where_it_is_set(method: str, wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        getattr(GRPOConfig(), method)(**wrong)
+
+
 def test_mappings_by_role_compare() -> None:
     assert ByRole({"coder": "one"}) == ByRole({"coder": "one"}) != ByRole()
 
