@@ -79,7 +79,7 @@ _FAULTS_OF_SOLUTIONS = frozenset(
         RejectionReason.UNKNOWABLE,
     }
 )
-"""Reasons why a test that holds for the solution in plain Python is no case here."""
+"""Reasons why a test that holds for the solution in plain Python is not a case here."""
 _LIMIT_VERDICTS = frozenset({Verdict.TIME_LIMIT, Verdict.MEMORY_LIMIT, Verdict.OUTPUT_LIMIT})
 
 # -- the verdicts of judge and plain Python, and why they differ --
@@ -95,13 +95,13 @@ class Reason(StrEnum):
     EQUALITY = "equality"
     """The sides of an equality are compared like values: within the tolerance, and arrays as a whole."""
     SAYS_NOTHING = "says nothing"
-    """The case was not run, or it is doubted: it is no evidence."""
+    """The case was not run, or it is doubted: it is not evidence."""
     LIMIT = "limit"
     """One of the two exceeded its time or memory, and the other used a large part of it."""
     STATE = "state between asserts"
     """If plain Python runs the other asserts first in the same process, it agrees with the judge."""
     OPAQUE = "opaque value"
-    """The program returns a value that is no plain data and cannot be sent between processes."""
+    """The program returns a value that is not plain data and cannot be sent between processes."""
     COPIED_ARGUMENTS = "copied arguments"
     """If plain Python copies the arguments of calls, it agrees: a harness does not see how a program changes them."""
     COPIED_BOTH_WAYS = "arguments copied both ways"
@@ -194,7 +194,7 @@ class Figures:
     n_compared: int = 0
     agreed: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
-    """Tests that hold for the solution but are no cases, by the reason of the rejection."""
+    """Tests that hold for the solution but are not cases, by the reason of the rejection."""
     reasons: Counter[str] = field(default_factory=Counter)
     wall_s: float = 0.0
 

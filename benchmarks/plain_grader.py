@@ -141,7 +141,7 @@ class PlainGrader:
             return _of_wrong_program(self._run("\n".join([attack.program, *failing])))
         if passing:
             return _of_right_program(self._run("\n".join([attack.program, *passing])))
-        return PlainResult.NOT_RUN, "its asserts are no evidence about any program"
+        return PlainResult.NOT_RUN, "its asserts are not evidence about any program"
 
     def _run(self, script: str) -> _Ended:
         folder = Path(tempfile.mkdtemp(prefix="codea1-plain-"))

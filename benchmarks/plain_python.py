@@ -111,7 +111,7 @@ class Answer:
     """For VALUE, the literal; otherwise a text for people."""
     cpu_s: float = 0.0
     opaque: str = ""
-    """Type of a value returned by the program that is no plain data; empty if all are plain."""
+    """Type of a value returned by the program that is not plain data; empty if all are plain."""
     alike: bool = False
     """For ANSWERS: whether all calls that the assert makes on the solution are answered equally."""
     alike_exactly: bool = False
@@ -311,7 +311,7 @@ def _literal(value: object) -> str:
 
 
 class _Watched:
-    """Records what a program gets and whether it returns values that are no plain data; copies both, if asked."""
+    """Records what a program gets and whether it returns values that are not plain data; copies both, if asked."""
 
     def __init__(self, copies: str) -> None:
         self.opaque = ""
@@ -367,7 +367,7 @@ def _equal(value: Any, expected: Any) -> bool:
         return False
 
 
-# -- the rule for tests that are no plain calls --
+# -- the rule for tests that are not plain calls --
 
 
 @dataclass

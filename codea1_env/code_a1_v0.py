@@ -127,7 +127,7 @@ class raw_env(Lifecycle, AECEnv[str, dict[str, Any], str | None]):  # type: igno
             provenance: the names of run, coder and tester that new entries of the book keep.
 
         Raises:
-            UserError: an argument has an invalid value, there are no problems, or the rules pay for golden tests and a
+            UserError: an argument is invalid, the problems are empty, or the rules pay for golden tests and a
                 problem has none.
         """
         super().__init__()
@@ -284,7 +284,16 @@ class raw_env(Lifecycle, AECEnv[str, dict[str, Any], str | None]):  # type: igno
 
 @takes_arguments_of(raw_env)
 def env(game: raw_env) -> TurnByTurnEnv:
-    """Return the AEC environment: the agents act one after the other."""
+    """Return the AEC environment: the agents act one after the other.
+
+    >>> from codea1_env import code_a1_v0
+    >>> env = code_a1_v0.env("starter")
+    >>> env.reset(seed=0, options={"problem_id": "starter/count_carries"})
+    >>> env.step("def count_carries(a, b): return 0")  # the coder's reply
+    >>> env.step("assert count_carries(5, 5) == 1")  # the tester's: 1 of 8 tests, and it beats the program
+    >>> env.rewards
+    {'coder_0': 0.0, 'tester_0': 0.125}
+    """
     return TurnByTurnEnv(game)
 
 
@@ -294,6 +303,13 @@ def parallel_env(game: raw_env) -> TurnBasedParallelEnv:
 
     The tester sees the program. PettingZoo's other conversion would show both agents the state *before* the coder acts,
     so the tester would never see a program.
+
+    >>> from codea1_env import code_a1_v0
+    >>> env = code_a1_v0.parallel_env("starter")
+    >>> observations, infos = env.reset(seed=0, options={"problem_id": "starter/count_carries"})
+    >>> observations, *_ = env.step({"coder_0": "def count_carries(a, b): return 0"})
+    >>> observations["tester_0"]["program"]
+    'def count_carries(a, b): return 0'
     """
     return TurnBasedParallelEnv(game)
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from codea1_env.errors import UserError
 
-_LARGEST = 1e9  # of any number without a bound, so that no sum or product of rules overflows
+_LARGEST = 1e9  # the bound where none is declared, so that no sum or product of rules overflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def require_declared(settings: Any, path: str) -> None:
         fitting = next((kind for kind, bounds in choices if _fits(value, kind, bounds)), None)
         if fitting is None:
             expected = " or ".join(_said(kind, bounds) for kind, bounds in choices)
-            raise UserError(f"{path}{name} must be {expected}, not {value!r:.100}")
+            raise UserError(f"{path}{name} must be {expected}, got {value!r:.100}")
         if isinstance(fitting, type) and not isinstance(value, fitting):  # the text of a choice, a whole number
             object.__setattr__(settings, name, fitting(value))
 

@@ -137,11 +137,11 @@ def whole_number(name: str, value: object, *, most: float, least: int = 1) -> in
     """Return an argument as an integer.
 
     Raises:
-        UserError: it is no whole number from `least` to `most`.
+        UserError: it is not a whole number from `least` to `most`.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
         bounds = f"of at least {least}" if most == inf else f"from {least} to {most}"
-        raise UserError(f"{name} must be a whole number {bounds}, not {value!r:.100}")
+        raise UserError(f"{name} must be a whole number {bounds}, got {value!r:.100}")
     return int(value)
 
 
@@ -149,15 +149,15 @@ def as_lists(**given: Any) -> list[list[Any]]:
     """Return several arguments as lists of equal length.
 
     Raises:
-        UserError: one of them is no iterable, or is a string, or their lengths differ.
+        UserError: one of them is not iterable, or is a string, or their lengths differ.
     """
     for name, value in given.items():
         if isinstance(value, str) or not isinstance(value, Iterable):
-            raise UserError(f"{name} must be a list, not {type(value).__name__} ({value!r:.100})")
+            raise UserError(f"{name} must be a list, got {type(value).__name__} ({value!r:.100})")
     found = {name: list(value) for name, value in given.items()}
     if len({len(values) for values in found.values()}) > 1:
         numbers = " and ".join(f"{len(values)} {name}" for name, values in found.items())
-        raise UserError(f"{numbers}: there must be one for each")
+        raise UserError(f"expected equal numbers, got {numbers}")
     return [*found.values()]
 
 
@@ -168,7 +168,7 @@ def of_type(name: str, value: object, kind: type[_T]) -> _T:
         UserError: it is not of type `kind`.
     """
     if not isinstance(value, kind):
-        raise UserError(f"{name} must be of type {kind.__name__}, not {type(value).__name__} ({value!r:.100})")
+        raise UserError(f"{name} must be of type {kind.__name__}, got {type(value).__name__} ({value!r:.100})")
     return value
 
 
@@ -179,5 +179,5 @@ def one_of(name: str, value: str, known: Sequence[str]) -> str:
         UserError: it is none of them.
     """
     if value not in known:
-        raise UserError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+        raise UserError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     return value

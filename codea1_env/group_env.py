@@ -79,7 +79,17 @@ def tester_name(group: int, suite: int) -> str:
 
 
 class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  # PettingZoo: untyped
-    """The environment; see the module's docstring for the game."""
+    """The environment; see the module's docstring for the game.
+
+    >>> from codea1_env import code_a1_v0
+    >>> env = code_a1_v0.group_env("starter", n_candidates=2, n_suites=1)
+    >>> observations, infos = env.reset(seed=0, options={"problem_id": "starter/count_carries"})
+    >>> programs = {"coder_0": "def count_carries(a, b): return 0", "coder_1": "def count_carries(a, b): return 1"}
+    >>> observations, *_ = env.step(programs)
+    >>> _, rewards, *_ = env.step(dict.fromkeys(observations, "assert count_carries(5, 5) == 1"))
+    >>> rewards["coder_0"], rewards["coder_1"]
+    (0.0, 1.0)
+    """
 
     metadata: dict[str, Any] = {"name": "code_a1_group_v0", "render_modes": []}  # noqa: RUF012  PettingZoo declares it so
     render_mode = None
@@ -121,7 +131,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             provenance: the names of run, coder and tester that new entries of the book keep.
 
         Raises:
-            UserError: an argument has an invalid value, there are no problems, or the rules pay for golden tests and a
+            UserError: an argument is invalid, the problems are empty, or the rules pay for golden tests and a
                 problem has none.
         """
         self.problems = load_problems(problems)
@@ -192,8 +202,8 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         """Take the replies of the agents whose turn it is; any text is legal.
 
         Raises:
-            UserError: no agent can act, the actions are no mapping or name an unknown agent, or an agent whose turn it
-                is has no action, or one that is neither text nor AgentUnavailable.
+            UserError: no agent can act, the actions are not a mapping or name an unknown agent, one is missing, or
+                one is neither text nor AgentUnavailable.
             SandboxError: the sandbox cannot be used at all; the same actions may be passed again.
         """
         self.require_turn()
@@ -201,7 +211,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         if self._sent is None:
             self._rounds.submit(self.acting, replies)
         elif replies != self._sent:
-            raise RuntimeError("actions were changed after they had been sent to a shared round")
+            raise RuntimeError("actions changed after they had been sent to a shared round")
         if self.acting == "coder":
             return self._begin_tester_turns()
         self.turns = {}

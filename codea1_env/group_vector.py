@@ -59,7 +59,7 @@ class GroupVector(Closing):
                 first environment.
 
         Raises:
-            UserError: there are no environments, one is no group environment or is passed twice, or they differ in
+            UserError: no environment is given, one is not a group environment or is passed twice, or they differ in
                 rules or in round options.
         """
         self.envs = as_lists(envs=envs)[0]
@@ -90,7 +90,7 @@ class GroupVector(Closing):
         """Begin an episode in each environment; nothing runs yet.
 
         Args:
-            seed: of the first environment; each further one gets the next number. None: their random streams continue.
+            seed: for the first environment; each further one gets the next number. None: their random streams continue.
             options: reset options, one per environment; if there are fewer, only that many environments play, the first
                 ones. None: no options, and all play.
 
@@ -103,7 +103,7 @@ class GroupVector(Closing):
         self._rounds, self._steps, self._sent, self._total_rewards = None, [], [], []
         given = [None] * len(self.envs) if options is None else as_lists(options=options)[0]
         if not 1 <= len(given) <= len(self.envs):
-            raise UserError(f"options for {len(given)} environments of {len(self.envs)}")
+            raise UserError(f"expected options for {len(self.envs)} environments, got {len(given)}")
         first = None if seed is None else whole_number("seed", seed, least=0, most=inf)
         steps = []
         for position, (env, its_options) in enumerate(zip(self.envs, given, strict=False)):
@@ -147,7 +147,7 @@ class GroupVector(Closing):
         """
         members = self._playing()
         if self._sent or self._rounds is None or not any(member.agents for member in members):
-            raise UserError("send comes after reset, and again after recv until the episode is over")
+            raise UserError("send must be called after reset or recv, while the episode is running")
         members, given = as_lists(environments=members, actions=actions)
         replies = [member.replies(its_actions) for member, its_actions in zip(members, given, strict=True)]
         for member, its_replies in zip(members, replies, strict=True):
@@ -164,7 +164,7 @@ class GroupVector(Closing):
                 begin another one with `reset`.
         """
         if not self._sent or self._work is None:
-            raise UserError("recv comes after send")
+            raise UserError("recv must be called after send")
         self._work.result()  # raises before any member has stepped
         sent, self._sent = self._sent, []
         acting = [list(member.turns) for member in self._playing()]
@@ -183,11 +183,11 @@ class GroupVector(Closing):
         """Return the judged trees of a finished episode, with verdicts and the rewards of the *rules*.
 
         Raises:
-            UserError: the episode is not over.
+            UserError: the episode is still running.
         """
         found = [member.last_tree for member in self._playing()]
         if None in found or not found:
-            raise UserError("the episode is not over")
+            raise UserError("the episode is still running")
         return found  # type: ignore[return-value]  # just checked
 
     def coder_rewards(self, place: int) -> Rewards:

@@ -134,7 +134,7 @@ class TesterEnv(_RoleEnv):
 
     def __init__(self, opponent: AgentSpec = "mutant", **options: Any) -> None:
         if options.setdefault("skip_invalid", False):
-            raise UserError("TesterEnv: skip_invalid can only be False, or the tester would have no turn")
+            raise UserError("TesterEnv: skip_invalid must be False, since a skipped tester would never have a turn")
         super().__init__(opponent, **options)
 
 
@@ -151,8 +151,8 @@ def make_vec(
     and pool. Shared memory is off: with it, Gymnasium always returns the texts that it had at construction.
 
     Raises:
-        UnknownName: there is no such view or mode.
-        UserError: `num_envs` is no whole number of at least 1.
+        UnknownName: the view or mode does not exist.
+        UserError: `num_envs` is not a whole number of at least 1.
     """
     known = {name: str(spec.entry_point) for name, spec in gymnasium.registry.items() if spec.namespace == "codea1"}
     if view not in known:

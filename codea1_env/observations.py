@@ -108,7 +108,7 @@ def checked_reply(agent: str, action: object) -> tuple[str, int]:
         UserError: the action is not text.
     """
     if not isinstance(action, str):
-        raise UserError(f"{agent}'s action must be text (str), not {type(action).__name__}")
+        raise UserError(f"{agent}'s action must be text (str), got {type(action).__name__}")
     return action[:MAX_REPLY_CHARS], max(0, len(action) - MAX_REPLY_CHARS)
 
 
@@ -171,7 +171,7 @@ def turn_info(
 
 
 def test_notes(problem: Problem) -> str:
-    """Return what tests of a problem may be beside plain calls with one right value; empty for most problems."""
+    """Describe the test forms this problem allows beyond `assert f(args) == value`; empty for most problems."""
     answers = problem.answers
     notes = [_ORDER_NOTES[AnswerOrder(answers.order)]]
     if answers.tolerance:

@@ -130,8 +130,8 @@ def _imported(path: str, what: str, *, must_be_typed: bool = False) -> Any:
         raise UserError(f"{what}: expected module:attribute, as in my_module:my_function")
     if must_be_typed and path not in (_typed or ()):
         raise UserError(
-            f"{what} stands in a record, which imports nothing: if you know that module, type the name again on the"
-            " command line"
+            f"{what} comes from a recorded run, and nothing named there is imported: if you trust that module, name"
+            " it on the command line"
         )
     target: Any = _module(module_name, what)
     for name in names:

@@ -142,7 +142,7 @@ def parse(text: str, budget: TextBudget | None = None) -> ast.Module:
 
     Args:
         text: any text.
-        budget: of all that its sender has sent; None: the text came alone.
+        budget: what its sender may still spend; None if the text came alone.
 
     Raises:
         UnreadableError: SYNTAX_ERROR if it is not Python, TOO_LONG if it costs more than is left.
@@ -186,9 +186,9 @@ def write(node: ast.expr, *, shared: bool = False, formatted: bool = False) -> s
     except PYTHON_ERRORS as error:
         too_long = "digits" in str(error)  # ValueError of sys.set_int_max_str_digits
         reason = RejectionReason.TOO_LONG if too_long else RejectionReason.SYNTAX_ERROR
-        raise UnreadableError(reason, "holds a number that is too long" if too_long else _message(error)) from None
+        raise UnreadableError(reason, "contains a number that is too long" if too_long else _message(error)) from None
     if not stable or "\n" in text:
-        raise UnreadableError(RejectionReason.SYNTAX_ERROR, "holds an f-string that cannot be written on one line")
+        raise UnreadableError(RejectionReason.SYNTAX_ERROR, "contains an f-string that cannot be written on one line")
     if isinstance(node, _LOOSER_THAN_EQUALS) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
         return f"({text})"
     return text

@@ -84,7 +84,7 @@ def rendered(judged: JudgedRound | None, problem: Problem, mode: str) -> str | N
 
     Args:
         judged: the last round; None: there is none yet, and the problem's statement is shown.
-        problem: of the episode.
+        problem: the episode's problem.
         mode: `ansi` returns the text; any other mode prints it and returns None.
     """
     text = duel_text(judged) if judged is not None else problem.statement
@@ -153,7 +153,7 @@ def _headline(judged: JudgedRound, width: int) -> RenderableType:
 
 
 def _program(judged: JudgedRound) -> RenderableType:
-    """The candidate's verdict and program; its reply if it holds no program."""
+    """The candidate's verdict and program, or its reply if that does not contain a program."""
     from rich.console import Group  # noqa: PLC0415  rich is slow to import
     from rich.syntax import Syntax  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415

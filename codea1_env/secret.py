@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^,;\s]*@", re.IGNORECASE)
 
 
 def require_no_secrets(text: str) -> None:
-    """Check that a text holds no key or password.
+    """Check that a text does not contain a key or a password.
 
     Those are the values of options, and of the query of an address, whose names are `key`, `password`, `secret`,
     `token` and the like, and the user of an address. The message does not repeat them.
@@ -64,8 +64,8 @@ def require_variables(text: str) -> None:
     for option, name in _NAMED.findall(text):
         if name not in os.environ:
             raise UserError(
-                f"{option!r} names no environment variable of this process: give the name of one, as in"
-                " api_key_env=MY_KEY, and never the key"
+                f"{option!r} must name an environment variable that is set, as in api_key_env=MY_KEY, and never"
+                " be the key itself"
             )
 
 
@@ -77,7 +77,7 @@ def secret_in(variable: str) -> str:
     """
     secret = os.environ.get(variable, "")
     if not _SENDABLE.fullmatch(secret):
-        raise UserError(f"{variable} must be visible ASCII, and has a line's end or the like")
+        raise UserError(f"{variable} must be visible ASCII, got other characters, such as a line's end")
     return secret
 
 

@@ -23,7 +23,7 @@ exclude_patterns = ["experiments/*/*.jsonl"]
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
-# Links to files of the repository that are no pages, such as examples, become downloads.
+# Links to files of the repository that are not pages, such as examples, become downloads.
 
 # The site is built without the packages that only training and language models need.
 autodoc_mock_imports = ["peft", "ray", "tokenizers", "torch", "transformers", "vllm"]

@@ -94,7 +94,7 @@ class RaySandbox(Closing):
         max_attempts: int = 3,
     ) -> None:
         if jobs_per_request < 1:
-            raise ValueError(f"a request holds at least one job, not {jobs_per_request}")
+            raise ValueError(f"jobs_per_request must be at least 1, got {jobs_per_request}")
         with extra_needed("the sandbox of a Ray cluster", "rllib"):
             import ray  # noqa: PLC0415  -- heavy, and an extra
             import ray.util.scheduling_strategies  # noqa: PLC0415
@@ -218,7 +218,7 @@ class RaySandbox(Closing):
         return found
 
     def _trusted(self, nodes: dict[str, Any]) -> dict[str, Any]:
-        """Leave out nodes that recently lost a request, unless there are no others."""
+        """Leave out nodes that recently lost a request, unless all did."""
         now = monotonic()
         suspects = {node_id for node_id, at in self._suspected_at.items() if now - at < _SUSPECT_S}
         return {node_id: node for node_id, node in nodes.items() if node_id not in suspects} or nodes

@@ -82,7 +82,7 @@ def mean_interval(
     Args:
         values_by_problem: problem id -> one value per game; nan means masked.
         n_resamples: at least 1.
-        seed: of the resampling; the same arguments give the same interval.
+        seed: seeds the resampling; the same arguments give the same interval.
     """
     kept = {problem: [v for v in values if not isnan(v)] for problem, values in values_by_problem.items()}
     n_all = sum(len(values) for values in values_by_problem.values())
@@ -105,7 +105,7 @@ def difference_interval(
         ValueError: the two do not have the same games.
     """
     if {problem: len(values) for problem, values in before.items()} != {p: len(v) for p, v in after.items()}:
-        raise ValueError("both scorings must have the same games")
+        raise ValueError("both scorings must cover the same games")
     differences = {
         problem: [b - a for a, b in zip(values, after[problem], strict=True)] for problem, values in before.items()
     }
@@ -115,12 +115,12 @@ def difference_interval(
 def product_interval(first: Mapping[str, float], second: Mapping[str, float], *, seed: int = 0) -> Estimate:
     """Return the product of two means over problems, such as Mul; each bootstrap draw gives both means.
 
-    Draws in which one of the means has no value are left out.
+    Draws in which one of the means is undefined are left out.
 
     Args:
         first: problem -> value; nan means that the problem does not enter this mean.
         second: likewise, of the same problems.
-        seed: of the resampling.
+        seed: seeds the resampling.
 
     Raises:
         ValueError: the problems differ.
@@ -148,7 +148,7 @@ def order_change(before: Sequence[float], after: Sequence[float], *, tolerance: 
         ValueError: lengths differ.
     """
     if len(before) != len(after):
-        raise ValueError(f"{len(before)} games before, {len(after)} after")
+        raise ValueError(f"expected as many games before as after, got {len(before)} and {len(after)}")
     pairs = np.array([pair for pair in zip(before, after, strict=True) if not any(map(isnan, pair))]).reshape(-1, 2)
     n_pairs = n_reversed = n_merged = n_split = 0
     for i in range(len(pairs) - 1):  # a row at a time: G x G at once would not fit for long runs

@@ -84,7 +84,7 @@ class RoleEffect:
     """Those of these groups whose rewards are all equal under the setting, so that all advantages are 0."""
     signs: Signs
     order: OrderChange
-    """Of pairs within groups."""
+    """The same for pairs of rollouts within a group."""
     n_other_best: int
     """Groups in which none of the best rollouts before is among the best rollouts after."""
 
@@ -130,7 +130,7 @@ def settings_of(played: Ruleset, parameters: Mapping[str, Sequence[str]]) -> tup
         parameters: one of `PARAMETERS` -> values as text.
 
     Raises:
-        UserError: unknown parameter or preset, a value that is no number or out of range, or too many combinations.
+        UserError: unknown parameter or preset, a value that is not a number or out of range, or too many combinations.
     """
     for name in parameters:
         if name not in PARAMETERS:
@@ -174,11 +174,11 @@ def _setting(played: Ruleset, values: Mapping[str, str]) -> Setting:
     if "tests" in values:
         n = _number("tests", values["tests"])
         if n != int(n):
-            raise UserError(f"tests must be a whole number, not {values['tests']}")
+            raise UserError(f"tests must be a whole number, got {values['tests']}")
         rules = replace(rules, tests_per_suite=int(n))
     replay = _number("replay", values.get("replay", "1"))
     if not 0 <= replay <= 1:
-        raise UserError(f"replay must be within [0, 1], not {values['replay']}")
+        raise UserError(f"replay must be in [0, 1], got {values['replay']}")
     label = ", ".join(f"{name} {value}" for name, value in values.items())
     return Setting(label or described(rules), rules, replay, tuple(values.items()))
 
@@ -192,9 +192,9 @@ def _number(name: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError as error:
-        raise UserError(f"{name} must be a number, not {text!r}") from error
+        raise UserError(f"{name} must be a number, got {text!r}") from error
     if isnan(value):
-        raise UserError(f"{name} must be a number, not {text!r}")
+        raise UserError(f"{name} must be a number, got {text!r}")
     return value
 
 
@@ -222,7 +222,7 @@ class _Scored:
         rewards = rollout.rewards(setting)
         self._n += 1
         self.coder.add(rollout.problem_id, rollout.group, rewards.coder.value)
-        if not rollout.report.is_valid:  # it has no suites
+        if not rollout.report.is_valid:  # it was never given suites
             return
         alone = len(rewards.testers) == 1
         for reward in rewards.testers:

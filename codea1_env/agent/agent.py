@@ -121,6 +121,13 @@ class _FunctionAgent:
 def load_agent(spec: AgentSpec, context: Unwrappable | AgentContext, *, role: Role | None = None) -> Agent:
     """Return the agent that `spec` names or is. An `async` one gets its own event loop.
 
+    >>> from codea1_env import code_a1_v0, load_agent
+    >>> env = code_a1_v0.env("starter")
+    >>> env.reset(seed=0, options={"problem_id": "starter/count_carries"})
+    >>> agent = load_agent(lambda observation: f"def {observation['entry_point']}(*args): return 0", env, role="coder")
+    >>> agent.act(env.observe("coder_0"), {})
+    'def count_carries(*args): return 0'
+
     Args:
         spec: an agent, a function, a registered name (`mutant`), or `module:attribute`; names and paths may carry
             options for the agent's class, as in `mutant,strength=0.3`.
@@ -171,12 +178,12 @@ def _context_of(given: object) -> AgentContext:
     game: Any = getattr(given, "unwrapped", None)
     if not hasattr(game, "referee"):
         shown = f"{type(given).__name__} ({given!r:.100})"
-        raise UserError(f"load_agent needs an environment of code_a1_v0 or an AgentContext, not {shown}")
+        raise UserError(f"load_agent needs an environment of code_a1_v0 or an AgentContext, got {shown}")
     return AgentContext(game.problems, game.referee.sandbox)
 
 
 def agent_name(spec: AgentSpec, agent: Agent) -> str:
-    """Return the display name of an agent: without addresses in memory, so that it is equal in every process."""
+    """Return an agent's display name. It contains no memory address, so that every process shows the same name."""
     if isinstance(spec, str):
         return spec
     name = repr(agent)
@@ -192,7 +199,7 @@ def _as_agent(spec: AgentSpec, target: Any) -> Agent:
         agent = _FunctionAgent(target)
         is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
         return _AsyncAgent(agent, agent.act) if is_async else agent
-    raise UserError(f"agent {_shown(spec)}: {type(target).__name__} has no act(observation, info) and is no function")
+    raise UserError(f"agent {_shown(spec)}: expected a function or an object with act(), got {type(target).__name__}")
 
 
 def _shown(spec: object) -> str:

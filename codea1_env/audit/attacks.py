@@ -71,7 +71,7 @@ class Attack:
 
     name: str
     tries: str
-    """What it tries to do, for people."""
+    """What the attack tries to do, in words."""
     is_safe: bool = field(default=False, kw_only=True)
     """Whether it may run outside a sandbox."""
 
@@ -132,7 +132,7 @@ class Truth(StrEnum):
     FAILS = "fails"
     PASSES = "passes"
     DOUBTED = "doubted"
-    """It is no evidence about any program."""
+    """It is not evidence about any program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Attacks:
         """Return only the attack with this name.
 
         Raises:
-            UnknownName: there is none.
+            UnknownName: no attack has this name.
         """
         found = Attacks(
             tuple(each for each in self.programs if each.name == name),
@@ -220,7 +220,7 @@ def read_program(text: str, name: str) -> HostileProgram:
     }
     outcomes = _members(OutcomeKind, _texts_of(table, "outcomes", name, []), name)
     if not (stated or outcomes):
-        raise BrokenInput(f"{name}: it states no expected result")
+        raise BrokenInput(f"{name}: no expected result is stated")
     if uneven := [key for key, values in stated.items() if len(values) != len(calls)]:
         raise BrokenInput(f"{name}: {uneven[0]} needs one value per call")
     return HostileProgram(
@@ -242,7 +242,7 @@ def read_suite(text: str, name: str, testbeds: Mapping[str, Testbed]) -> Hostile
     table = _table(text, name, _COMMON_KEYS | _SUITE_KEYS)
     testbed = _value(table, "ground", str, name)
     if testbed not in testbeds:
-        raise BrokenInput(f"{name}: there is no testbed {testbed!r}")
+        raise BrokenInput(f"{name}: unknown testbed {testbed!r}")
     reasons = _value(table, "reasons", dict, name, {})
     return HostileSuite(
         **_common(table, name),
@@ -262,7 +262,7 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
     """Return the hostile candidate in a TOML text.
 
     Raises:
-        BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or an assert has no truth.
+        BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or an assert lacks its truth.
     """
     table = _table(text, name, _COMMON_KEYS | _CANDIDATE_KEYS)
     asserts, truth = _texts_of(table, "asserts", name), _truth(table, name)
@@ -271,7 +271,7 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
     numbers = range(_value(table, "repeat", int, name, 1))
     rules = _value(table, "rules", str, name, "fixed")
     if rules not in PRESETS:
-        raise BrokenInput(f"{name}: no rules {rules!r}")
+        raise BrokenInput(f"{name}: unknown rules {rules!r}")
     return HostileCandidate(
         **_common(table, name),
         solution=_value(table, "solution", str, name),

@@ -61,9 +61,9 @@ class BankRecipe:
 
     def __post_init__(self) -> None:
         if self.n_wrong < 0 or self.n_attacked < 0:
-            raise UserError(f"recipe of a bank: {self.n_wrong} wrong programs, {self.n_attacked} of them attacked")
+            raise UserError(f"recipe of a bank: counts must be at least 0, got {self.n_wrong} and {self.n_attacked}")
         if not self.solution and not self.n_wrong:
-            raise UserError("recipe of a bank: without the solution and without wrong programs there is no program")
+            raise UserError("recipe of a bank: it needs a program: allow the solution or at least one wrong program")
 
 
 def build_bank(

@@ -46,7 +46,7 @@ class ProblemBank:
     def __post_init__(self) -> None:
         for what, entries in (("programs", self.programs), ("suites", self.suites)):
             if not entries:
-                raise UserError(f"bank of {self.problem.id}: it has no {what}")
+                raise UserError(f"bank of {self.problem.id}: it contains no {what}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Bank:
 
     def __post_init__(self) -> None:
         if not self.problems:
-            raise UserError(f"bank {self.name}: there are no problems in it")
+            raise UserError(f"bank {self.name}: it contains no problems")
         n_programs = max(len(each.programs) for each in self.problems)
         n_suites = max(len(each.suites) for each in self.problems)
         filled = tuple(
@@ -139,7 +139,7 @@ def bank_from_line(line: str, place: str) -> ProblemBank:
                 return ProblemBank(problem_from_row(problem), _entries(programs), _entries(suites))
             except UserError as error:
                 raise BrokenInput(f"{place}: {error}") from error
-    raise BrokenInput(f"{place}: a problem of a bank has exactly the fields problem, programs and suites")
+    raise BrokenInput(f"{place}: expected an object with exactly the fields problem, programs and suites")
 
 
 def _entries(rows: Iterable[object]) -> tuple[BankEntry, ...]:
@@ -149,4 +149,4 @@ def _entries(rows: Iterable[object]) -> tuple[BankEntry, ...]:
 def _entry(row: object) -> BankEntry:
     if isinstance(row, Mapping) and row.keys() == {"label", "reply"} and all(isinstance(v, str) for v in row.values()):
         return BankEntry(**row)
-    raise UserError("an entry has exactly the texts label and reply")
+    raise UserError("an entry must have exactly the fields label and reply, both text")

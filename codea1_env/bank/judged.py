@@ -55,7 +55,7 @@ class JudgedProblem:
         """Return the report of one round: a program, a suite and replayed cases of `cases`."""
         whole = self.report.candidates[program]
         known = self._known[program]
-        # If the judge has doubted a case only for this program, it is no evidence about the program.
+        # If the judge has doubted a case only for this program, it is not evidence about the program.
         cases = tuple(known[key] if key in known else self._not_run(key) for key in replayed)
         return replace(whole, suites=(whole.suites[suite],), replayed=cases)
 
@@ -65,7 +65,7 @@ class JudgedProblem:
         """Return the rewards of the coder and of the tester for each pair of program and suite, (N, M) each.
 
         Args:
-            rules: of the rewards.
+            rules: the rules that pay.
             replayed: cases of the Mistake Book that are replayed against each program.
         """
         shape = len(self.bank.programs), len(self.bank.suites)

@@ -105,15 +105,15 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
             equal_actions: whether both agents have max(N, M) actions, for libraries that need equal spaces. An agent's
                 actions from its own number on repeat its first ones, so the values of equilibria stay the same.
             render_mode: `human` prints each judged round, `ansi` makes `render()` return it.
-            options: of `load_bank` (`rules`, `recipe`, `limit`, `cache`, ...); none with a judged bank.
+            options: passed to `load_bank` (`rules`, `recipe`, `limit`, `cache`, ...); a judged bank takes none.
 
         Raises:
-            UserError: an argument has an invalid value, or there is no such bank.
+            UserError: an argument is invalid, or the bank does not exist.
         """
         super().__init__()
         set_up(self, tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
         if isinstance(bank, JudgedBank) and options:
-            raise UserError(f"a judged bank takes no {', '.join(sorted(options))}: pass these when the bank is judged")
+            raise UserError(f"{', '.join(sorted(options))} must be passed when the bank is judged, not later")
         self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)
         self.rules = self.bank.rules
         self.replay = replay and self.rules.book.update is not BookUpdate.OFF
@@ -163,7 +163,7 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
         """Take the choice of `agent_selection`; None only for an agent that is done.
 
         Raises:
-            UserError: it is no action of the agent, or no agent can act.
+            UserError: it is not an action of the agent, or no agent can act.
         """
         if steps_dead(self, action):
             return
@@ -280,7 +280,7 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
     def _checked_action(self, agent: str, action: int | None) -> int:
         if not isinstance(action, int | np.integer) or not self._action_spaces[agent].contains(np.int64(action)):
             n = self._action_spaces[agent].n
-            raise UserError(f"{agent}'s action must be a whole number from 0 to {n - 1}, not {action!r:.100}")
+            raise UserError(f"{agent}'s action must be a whole number from 0 to {n - 1}, got {action!r:.100}")
         return int(action) % self._n_actions[agent]
 
     def _turn_info(self, agent: str) -> dict[str, Any]:

@@ -61,11 +61,11 @@ class _RoleEnv(RoleView[Features, int]):
         n_problems, n = len(self.game.bank.problems), self._n_actions
         if isinstance(opponent, str):
             if opponent != "uniform":
-                raise UserError(f"opponent must be 'uniform', an action or probabilities, not {opponent!r}")
+                raise UserError(f"opponent must be 'uniform', an action or probabilities, got {opponent!r}")
             return np.full((n_problems, n), 1 / n)
         if isinstance(opponent, int | np.integer):
             if not 0 <= opponent < n:
-                raise UserError(f"opponent: an action lies between 0 and {n - 1}, not at {opponent}")
+                raise UserError(f"opponent must be an action from 0 to {n - 1}, got {opponent}")
             return np.tile(np.eye(n)[opponent], (n_problems, 1))
         probabilities = np.asarray(opponent, np.float64)
         if probabilities.ndim == 1:

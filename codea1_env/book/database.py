@@ -231,7 +231,7 @@ class BookDatabase:
         log = self.path.with_name(self.path.name + "-wal")
         if not (log.exists() and log.stat().st_size):
             return f"{self.path.as_uri()}?mode=ro&immutable=1"
-        raise BrokenInput(f"{self.place}: {log.name} holds rounds, and only a writer can read it: copy both files")
+        raise BrokenInput(f"{self.place}: {log.name} has rounds that only a writer can read: copy both files")
 
     def _check_not_empty(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may be untrusted
@@ -241,7 +241,7 @@ class BookDatabase:
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may be untrusted
         connection.execute("BEGIN")  # all checks must see one state: another process may be making the schema
-        fresh = _is_fresh(connection, self.place)  # checked first: a database that is no book must not be changed
+        fresh = _is_fresh(connection, self.place)  # checked first: a database that is not a book must not be changed
         connection.execute("COMMIT")
         if fresh and self._read_only:
             raise BrokenInput(f"{self.place}: is empty")
@@ -288,7 +288,7 @@ def _is_fresh(connection: sqlite3.Connection, place: str) -> bool:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application_id == _APPLICATION_ID:
         if version != _SCHEMA_VERSION:
-            raise BrokenInput(f"{place}: has schema version {version}, this program reads {_SCHEMA_VERSION}")
+            raise BrokenInput(f"{place}: expected schema version {_SCHEMA_VERSION}, got {version}")
         made = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
         if sorted(map(_normal, made)) != sorted(_normal(sql) for sql in _SCHEMA if sql.startswith("CREATE ")):
             raise BrokenInput(f"{place}: has other tables than a Mistake Book")  # such as a view that never ends
@@ -323,11 +323,11 @@ def _check_place(path: Path, *, create: bool) -> None:
         if stat.S_ISDIR(mode_of(path)):
             raise BrokenInput(f"Mistake Book {path}: is a folder")
         if not stat.S_ISDIR(mode_of(path.parent)):
-            raise BrokenInput(f"Mistake Book {path}: there is no folder {path.parent}")
+            raise BrokenInput(f"Mistake Book {path}: the folder {path.parent} does not exist")
         if mode_of(path) and not stat.S_ISREG(mode_of(path)):
-            raise BrokenInput(f"Mistake Book {path}: is no file")
+            raise BrokenInput(f"Mistake Book {path}: is not a file")
         if not create and not mode_of(path):
-            raise BrokenInput(f"Mistake Book {path}: there is no such file")
+            raise BrokenInput(f"Mistake Book {path}: no such file")
     except OSError as error:  # a parent folder may not be accessible, or the name may be too long
         raise BrokenInput(f"Mistake Book {path}: {error.strerror or error}") from error
 

@@ -59,7 +59,7 @@ class Period:
 
     problem_id: str
     digest: bytes
-    """Of its key (`BookKey.digest`): if the same case returns, it has the same digest."""
+    """Digest of its key (`BookKey.digest`), so that a case that returns is recognised."""
     expression: str
     how: Leaving | None
     """Why it ended; None: the case is still in the book."""
@@ -71,7 +71,7 @@ class Period:
     """Number of evaluations that a program failed, without those of the last round."""
     n_evaluated: int
     provenance: Provenance
-    """Of the entry, without the value that the first failing program returned."""
+    """Size of the entry, without the value that the first failing program returned."""
 
     @property
     def duration(self) -> int:
@@ -260,7 +260,7 @@ def are_counts(*numbers: object) -> bool:
 
 
 def are_texts(*texts: object) -> bool:
-    """Whether all are texts."""
+    """Whether every value is a string."""
     return all(isinstance(text, str) for text in texts)
 
 

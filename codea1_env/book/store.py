@@ -58,11 +58,20 @@ class StoredEntry:
 class MistakeBook(Closing):
     """The test cases that programs have failed, by problem.
 
-    Any number of threads and processes of one machine may use the same file, also across `os.fork`; each round is one
+    Any number of threads and processes of one machine may use the same file, even across `os.fork`; each round is one
     transaction. When `record` returns, the round survives `kill -9` of any process and, unless
     `survives_power_loss=False`, a loss of power. Not for network file systems: SQLite's log needs shared memory.
 
     A book pickles as its path and can be unpickled only if the file exists. A book in memory cannot be pickled.
+
+    >>> from codea1_env import MistakeBook, code_a1_v0
+    >>> book = MistakeBook()
+    >>> env = code_a1_v0.env("starter", book=book)
+    >>> env.reset(seed=0, options={"problem_id": "starter/count_carries"})
+    >>> env.step("def count_carries(a, b): return 0")
+    >>> env.step("assert count_carries(5, 5) == 1")
+    >>> [stored.entry.expression for stored in book.entries()]
+    ['count_carries(5, 5)']
     """
 
     def __init__(
@@ -79,7 +88,7 @@ class MistakeBook(Closing):
         Args:
             path: the file; None: a new book in memory.
             create: whether a missing file is created.
-            read_only: whether the book is only read; works also if the file or its folder is not writable. In that
+            read_only: whether the book is only read; works even if the file or its folder is not writable. In that
                 case the content is that at the time of opening.
             survives_power_loss: whether every round waits for the disk. If False, a power loss may remove the last
                 rounds, but never a part of a round.
@@ -202,7 +211,7 @@ class MistakeBook(Closing):
     def entries(self, problem_id: str | None = None) -> Iterator[StoredEntry]:
         """Yield the entries of one problem or of all problems, oldest first within a problem.
 
-        Reads one page at a time and holds no lock between pages: entries that are recorded meanwhile may be included.
+        Reads one page at a time, without a lock between pages, so entries that are recorded meanwhile may be included.
         """
         for name in self.problem_ids() if problem_id is None else (problem_id,):
             after = 0
@@ -222,7 +231,7 @@ class MistakeBook(Closing):
             after = page[-1][0]
 
     def problem_ids(self) -> tuple[str, ...]:
-        """Return the ids of all problems that had a round, in the order of their first rounds; some have no entries."""
+        """Return the ids of all problems that had a round, with or without entries, ordered by first round."""
         with self._database.reading() as connection:
             names = tuple(name for (name,) in connection.execute("SELECT name FROM problem ORDER BY id"))
             require_sound(are_texts(*names), "list of", "problems")
@@ -294,8 +303,8 @@ def _agree_on_judge(connection: sqlite3.Connection, version: int, path: Path | N
         connection.execute("UPDATE book SET judge_version = ?", (version,))
     else:
         raise UserError(
-            f"{path or 'the Mistake Book in memory'} holds verdicts of version {own} of the judge, and the new ones are"
-            f" of version {version}: the two do not mix"
+            f"{path or 'the Mistake Book in memory'} has verdicts of version {own} of the judge, so it cannot"
+            f" take new ones of version {version}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Which answers of an entry point are right beside the solution's own."""
+"""Which answers of an entry point are right besides the solution's own."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class AnswerRules:
         if self.order not in list(AnswerOrder):
             raise UnknownName.of("order of answers", str(self.order), map(str, AnswerOrder))
         if type(self.tolerance) not in (int, float) or not 0 <= self.tolerance < 1:
-            raise UserError(f"the tolerance of answers must be a number in [0, 1), not {self.tolerance!r}")
+            raise UserError(f"the tolerance of answers must be a number in [0, 1), got {self.tolerance!r}")
         if self.checker and (self.order != AnswerOrder.FIXED or self.tolerance):
-            raise UserError("answers have a checker together with an order or a tolerance; the checker decides alone")
+            raise UserError("answers can have a checker or an order and tolerance, not both: a checker decides alone")
 
     @property
     def accepts_others(self) -> bool:
@@ -59,7 +59,7 @@ class AnswerRules:
 
     @property
     def unordered_levels(self) -> int:
-        """How many outer levels of lists and tuples have no order: 0, 1 or 2."""
+        """How many outer levels of lists and tuples are compared without order: 0, 1 or 2."""
         return list(AnswerOrder).index(AnswerOrder(self.order))
 
 

@@ -1,4 +1,4 @@
-"""What tests of a problem may do beside calls that take and return plain data."""
+"""What a problem's tests may do besides calling with plain data and comparing what comes back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codea1_env.declared import require_declared
 
 @dataclass(frozen=True, slots=True)
 class CallForms:
-    """The forms of calls that tests of one problem may use beside plain ones.
+    """The forms of calls that tests of one problem may use besides plain ones.
 
     Raises:
         UserError: a field is neither True nor False.

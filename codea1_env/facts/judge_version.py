@@ -34,6 +34,6 @@ def require_this_judge(found: int, place: object, instead: str) -> None:
     """
     if found != JUDGE_VERSION:
         raise UserError(
-            f"{place} holds verdicts of version {found} of the judge, and this is version {JUDGE_VERSION}:"
-            f" the two do not mix; {instead}"
+            f"{place} was judged by version {found} of the judge, but this is version {JUDGE_VERSION}, whose"
+            f" verdicts may differ; {instead}"
         )

@@ -96,7 +96,7 @@ class Rejection:
     source: str
     """The dropped text, cut to 200 characters."""
     line: int = 0
-    """Line in the reply, from 1; 0 where there is no single one."""
+    """Line in the reply, from 1; 0 where it concerns several lines."""
     detail: str = ""
     """One sentence for people."""
 
@@ -144,7 +144,7 @@ class TestCase:
     expression: str
     """Python source; calls the entry point at least once (except in the release reading)."""
     prediction: str | None
-    """Python source of the predicted value, free of entry-point calls; None where there is no prediction."""
+    """Python source of the predicted value, free of entry-point calls; None without a prediction."""
     imports: tuple[str, ...] = ()
     """Import statements that `expression` or `prediction` needs."""
     direct: bool = False

@@ -30,7 +30,7 @@ class Verdict(StrEnum):
     OUTPUT_LIMIT = "output_limit"
     """Returned a value larger than the limit."""
     NO_CODE = "no_code"
-    """Candidate only: the reply holds no program."""
+    """Candidate only: the reply does not contain a program."""
     SYNTAX_ERROR = "syntax_error"
     """Candidate only: not Python."""
     NO_ENTRY_POINT = "no_entry_point"
@@ -76,7 +76,7 @@ def verdict_of(outcome: Outcome, *, loading: bool = False) -> Verdict:
     """Return the verdict that follows from an outcome alone; a value is PASSED until it is compared.
 
     Args:
-        outcome: of a call, or of loading a program.
+        outcome: what happened when a call ran, or when a program was loaded.
         loading: whether it is of loading a program: two of its errors have verdicts of their own.
     """
     if loading and outcome.kind is OutcomeKind.ERROR and outcome.error_type in _LOAD_ERRORS:
@@ -255,7 +255,7 @@ class GoldenFinding:
     """Share passed, in [0, 1]; tests after a call that hangs or crashes count as failed. None if any result is
     unknown."""
     verdict: Verdict
-    """Of the first test that did not pass; PASSED if there is none."""
+    """Verdict on the first test that did not pass; PASSED if all did."""
     detail: str = ""
     masked: str = ""
     """`sandbox` (our failure), `test` (a golden test is broken) or `agent` (no reply) where `passed` is None."""

@@ -33,8 +33,8 @@ def answer_rules_faults(
     Args:
         solved: a run of each problem's solution, as the sandbox has reported it.
         sandbox: where checkers and wrong programs run.
-        comparison: of the ruleset.
-        limits: of wrong programs.
+        comparison: how the ruleset compares values.
+        limits: what a wrong program may use.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.

@@ -28,10 +28,10 @@ def run_candidates(
     Args:
         jobs: one per candidate, with all of its calls.
         others: further jobs, which run once.
-        answered: one per candidate: puts the answers in a report beside the solution's. Other right ones are replaced
+        answered: one per candidate: pairs the answers in a report with the solution's. Other right ones are replaced
             by them (`right_answers`) before the reports of two runs are combined.
         sandbox: where all of them run.
-        limits: of a checker, per answer.
+        limits: what a checker may use per answer.
         rules: which share of the candidates runs twice (`confirm`), the second time in a drawn order (`draws_order`) or
             else in reverse; and when two values agree.
 

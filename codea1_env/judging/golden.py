@@ -67,7 +67,7 @@ class GoldenResult:
 
 
 class ExpectedValues:
-    """Evaluates expected values that are no literals, each once. Thread-safe; it does not cache our own failures."""
+    """Evaluates expected values that are not literals, each once. Thread-safe; it does not cache our own failures."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits = GOLDEN_LIMITS) -> None:
         self._sandbox = sandbox
@@ -128,7 +128,7 @@ class GoldenRun:
         return tuple(_call(case, self.problem.entry_point) for case in cases)
 
     def answered(self, expected: Mapping[Call, Outcome]) -> AnsweredCalls:
-        """Return the answers to the value cases beside the expected ones."""
+        """Return the answers to the value cases, paired with the expected ones."""
         right = tuple(_evaluated(case, expected).value for case in _cases(self.problem))
         return AnsweredCalls(self.problem, self.case_calls, right, self.reports[0])
 
@@ -139,10 +139,10 @@ def accept_golden_answers(
     """Return the runs with the expected answer in place of each other right one (`judging.right_answers`).
 
     Args:
-        runs: of any problems; those without rules of answers are returned as they are.
+        runs: runs of any problems; those without rules of answers are returned unchanged.
         expected: from `ExpectedValues.of` their problems.
         sandbox: where checkers run.
-        comparison: of the ruleset.
+        comparison: how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.

@@ -30,7 +30,8 @@ from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import SLEPT, Job, JobReport, Limits, Sandbox
 
 SHORT = replace(GOLDEN_LIMITS, cpu_s=2.0, wall_s=3.0, job_factor=16.0)
-"""Of the first run. Two calls that hang cost twice as much, and a second run what the solution's time allows."""
+"""Time limit of the first run: low, since a program that hangs on two calls costs twice as much. A second run gets what
+the solution's own time allows."""
 PROGRAM_LIMITS = replace(SHORT, max_restarts=0)
 """A program has failed as soon as a call hangs or kills its process, so the rest need not run."""
 

@@ -76,7 +76,7 @@ class Duel:
 
     def __post_init__(self) -> None:
         if len(self.candidates) != len(self.suites):
-            raise ValueError(f"{len(self.candidates)} candidates, but suites for {len(self.suites)}")
+            raise ValueError(f"expected suites for {len(self.candidates)} candidates, got them for {len(self.suites)}")
         if self.shares_suites and any(suites != self.suites[0] for suites in self.suites):
             raise ValueError("the candidates share their suites, but these differ")
 
@@ -287,7 +287,7 @@ _Unconfirmed: TypeAlias = Mapping[ValidCase, CaseReport]
 
 
 def _without_evidence(reports: Iterable[CaseReport], undecided: Undecided) -> tuple[CaseReport, ...]:
-    """Return `reports` with UNDECIDED for undecided cases, so that they are no evidence."""
+    """Return `reports` with UNDECIDED for undecided cases, so that they are not evidence."""
     if not undecided:
         return tuple(reports)
     return tuple(
@@ -346,7 +346,7 @@ class _CandidateTask:
         return tuple(self.unconfirmed.get(case) or next(found) for case in self.duel.replayed)
 
     def answered(self, report: JobReport) -> AnsweredCalls:
-        """Return a run's answers beside the solution's."""
+        """Return a run's answers, paired with the solution's."""
         return AnsweredCalls(self.duel.problem, tuple(self.expected), tuple(self.expected.values()), report)
 
     def outcomes(self, report: JobReport) -> CandidateOutcomes:

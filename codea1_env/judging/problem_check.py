@@ -57,7 +57,7 @@ class CheckStatus(StrEnum):
     UNSUPPORTED = "unsupported"
     """An argument or a result of a test cannot be sent between processes, for example a function or an open file."""
     UNTESTED = "untested"
-    """It has no golden tests; its solution loads, and passes the examples if there are any."""
+    """Its solution loads and passes any examples, but golden tests are missing."""
     UNPARSABLE = "unparsable"
     """The solution does not load, or an example cannot be read."""
     INTERNAL = "internal"
@@ -111,7 +111,7 @@ def check_problems(
         SandboxError: the sandbox cannot be used at all.
     """
     if runs < 1:
-        raise UserError(f"runs must be at least 1, not {runs}")
+        raise UserError(f"runs must be at least 1, got {runs}")
     todo = list(problems)
     rest = iter(todo)
     found: list[ProblemCheck] = []

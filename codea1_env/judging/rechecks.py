@@ -9,7 +9,7 @@ All cases of a candidate share its process, and its harness cases share another 
 - A failed harness case is compared call by call (`equal_answers`), since it may distinguish answers that count as
   equal. Before that, the solution runs all calls of the candidate in the same order.
 
-The judge cannot decide some cases. Such an *undecided* case is no evidence about anyone: the solution no longer
+The judge cannot decide some cases. Such an *undecided* case is not evidence about anyone: the solution no longer
 confirms its value, because it depends on the time, on an address or on state that another case has left; or its harness
 process has broken its channel; or it uses a result that cannot be sent between processes, though the result has the
 right items.
@@ -130,12 +130,12 @@ class _Rerun:
 def recheck_failures(
     candidates: Sequence[CandidateOutcomes], sandbox: Sandbox, *, limits: Limits, comparison: Comparison
 ) -> list[CandidateOutcomes]:
-    """Return the final outcomes, in the order of the candidates; nothing runs if there are no failures to recheck.
+    """Return the final outcomes, in the order of the candidates; without failures to recheck, nothing runs.
 
     Args:
         candidates: the outcomes of each candidate.
         sandbox: where calls run again.
-        limits: of candidates.
+        limits: what a candidate may use.
         comparison: when two values count as equal.
 
     Raises:
@@ -231,7 +231,7 @@ class _Repeat:
         return program_job(each.problem, each.program, calls, limits)
 
     def answered(self, problem: Problem, calls: tuple[Call, ...], report: JobReport) -> AnsweredCalls:
-        """Return the candidate's answers beside the solution's."""
+        """Return the candidate's answers, paired with the solution's."""
         return AnsweredCalls(problem, calls, tuple(map(_value, self.record)), report)
 
     def judged(self, each: CandidateOutcomes, report: JobReport, comparison: Comparison) -> CandidateOutcomes:

@@ -48,7 +48,7 @@ _FREE_BYTES, _TIMES_LONGER = 2048, 16  # an answer that is longer could use up a
 
 
 class AnswerPair(NamedTuple):
-    """One answer of a program beside the solution's, both encoded."""
+    """A program's answer and the solution's, both encoded."""
 
     arguments: bytes
     """Encoded pair of positional and keyword arguments."""
@@ -103,8 +103,8 @@ def accept_right_answers(
     Args:
         answered: one per program; those of problems without rules of answers are returned as they are.
         sandbox: where checkers run.
-        limits: of a checker, per answer.
-        comparison: of the ruleset.
+        limits: what a checker may use per answer.
+        comparison: how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
@@ -119,10 +119,10 @@ def judged_differences(
     """Return for each batch the outcomes of the answers that differ, by position.
 
     Args:
-        batches: those of problems without rules of answers have no outcomes.
+        batches: one per problem; without rules of answers, a problem's batch stays empty.
         sandbox: where checkers run.
-        limits: of a checker, per answer.
-        comparison: of the ruleset.
+        limits: what a checker may use per answer.
+        comparison: how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
@@ -148,8 +148,8 @@ def judged_answers(
     Args:
         batches: a problem and answers of one program each; a checker runs once per batch.
         sandbox: where checkers run.
-        limits: of a checker, per answer.
-        comparison: of the ruleset.
+        limits: what a checker may use per answer.
+        comparison: how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
@@ -235,7 +235,7 @@ def checker_fault(said: Outcome) -> str:
 
 
 def arguments_of(call: Call, entry_point: str, record: Sequence[EntryPointCall] = ()) -> bytes | None:
-    """Return the encoded arguments of the call whose answer is the value of `call`; None if its value is no answer.
+    """Return the encoded arguments of the call whose answer is the value of `call`; None if its value is not an answer.
 
     They are empty where they hold a function, so that they cannot be encoded.
     """
@@ -328,7 +328,7 @@ def _signature(found: ast.arguments) -> tuple[str, str]:
 
 @lru_cache(maxsize=65_536)
 def _literal_arguments(expression: str, entry_point: str) -> bytes | None:
-    """Return the encoded arguments of a direct call; None if its text is no call with literal arguments."""
+    """Return the encoded arguments of a direct call; None if its text is not a call with literal arguments."""
     node = _expression(expression)
     if node is None or not is_call_of(node, entry_point):
         return None

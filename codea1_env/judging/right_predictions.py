@@ -37,7 +37,7 @@ class SuiteEvidence:
                 yield position, AnswerPair(arguments, expected, predicted)
 
     def without_unchecked(self) -> SuiteEvidence:
-        """Return a copy in which calls are OPAQUE if the checker of the problem cannot get their arguments."""
+        """Return a copy in which a call is OPAQUE if the problem's checker cannot be given its arguments."""
         if not self.problem.answers.checker:
             return self
         return replace(self, evidence=list(map(self._as_checked, self.suite.cases, self.evidence)))
@@ -58,10 +58,10 @@ def accept_right_predictions(
     the call's outcome is OPAQUE, so that its case is rejected.
 
     Args:
-        suites: of any problems; the evidence of those without rules of answers is returned as it is.
+        suites: suites of any problems; where answers have no rules, the evidence is returned unchanged.
         sandbox: where checkers run.
-        limits: of a checker, per prediction.
-        comparison: of the ruleset.
+        limits: what a checker may use per prediction.
+        comparison: how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.

@@ -86,7 +86,7 @@ class SolutionValues:
 
         Args:
             sandbox: where the solutions run.
-            limits: of solutions.
+            limits: what a solution may use.
             finds_vacuous: whether to look for cases that test nothing (`Ruleset.drop_vacuous`).
         """
         self._sandbox = sandbox

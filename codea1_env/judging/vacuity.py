@@ -3,7 +3,7 @@
 A case that is not direct is evaluated again, without any program. It gets the answers of the solution's first run,
 changed in each of `N_CHANGES` ways (`sandbox.inside.changes`). The case is vacuous if it keeps the solution's value
 under at least one change and has another value under none (`rules.validation.ChangeEvidence`). An evaluation that
-raises, hangs or ends its process is no evidence. A case with an answer that cannot be sent between processes is
+raises, hangs or ends its process is not evidence. A case with an answer that cannot be sent between processes is
 skipped.
 
 A case that expects an exception is false whenever the entry point answers, so no answer needs to be changed. It is
@@ -53,7 +53,7 @@ def change_evidence(
     Args:
         answered: each problem with its solution's outcomes by call.
         sandbox: where the calls are evaluated.
-        limits: of solutions; each evaluation gets less time.
+        limits: what a solution may use; each evaluation gets less time.
 
     Returns:
         One mapping per problem, without the calls whose answers cannot be changed. A call that is false under one of

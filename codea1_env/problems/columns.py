@@ -78,13 +78,13 @@ def checked_text(value: object, what: str) -> str:
         BrokenInput: otherwise; the message calls it `what`.
     """
     if not isinstance(value, str):
-        raise BrokenInput(f"{what} holds {type(value).__name__}, not text")
+        raise BrokenInput(f"{what} must be text, got {type(value).__name__}")
     if "\0" in value:
-        raise BrokenInput(f"{what} holds a NUL character")
+        raise BrokenInput(f"{what} contains a NUL character")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise BrokenInput(f"{what} holds half of a surrogate pair") from error
+        raise BrokenInput(f"{what} contains half of a surrogate pair") from error
     return value
 
 
@@ -116,7 +116,7 @@ def parsed_json(content: str, what: str) -> Any:
         BrokenInput: it is longer than 64 MiB or no JSON, or holds NaN or an infinity; the message calls it `what`.
     """
     if len(content) > _LONGEST_JSON:
-        raise BrokenInput(f"{what} holds {len(content):,} characters of JSON; the limit is {_LONGEST_JSON:,}")
+        raise BrokenInput(f"{what} must be at most {_LONGEST_JSON:,} characters of JSON, got {len(content):,}")
     try:
         return json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -124,7 +124,7 @@ def parsed_json(content: str, what: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def sub_row(row: Row, column: str) -> Row:
@@ -137,7 +137,7 @@ def sub_row(row: Row, column: str) -> Row:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise BrokenInput(f"column {column!r} holds {type(value).__name__}, not an object with named fields")
+        raise BrokenInput(f"column {column!r} must be an object with named fields, got {type(value).__name__}")
     return value
 
 
@@ -148,7 +148,7 @@ def items_of(value: object, what: str) -> Sequence[object]:
         BrokenInput: it is something else; the message calls it `what`.
     """
     if value is not None and not isinstance(value, list | tuple):
-        raise BrokenInput(f"{what} holds {type(value).__name__}, not a list")
+        raise BrokenInput(f"{what} must be a list, got {type(value).__name__}")
     return value or ()
 
 

@@ -35,7 +35,7 @@ def call_cases(entry_point: str, arguments: object, answers: object, what: str) 
     """Return one case per call of an entry point.
 
     Args:
-        entry_point: of the problem.
+        entry_point: the function under test.
         arguments: one list of plain values per call.
         answers: one plain value per call.
         what: the column, for messages.
@@ -59,7 +59,7 @@ def unwrapped(answers: object) -> object:
 def _pairs(inputs: object, outputs: object, what: str) -> list[tuple[Any, Any]]:
     for each in (inputs, outputs):
         if not isinstance(each, Sequence) or isinstance(each, str | bytes):
-            raise BrokenInput(f"{what}: inputs and outputs must be lists, not {type(each).__name__}")
+            raise BrokenInput(f"{what}: inputs and outputs must be lists, got {type(each).__name__}")
     given, shown = list(inputs), list(outputs)  # type: ignore[call-overload]  # just checked
     if len(given) != len(shown):
         raise BrokenInput(f"{what} has {len(given)} inputs, but {len(shown)} outputs; each input needs one")
@@ -74,7 +74,7 @@ def _lines(value: object, what: str) -> str:
 
 def _arguments(given: object, what: str) -> str:
     if not isinstance(given, list):
-        raise BrokenInput(f"{what}: the input of a call holds {type(given).__name__}, not a list of arguments")
+        raise BrokenInput(f"{what}: the input of a call must be a list of arguments, got {type(given).__name__}")
     return ", ".join(_source(each, what) for each in given)
 
 
@@ -87,6 +87,6 @@ def _refuse_depth(value: object, levels: int, what: str) -> None:
     if not isinstance(value, list | dict):
         return
     if not levels:
-        raise BrokenInput(f"{what} holds a value of more than {_DEEPEST} levels")
+        raise BrokenInput(f"{what} contains a value nested deeper than {_DEEPEST} levels")
     for item in value.values() if isinstance(value, dict) else value:
         _refuse_depth(item, levels - 1, what)

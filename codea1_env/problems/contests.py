@@ -110,7 +110,7 @@ def code_contests_problem(row: Row) -> Problem:
     for column in ("input_file", "output_file"):
         if optional_text(row, column):
             raise RefusedRow(
-                Refusal.FILES, f"column {column!r} names a file, and programs have only standard input and output"
+                Refusal.FILES, f"column {column!r} names a file, but programs can only use standard input and output"
             )
     solutions = sub_row(row, "solutions")
     languages, programs = (
@@ -136,7 +136,7 @@ def live_code_bench_problem(row: Row) -> Problem:
 
     Raises:
         BrokenInput: a column is missing, or holds something else than JSON of the published form.
-        RefusedRow: there is no solution, or the problem cannot be played.
+        RefusedRow: the row lacks a solution, or the problem cannot be played.
     """
     if not optional_text(row, "solution").strip():
         raise no_solution("LiveCodeBench publishes no solutions: add the column 'solution', a program, to the row")
@@ -266,4 +266,4 @@ def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called
 
 
 def _wrong(what: str, found: object, expected: str) -> BrokenInput:
-    return BrokenInput(f"{what} holds {type(found).__name__}; expected {expected}")
+    return BrokenInput(f"{what} must be {expected}, got {type(found).__name__}")

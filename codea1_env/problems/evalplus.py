@@ -139,14 +139,14 @@ def _inputs(row: Row, column: str) -> list[list[Any]]:
     if inputs in (None, {}):  # MbppPlus writes {} for "none"
         return []
     if not isinstance(inputs, list) or not all(isinstance(arguments, list) for arguments in inputs):
-        raise BrokenInput(f"column {column!r} is not a list of argument lists")
+        raise BrokenInput(f"column {column!r} must be a list of argument lists")
     return inputs
 
 
 def _atol(row: Row) -> float:
     atol = row.get("atol", 0)
     if isinstance(atol, bool) or not isinstance(atol, int | float):
-        raise BrokenInput(f"column 'atol' holds {type(atol).__name__}, not a number")
+        raise BrokenInput(f"column 'atol' must be a number, got {type(atol).__name__}")
     return float(atol)
 
 
@@ -167,7 +167,7 @@ def restore_types(task_id: str, inputs: list[list[Any]]) -> list[list[Any]]:
     try:
         return [restore(arguments) for arguments in inputs]
     except (TypeError, ValueError, IndexError, AttributeError) as error:
-        raise BrokenInput(f"an input of {task_id} has another shape than EvalPlus gives it: {error}") from error
+        raise BrokenInput(f"an input of {task_id} does not have the shape that EvalPlus gives it: {error}") from error
 
 
 _Arguments = list[Any]

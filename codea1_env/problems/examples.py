@@ -1,7 +1,7 @@
 """Converts the examples in a problem's statement into asserts.
 
 It reads doctest prompts (`>>> f(1)` with the value below, or `>>> f(1) == 2`), assert lines, and lines of the form
-`f(1) == 2`, also with `=>`, `==>`, `->`, an arrow, `=`, `returns` or `should return` instead of the operator. It
+`f(1) == 2`, or with `=>`, `==>`, `->`, an arrow, `=`, `returns` or `should return` instead of the operator. It
 ignores a line that contains more than a call with literal arguments and a literal value: a missing example is better
 than a wrong one.
 """

@@ -45,7 +45,7 @@ def load_path(path: Path, endings: tuple[str, ...], *, strict: bool = False) -> 
     """Return the problems of a file, of a saved HuggingFace dataset, or of a folder with files of these endings.
 
     Raises:
-        BrokenInput: it cannot be read, or holds no problems; see `load_file` and `load_dataset_problems`.
+        BrokenInput: it cannot be read, or contains no problems; see `load_file` and `load_dataset_problems`.
     """
     try:
         if not stat.S_ISDIR(mode_of(path)):
@@ -108,7 +108,7 @@ def _start_of(path: Path) -> bytes:
         with path.open("rb") as file:
             start = file.read(4)
     except FileNotFoundError as error:
-        raise BrokenInput(f"{path}: there is no such file") from error
+        raise BrokenInput(f"{path}: no such file") from error
     except IsADirectoryError as error:
         raise BrokenInput(f"{path}: it is a folder, not a file") from error
     except (OSError, ValueError) as error:

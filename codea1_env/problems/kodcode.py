@@ -24,11 +24,11 @@ def problem_from_row(row: Row) -> Problem:
     Raises:
         BrokenInput: a column is missing or of another type, a test or solution is not Python, or the style is
             `online_judge`, whose tests are not pytest's.
-        RefusedRow: there is no solution, the test imports several functions or a class, or the statement accepts
+        RefusedRow: the row lacks a solution, the test imports several functions or a class, or the statement accepts
             several answers.
     """
     if optional_text(row, "style") == _ONLINE_JUDGE:
-        raise BrokenInput(f"column 'style' holds {_ONLINE_JUDGE!r}; only rows with pytest tests are read")
+        raise BrokenInput(f"only rows with pytest tests can be read, got column 'style' = {_ONLINE_JUDGE!r}")
     column = "test" if optional_text(row, "test").strip() else "test_code"
     question, solution, test = playable_statement(row, "question"), solution_text(row, "solution"), text(row, column)
     tree = parse(solution, "column 'solution'")
@@ -52,10 +52,10 @@ def _entry_point(solution: ast.Module, test: ast.Module) -> str:
     imported = sorted(set(solution_names(test)) - {"*"})
     if len(imported) > 1:
         raise RefusedRow(
-            Refusal.SEVERAL_FUNCTIONS, f"column 'test' imports {', '.join(imported)}; a problem has one entry point"
+            Refusal.SEVERAL_FUNCTIONS, f"column 'test' imports {', '.join(imported)}; expected one entry point"
         )
     if imported and imported[0] not in functions_of(solution):
         raise RefusedRow(
-            Refusal.SEVERAL_FUNCTIONS, f"column 'test' imports {imported[0]}, which is no function of the solution"
+            Refusal.SEVERAL_FUNCTIONS, f"column 'test' imports {imported[0]}, which the solution does not define"
         )
     return tested_function(solution, [test])

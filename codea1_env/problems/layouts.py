@@ -87,7 +87,7 @@ LAYOUTS = (
         contests.live_code_bench_problem,
     ),
 )
-"""Of the layouts whose columns a row has, the one with most columns reads it; of equal ones the first."""
+"""A row may have the columns of several layouts: the one with the most columns reads it, or the first of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemS
         notes.update(of_row)
     if not problems and skipped:
         first = f"{skipped[0].place}: {skipped[0].reason}"
-        raise BrokenInput(f"{name}: no row of {len(skipped)} is a usable problem; the first, {first}")
+        raise BrokenInput(f"{name}: none of its {len(skipped)} rows is a usable problem; the first, {first}")
     if not problems:
-        raise BrokenInput(f"{name}: it is empty, no rows were found")
+        raise BrokenInput(f"{name}: no rows were found")
     return ProblemSet(name, tuple(problems), tuple(skipped), dict(notes))
 
 
@@ -134,7 +134,7 @@ def read_row(row: Row) -> Problem:
     """Return the problem of a row of any known layout. A row of each of them may have the column `answers`.
 
     Raises:
-        UserError: the row has no known layout, or is broken.
+        UserError: the row is broken, or its layout is unknown.
     """
     columns = {column for column, value in _plain(row).items() if value is not None and value != ""}
     # Published data sets contain rows in which a required column is empty; their layout says what they lack.
@@ -157,7 +157,7 @@ def _read(item: FoundRow) -> tuple[Problem, list[str]]:
     if item.fault:
         raise BrokenInput(item.fault)
     if not isinstance(item.row, Mapping):
-        raise BrokenInput(f"it holds {type(item.row).__name__}, not an object with named fields")
+        raise BrokenInput(f"expected an object with named fields, got {type(item.row).__name__}")
     if not item.row:
         raise BrokenInput("it is empty")
     row = NotedRow(item.row)

@@ -36,13 +36,13 @@ def problem_from_row(row: Row) -> Problem:
 
     Raises:
         BrokenInput: a column is missing, or the solution does not define the method.
-        RefusedRow: there is no solution, arguments are objects such as linked lists and trees, or the statement accepts
+        RefusedRow: the row lacks a solution, arguments are objects such as linked lists, or the statement accepts
             several answers.
     """
     row = ChainMap(row, _meta(row))  # type: ignore[arg-type]  # it is only read
     entry_point = text(row, "entry_point")
     if not is_method(entry_point):
-        raise BrokenInput(f"column 'entry_point' holds {entry_point!r}; expected a method such as Solution().twoSum")
+        raise BrokenInput(f"column 'entry_point' must be a method such as Solution().twoSum, got {entry_point!r}")
     description, before = playable_statement(row, "problem_description"), optional_text(row, "prompt")
     solution, starter_code = solution_text(row, "completion"), optional_text(row, "starter_code")
     refuse_objects(starter_code)

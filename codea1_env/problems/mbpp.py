@@ -25,7 +25,8 @@ def problem_from_row(row: Row) -> Problem:
     setup = optional_text(row, "test_setup_code")
     if any(not isinstance(node, ast.Import | ast.ImportFrom) for node in parse(setup, "column 'test_setup_code'").body):
         raise RefusedRow(
-            Refusal.OBJECTS, "column 'test_setup_code' makes objects that the tests pass; only plain data is sent"
+            Refusal.OBJECTS,
+            "column 'test_setup_code' creates objects for the tests; programs get plain data only",
         )
     return _problem(row, "text", setup)
 
@@ -38,7 +39,7 @@ def sanitized_problem(row: Row) -> Problem:
 
     Raises:
         BrokenInput: a column is missing or of another type, or a test or the solution is not Python.
-        RefusedRow: there is no solution, or the statement accepts several answers.
+        RefusedRow: the row lacks a solution, or the statement accepts several answers.
     """
     return _problem(row, "prompt", "\n".join(texts_of(row.get("test_imports"), "column 'test_imports'")))
 

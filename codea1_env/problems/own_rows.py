@@ -164,7 +164,7 @@ def _golden(item: object, what: str, entry_point: str, programs: Programs, calls
 
 def _expression(value: object, what: str) -> str:
     if isinstance(value, int | float | list | dict):
-        raise BrokenInput(f"{what} holds {type(value).__name__}, not text; as text it is {json.dumps(repr(value))}")
+        raise BrokenInput(f"{what} must be text, got {type(value).__name__}; as text it is {json.dumps(repr(value))}")
     found = checked_text(value, what)
     require_expression(found, what)
     return found

@@ -31,15 +31,15 @@ def packed_text(content: str) -> str:
     except (binascii.Error, ValueError, zlib.error) as error:
         raise BrokenInput(f"it is not compressed text ({error})") from error
     if unpacking.unconsumed_tail or not unpacking.eof:
-        raise BrokenInput(f"it is cut off, or holds more than {_MOST_BYTES:,} bytes")
+        raise BrokenInput(f"it is cut off, or unpacks to more than {_MOST_BYTES:,} bytes")
     texts = []
     try:
         for number, (instruction, argument, _) in enumerate(pickletools.genops(pickled)):
             if instruction.name not in _HARMLESS or number >= _MOST_INSTRUCTIONS:
-                raise BrokenInput(f"its pickle would do more than to hold a text ({instruction.name})")
+                raise BrokenInput(f"its pickle must contain one text and nothing else, got {instruction.name}")
             texts += [argument] if instruction.name in _TEXTS else []
     except (ValueError, UnicodeDecodeError) as error:
         raise BrokenInput(f"its pickle is broken ({error})"[:200]) from error
     if len(texts) != 1:
-        raise BrokenInput(f"its pickle holds {len(texts)} texts, not one")
+        raise BrokenInput(f"its pickle must contain one text, got {len(texts)}")
     return str(texts[0])

@@ -80,9 +80,9 @@ class Problem:
     output: OutputForm = OutputForm.WORDS
     """What counts in the output of programs that print it."""
     answers: AnswerRules = EQUAL_ANSWERS
-    """Which answers are right beside the solution's; secret."""
+    """Which answers are right besides the solution's. Agents never see this."""
     calls: CallForms = PLAIN_CALLS
-    """What tests may do beside calls with plain data."""
+    """What tests may do besides calls with plain data."""
 
     def __post_init__(self) -> None:
         for fault in self._faults():
@@ -136,7 +136,7 @@ class Refusal(StrEnum):
     BROKEN = "broken"
     """It cannot be read: a column is missing or holds something else than its data set publishes."""
     NO_SOLUTION = "no solution"
-    """It has no solution that could be the ground truth."""
+    """A solution that could be the ground truth is missing."""
     SEVERAL_ANSWERS = "several right answers"
     """Its statement accepts several answers, and its tests state one."""
     SEVERAL_FUNCTIONS = "several functions"
@@ -187,7 +187,7 @@ class ProblemSet(Sequence[Problem]):
     def __getitem__(self, key: slice) -> tuple[Problem, ...]: ...
     def __getitem__(self, key: int | slice) -> Problem | tuple[Problem, ...]:
         if isinstance(key, str):
-            raise UserError(f"problems are numbered; the one of this id is by_id({key!r})")
+            raise UserError(f"problems are indexed by number; use by_id({key!r}) for an id")
         return self.problems[key]
 
     def __len__(self) -> int:
@@ -200,7 +200,7 @@ class ProblemSet(Sequence[Problem]):
         """Return the problem with this id.
 
         Raises:
-            UnknownName: there is none.
+            UnknownName: no problem has this id.
             UserError: the id is not text.
         """
         if of_type("problem_id", problem_id, str) not in self._index:

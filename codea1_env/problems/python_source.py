@@ -119,7 +119,7 @@ def imports_of(source: str) -> str:
 def before_function(statement: str, name: str) -> str:
     """Return the text before the last top-level `def name`: imports and helper functions.
 
-    If there is no such function, or the text before it is not a program (prose, a decorator), return only imports.
+    If the function is missing, or the text before it is not a program (prose, a decorator), return only imports.
     """
     definition = re.compile(rf"^(?:async\s+)?def\s+{re.escape(name)}\b", re.MULTILINE)
     starts = [match.start() for match in definition.finditer(statement)]

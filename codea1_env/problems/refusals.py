@@ -95,8 +95,8 @@ def solution_text(row: Row, column: str) -> str:
     """Return the solution.
 
     Raises:
-        RefusedRow: there is none.
-        BrokenInput: it is no text.
+        RefusedRow: the row lacks one.
+        BrokenInput: it is not text.
     """
     if row.get(column) in (None, "", "[]"):
         raise no_solution(f"column {column!r} is {'empty' if column in row else 'missing'}")

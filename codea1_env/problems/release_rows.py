@@ -107,7 +107,7 @@ def _snippets(row: Row) -> list[str]:
     if isinstance(tests, str):
         tests = [tests]
     if not isinstance(tests, Sequence) or isinstance(tests, bytes):
-        raise BrokenInput(f"column 'GT_test' holds {type(tests).__name__}, not a list of test snippets")
+        raise BrokenInput(f"column 'GT_test' must be a list of test snippets, got {type(tests).__name__}")
     if not tests:
         raise BrokenInput("column 'GT_test' is empty")
     return [checked_text(test, f"snippet {position} of GT_test") for position, test in enumerate(tests, start=1)]

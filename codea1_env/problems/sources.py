@@ -26,6 +26,10 @@ _ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 def load_problems(source: ProblemSource, *, strict: bool = False, limit: int | None = None) -> ProblemSet:
     """Return the problems of a source.
 
+    >>> from codea1_env import load_problems
+    >>> load_problems("starter", limit=2)
+    <ProblemSet starter: 2 problems>
+
     Args:
         source: a set or any iterable of problems; a registered name (`humaneval`), followed by `:OPTIONS` if the source
             takes some (`tiny:held-out`); the path of a file, of a folder with files, or of a saved HuggingFace dataset;
@@ -35,11 +39,11 @@ def load_problems(source: ProblemSource, *, strict: bool = False, limit: int | N
         limit: number of problems to keep, from the first; None: all.
 
     Raises:
-        UnknownName: there is no source with this name.
+        UnknownName: the source does not exist.
         UserError: it cannot be read (see `load_file`, `load_dataset_problems`), or `limit` is less than 1.
     """
     if limit is not None and limit < 1:
-        raise UserError(f"limit must be at least 1, not {limit}")
+        raise UserError(f"limit must be at least 1, got {limit}")
     problems = _load(source, strict)
     return problems if limit is None else ProblemSet(problems.name, problems[:limit], problems.skipped, problems.notes)
 
@@ -94,7 +98,7 @@ def _from_plugin(name: str, options: str = "") -> ProblemSet:
     target: Any = plugins.resolve("problems", name)
     is_function = callable(target) and not isinstance(target, ProblemSet)
     if options and not (is_function and inspect.signature(target).parameters):
-        raise UserError(f"{name}: these problems take no options, so {options!r} has no meaning")
+        raise UserError(f"{name}: these problems take no options, got {options!r}")
     if is_function:
         target = target(options) if options else target()
     return _as_set(target, name)
@@ -110,7 +114,7 @@ def _as_set(found: object, name: str) -> ProblemSet:
                 raise UserError(f"{name}: {type(problem).__name__} is not a problem")
         found = ProblemSet(name, problems)
     if not found:
-        raise UserError(f"{found.name}: there are no problems in it")
+        raise UserError(f"{found.name}: it contains no problems")
     return found
 
 

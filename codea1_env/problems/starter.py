@@ -34,7 +34,7 @@ def load(part: str = FUNCTIONS) -> ProblemSet:
     """Return the shipped problems of one of the `PARTS`, sorted by difficulty and then by name; read once per process.
 
     Raises:
-        UnknownName: there is no such part.
+        UnknownName: the part does not exist.
         BrokenInput: a file of the installation is damaged.
     """
     if part not in PARTS:

@@ -13,12 +13,12 @@ from codea1_env.problems.refusals import playable_statement, solution_text
 def problem_from_row(row: Row) -> Problem:
     """Return the problem of a row with `task_id`, `prompt`, `code` and `func_name`.
 
-    There are no golden tests, since the benchmark keeps its tests back. The imports are those that its evaluator puts
+    The benchmark keeps its tests back, so golden tests are missing. The imports are those that its evaluator puts
     before the code, as far as the code needs them.
 
     Raises:
         BrokenInput: a column is missing or of another type, or the code does not define the function.
-        RefusedRow: there is no code, or the statement accepts several answers.
+        RefusedRow: the row lacks code, or the statement accepts several answers.
     """
     code, entry_point = solution_text(row, "code"), text(row, "func_name")
     require_definition(code, entry_point, "column 'code'")

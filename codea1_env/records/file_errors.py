@@ -37,7 +37,7 @@ def require_plain(folder: Path, *, may_link: bool) -> None:
     for place, folders, files in os.walk(folder):
         for path in (Path(place, name) for name in (*folders, *files)):
             if not may_link and path.is_symlink():
-                raise UserError(f"{path}: a link, but a run is written into its own folder only")
+                raise UserError(f"{path}: a link, but a run must be written to a folder of its own")
             mode = mode_of(path)
             if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise UserError(f"{path}: neither a file nor a folder")
@@ -55,7 +55,7 @@ def require_run(path: Path, kind: str, *parts: str) -> None:
             raise BrokenInput(f"{path}: {'a file, not a run folder' if path.exists() else 'no such run folder'}")
         for name in parts:
             if not (path / name).is_file():
-                raise BrokenInput(f"{path}: not a {kind}, it has no {name}")
+                raise BrokenInput(f"{path}: not a {kind}, since {name} is missing")
         require_plain(path, may_link=True)
 
 

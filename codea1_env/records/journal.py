@@ -98,7 +98,7 @@ def unused_folder(root: Path, now: datetime | None = None) -> Path:
             except FileExistsError:
                 continue
         return path
-    raise UserError(f"{root}: there are a thousand runs of the same second; name a folder with --out")
+    raise UserError(f"{root}: it has a thousand runs of this second; choose a folder with --out")
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:

@@ -73,10 +73,10 @@ class EpisodeSource:
         """Return reset options; log unknown ones, as PettingZoo's conformance tests require.
 
         Raises:
-            UserError: the options are no mapping, or a key looks like a misspelled option.
+            UserError: the options are not a mapping, or a key looks like a misspelled option.
         """
         if not isinstance(options, Mapping):
-            raise UserError(f"reset options must be a mapping, not {type(options).__name__} ({options!r:.100})")
+            raise UserError(f"reset options must be a mapping, got {type(options).__name__} ({options!r:.100})")
         for key in sorted(map(str, options.keys() - self._options)):
             if get_close_matches(key, self._options, n=1):
                 raise UnknownName.of("reset option", key, self._options)
@@ -88,7 +88,7 @@ class EpisodeSource:
         """Return the random generator; a seed restarts it, and with it everything random.
 
         Raises:
-            UserError: the seed is no whole number, or negative.
+            UserError: the seed is not a whole number, or negative.
         """
         if seed is not None or self._rng is None:
             self._rng, _ = seeding.np_random(None if seed is None else whole_number("seed", seed, least=0, most=inf))

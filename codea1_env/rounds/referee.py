@@ -45,7 +45,7 @@ class Scored:
     coder: float | None
     """The program's reward; None where masked."""
     tester: float | None
-    """The suite's reward; None where masked, or where there is no suite."""
+    """The suite's reward; None if it is masked, or without a suite."""
     masked_because: str = ""
     """Why `coder`, or the `tester` of a suite, is None; empty if neither is."""
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -93,6 +93,15 @@ def _verdict(report: CandidateReport, cases: Iterable[CaseReport]) -> Verdict:
 class Referee(Closing):
     """Judges replies about a set of problems under one ruleset. Thread-safe where the sandbox is.
 
+    Use it where another program owns the loop, such as a trainer that has replies and wants their rewards:
+
+    >>> from codea1_env import Referee
+    >>> referee = Referee("starter")
+    >>> programs, suites = ["def count_carries(a, b): return 0"], ["assert count_carries(5, 5) == 1"]
+    >>> (scored,) = referee.rewards(["starter/count_carries"], programs, suites)
+    >>> scored.coder, scored.tester
+    (0.0, 0.125)
+
     It pickles: the receiving process opens the sandbox by its name and starts with an empty cache of solutions' values.
     """
 
@@ -115,7 +124,7 @@ class Referee(Closing):
             golden: whether reports state golden pass rates; None: iff the rules pay for golden tests.
 
         Raises:
-            UserError: an argument has an invalid value, there are no problems, or the rules pay for golden tests and a
+            UserError: an argument is invalid, the problems are empty, or the rules pay for golden tests and a
                 problem has none.
         """
         self.problems = load_problems(problems)
@@ -139,7 +148,7 @@ class Referee(Closing):
             options: how the trees are played.
 
         Raises:
-            UserError: one is no tree, or the rules pay for golden tests and a problem has none.
+            UserError: one is not a tree, or the rules pay for golden tests and a problem has none.
         """
         trees = [of_type("trees", tree, Tree) for tree in as_lists(trees=trees)[0]]
         require_golden_tests([tree.problem for tree in trees], self.rules)
@@ -181,7 +190,7 @@ class Referee(Closing):
             (B,). Where the sandbox fails, rewards are masked.
 
         Raises:
-            UnknownName: there is no problem of that id.
+            UnknownName: no problem has this id.
             UserError: the lengths differ, or a reply is neither text nor chat messages.
         """
         given = {"problem_ids": problem_ids, "programs": programs} | ({} if suites is None else {"suites": suites})
@@ -226,7 +235,7 @@ class Referee(Closing):
             programs: (B,) a coder's reply each.
 
         Raises:
-            UnknownName: there is no problem of that id.
+            UnknownName: no problem has this id.
             UserError: the lengths differ, or a reply is neither text nor chat messages.
             SandboxError: the sandbox cannot be used at all.
         """
@@ -249,14 +258,14 @@ class Referee(Closing):
         ]
 
     def loaded_program(self, problem: Problem, reply: str) -> str | None:
-        """Return the program in a coder's reply; None if it does not load, so that a tester has no turn; waits.
+        """Return the program in a coder's reply, or None if it does not load, as a tester then never sees it; waits.
 
         Args:
             problem: need not be among the referee's.
             reply: the coder's, as text.
 
         Raises:
-            UserError: the reply is no text.
+            UserError: the reply is not text.
         """
         rounds = self.open([Tree(problem)], RoundOptions(masks_sandbox_errors=True))
         rounds.submit_programs([reply])
@@ -271,7 +280,7 @@ class Referee(Closing):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._sandbox_name not in names("sandboxes") and ":" not in self._sandbox_name:
-            raise UserError(f"a referee pickles its sandbox by name, and none is registered as {self._sandbox_name!r}")
+            raise UserError(f"a referee pickles its sandbox by name, but {self._sandbox_name!r} is not registered")
         settings = {"sandbox": self._sandbox_name, "limits": self.judge.limits, "golden": self.judge.golden}
         return _reopened, (self.problems, self.rules, settings)
 
@@ -341,7 +350,7 @@ def reply_text(given: object) -> str | AgentUnavailable:
     try:
         return content if isinstance(content, str) else "".join(map(_part_text, () if content is None else content))  # type: ignore[call-overload]
     except TypeError:
-        raise UserError(f"a reply must be text or chat messages that end with one, not {given!r:.100}") from None
+        raise UserError(f"a reply must be text or chat messages that end with one, got {given!r:.100}") from None
 
 
 def _field(message: object, name: str) -> object:

@@ -69,7 +69,7 @@ class RoundOptions:
     """What the infos of testers say that they see. Under `white_box`, or where it is empty, the tester of one
     candidate sees its program; the tester of a suite for all candidates never does."""
     skips_invalid: bool = True
-    """Whether testers have no turn for a program that does not load. Each program is then loaded before their turns."""
+    """Whether testers skip a program that does not load. Each program is then loaded before their turns."""
     masks_sandbox_errors: bool = False
     """Whether trees are masked if the sandbox cannot be used at all; else the methods that wait raise SandboxError."""
 
@@ -118,7 +118,7 @@ class Rounds:
         """Read all programs, in the order of `coder_turns`, and load those whose testers depend on it.
 
         Raises:
-            UserError: their number differs from the number of turns, or one is no reply.
+            UserError: their number differs from the number of turns, or one is not a reply.
             SandboxError: the sandbox cannot be used at all.
         """
         n_wanted = sum(tree.n_candidates for tree in self.trees)
@@ -171,7 +171,7 @@ class Rounds:
         """Read, judge and score all suites, in the order of `tester_turns`.
 
         Raises:
-            UserError: their number differs from the number of turns, or one is no reply.
+            UserError: their number differs from the number of turns, or one is not a reply.
             SandboxError: the sandbox cannot be used at all.
         """
         sizes = [self._sizes(t) for t in range(len(self.trees))]
@@ -189,7 +189,7 @@ class Rounds:
             SandboxError: the sandbox cannot be used at all.
         """
         if [len(of_tree) for of_tree in groups] != [tree.n_groups for tree in self.trees]:
-            raise ValueError("there must be one group of suites for each group of every tree")
+            raise ValueError("expected one group of suites for each group of every tree")
         self._judge_trees(range(len(self.trees)), groups)
 
     def _judge_trees(self, places: Sequence[int], groups: Sequence[Sequence[Sequence[Tests]]]) -> None:
@@ -236,7 +236,7 @@ class Rounds:
         """
         if len(self._results) < len(self.trees):
             if any(sum(self._sizes(t)) for t in range(len(self.trees))):
-                raise RuntimeError("results need submit_suites first")
+                raise RuntimeError("submit_suites() must be called before results()")
             self.submit_suites(())
         return [self._results[t] for t in range(len(self.trees))]
 
@@ -262,7 +262,7 @@ class Rounds:
             RuntimeError: no programs have been submitted.
         """
         if self._programs is None:
-            raise RuntimeError("fork needs submit_programs first")
+            raise RuntimeError("submit_programs() must be called before fork()")
         other = Rounds(self.trees, self._judge, replace(self._options, **options))
         other._programs = self._programs
         return other
@@ -274,7 +274,7 @@ class Rounds:
 
     def _read_programs(self) -> list[_Programs]:
         if self._programs is None:
-            raise RuntimeError("submit_programs comes first")
+            raise RuntimeError("submit_programs() must be called first")
         return self._programs
 
     def _sizes(self, t: int) -> list[int]:
@@ -361,11 +361,11 @@ def _replies(name: str, replies: Sequence[_T], n_wanted: int, read: type) -> lis
     """
     (found,) = as_lists(**{name: replies})
     if len(found) != n_wanted:
-        raise UserError(f"{len(found)} {name} for {n_wanted} turns")
+        raise UserError(f"expected {name} for {n_wanted} turns, got {len(found)}")
     for reply in found:
         if not isinstance(reply, str | read | AgentUnavailable):
             fault = f"{type(reply).__name__} ({reply!r:.100})"
-            raise UserError(f"{name} must be texts, {read.__name__} or AgentUnavailable, not {fault}")
+            raise UserError(f"{name} must be texts, {read.__name__} or AgentUnavailable, got {fault}")
     return found
 
 

@@ -48,14 +48,14 @@ class Tree:
     """The shape of what is played about one problem.
 
     Raises:
-        UserError: there is less than one candidate, or the number of suites is negative, or they are no whole numbers.
+        UserError: there is less than one candidate, or the number of suites is negative, or they are not whole numbers.
     """
 
     problem: Problem
     n_candidates: int = 1
     """N."""
     n_suites: int = 1
-    """M, per group; 0: there is no tester."""
+    """M, per group; 0 without a tester."""
     suites_per: SuitesPer = SuitesPer.CANDIDATE
     replayed: tuple[ValidCase, ...] = ()
     """Cases of the Mistake Book that every candidate runs; the owner of the book has read them."""
@@ -128,7 +128,7 @@ class JudgedTree:
         """Return a number of each suite's reward, e.g. one of its parts, as `tester_rewards` has their values.
 
         Args:
-            number: of a reward; nan if it is masked.
+            number: the reward; nan if it is masked.
         """
         return _of_suites(self.tree, self.suites, self.report, self.rewards, number)
 
@@ -139,7 +139,7 @@ class JudgedTree:
                 return str(reply) or "an agent was unavailable"
         if self.report is None:
             return self.failure
-        return self.report.candidates[candidate].internal_error or "the rules mask it: there is no evidence"
+        return self.report.candidates[candidate].internal_error or "the rules mask it for lack of evidence"
 
 
 def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
@@ -160,7 +160,7 @@ def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
 
 
 def is_unavailable(reply: Program | Tests) -> bool:
-    """Whether a reply did not come."""
+    """Whether a reply is missing."""
     return isinstance(reply, AgentUnavailable)
 
 
@@ -175,12 +175,12 @@ def scored_tree(
     """Return a tree with its rewards under the given rules.
 
     Args:
-        tree: as it was opened.
-        programs: (N,) as submitted.
-        suites: (G, M) as submitted.
-        report: the judge's; None: the sandbox could not be used.
+        tree: what `open_trees` returned.
+        programs: (N,) the submitted programs.
+        suites: (G, M) the submitted suites.
+        report: what the judge found; None if the sandbox could not be used.
         rules: the reward scheme and its parameters.
-        failure: why it could not.
+        failure: why the sandbox could not be used.
     """
     rewards = score_group(report, rules) if report is not None else ()
     found = JudgedTree(
@@ -211,7 +211,7 @@ def _of_suites(
     for n, each in enumerate(rewards):
         found[n, : len(each.testers)] = [number(reward) for reward in each.testers]
     if tree.suites_per is SuitesPer.PROBLEM:
-        if report is not None:  # an invalid program is no evidence about a suite
+        if report is not None:  # an invalid program is not evidence about a suite
             found[[not each.is_valid for each in report.candidates]] = np.nan
         found = mean_over_candidates(found)[np.newaxis]
     for g, group in enumerate(suites):

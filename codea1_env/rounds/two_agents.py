@@ -27,7 +27,7 @@ TESTER = "tester_0"
 MAX_CYCLES = 1_000_000
 """Most rounds of an episode."""
 METADATA: Mapping[str, Any] = {"render_modes": ["human", "ansi"], "render_fps": 1, "is_parallelizable": False}
-"""Of both games, as PettingZoo declares it."""
+"""The agents of both games, as PettingZoo declares them."""
 VIEWS = ("white_box", "black_box")
 
 _log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Lifecycle(View):
         """Return the name of an agent.
 
         Raises:
-            UnknownName: there is no such agent.
+            UnknownName: the agent does not exist.
         """
         if agent not in self.possible_agents:
             raise UnknownName.of("agent", str(agent), self.possible_agents)
@@ -91,16 +91,16 @@ class Lifecycle(View):
         """Return the actions of a parallel step, of which those of agents that do not act are ignored.
 
         Raises:
-            UserError: they are no mapping, name an unknown agent, or lack an agent that acts.
+            UserError: they are not a mapping, name an unknown agent, or lack an agent that acts.
         """
         if not isinstance(actions, Mapping):
             got = f"{type(actions).__name__} ({actions!r:.100})"
-            raise UserError(f"step takes a dictionary, as in {{{self.possible_agents[0]!r}: action}}, not {got}")
+            raise UserError(f"step takes a dictionary, as in {{{self.possible_agents[0]!r}: action}}, got {got}")
         for agent in actions.keys() - set(self.possible_agents):
             raise UnknownName.of("agent", str(agent), self.possible_agents)
         for agent in (agent for agent in acting if agent not in actions):
             given = ", ".join(list(actions)[:6]) or "nobody"
-            raise UserError(f"step needs an action of {agent}, whose turn it is, and got those of {given}")
+            raise UserError(f"step needs an action of {agent}, whose turn it is, got those of {given}")
         return actions
 
 
@@ -125,7 +125,7 @@ def takes_arguments_of(game: Callable[_P, _G], **forced: object) -> Callable[[Ca
         def make(*args: _P.args, **given: _P.kwargs) -> _V:
             for name, value in forced.items():
                 if given.setdefault(name, value) != value:
-                    raise UserError(f"{view.__name__}: {name} can only be {value!r}, since both agents act at once")
+                    raise UserError(f"{view.__name__}: {name} must be {value!r}, since both agents act at once")
             return view(game(*args, **given))
 
         own = signature(game)
@@ -237,7 +237,7 @@ def steps_dead(env: AECEnv[str, Any, Any], action: object) -> bool:
     if not (env.terminations[agent] or env.truncations[agent]):
         return False
     if action is not None:
-        raise UserError(f"{agent} is done, so its action must be None, not {action!r:.100}; reset() begins an episode")
+        raise UserError(f"{agent} is done, so its action must be None, got {action!r:.100}; reset() begins an episode")
     env._was_dead_step(None)
     return True
 
@@ -259,7 +259,7 @@ def render(judged: JudgedRound | None, problem: Problem | None, mode: str | None
     """Print (`human`) or return (`ansi`) the last judged round of a game in this render mode.
 
     Raises:
-        UserError: there is no problem yet, since no episode has begun.
+        UserError: no episode has begun, so there is no problem yet.
     """
     if problem is None:
         raise UserError("render: no episode has begun; call reset() first")

@@ -2,7 +2,7 @@
 
 Each function computes a paper's formula from a report. Four things differ from all of the papers: one trusted solution
 decides which predictions are right; a suite holds up to K tests (K = 1 for a paper with one test per reply); a
-candidate that does not load is no evidence about a suite; there is no Mistake Book. docs/rules.md compares the formulas
+candidate that does not load says nothing about a suite; there is no Mistake Book. docs/rules.md compares the formulas
 and lists other differences.
 
 A *right* case is a valid case whose prediction was right (or not required). A *written* case is any attempt at a test.

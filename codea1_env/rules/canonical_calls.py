@@ -38,7 +38,7 @@ class CanonicalCalls:
     default_endings: tuple[str, ...] = ()
     """The endings of calls whose last argument may be such a default; other calls need not be parsed."""
     same_input: Callable[[str], str] | None = None
-    """Of programs that run anew for each call: see `Programs.same_input`."""
+    """For programs that run anew for each call, see `Programs.same_input`."""
 
     @classmethod
     def of_script(cls, entry_point: str, same_input: Callable[[str], str] | None) -> CanonicalCalls:
@@ -259,7 +259,7 @@ def _names_bound(node: ast.AST) -> Sequence[str]:
 
 
 def _literal(node: ast.expr | None) -> str | None:
-    """Return the source of a default in the form that `_written` uses; None if there is none, or it is no literal."""
+    """Return the source of a default as `_written` formats it; None if there is none, or it is not a literal."""
     try:
         source = values.to_source(encoded_literal(node)) if node is not None else None
         return None if source is None else ast.unparse(parse(source.expression).body[0])

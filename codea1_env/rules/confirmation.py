@@ -27,7 +27,7 @@ def is_confirmed(program: str, share: float) -> bool:
         ValueError: the share is outside [0, 1].
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"a share lies between 0 and 1, not {share}")
+        raise ValueError(f"share must be in [0, 1], got {share}")
     digest = hashlib.blake2b(program.encode("utf-8", "surrogatepass"), digest_size=_BITS // 8, person=b"confirm")
     return int.from_bytes(digest.digest()) < share * (1 << _BITS)
 
@@ -50,7 +50,7 @@ def drawn_order(program: str, calls: Sequence[str], run: int) -> tuple[int, ...]
 def combined_outcome(first: Outcome, second: Outcome, comparison: Comparison) -> Outcome:
     """Combine the outcomes of two runs of one call: a value only if both runs returned it.
 
-    INTERNAL_ERROR in either run gives INTERNAL_ERROR. NOT_RUN is no evidence, so the other run decides. Otherwise a
+    INTERNAL_ERROR in either run gives INTERNAL_ERROR. NOT_RUN is not evidence, so the other run decides. Otherwise a
     failure in either run counts, the first run's if both failed. Different values give an ERROR of type `Flaky`.
 
     Args:

@@ -23,7 +23,7 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if self.factor < 1 or not 0 < self.floor_s <= self.ceiling_s:
-            raise ValueError(f"needs factor >= 1 and 0 < floor_s <= ceiling_s: {self}")
+            raise ValueError(f"factor must be at least 1 and 0 < floor_s <= ceiling_s, got {self}")
 
 
 def calibrated_cpu_s(solution_s: float, calibration: Calibration | None = None) -> float:
@@ -41,7 +41,7 @@ def calibrated_cpu_s(solution_s: float, calibration: Calibration | None = None) 
     """
     rule = calibration or Calibration()
     if not solution_s >= 0:
-        raise ValueError(f"processor time cannot be {solution_s}")
+        raise ValueError(f"solution_s must be at least 0, got {solution_s}")
     limit = rule.floor_s
     while limit < rule.factor * solution_s and limit < rule.ceiling_s:
         limit *= 2

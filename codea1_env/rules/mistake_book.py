@@ -44,7 +44,7 @@ class BookKey:
 
     def digest(self) -> bytes:
         """Return a 16-byte hash of the key, the same on every machine."""
-        text = json.dumps([self.expression, *self.imports]).encode()  # holds no NUL, which separates it from the value
+        text = json.dumps([self.expression, *self.imports]).encode()  # without NUL, which separates it from the value
         return hashlib.blake2b(text + b"\0" + self.expected, digest_size=16).digest()
 
 
@@ -138,7 +138,7 @@ class BookChange:
     n_passed: int
     n_failed: int
     failure: Failure | None = None
-    """Set iff `n_failed` is positive and this is no replay."""
+    """Set iff `n_failed` is positive and this is not a replay."""
     is_denied: bool = False
     """Whether the present solution denies a replayed case."""
 

@@ -80,7 +80,7 @@ def read_candidate(
     rejection = _unreadable(reply)
     if rejection is not None:
         return Candidate("", rejection)
-    detail = "holds no program"
+    detail = "contains no program"
     if reading is Reading.RELEASE:
         from codea1_env.rules.reading import release  # noqa: PLC0415  few games read so
 
@@ -112,13 +112,13 @@ def read_suite(
 
     Args:
         reply: any text.
-        reading: see the module's docstring. An empty reply gives an empty suite in both (the release stops there with
-            a ZeroDivisionError, reward.py:305).
+        reading: which text counts as a test, see the module's docstring. Both readings turn an empty reply into an
+            empty suite, where the release stops with a ZeroDivisionError (reward.py:305).
         entry_point: the function under test. RELEASE uses it only to decide which cases are direct.
-        tests_per_suite: STRICT drops further cases as TOO_MANY; None: no bound. RELEASE ignores it and drops cases
-            beyond `MAX_RELEASE_CASES`.
-        output: what counts in an output, for programs on standard input: predicted outputs get this form.
-        forms: what tests of the problem may do beside plain calls (`Problem.calls`); RELEASE ignores it.
+        tests_per_suite: the most cases that STRICT keeps; it drops further ones as TOO_MANY. None keeps all. RELEASE
+            ignores it and keeps at most `MAX_RELEASE_CASES`.
+        output: for programs on standard input, what counts in an output; predictions are brought to this form.
+        forms: what tests of the problem may do besides plain calls (`Problem.calls`); RELEASE ignores it.
 
     Returns:
         A suite without cases if the reply has more than `MAX_CHARACTERS` (TOO_LONG). An assert is TOO_LONG, too, if it
@@ -141,7 +141,7 @@ def read_suite(
     else:
         cases, rejections = _read_strictly(reply, _reader(entry_point, tests_per_suite, forms, reading))
     if not cases and not rejections.listed:
-        rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "holds no assert")
+        rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "contains no assert")
     n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
     if output is not None:
         cases = [case_as_printed(case, output) for case in cases]
@@ -153,9 +153,9 @@ def is_readable(case: TestCase, reading: Reading, entry_point: str, forms: CallF
     """Whether a stored case is one that `read_suite` could have read. So no file makes a sandbox run anything else.
 
     Args:
-        case: of a Mistake Book, which may have been made under other rules, or by hand.
+        case: from a Mistake Book, which may have been made under other rules, or by hand.
         reading: RELEASE accepts any expression, but evaluates only a direct call in the program's process.
-        entry_point: of the problem.
+        entry_point: the function under test.
         forms: as in `read_suite`.
     """
     if case.direct and not forms.functions:

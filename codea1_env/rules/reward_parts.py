@@ -110,7 +110,7 @@ def with_decided(report: CandidateReport) -> CandidateReport:
 
 
 def pass_rate(reports: tuple[CaseReport, ...]) -> float | None:
-    """Return the share of cases passed, in [0, 1]; None if there are no cases."""
+    """Return the share of cases passed, in [0, 1]; None without cases."""
     return n_passed(reports) / len(reports) if reports else None
 
 

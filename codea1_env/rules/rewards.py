@@ -137,7 +137,7 @@ def _by_plugin(group: Sequence[CandidateReport], rules: Ruleset) -> Sequence[Can
     except Exception as error:
         raise UserError(f"reward scheme {name!r} failed: {type(error).__name__}: {message_of(error)}") from error
     if shape != [len(report.suites) for report in group]:
-        raise UserError(f"reward scheme {name!r} must return the rewards of each candidate and of each of its suites")
+        raise UserError(f"reward scheme {name!r} must return one reward per candidate and one per suite")
     return found
 
 

@@ -97,13 +97,13 @@ def reward_plugin(name: str) -> Any:
 
     Raises:
         UnknownName: the name is neither a `RewardScheme` nor registered.
-        UserError: its module cannot be imported, has no such attribute, or the attribute cannot be called.
+        UserError: its module cannot be imported or lacks the attribute, or the attribute cannot be called.
     """
     if ":" not in name and name not in plugins.names("rewards"):
         raise UnknownName.of("reward scheme", name, [*map(str, RewardScheme), *plugins.names("rewards")])
     formula = plugins.resolve("rewards", name)
     if not callable(formula):
-        raise UserError(f"reward scheme {name!r}: {type(formula).__name__} is no formula")
+        raise UserError(f"reward scheme {name!r}: expected a function, got {type(formula).__name__}")
     return formula
 
 
@@ -141,7 +141,7 @@ class AtgenRules(_Constants):
     attack: float = 1 / 3
     """Whether the program fails the case."""
     format: float = 1 / 3
-    """Whether the reply holds a test."""
+    """Whether the reply contains a test."""
     failed: float = -0.5
     """Value of a part that does not hold."""
 
@@ -232,13 +232,13 @@ class RewardRules:
     def __post_init__(self) -> None:
         require_declared(self, "rules: reward.")
         if self.credit != CreditRules() and self.scheme != RewardScheme.FIXED and self.scheme in list(RewardScheme):
-            raise UserError(f"rules: reward.credit is for the scheme fixed, and {self.scheme} does not read it")
+            raise UserError(f"rules: reward.credit requires scheme='fixed' (got '{self.scheme}')")
         if self.replays == Replays.AS_ALPHA and self.scheme not in _SCHEMES_OF_EQ_3:
             known = ", ".join(_SCHEMES_OF_EQ_3)
-            raise UserError(f"rules: reward.replays as_alpha is for the schemes {known}, not for {self.scheme}")
+            raise UserError(f"rules: reward.replays as_alpha requires one of the schemes {known} (got {self.scheme})")
         if self.replays == Replays.AS_ALPHA and self.credit.common_kills == CommonKills.BOOK:
             raise UserError(
-                "rules: reward.credit.common_kills book reads replays, which reward.replays as_alpha does not pay"
+                "rules: reward.credit.common_kills book counts replays, but reward.replays as_alpha pays for none"
             )
 
     def __repr__(self) -> str:
@@ -341,7 +341,7 @@ class Ruleset:
     def __post_init__(self) -> None:
         require_declared(self, "rules: ")
         if self.reward.credit.common_kills == CommonKills.BOOK and not self.book.n_replayed:
-            raise UserError("rules: reward.credit.common_kills book reads replays, and book.n_replayed is 0")
+            raise UserError("rules: reward.credit.common_kills book counts replays: book.n_replayed must be above 0")
 
     def __repr__(self) -> str:
         base = PRESETS.get(self.name, Ruleset(self.name))
@@ -434,11 +434,15 @@ PRESETS: dict[str, Ruleset] = {
 def preset(name: str) -> Ruleset:
     """Return the preset of this name, or `fixed` with the reward of this name.
 
+    >>> from codea1_env import preset
+    >>> preset("paper").reward.alpha
+    0.5
+
     Args:
-        name: of a preset, of a reward that an installed distribution has registered, or `module:attribute` of one.
+        name: a preset, a reward that an installed distribution has registered, or `module:attribute`.
 
     Raises:
-        UnknownName: there is none.
+        UnknownName: neither a preset nor a reward has this name.
         UserError: the reward cannot be imported or called.
     """
     if name in PRESETS:

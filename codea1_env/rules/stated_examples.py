@@ -28,11 +28,11 @@ def stated_answers(
     """Return the calls that the examples make, each with its encoded answer.
 
     Args:
-        examples: asserts, as in `Problem.examples`; those that are no test are skipped.
-        entry_point: of the problem.
+        examples: asserts, as in `Problem.examples`; those that are not tests are skipped.
+        entry_point: the function under test.
         canonical: the form of the calls; None: as the examples write them.
         output: what counts in an output, for programs on standard input.
-        forms: of the problem's calls.
+        forms: what tests of the problem may do besides plain calls.
 
     Returns:
         The answer is None where an example does not state the value of its call.

@@ -127,13 +127,13 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
     Args:
         suite: as read from the reply.
         evidence: one per `suite.cases`, same order.
-        rules: of the suite's problem.
+        rules: how the suite's problem is judged.
 
     Raises:
         ValueError: the lengths of `evidence` and `suite.cases` differ.
     """
     if len(evidence) != len(suite.cases):
-        raise ValueError(f"{len(suite.cases)} cases, but evidence for {len(evidence)}")
+        raise ValueError(f"expected evidence for {len(suite.cases)} cases, got it for {len(evidence)}")
     reasons = [_reason_against(*pair, in_place=rules.in_place) for pair in zip(suite.cases, evidence, strict=True)]
     # Most cases have two equal values, and then neither run is our own failure.
     others = [item for item, reason in zip(evidence, reasons, strict=True) if reason or item.prediction]

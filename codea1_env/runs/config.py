@@ -32,7 +32,7 @@ class RunConfig(BaseModel):
     problems: str
     """Source by name or path, as the user wrote it."""
     problems_digest: str
-    """Of the problems' contents: a resumed run may read them from another place, but they must be the same."""
+    """Digest of the problems' contents: a resumed run may read them from another place, but they must be the same."""
     n_problems: int = Field(ge=1)
     coder: str
     tester: str
@@ -55,7 +55,7 @@ class RunConfig(BaseModel):
 
     @property
     def run_id(self) -> str:
-        """Name of the run in the Mistake Book: equal for equal runs, on any host, also after they are resumed."""
+        """The run's name in the Mistake Book. Runs with equal settings share it on any host, and resuming keeps it."""
         fixed = {name: value for name, value in self.model_dump(mode="json").items() if name not in _MAY_CHANGE}
         return sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -92,9 +92,7 @@ def read_config(text: bytes, place: str) -> RunConfig:
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
         raise BrokenInput(f"{place}: not TOML ({error})") from error
     if data.get("schema_version") != SCHEMA_VERSION:
-        raise BrokenInput(
-            f"{place}: schema version {data.get('schema_version')!r}, this program reads {SCHEMA_VERSION}"
-        )
+        raise BrokenInput(f"{place}: expected schema version {SCHEMA_VERSION}, got {data.get('schema_version')!r}")
     try:
         return RunConfig.model_validate(data)
     except ValidationError as error:

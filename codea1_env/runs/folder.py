@@ -71,7 +71,7 @@ class RunFolder(Closing):
         """Continue a run: check every line, and cut an incomplete last one.
 
         Raises:
-            BrokenInput: there is no run, the configuration cannot be read, or a line is corrupted.
+            BrokenInput: the folder is not a run, its configuration cannot be read, or a line is corrupted.
             UserError: the folder cannot be read or written, another process is writing to it, or another version of the
                 judge has judged its episodes.
         """
@@ -130,7 +130,7 @@ class RunFolder(Closing):
                 book.restore(rebuilt.snapshot())
 
     def discard_if_unused(self) -> None:
-        """Remove what this run wrote if it has no episode and no other file, so that the same command works again."""
+        """Remove the folder if it has neither an episode nor another file, so that the same command works again."""
         written = {LOCK, _CONFIG, _EPISODES, _BOOK, f"{_BOOK}-wal", f"{_BOOK}-shm"}
         if not self.n_episodes and written.issuperset(path.name for path in self.path.iterdir()):
             remove_contents(self.path)
@@ -193,7 +193,7 @@ def iter_episodes(path: Path) -> Iterator[EpisodeRecord]:
             place = f"{lines} line {number + 1}"
             record = from_line(line, place)
             if record.episode != number:
-                raise BrokenInput(f"{place}: holds episode {record.episode}, expected {number}")
+                raise BrokenInput(f"{place}: expected episode {number}, got {record.episode}")
             yield record
 
 

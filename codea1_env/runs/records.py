@@ -1,6 +1,6 @@
 """One line per episode: a record from which an episode can be shown, plotted and scored again without running programs.
 
-Other programs may read these records; their JSON Schema is published beside this file as `schemas/episode_v1.json`. A
+Other programs may read these records; their JSON Schema is published next to this file as `schemas/episode_v1.json`. A
 change of their meaning raises `SCHEMA_VERSION` and adds a schema. A record contains nothing that differs between two
 runs with the same seed: no time, host, path or process id.
 """
@@ -116,7 +116,7 @@ class SuiteRecord(_Record):
     nonprintable_share: float = Field(ge=0, le=1)
     """Share of the reply's characters that the reading counts as non-printable."""
     internal_error: bool
-    """Whether the sandbox could not run the solution; then the suite is no evidence."""
+    """Whether the sandbox could not run the solution; then the suite is not evidence."""
 
     @classmethod
     def of(cls, report: SuiteReport) -> SuiteRecord:
@@ -262,7 +262,7 @@ class RoundRecord(_Record):
     suites: tuple[SuiteRecord, ...]
     rewards: RewardsRecord
     book: BookChangeRecord | None
-    """What the round changed in the Mistake Book; null if there is no book or the round is masked."""
+    """What the round changed in the Mistake Book; null without a book, or if the round is masked."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -302,7 +302,7 @@ class EpisodeRecord(_Record):
     """Derived from the seed; names the episode in the Mistake Book."""
     problem_id: Text
     seed: int = Field(ge=0)
-    """Of the environment's reset. The agents' seeds are derived from the run's seed and the episode's number."""
+    """Seed of the environment's reset. The agents' seeds are derived from the run's seed and the episode's number."""
     rounds: tuple[RoundRecord, ...]
 
     @property
@@ -336,7 +336,7 @@ def from_line(line: bytes, place: str) -> EpisodeRecord:
         raise BrokenInput(f"{place}: not a JSON object ({error})") from error
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version != SCHEMA_VERSION:
-        raise BrokenInput(f"{place}: schema version {version!r}, this program reads {SCHEMA_VERSION}")
+        raise BrokenInput(f"{place}: expected schema version {SCHEMA_VERSION}, got {version!r}")
     try:
         return EpisodeRecord.model_validate_json(line)
     except ValidationError as error:

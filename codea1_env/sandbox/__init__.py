@@ -37,11 +37,11 @@ def load_sandbox(spec: Sandbox | str) -> Sandbox:
         return shared_remote_sandbox(spec)
     target = resolve("sandboxes", spec) if isinstance(spec, str) else spec
     if isinstance(target, type):
-        raise UserError(f"sandbox {spec!r}: {target.__name__} is a class; name a function that returns an instance")
+        raise UserError(f"sandbox {spec!r}: {target.__name__} is a class, expected a function that returns an instance")
     if not _can_run(target) and callable(target):
         target = target()
     if not _can_run(target):
-        raise UserError(f"sandbox {spec!r}: {type(target).__name__} has no run(jobs)")
+        raise UserError(f"sandbox {spec!r}: {type(target).__name__} does not have the method run(jobs)")
     return cast(Sandbox, target)
 
 

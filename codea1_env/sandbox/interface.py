@@ -35,7 +35,7 @@ class Guarantee(StrEnum):
 
 
 BROKEN_HARNESS = "BrokenHarness"
-"""Error type of a CRASHED outcome: the harness's process wrote bytes that are no frame. No fault of the program."""
+"""Error type of a CRASHED outcome: the harness's process wrote bytes that are not a frame. Not the program's fault."""
 
 OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE = "OpaqueArgument", "OversizedArgument", "OpaqueResultUse"
 """Error types of an OPAQUE outcome: a harness passes to the entry point something that is not plain data; passes plain
@@ -153,7 +153,7 @@ class JobReport:
     """What one job did. Faults of a program never raise; the report states them."""
 
     load: Outcome
-    """Of loading preamble and program: VALUE (encoded null) if the module body ran and the entry point is callable;
+    """How loading preamble and program ended: VALUE (encoded null) if the module ran and the entry point is callable;
     ERROR with error_type `NoEntryPoint` if it is not; ERROR with error_type `SyntaxError` if it does not parse."""
     outcomes: tuple[Outcome, ...]
     """One per call, same order; NOT_RUN if loading failed."""

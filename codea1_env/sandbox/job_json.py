@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 _CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
 MOST_ITEMS = 65_536
-"""Of a request; a fault is stated for each broken one, a hundred times as large."""
+"""Most jobs of a request. Each broken job is answered with an error up to a hundred times its size."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -54,10 +54,10 @@ def jobs_from_json(data: bytes) -> list[Job]:
     try:
         given = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise BrokenInput("the jobs are no JSON") from error
+        raise BrokenInput("the jobs are not JSON") from error
     lists = [given, *(each.get("calls") for each in given if isinstance(each, dict))] if isinstance(given, list) else ()
     if any(isinstance(each, list) and len(each) > MOST_ITEMS for each in lists):
-        raise BrokenInput(f"there may be at most {MOST_ITEMS} jobs, and as many calls in a job")
+        raise BrokenInput(f"expected at most {MOST_ITEMS} jobs, with at most {MOST_ITEMS} calls each")
     return _read(_jobs(), data)
 
 

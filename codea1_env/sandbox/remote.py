@@ -1,6 +1,6 @@
-"""A sandbox on another server, over HTTP: the jobs of `codea1 serve`.
+"""Run programs on another machine: a sandbox that sends its jobs to `codea1 serve` over HTTP.
 
-`load_sandbox("http://host:port")` returns it. The token is in the environment variable CODEA1_SERVE_TOKEN.
+`load_sandbox("http://host:port")` returns it. It sends the token in the environment variable CODEA1_SERVE_TOKEN.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Service:
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise UserError(f"a server's address is like http://localhost:8080, not {parts.scheme}://{parts.hostname}")
+            raise UserError(f"expected an address like http://localhost:8080, got {parts.scheme}://{parts.hostname}")
         self.url = url.rstrip("/")
         self._parts, self._timeout_s, self._patience_s = parts, timeout_s, patience_s
         self._token_env = token_env
@@ -146,9 +146,9 @@ class RemoteSandbox(Closing):
             half = len(jobs) // 2
             return self._reports(jobs[:half]) + self._reports(jobs[half:])
         except BrokenInput as error:
-            raise SandboxError(f"{self.name} sends no reports: {error}") from error
+            raise SandboxError(f"{self.name} did not return valid reports: {error}") from error
         if [len(report.outcomes) for report in reports] != [len(job.calls) for job in jobs]:
-            raise SandboxError(f"{self.name} reports on other jobs than it was given")
+            raise SandboxError(f"{self.name} returned reports that do not match the jobs it was given")
         return reports
 
     def close(self) -> None:

@@ -21,11 +21,11 @@ APPLY = 0xFFFF_FFFE
 """Call number of the result of one call through the stand-in."""
 
 HEADER = struct.Struct("<cIQI")
-"""Of a frame: tag, call, processor time in microseconds, length of the payload."""
+"""Header of a frame: tag, call, processor time in microseconds, length of the payload."""
 REQUEST = struct.Struct("<cQII")
-"""Of a `Request`."""
+"""Header of a `Request`."""
 NOTICE = struct.Struct("<cQiQI")
-"""Of a `Notice`."""
+"""Layout of a `Notice`."""
 
 
 class Tag:
@@ -45,7 +45,7 @@ class Tag:
     AHEAD = b"H"
     ITEMS = b"I"  # program: the result of a harness call that is not plain data; an `Items`
     CHANGED = b"C"  # program: an answer and the arguments that it changed; a `Changed`
-    OUTPUT = b"S"  # script: from here on, the bytes are no frames but its standard output
+    OUTPUT = b"S"  # script: from here on, the bytes are not frames but its standard output
 
 
 class Op:
@@ -157,7 +157,7 @@ class Items(NamedTuple):
     is_cut: bool
     """Whether it yields more than `items`."""
     description: bytes
-    """Of the result, in UTF-8."""
+    """Length of the result in UTF-8."""
     items: bytes
     """Encoded list; empty if it cannot be iterated."""
     error: bytes = b""
@@ -193,9 +193,9 @@ class Changed(NamedTuple):
     arguments: bytes
     """Encoded; an argument that is no longer plain data is replaced by its length."""
     tag: bytes
-    """Of the answer."""
+    """Kind of the answer's frame."""
     payload: bytes
-    """Of the answer."""
+    """What the answer's frame contains."""
 
     def pack(self) -> bytes:
         """Return the payload of its frame."""
@@ -246,12 +246,12 @@ def read_end_note(output: bytes) -> Frame | None:
 
 
 class FrameReader:
-    """Cuts a stream into frames, holding at most one unfinished frame beside what `feed` added last."""
+    """Cuts a stream into frames, keeping at most one unfinished frame and what `feed` added last."""
 
     def __init__(self, max_payload: int) -> None:
         self._max_payload = max_payload
         self._buffer: bytes | bytearray = b""
-        self._start = 0  # of the next frame
+        self._start = 0  # where the next frame begins
 
     @property
     def is_empty(self) -> bool:

@@ -65,7 +65,7 @@ class Admission:
             raise
 
     def stop(self) -> None:
-        """Refuse all requests from now on, also those that wait; those that run go on. Idempotent."""
+        """Refuse all requests from now on, including those that wait; those that run go on. Idempotent."""
         self.is_stopping = True
         self._threads.shutdown(wait=False)
 

@@ -40,7 +40,7 @@ def require_few_values(body: bytes, most: int) -> None:
     if sum(map(body.count, (b"{", b"[", b",", b":"))) > most:
         outside = _TEXTS.sub(b"", body)
         if sum(map(outside.count, (b"{", b"[", b",", b":"))) > most:
-            raise UserError(f"the body may have at most {most} objects, arrays, keys and items")
+            raise UserError(f"the body must have at most {most} objects, arrays, keys and items")
 
 
 class _Body(BaseModel):
@@ -133,7 +133,7 @@ class JudgeRequest(_Body):
         """Read the body of a request.
 
         Raises:
-            UserError: it is no JSON, or no such request; the message names the first fault.
+            UserError: it is not JSON, or not a valid request; the message names the first fault.
         """
         try:
             return cls.model_validate(json.loads(body))
@@ -150,7 +150,7 @@ class JudgeRequest(_Body):
         """
         suites = self.programs if self.suites is None else self.suites
         if not len(self.problem_ids) == len(self.programs) == len(suites):
-            raise UserError("problem_ids, programs and suites must be of equal length")
+            raise UserError("problem_ids, programs and suites must have equal lengths")
         tests: list[Reply | None] | None
         tests = None if self.suites is None else [None if each is None else _reply(each) for each in self.suites]
         return [_reply(each) for each in self.programs], tests
@@ -159,12 +159,12 @@ class JudgeRequest(_Body):
         """Return the replayed cases by problem.
 
         Raises:
-            UserError: there are too many, one is no case, or an expected value is not encoded.
+            UserError: there are too many, one is not a case, or an expected value is not encoded.
         """
         if any(not isinstance(cases, list) for cases in self.replayed.values()):  # not validated yet
             raise UserError("replayed: expected a list of cases for each problem")
         if sum(map(len, self.replayed.values())) > _MOST:
-            raise UserError(f"replayed: a request may have at most {_MOST} cases")
+            raise UserError(f"replayed: expected at most {_MOST} cases in a request")
         return {name: [_case(name, case) for case in cases] for name, cases in self.replayed.items()}
 
 
@@ -175,7 +175,7 @@ def _case(problem_id: str, given: Any) -> ValidCase:
     except ValidationError as error:
         raise UserError(f"replayed.{problem_id}: {first_fault(error)}") from error
     except values.Malformed as error:
-        raise UserError(f"replayed: an expected value is not encoded: {error}") from error
+        raise UserError(f"replayed: an expected value is not a valid encoding: {error}") from error
     return case
 
 
@@ -190,7 +190,7 @@ class JudgedItem(_Body):
     coder: float | None
     """The program's reward; null where masked."""
     tester: float | None
-    """The suite's reward; null where masked, or where there is no suite."""
+    """The suite's reward; null if it is masked, or if the request has no suite."""
     masked_because: Text
     """Why `coder`, or the `tester` of a suite, is null; empty if neither is."""
     parts: Mapping[str, Mapping[str, float]]

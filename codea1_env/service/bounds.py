@@ -17,11 +17,11 @@ class ServiceBounds:
     grace_s: float = 8.0
     """How long running requests may go on after `stop`."""
     max_body_bytes: int = 16 << 20
-    """Of one request."""
+    """The longest body of one request."""
     max_values: int = 1 << 20
     """Objects, arrays, keys and items of one request."""
     max_held_bytes: int = 256 << 20
-    """Of the bodies of all requests that are read, wait or run."""
+    """Total size of the bodies of all requests that are being read, waiting or running."""
     max_items: int = 1024
     """Programs of one request, or jobs."""
     n_running: int = 32
@@ -29,7 +29,7 @@ class ServiceBounds:
     n_waiting: int = 256
     """Requests that wait for a place; one more gets 429."""
     memory_mb: int = 1024
-    """Of a program of `/run_code`, if the request does not set it."""
+    """What a program of `/run_code` may use if the request does not say."""
     max_limits: Limits = Limits(  # noqa: RUF009  frozen
         cpu_s=3600, wall_s=7300, memory_mb=8192, value_bytes=16 << 20, max_restarts=64, job_factor=64
     )
@@ -44,5 +44,5 @@ class ServiceBounds:
         for name in Limits.__slots__:
             most = getattr(self.max_limits, name)
             if not getattr(limits, name) <= most:  # also nan
-                raise UserError(f"limits.{name} may be at most {most:g} here, not {getattr(limits, name):g}")
+                raise UserError(f"limits.{name} must be at most {most:g} on this server, got {getattr(limits, name):g}")
         return limits

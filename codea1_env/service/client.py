@@ -48,12 +48,12 @@ class RemoteReferee:
         """Make a client; it connects with the first request.
 
         Args:
-            url: of the server.
+            url: the server's address.
             rules: a preset's name or a ruleset; None: those of the server.
             problems: a source that `load_problems` takes, whose problems are sent whole; None: the server has them.
             limits: bounds per call of a program.
             golden: as `Referee` takes it.
-            settings: of the connection: `token_env`, `timeout_s`, `patience_s` of `sandbox.remote.Service`.
+            settings: options of the connection: `token_env`, `timeout_s`, `patience_s` of `sandbox.remote.Service`.
 
         Raises:
             UserError: the address is none, or the problems cannot be loaded.
@@ -116,15 +116,15 @@ def _checked(answer: JudgeAnswer, ids: Sequence[str]) -> list[Scored]:
     """Return the results of an answer.
 
     Raises:
-        SandboxError: it is of another judge, about other problems, or a reward is no number.
+        SandboxError: it is of another judge, about other problems, or a reward is not a number.
     """
     if answer.judge_version != JUDGE_VERSION:
-        raise SandboxError(f"the server has version {answer.judge_version} of the judge, not {JUDGE_VERSION}")
+        raise SandboxError(f"the server must have version {JUDGE_VERSION} of the judge, got {answer.judge_version}")
     found = [item.to_scored() for item in answer.items]
     if [each.problem_id for each in found] != list(ids):
-        raise SandboxError("the server answers about other problems than those of the request")
+        raise SandboxError("the server answered about problems that were not in the request")
     if not all(isfinite(reward) for each in found for reward in (each.coder, each.tester) if reward is not None):
-        raise SandboxError("the server sends a reward that is no finite number")
+        raise SandboxError("the server sent a reward that is not a finite number")
     return found
 
 

@@ -69,7 +69,7 @@ class Guard:
         try:
             headers = dict(scope["headers"])
             if any(sum(name == each for each, _ in scope["headers"]) > 1 for name in _READ):
-                raise Refused(HTTPStatus.BAD_REQUEST, f"each of {b', '.join(_READ).decode()} may be there once")
+                raise Refused(HTTPStatus.BAD_REQUEST, f"each of {b', '.join(_READ).decode()} may appear only once")
             self._check_sender(scope["path"], headers)
             if scope["method"] == "POST":
                 self._check_body(headers)
@@ -99,17 +99,17 @@ class Guard:
                     if not message["more_body"]:
                         return True
         except TimeoutError:
-            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body did not come in time") from None
+            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time") from None
 
     def _check_sender(self, path: str, headers: Mapping[bytes, bytes]) -> None:
         if self._token is None:
             host = _HOST.fullmatch(headers.get(b"host", b"").decode("latin-1").lower())
             if host is None or not is_loopback(host[1] or host[2]):
-                raise Refused(HTTPStatus.FORBIDDEN, "without a token, the Host must be localhost or a loopback address")
+                raise Refused(HTTPStatus.FORBIDDEN, "without a token, Host must be localhost or a loopback address")
             return
         given = headers.get(b"authorization", b"")
         if path not in _OPEN_PATHS and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-            raise Refused(HTTPStatus.UNAUTHORIZED, "a token is needed, as Authorization: Bearer TOKEN")
+            raise Refused(HTTPStatus.UNAUTHORIZED, "a token is required: send Authorization: Bearer TOKEN")
 
     def _check_body(self, headers: Mapping[bytes, bytes]) -> None:
         content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -117,10 +117,10 @@ class Guard:
         if content_type != b"application/json":
             raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "the Content-Type must be application/json")
         if not length.isdigit() or b"transfer-encoding" in headers:  # which would end the body elsewhere
-            raise Refused(HTTPStatus.LENGTH_REQUIRED, "a Content-Length is needed, and no Transfer-Encoding")
+            raise Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is required, Transfer-Encoding refused")
         if len(length) > 18 or int(length) > self._bounds.max_body_bytes:
             raise Refused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body may have at most {self._bounds.max_body_bytes} bytes"
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body must have at most {self._bounds.max_body_bytes} bytes"
             )
 
 

@@ -44,11 +44,11 @@ class ServedJudge:
         Args:
             sandbox: where programs run; the caller closes it.
             problems: that requests may name; none: they bring their own.
-            rules: of requests that name none.
+            rules: what requests that name no rules get.
             bounds: on requests.
 
         Raises:
-            UserError: the problems cannot be loaded, or there are no such rules.
+            UserError: the problems cannot be loaded, or the rules are unknown.
         """
         self.sandbox = sandbox
         self.problems = load_problems(problems) if problems else ProblemSet("this server", ())
@@ -60,7 +60,7 @@ class ServedJudge:
         """Judge the programs and suites of a request; waits.
 
         Raises:
-            UserError: it is no request, a bound is exceeded, a problem is unknown or broken, or the rules do not fit.
+            UserError: it is not a request, exceeds a bound, or names a problem or rules that cannot be used.
             SandboxError: the sandbox cannot be used at all.
         """
         require_few_values(body, self.bounds.max_values)

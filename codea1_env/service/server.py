@@ -45,7 +45,7 @@ class ServiceServer(Closing):
     ) -> None:
         if token is None and not is_loopback(host):
             raise UserError(
-                f"other machines can reach {host}, and anyone who reaches the server can run programs: it needs a token"
+                f"other machines can reach {host}, and the server runs any program it is sent, so a token is required"
             )
         bounds = judge.bounds
         self.admission = Admission(bounds.n_running, bounds.n_waiting)

@@ -77,7 +77,7 @@ def equal(
         exact_numbers_too: the tolerance also applies where the expected number is a Decimal or a Fraction.
 
     Returns:
-        False also if the bytes differ and one of the values is beyond the budget (`tree.parse`), or if half a million
+        False, too, if the bytes differ and one of the values is beyond the budget (`tree.parse`), or if half a million
         steps do not suffice.
 
     Raises:

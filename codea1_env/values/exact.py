@@ -43,7 +43,7 @@ _remembered = lru_cache(_MAX_REMEMBERED)(_exact)
 def _built(pairs: list[tuple[str, Any]]) -> Any:
     ((tag, payload),) = pairs
     if type(payload) is not list:
-        raise ValueError("a payload that is no list")
+        raise ValueError("the payload must be a list")
     if tag == "t":
         return tuple(payload)
     if tag not in ("s", "d") or (tag == "d" and {type(pair) for pair in payload} - {list}):

@@ -124,7 +124,7 @@ def _n_nodes(data: bytes) -> int:
 
 
 def _is_harmless(data: bytes) -> bool:
-    """Whether JSON data certainly holds no surrogates and infinities, no long numbers and not too many levels."""
+    """Whether JSON data is certainly free of surrogates, infinities, long numbers and deep nesting."""
     if b"\\" in data:
         return False
     is_short = len(data) <= _SHORT

@@ -120,7 +120,7 @@ def test_it_has_a_name(cluster: Any) -> None:
 
 
 def test_a_request_holds_a_job() -> None:
-    with pytest.raises(ValueError, match="at least one job"):
+    with pytest.raises(ValueError, match="jobs_per_request must be at least 1"):
         RaySandbox(jobs_per_request=0)
 
 

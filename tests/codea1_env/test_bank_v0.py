@@ -110,7 +110,7 @@ def test_an_action_outside_of_the_space_is_refused(judged, action):
     [
         ({"tester_view": "grey_box"}, "tester_view must be one of"),
         ({"render_mode": "html"}, "render_mode must be one of"),
-        ({"rules": "paper"}, "takes no rules"),
+        ({"rules": "paper"}, "rules must be passed when the bank is judged"),
         ({"max_cycles": 0}, "max_cycles must be"),
     ],
 )

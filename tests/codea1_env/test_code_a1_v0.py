@@ -80,7 +80,7 @@ def test_seeds(toys):
 
 
 def test_max_cycles(toys):
-    # Random text is no program; with `skip_invalid` (the default) the tester would never act (docs/decisions/004).
+    # Random text is not a program; with `skip_invalid` (the default) the tester would never act (docs/decisions/004).
     env, blind = partial(code_a1_v0.env, skip_invalid=False), code_a1_v0.blind_parallel_env
     max_cycles_test(SimpleNamespace(env=partial(env, problems=toys), parallel_env=partial(blind, problems=toys)))
 
@@ -317,12 +317,12 @@ def test_an_action_that_is_not_text_is_the_callers_error(add, action):
         ({"rules": "papper"}, "did you mean 'paper'"),
         ({"problems": "humanevil"}, "humaneval"),
         ({"tester_view": "grey_box"}, "white_box, black_box"),
-        ({"max_cycles": 0}, "max_cycles must be a whole number from 1 to 1000000, not 0"),
+        ({"max_cycles": 0}, "max_cycles must be a whole number from 1 to 1000000, got 0"),
         ({"max_cycles": 10**30}, "max_cycles must be a whole number"),
         ({"max_cycles": 1.5}, "max_cycles must be a whole number"),
-        ({"limits": 5}, "limits must be of type Limits, not int"),
-        ({"rules": 5}, "rules must be of type Ruleset, not int"),
-        ({"problems": ProblemSet("none", ())}, "none: there are no problems in it"),
+        ({"limits": 5}, "limits must be of type Limits, got int"),
+        ({"rules": 5}, "rules must be of type Ruleset, got int"),
+        ({"problems": ProblemSet("none", ())}, "none: it contains no problems"),
         ({"book": 5}, "Mistake Book .5.: .*str"),
         ({"render_mode": "rgb_array"}, "human, ansi"),
         ({"sandbox": "locale"}, "local"),
@@ -348,10 +348,10 @@ def test_reset_options(toys, caplog):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (5, "reset options must be a mapping, not int"),
+        (5, "reset options must be a mapping, got int"),
         ({"problem_id": "toy/lost"}, "toy/lost"),
-        ({"problem": "toy/add"}, "reset option problem must be of type Problem, not str"),
-        ({"problem_id": 3}, "problem_id must be of type str, not int"),
+        ({"problem": "toy/add"}, "reset option problem must be of type Problem, got str"),
+        ({"problem_id": 3}, "problem_id must be of type str, got int"),
         ({"problem_ids": "toy/add"}, "unknown reset option 'problem_ids': did you mean 'problem_id'"),
     ],
 )

@@ -169,7 +169,7 @@ def test_fewer_may_play_and_vectors_are_used_again(group):
     episode(vector)
     assert len(vector.trees()) == 2
     assert len(vector.reset(seed=0)) == 3
-    with pytest.raises(UserError, match="not over"):
+    with pytest.raises(UserError, match="still running"):
         vector.trees()
     assert len(episode(vector)[1]) == 3
     vector.close()
@@ -204,7 +204,7 @@ def test_a_sandbox_that_cannot_be_used_at_all_stops_all_before_any_has_stepped(g
     with pytest.raises(SandboxError, match="no processes"):
         vector.recv()
     assert len(vector.turns()) == 4
-    with pytest.raises(UserError, match="send comes after"):
+    with pytest.raises(UserError, match="send must be called after"):
         vector.send(vector.actions([RIGHT] * 4))
     watched.error = ""
     vector.reset()
@@ -219,7 +219,7 @@ def test_after_a_failed_reset_nobody_plays(group):
         with pytest.raises(UserError, match=r"toy/lost|must be a"):
             vector.reset(**wrong)
         assert vector.turns() == []
-        with pytest.raises(UserError, match="send comes after"):
+        with pytest.raises(UserError, match="send must be called after"):
             vector.send([])
         with pytest.raises(UserError, match="place must be"):
             vector.coder_rewards(0)
@@ -243,7 +243,7 @@ def test_an_episode_without_a_program_that_loads_is_over_before_the_others(group
     vector.send(vector.actions([BROKEN] * 4))
     vector.recv()
     assert vector.turns() == []
-    with pytest.raises(UserError, match="until the episode is over"):
+    with pytest.raises(UserError, match="while the episode is running"):
         vector.send([{}, {}])
 
 
@@ -256,11 +256,11 @@ def test_misuse_is_named(group, toys):
         with pytest.raises(UserError, match="must have the same"):
             GroupVector([group(), group(**other)])
     vector = GroupVector([group()])
-    with pytest.raises(UserError, match="send comes after"):
+    with pytest.raises(UserError, match="send must be called after"):
         vector.send([{}])
-    with pytest.raises(UserError, match="recv comes after"):
+    with pytest.raises(UserError, match="recv must be called after"):
         vector.recv()
-    with pytest.raises(UserError, match="2 environments of 1"):
+    with pytest.raises(UserError, match="expected options for 1 environments, got 2"):
         vector.reset(options=[{}, {}])
     vector.reset()
     with pytest.raises(UserError, match="2 turns and 1 replies"):
@@ -271,5 +271,5 @@ def test_misuse_is_named(group, toys):
     with pytest.raises(UserError, match="action of coder_1"):
         vector.send([{"coder_0": "early"}])
     vector.send(vector.actions([RIGHT, RIGHT]))
-    with pytest.raises(UserError, match="send comes after"):
+    with pytest.raises(UserError, match="send must be called after"):
         vector.send([{}])

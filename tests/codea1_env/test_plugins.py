@@ -68,7 +68,7 @@ def test_a_name_in_a_record_imports_nothing_unless_it_was_typed(
         for context in (from_record, nullcontext):
             with only_typed(words), context(), suppress(UserError):
                 resolve(group, name)
-        with from_record(), pytest.raises(UserError, match="stands in a record"):
+        with from_record(), pytest.raises(UserError, match="comes from a recorded run"):
             resolve(group, name)  # in Python, nothing was typed
     assert asked == [module] * (2 * typed)
 

@@ -71,7 +71,7 @@ def test_a_key_where_a_name_belongs_is_refused_and_not_repeated(form: str, value
 )
 def test_a_key_that_could_be_a_name_is_none_of_a_variable(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = form.format("AKIACANARY7")
-    with pytest.raises(UserError, match="no environment variable") as caught:
+    with pytest.raises(UserError, match="must name an environment variable") as caught:
         require_variables(text)
     assert "CANARY" not in str(caught.value)
     monkeypatch.setenv("AKIACANARY7", "x")

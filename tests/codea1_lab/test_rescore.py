@@ -158,10 +158,10 @@ def test_parameters_multiply_and_presets_change_formulas_only() -> None:
     [
         ({"alfa": ["0"]}, "unknown parameter 'alfa'"),
         ({"alpha": ["2"]}, "alpha"),
-        ({"alpha": ["x"]}, "alpha must be a number, not 'x'"),
+        ({"alpha": ["x"]}, "alpha must be a number, got 'x'"),
         ({"alpha": ["nan"]}, "alpha must be a number"),
         ({"tests": ["1.5"]}, "whole number"),
-        ({"replay": ["2"]}, "replay must be within"),
+        ({"replay": ["2"]}, "replay must be in"),
         ({"rules": ["papr"]}, "did you mean 'paper'"),
         ({"rules": ["golden"]}, "has not executed"),
         ({"alpha": ["0"] * 201}, "more than 200"),

@@ -1,4 +1,4 @@
-"""What several test modules share and is no fixture."""
+"""What several test modules share and is not a fixture."""
 
 import os
 from pathlib import Path

@@ -162,7 +162,7 @@ def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **
         "bos_token_id": None,
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,
-        "initializer_range": 0.3,  # spreads the logits, so that greedy choices are no near ties
+        "initializer_range": 0.3,  # spreads the logits, so that greedy choices are not near ties
     }
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -41,7 +41,7 @@ async def groups(
         coder, tester: ask the two models.
         n_programs: N programs, which are one group of the coder.
         n_suites: M suites for each program that loads, which are one group of the tester.
-        wording: of the prompts.
+        wording: which wording the prompts use.
 
     Returns:
         For the coder at most one group, for the tester at most N.

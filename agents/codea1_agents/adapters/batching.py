@@ -27,7 +27,7 @@ class BatchingJudge:
         """Make a judge; see `role_scores`.
 
         Raises:
-            UserError: the rules pay testers nothing and the role is theirs.
+            UserError: the rules never pay a tester, and the role is the tester's.
         """
         require_paid(role, referee.rules)
         self.role, self.referee = role, referee

@@ -5,7 +5,7 @@
     inspect eval codea1/codea1_coder --model openai/gpt-5 -T problems=humaneval -T epochs=5
     inspect eval codea1/codea1_duel --model-role coder=openai/gpt-5 --model-role tester=openai/gpt-5-mini
 
-A masked reward is no score (`Score.unscored`), so Inspect leaves it out of all means and of pass@k.
+A masked reward is not a score (`Score.unscored`), so Inspect leaves it out of all means and of pass@k.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def codea1_reward(role: Role, problems: str | ProblemSet, rules: str, sandbox: s
 
 @_registered(scorer, metrics={"coder": [mean(), stderr()], "tester": [mean(), stderr()]})
 def codea1_rewards(problems: str | ProblemSet, rules: str, sandbox: str = "local") -> Scorer:
-    """Return the rewards of both roles, with their parts, for any of the tasks; a masked reward is no score."""
+    """Return the rewards of both roles, with their parts, for any of the tasks; a masked reward is not a score."""
     referee = Referee(problems, rules, sandbox=sandbox)
 
     async def score(state: TaskState, target: Target) -> Score:

@@ -39,7 +39,7 @@ class ClientGames:
         self._state = game.reset(seed)
 
     def submit(self, role: Role, reply: str | None) -> dict[str, Any]:
-        """Return what to do next and, if the reply ended a round, its result; None is no reply.
+        """Return what to do next and, if the reply ended a round, its result; None is not a reply.
 
         Raises:
             ToolError: it is not this role's turn; the client reads the message.

@@ -50,7 +50,7 @@ def messages(
         rules: a preset's name or a ruleset; it says how many tests a suite has.
         view: what a tester's prompt says about the program; None: `white_box` if there is one, else `black_box`.
         wording: the prompts' wording.
-        control_tokens: of the model, such as `tokenizer.all_special_tokens`. A space breaks them, since a template
+        control_tokens: the model's, such as `tokenizer.all_special_tokens`. A space breaks them, since a template
             would take those in a program for real ones, with which a coder could end its tester's prompt.
 
     Returns:
@@ -99,14 +99,14 @@ def rows(
         samples: replies of a frozen coder per problem.
         rules: a preset's name or a ruleset, the referee's.
         wording: the prompts' wording.
-        control_tokens: of the model, as in `messages`.
+        control_tokens: the model's control tokens, as in `messages`.
 
     Returns:
         Dictionaries with `prompt` (chat messages), `problem_id`, and `program` (for a tester) or `suite` (for a coder):
         the other role's reply, empty if there is none.
 
     Raises:
-        UserError: an argument has an invalid value, or there are no rows.
+        UserError: an argument is invalid, or no row is left.
     """
     one_of("role", role, ROLES)
     prompts, known, chosen = load_prompts(wording), _ruleset(rules), load_problems(problems)
@@ -137,12 +137,12 @@ def _check_opponents(against: Mapping[str, Sequence[str]], problems: ProblemSet)
     for problem_id, replies in against.items():
         problems.by_id(problem_id)
         if isinstance(replies, str) or not all(isinstance(each, str) for each in replies):
-            raise UserError(f"against: {problem_id!r} must have a list of texts, not {replies!r:.60}")
+            raise UserError(f"against: {problem_id!r} must have a list of texts, got {replies!r:.60}")
         try:
             "".join(replies).encode()
         except UnicodeEncodeError as error:
             raise UserError(
-                f"against: a text of {problem_id!r} has a lone surrogate, which no data set holds"
+                f"against: a text of {problem_id!r} has a lone surrogate, which a data set cannot store"
             ) from error
 
 
@@ -151,7 +151,7 @@ def _ruleset(rules: str | Ruleset) -> Ruleset:
 
 
 def _given(role: Role, problem: Problem, against: Opponents | None, rules: Ruleset) -> list[tuple[str, dict[str, str]]]:
-    """Return the program that is shown and the columns beside the prompt, for each distinct reply."""
+    """Return, for each distinct reply, the program that is shown and the columns that go with the prompt."""
     replies = [] if against is None else _replies(role, problem, against)
     if role == "tester":
         written = replies if against is not None else [wrong.program for wrong in problem.wrong_programs]

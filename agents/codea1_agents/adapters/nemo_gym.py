@@ -34,11 +34,11 @@ async def verify(judge: BatchingJudge, body: Mapping[str, Any]) -> dict[str, Any
     """Return a `/verify` request with its reward, `mask_sample` and `reward_components`.
 
     Args:
-        judge: of the role that is trained.
-        body: `response` of the Responses interface, and the fields of the row.
+        judge: judges the role that is trained.
+        body: `response`, as the Responses interface defines it, and the fields of the row.
 
     Raises:
-        UserError: the body lacks a field, or as `role_scores`.
+        UserError: the body lacks a field, or `role_scores` refuses a value.
     """
     response, problem_id = (required(name, body, "the request") for name in ("response", "problem_id"))
     scored = await judge.score(problem_id, reply_of(response), body.get("given") or None)

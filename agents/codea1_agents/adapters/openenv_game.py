@@ -93,7 +93,7 @@ class GameEnvironment(Environment[GameAction, GameObservation, State]):  # type:
         Args:
             seed: None: the next problem; else the random stream starts anew.
             episode_id: is in the state.
-            problem_id: of the problem to play.
+            problem_id: the problem to play.
             role: whose reward `reward` is; empty: it stays None, and `rewards` has both.
             unknown: refused.
 
@@ -107,7 +107,7 @@ class GameEnvironment(Environment[GameAction, GameObservation, State]):  # type:
         return self._observed(self._game.reset(seed, problem_id))
 
     def step(self, action: GameAction, timeout_s: float | None = None, **_: Any) -> GameObservation:
-        """Take the reply of the agent whose turn it is; the sandbox's limits hold, not `timeout_s`.
+        """Take the reply of the agent whose turn it is. `timeout_s` is ignored: the sandbox's limits bound every run.
 
         Raises:
             UserError: the game is over.

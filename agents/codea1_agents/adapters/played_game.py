@@ -37,11 +37,11 @@ class GameState:
     """Whose turn it is, `coder` or `tester`; empty: the game is over."""
     problem_id: str
     observation: Mapping[str, Any]
-    """Of the agent, as of `code_a1_v0`; {} when the game is over."""
+    """What `code_a1_v0` shows the agent; {} when the game is over."""
     messages: tuple[Mapping[str, str], ...]
     """Chat messages that ask the agent for its reply; () when the game is over."""
     rewards: Mapping[str, float | None] = field(default_factory=lambda: {"coder": None, "tester": None})
-    """Of both roles for the round that this reply ended; None where masked, where it has not ended, or for a tester
+    """Both roles' rewards for the round that this reply ended; None where masked, where it goes on, or for a tester
     without a turn."""
     reward_parts: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: {"coder": {}, "tester": {}})
     """By role, the weighted terms, which add up to the reward; {} where there is none."""
@@ -89,7 +89,7 @@ class PlayedGame:
         """Begin a game on a problem; None: the next one.
 
         Raises:
-            UserError: there is no such problem, or the seed is invalid.
+            UserError: the problem does not exist, or the seed is invalid.
         """
         self._env.reset(seed, None if problem_id is None else {"problem_id": problem_id})
         return self._state(None)
@@ -98,7 +98,7 @@ class PlayedGame:
         """Take the reply of the agent whose turn it is; waits for the verdicts.
 
         Raises:
-            UserError: it is not this agent's turn, or the reply is no text.
+            UserError: it is not this agent's turn, or the reply is not text.
         """
         if self._agent != role:
             turn = f"it is the {self._agent}'s turn" if self._agent else "no game is running: begin one"
@@ -147,7 +147,7 @@ def _ended(judged: JudgedRound) -> dict[str, Any]:
         "rewards": {role: None if each.masked else each.value for role, each in by_role.items()},
         "reward_parts": {role: each.weighted() for role, each in by_role.items()},
         "masked": masked,
-        "masked_because": (report.internal_error or "the rules mask it: there is no evidence") if masked else "",
+        "masked_because": (report.internal_error or "the rules mask it for lack of evidence") if masked else "",
         "verdict": report.verdict.value,
     }
 

@@ -31,7 +31,7 @@ def frozen_agent(role: Role, agent: Frozen, problems: ProblemSet) -> NamedAgent:
     """Return an agent of the given role that writes one reply or many.
 
     Raises:
-        UserError: there is no such agent, or it plays the other role.
+        UserError: the agent does not exist, or plays the other role.
     """
     if isinstance(agent, NamedAgent):
         return agent
@@ -43,25 +43,25 @@ def required(name: str, given: Mapping[str, Any], what: str) -> Any:
     """Return a named value that a row or a setting must have.
 
     Raises:
-        UserError: it has none.
+        UserError: the value is missing.
     """
     if name not in given:
-        raise UserError(f"{what} has no {name!r}, only {', '.join(map(repr, given)) or 'nothing'}")
+        raise UserError(f"{what} needs {name!r}, got {', '.join(map(repr, given)) or 'nothing'}")
     return given[name]
 
 
 def require_paid(role: Role, rules: Ruleset) -> None:
     """Raise UserError if the rules pay nothing to testers and a tester is to be trained."""
     if role == "tester" and not rules.reward.pays_tester:
-        raise UserError(f"the rules {rules.name!r} pay testers nothing: train a tester with others, as 'fixed'")
+        raise UserError(f"the rules {rules.name!r} never pay a tester: train it with others, such as 'fixed'")
 
 
 def require_suites(rules: Ruleset) -> None:
     """Raise UserError unless a coder without suites can earn under the rules."""
     if not rules.reward.needs_golden:
         raise UserError(
-            f"under the rules {rules.name!r} a coder earns by tests: give it suites or a frozen tester to play against,"
-            " or take the rules 'golden'"
+            f"under the rules {rules.name!r} a coder is paid by tests: pass suites or a frozen tester, or use the"
+            " rules 'golden'"
         )
 
 
@@ -81,7 +81,7 @@ def role_scores(
         (B,) in order; `Scored.reward(role)` is None where masked, and for a tester whose program does not load.
 
     Raises:
-        UserError: the lengths differ, a reply is no text, a coder has neither a suite nor rules that pay for golden
+        UserError: the lengths differ, a reply is not text, a coder has neither a suite nor rules that pay for golden
             tests, or a problem is unknown.
     """
     if role == "tester":
@@ -92,13 +92,14 @@ def role_scores(
 
 
 def of_turn(scored: Scored) -> Scored:
-    """Return a score with its tester's reward masked if the program does not load: in the game it has no turn then.
+    """Return a score with its tester's reward masked if the program does not load, as the game then skips it.
 
-    The referee pays such a suite what the rules say, whatever is in it: 0 under `fixed`, which is no evidence about it.
+    The referee pays such a suite what the rules say, whatever it contains. Under `fixed` that is 0, which says nothing
+    about the suite.
     """
     if scored.tester is None or scored.report is None or scored.report.is_valid:
         return scored
-    why = scored.masked_because or "the program does not load, so the tester has no turn"
+    why = scored.masked_because or "the program does not load, so the tester is skipped"
     return replace(scored, tester=None, masked_because=why, parts={**scored.parts, "tester": {}})
 
 

@@ -46,7 +46,7 @@ def dataset(
 
     Raises:
         MissingExtra: the package datasets is not installed.
-        UserError: an argument has an invalid value, or there are no rows.
+        UserError: an argument is invalid, or no row is left.
     """
     found = rows(role, problems, **settings)
     with extra_needed("a data set for TRL", "trl"):
@@ -71,7 +71,7 @@ def reward_function(
             the program, is the data set's.
         logs_parts: whether TRL logs the means of the reward's parts and the share of masked replies
             (`coder/pass_new`, `coder/masked`) and shows verdicts and reasons of masks in its table of completions.
-        is_async: whether it is a coroutine function, which TRL awaits beside other rewards.
+        is_async: whether it is a coroutine function, which TRL awaits together with other rewards.
 
     Returns:
         A function of TRL's keyword arguments; one reward per completion, None where masked.

@@ -36,7 +36,7 @@ os.environ.setdefault(prime_runs.MODE_ENV, "disabled")  # else vf-eval uploads t
 
 
 class MaskedReward(vf.RolloutError):  # type: ignore[misc]  # verifiers is not read
-    """A reward is unknown; the message says why. It is no evidence about the agent."""
+    """A reward is unknown; the message says why. It is not evidence about the agent."""
 
 
 class GameTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]  # verifiers is not read
@@ -49,7 +49,7 @@ class GameTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]  # verifiers is
     rules: str = ""
     """A preset's name; empty: `golden` for a coder alone, else `fixed`."""
     wording: str = "default"
-    """Of the prompts."""
+    """Which wording the prompts use."""
     sandbox: str = "local"
     """Name of the back end that runs the programs."""
 
@@ -78,7 +78,7 @@ class GameTaskset(vf.Taskset[GameTask, GameTasksetConfig]):  # type: ignore[misc
         """Return the tasks, in the order of the problems.
 
         Raises:
-            UserError: a setting has an invalid value, or there are no tasks.
+            UserError: a setting is invalid, or no task is left.
         """
         role: Role = "tester" if self.config.roles == "tester" else "coder"
         found = rows(role, self.config.problems, rules=self.config.preset, wording=self.config.wording)
@@ -135,7 +135,7 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]  # verifiers is not 
         self.referee = Referee(played.problems, played.preset, sandbox=played.sandbox)
 
     async def run(self, task: Any, agents: Any) -> None:
-        """Let the agents play; a tester has no turn if the program does not load."""
+        """Let the agents play; a tester is skipped if the program does not load."""
         given = task.data
         trace = await getattr(agents, given.role).run(task)
         if self.taskset.config.roles != "both" or not trace.ok:

@@ -32,7 +32,7 @@ def write_parquet(
     """Write the data set of one role as verl reads it; return the number of rows.
 
     Args:
-        path: of the Parquet file.
+        path: the Parquet file to write.
         role, problems, settings: as in `adapters.messages.rows`.
 
     Raises:
@@ -102,7 +102,7 @@ def without_masked(batch: Any) -> Any:
     """
     if "masked" not in batch.non_tensor_batch:
         raise UserError(
-            "the batch has no column 'masked': judge it with the reward manager of codea1_agents.adapters.verl"
+            "the batch lacks the column 'masked': judge it with the reward manager of codea1_agents.adapters.verl"
         )
     return batch.select_idxs([n for n, masked in enumerate(batch.non_tensor_batch["masked"]) if not masked])
 

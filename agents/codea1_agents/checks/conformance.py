@@ -45,7 +45,7 @@ class AgentFinding:
     seconds: float
     """Wall-clock time; never part of a comparison."""
     traceback: str = ""
-    """Of the error that the agent raised, if it did."""
+    """The traceback, if the agent raised an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def check_agent(
             never.
 
     Raises:
-        UserError: there is no such agent, it cannot be made, or it does not play that role.
+        UserError: the agent does not exist, cannot be made, or does not play that role.
     """
     context = AgentContext(CONFORMANCE_PROBLEMS, load_sandbox(sandbox) if isinstance(sandbox, str) else sandbox)
     first = load_agent(spec, context, role=role)

@@ -16,7 +16,7 @@ def advice(report: ModelReport, problems: str) -> tuple[str, ...]:
     """Return what follows from a report, most urgent first; the last sentence is the next step.
 
     Args:
-        report: of `check_model`.
+        report: what `check_model` returned.
         problems: source of the user's problems, for the commands.
     """
     return (*_obstacles(report), _next_step(report, problems))
@@ -25,7 +25,7 @@ def advice(report: ModelReport, problems: str) -> tuple[str, ...]:
 def _obstacles(report: ModelReport) -> Iterator[str]:
     facts = report.facts
     if not (facts.tokenizer_end or facts.generation_ends):
-        yield "It has no end token, so no reply ends by itself: name one in its tokenizer_config.json."
+        yield "It lacks an end token, so replies never end by themselves: name one in its tokenizer_config.json."
     for role in report.roles:
         if role.n_unavailable:
             yield (

@@ -56,7 +56,7 @@ class RoleReport:
 
 @dataclass(frozen=True, slots=True)
 class ModelReport:
-    """What was found out about a model."""
+    """What the check found out about a model."""
 
     model: str
     task: ModelTask
@@ -80,7 +80,7 @@ def check_model(model: str, problems: ProblemSet, sandbox: Sandbox, task: ModelT
 
     Raises:
         MissingExtra: torch or transformers is not installed.
-        UserError: no such model or wording, or a chat template that fails.
+        UserError: the model or the wording does not exist, or the chat template fails.
         SandboxError: the sandbox cannot be used at all.
     """
     task, facts = task or ModelTask(), model_facts(model)

@@ -46,7 +46,7 @@ def show_book(options: ShowOptions) -> None:
     """Show the most frequent cases.
 
     Raises:
-        UserError: there is no book, or no such problem in it.
+        UserError: the book does not exist, or lacks the problem.
     """
     page, problem = Page(as_json=options.as_json), options.problem
     with opened_book(options.book) as book:
@@ -66,7 +66,7 @@ def opened_book(path: Path) -> MistakeBook:
     """Return the book of a file or of a run folder, opened read-only.
 
     Raises:
-        UserError: there is no book.
+        UserError: the book does not exist.
     """
     with file_errors(path):  # such as a folder without permission, or a name that is too long
         place = path / _BOOK_OF_RUN if path.is_dir() else path

@@ -81,7 +81,7 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     """Check every solution of a source, and print the rows that are unfit to play.
 
     Raises:
-        UserError: there is no such source or sandbox.
+        UserError: the source or the sandbox does not exist.
         SandboxError: the sandbox cannot be used at all.
         typer.Exit: a row is not ok (1).
     """
@@ -113,7 +113,7 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     """Test an agent.
 
     Raises:
-        UserError: there is no such agent or role, it cannot be made, or it is interactive.
+        UserError: the agent or the role does not exist, or the agent cannot be made or is interactive.
         AgentUnavailable: the agent was unavailable in every test.
         typer.Exit: a test failed (1).
     """

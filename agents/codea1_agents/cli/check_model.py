@@ -62,7 +62,7 @@ def run_check_model(options: CheckModelOptions) -> None:
     """Check a model, and print what follows.
 
     Raises:
-        UserError: there is no such model, wording, problem source or sandbox, or the model's chat template fails.
+        UserError: the model, wording, problem source or sandbox does not exist, or the chat template fails.
         SandboxError: the sandbox cannot be used at all.
     """
     page = Page(as_json=options.as_json)

@@ -90,7 +90,7 @@ class Page:
             self.note(f"skipped {len(rows)} rows in total")
 
     def warn(self, text: str) -> None:
-        """Print a warning on stderr, also if quiet."""
+        """Print a warning on stderr, even if quiet."""
         self._remark("warning", text)
 
     def warn_if_weak(self, promise: SandboxPromise) -> None:

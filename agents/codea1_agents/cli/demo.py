@@ -45,7 +45,7 @@ class CoevolveOptions(Options):
 
 _PRESET = "coevolve"
 _STEP, _EVALUATION, _START = 12, 45, 100
-"""A step of training, an evaluation and the start of Ray take about as long as so many steps of pretraining."""
+"""A step of training, an evaluation and the start of Ray take about as long as this many steps of pretraining."""
 
 
 def run_coevolve(options: CoevolveOptions) -> None:
@@ -113,7 +113,7 @@ def time_sentence(step_s: float, n_steps: int, config: TrainingConfig) -> str:
     Args:
         step_s: seconds of a step of pretraining on this machine.
         n_steps: steps of pretraining.
-        config: of the training.
+        config: the training's settings.
     """
     n_evaluations = 1 + -(-config.run.steps // config.evaluation.every)
     pretraining = n_steps * step_s / 60

@@ -29,7 +29,7 @@ def show_dry_run(config: TrainingConfig, on: str, page: Page) -> None:
         page: receives the output.
 
     Raises:
-        UserError: the settings make no run or no game, a model's shape is unknown, or the GPUs are.
+        UserError: the settings are not a valid run or game, or a model's shape or the GPUs are unknown.
         typer.Exit: the run does not fit (1).
     """
     require_game(config)

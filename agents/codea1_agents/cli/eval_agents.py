@@ -55,7 +55,7 @@ class TesterOptions(EvaluationOptions):
     mode: Annotated[
         str, Option(help="queries (one test per reply, with the former tests in the prompt) or suite (all at once).")
     ] = "queries"
-    mutants: Annotated[int, Option(min=0, help="Most mutants per solution; 0: none.")] = 40
+    mutants: Annotated[int, Option(min=0, help="At most this many mutants per solution; 0 for none.")] = 40
     coder: Annotated[
         str | None,
         agent_spec(

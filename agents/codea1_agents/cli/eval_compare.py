@@ -46,15 +46,15 @@ def run_compare(options: CompareOptions) -> None:
     """Compare two evaluations' folders.
 
     Raises:
-        UserError: a folder has no evaluation, or the two differ in kind or version of the judge, or share no figure or
-            problem.
+        UserError: a folder is not an evaluation, or the two differ in kind or in the version of the judge, or have no
+            common figure or problem.
     """
     page, before, after = Page(as_json=options.as_json), options.before, options.after
     settings = [stored_settings(path) for path in (before, after)]
     kinds = [each.get("kind") for each in settings]
     if kinds[0] != kinds[1] or kinds[0] not in ("coder", "tester"):
         raise UserError(
-            f"cannot compare {before} ({kinds[0]}) with {after} ({kinds[1]}): name two of coders or two of testers"
+            f"cannot compare {before} ({kinds[0]}) with {after} ({kinds[1]}): both must be of coders or both of testers"
         )
     judges = [judge_version_in(each) for each in settings]
     if judges[0] != judges[1]:
@@ -70,7 +70,7 @@ def run_compare(options: CompareOptions) -> None:
     found = {name: compare_figure(first[name], second[name], seed=options.seed) for name in first if name in second}
     found = {name: pair for name, pair in found.items() if pair.difference.n_problems}
     if not found:
-        raise UserError(f"{before} and {after} share no figure of the same problem")
+        raise UserError(f"{before} and {after} have no problem with a common figure")
     columns = ("figure", "before", "after", "difference", "95 % interval", "problems", "would take")
     page.show(new_table(columns, [_row(name, pair) for name, pair in found.items()], right=(1, 2, 3, 5, 6)))
     shown = [name for name, pair in found.items() if pair.is_shown]

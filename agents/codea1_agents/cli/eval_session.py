@@ -60,7 +60,7 @@ class EvalSession:
         """Return the agent of that name; the session closes it.
 
         Raises:
-            UserError: there is no such agent, or it plays the other role.
+            UserError: the agent does not exist, or plays the other role.
         """
         context = AgentContext(self.problems, self.sandbox, self.options.seed)
         inner = load_agent(spec, context, role=role)
@@ -102,11 +102,11 @@ def eval_session(options: SessionOptions, *, without: str = "") -> Iterator[Eval
     """Yield a session; inside the block, what other code prints goes to stderr.
 
     Args:
-        options: of the command.
+        options: as given to the command.
         without: ids of problems to leave out, separated by commas.
 
     Raises:
-        UserError: there is no such problem source or sandbox, or a problem to leave out does not exist.
+        UserError: the problem source, the sandbox or a problem to leave out does not exist.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
     problems = load_problems(options.problems, limit=options.limit)
@@ -148,7 +148,7 @@ class RecordKeeper(Generic[_R]):
     def take(
         self, batches: Iterator[Sequence[_R]], total: int, figures: Callable[[list[_R]], Mapping[str, Any]]
     ) -> None:
-        """Store all batches, then print and store the figures of the records so far, also after an early end.
+        """Store all batches, then print and store the figures of the records so far, even after an early end.
 
         Args:
             batches: yields records as they are judged.
@@ -180,7 +180,7 @@ class RecordKeeper(Generic[_R]):
             )
         if all(getattr(record, "masked", "") == "agent" for record in self._records.values()):
             raise AgentUnavailable(f"an agent was unavailable for all of {total}{self._how_to_continue()}")
-        if self._settings["kind"] != "select":  # of which no two are compared
+        if self._settings["kind"] != "select":  # two selections cannot be compared
             if self._folder is None:
                 show_next(page, "eval without --out")
             else:

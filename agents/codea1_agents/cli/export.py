@@ -80,11 +80,9 @@ def run_export_tests(options: ExportTestsOptions) -> None:
         if found.rejections:
             page.say(f"left out: {tally(found.rejections.most_common())}")
         if found.without_tests:
-            page.warn(f"{len(found.without_tests)} problems have no confirmed test, hence no row")
+            page.warn(f"{len(found.without_tests)} problems without a confirmed test were left out")
         if found.unavailable:
-            page.warn(
-                f"an agent or the sandbox was unavailable for {len(found.unavailable)} problems, which have no row"
-            )
+            page.warn(f"{len(found.unavailable)} problems were left out, since an agent or the sandbox was unavailable")
         page.finish(
             problems=problems_document(options.problems, session.problems),
             seed=options.seed,
@@ -101,7 +99,7 @@ def run_export_model(options: ExportModelOptions) -> None:
     """Write a trained model.
 
     Raises:
-        UserError: there is no such run or role, or the directory cannot be written.
+        UserError: the run or the role does not exist, or the directory cannot be written.
     """
     require_training()
     from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  heavy

@@ -43,7 +43,7 @@ class ProblemsOptions(Options):
 
 
 class RewardsOptions(Options):
-    """List the rewards that installed packages have registered; --rules takes their names beside those of presets.
+    """List the rewards that installed packages have registered; --rules takes their names as well as those of presets.
 
     \b
     Example:
@@ -85,7 +85,7 @@ def list_agents(options: AgentsOptions) -> None:
     """List the registered agents and their missing packages, or show one agent.
 
     Raises:
-        UserError: there is no such agent.
+        UserError: the agent does not exist.
     """
     page = Page(as_json=options.as_json)
     if options.name:
@@ -202,7 +202,7 @@ class _Described:
     roles: tuple[str, ...] = ()
     """The roles that an agent can play."""
     missing: str = ""
-    """What has to be installed."""
+    """What a user must install first."""
 
 
 def _described(group: Group, name: str) -> _Described:

@@ -51,7 +51,7 @@ def seed_of(what: str, **settings: Any) -> Any:
 
 def only_first(what: str = "problems", **settings: Any) -> Any:
     """Return the declaration of the option that leaves out all but the first."""
-    return Option("--limit", min=1, help=f"Use only the first so many {what}.", **settings)
+    return Option("--limit", min=1, help=f"Use only this many {what}, from the first.", **settings)
 
 
 def n_suites(about: str) -> Any:
@@ -104,7 +104,7 @@ class SessionOptions(Options):
 def require_out_or_resume(out: Path | None, resume: Path | None) -> None:
     """Raise UserError if both `--out` and `--resume` are given."""
     if out is not None and resume is not None:
-        raise UserError("--out and --resume exclude each other: a resumed run stays in its folder")
+        raise UserError("--out cannot be combined with --resume: a resumed run stays in its folder")
 
 
 def adjusted_rules(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:

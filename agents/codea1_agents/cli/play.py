@@ -109,7 +109,7 @@ class PlayOptions(Options):
         bool | None, Option("--strict", help="Stop at a broken row of the problem source instead of skipping it.")
     ] = None
     concurrency: Annotated[
-        int, Option(min=1, max=4096, help="Most games in progress at once; never two of one problem.")
+        int, Option(min=1, max=4096, help="Most games in progress at once; two never share a problem.")
     ] = 1
     reply_timeout: ReplyTimeout = REPLY_TIMEOUT_S
     show: Annotated[
@@ -179,7 +179,7 @@ def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet,
     try:
         config = RunConfig.model_validate(plain | derived)
     except ValidationError as error:
-        raise UserError(f"the options make no valid run: {first_fault(error)}") from error
+        raise UserError(f"these options are not a valid run: {first_fault(error)}") from error
     return problems, config
 
 

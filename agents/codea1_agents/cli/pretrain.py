@@ -53,7 +53,7 @@ class PretrainOptions(Options):
     aware: Annotated[
         float, Option(min=0, max=1, help="Share of the white-box tests whose inputs hit the shown program's mistake.")
     ] = 0.0
-    aware_first: Annotated[int, Option(min=0, help="Steps, from the first, in which all of these tests hit it.")] = 0
+    aware_first: Annotated[int, Option(min=0, help="Number of first steps in which all of these tests hit it.")] = 0
     evaluate: Annotated[
         bool, Option("--evaluate", help="Then measure the model on training and held-out problems.")
     ] = False

@@ -39,7 +39,7 @@ def run_check_sandbox(options: CheckOptions) -> None:
     """Produce every kind of outcome twice.
 
     Raises:
-        UserError: there is no such sandbox or tier, or the sandbox has no tiers.
+        UserError: the sandbox or the tier does not exist, or the sandbox has no tiers.
         SandboxError: the sandbox cannot be used at all, or not in the required tier.
         typer.Exit: an outcome is wrong (1).
     """
@@ -61,5 +61,5 @@ def _sandbox(name: str, require: str) -> Sandbox:
     if not require:
         return load_sandbox(name)
     if name != "local":
-        raise UserError(f"--require {require}: only the local sandbox has tiers, {name!r} has none")
+        raise UserError(f"--require {require}: only the local sandbox has tiers, got {name!r}")
     return LocalSandbox(require=require)

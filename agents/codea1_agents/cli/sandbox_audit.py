@@ -38,7 +38,7 @@ def run_audit_command(options: AuditOptions) -> None:
     """Run the attacks and print the result of each.
 
     Raises:
-        UserError: there is no such sandbox or attack.
+        UserError: the sandbox or the attack does not exist.
         SandboxError: the sandbox gives wrong results even before the first attack.
         typer.Exit: an attack forged a verdict, escaped or left something behind (1).
     """

@@ -51,7 +51,7 @@ class ServeOptions(Options):
     token_file: Annotated[Path | None, Option(help="File with the token that requests must have.")] = None
     running: Annotated[int, Option(min=1, help="Requests judged at the same time.")] = 32
     waiting: Annotated[int, Option(min=0, help="Requests that wait; one more gets status 429.")] = 256
-    grace: Annotated[float, Option(min=0, help="Seconds for running requests at the end.")] = 8.0
+    grace: Annotated[float, Option(min=0, help="Seconds that running requests get at shutdown.")] = 8.0
 
 
 _SHORTEST_TOKEN = 16
@@ -61,7 +61,7 @@ def run_serve(options: ServeOptions) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Raises:
-        UserError: the address is in use or needs a token, or there is no such sandbox, source or preset.
+        UserError: the address is in use or needs a token, or the sandbox, source or preset does not exist.
         SandboxError: the sandbox cannot be used at all.
         MissingExtra: FastAPI or uvicorn is not installed.
     """
@@ -108,7 +108,7 @@ def _backend(name: str, workers: int | None) -> Sandbox:
     if workers is None:
         return load_sandbox(name)
     if name != "local":
-        raise UserError(f"--workers is for the sandbox 'local', not for {name!r}")
+        raise UserError(f"--workers requires --sandbox local (got {name!r})")
     return LocalSandbox(workers)
 
 

@@ -64,9 +64,7 @@ class SftOptions(SessionOptions):
     tests: Annotated[int, n_tests()] = 8
     shortest: Annotated[
         int | None,
-        Option(
-            min=1, help="Only so many golden tests of a problem, the shortest: easier to predict.", show_default="all"
-        ),
+        Option(min=1, help="Golden tests per problem: the shortest, which are easier to predict.", show_default="all"),
     ] = None
     max_reply_tokens: Annotated[int, Option(min=1, help="Longest reply where the model samples, in tokens.")] = 1024
     epochs: Annotated[int, Option(min=1, help="Passes over the examples.")] = 2
@@ -77,7 +75,7 @@ class SftOptions(SessionOptions):
     ] = 4096
     tokens_at_once: Annotated[int, Option(min=1, help="Tokens per forward pass, with padding; bounds memory.")] = 8192
     logits_at_once: Annotated[int, Option(min=0, help="Reply tokens whose logits exist at a time; 0: all.")] = 256
-    lora: Annotated[int, Option(min=0, help="Rank of adapters to train instead of the model; 0: the model.")] = 0
+    lora: Annotated[int, Option(min=0, help="Rank of adapters to train instead of the model; 0 trains the model.")] = 0
     autocast: Annotated[str, Option(help="Data type of the computation, e.g. bfloat16.", show_default="float32")] = ""
     gradient_checkpointing: Annotated[
         bool, Option("--gradient-checkpointing", help="Compute activations again instead of storing them.")

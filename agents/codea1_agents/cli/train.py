@@ -82,7 +82,7 @@ def run_training(options: TrainOptions) -> None:
     if options.config is None and resume is None:
         raise UserError("name a TOML file or a preset (see codea1 list presets), or a run to --resume")
     if options.on is not None and not options.dry_run:
-        raise UserError("--on needs --dry-run: a run takes the GPUs of this machine")
+        raise UserError("--on requires --dry-run: a real run uses the GPUs of this machine")
     config = None if options.config is None else load_training(options.config, () if resume else changes)
     if config is not None:
         also_typed(repr(config))
@@ -114,7 +114,7 @@ def run_training(options: TrainOptions) -> None:
 
 def _dry_run(options: TrainOptions, config: TrainingConfig | None, page: Page) -> None:
     if config is None or options.resume is not None:
-        raise UserError("--dry-run needs a TOML file or a preset, and no --resume")
+        raise UserError("--dry-run needs a TOML file or a preset, and cannot be combined with --resume")
     from codea1_agents.cli.dry_run import show_dry_run  # noqa: PLC0415  only here
 
     show_dry_run(config, options.on or "", page)

@@ -146,7 +146,7 @@ class LiveTable(_StepWatcher):
 
     Args:
         page: takes the result.
-        duels: whether to show a duel of the last step, beside one of the first.
+        duels: whether to show a duel of the last step next to one of the first.
     """
 
     def __init__(self, page: Page, *, duels: bool = False) -> None:
@@ -177,7 +177,7 @@ class LiveTable(_StepWatcher):
         self._live.refresh()
 
     def duel(self, step: int, duel: EpisodeRecord) -> None:
-        """Draw a duel of the step, beside that of the first one."""
+        """Draw a duel of the step next to that of the first step."""
         self._duels[1:] = [Panel(_duel_text(duel), title=f"step {step}", width=_DUEL_WIDTH)]
 
     def progress(self, progress: Progress) -> None:
@@ -207,7 +207,7 @@ def tables_of(lines: Sequence[Line]) -> Iterator[RenderableType]:
     """Yield the alarms, the figures of the last step and their means over the last ten, and the evaluations.
 
     Args:
-        lines: of `metrics.jsonl`.
+        lines: the lines of `metrics.jsonl`.
     """
     stepped = [line for line in lines if "figures" in line]
     for name, sentence in lines[-1].get("alarms", {}).items() if lines else ():

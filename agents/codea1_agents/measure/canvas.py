@@ -35,7 +35,7 @@ def canvas(*paths: Path, size: tuple[float, float], n_rows: int = 1, n_columns: 
         from matplotlib.figure import Figure  # noqa: PLC0415
     for path in paths:
         if path.suffix not in (".svg", ".png"):
-            raise UserError(f"{path}: a picture's name ends in .svg or .png")
+            raise UserError(f"{path}: a picture's name must end in .svg or .png")
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)

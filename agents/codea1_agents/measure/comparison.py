@@ -36,7 +36,7 @@ def compare_figure(before: Mapping[str, float], after: Mapping[str, float], *, s
     Args:
         before: problem -> value; nan where the problem has none.
         after: likewise.
-        seed: of the intervals.
+        seed: seeds the resampling behind the intervals.
     """
     known = [{problem: value for problem, value in each.items() if not isnan(value)} for each in (before, after)]
     both = sorted(known[0].keys() & known[1].keys())

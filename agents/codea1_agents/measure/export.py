@@ -40,9 +40,9 @@ class Exported:
     rows: list[dict[str, Any]] = field(default_factory=list)
     n_tests: int = 0
     without_tests: list[str] = field(default_factory=list)
-    """Ids of problems without a confirmed test; they have no row."""
+    """Ids of problems that are left out for want of a confirmed test."""
     unavailable: list[str] = field(default_factory=list)
-    """Ids of problems for which the tester or the coder was unavailable, or the sandbox failed; they have no row."""
+    """Ids of problems that are left out since the tester or the coder was unavailable, or the sandbox failed."""
     rejections: Counter[str] = field(default_factory=Counter)
     """Number of tests left out, by reason."""
 
@@ -135,7 +135,7 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write the rows as JSON lines, all or none.
 
     Raises:
-        UserError: there are no rows, or the file cannot be written.
+        UserError: no row is left, or the file cannot be written.
     """
     if not rows:
         raise UserError(f"{path} was not written: no test was confirmed")

@@ -1,7 +1,7 @@
 """The folder of one evaluation: `evaluation.json` (its settings), `records.jsonl`, `figures.json`.
 
 A batch of lines is appended, flushed and synced when it is judged; nothing is rewritten. If the process dies while it
-writes, the last line has no line feed: the line is removed, and its record is requested again.
+writes, the last line lacks its line feed: the line is removed, and its record is requested again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class EvaluationFolder(Closing, Generic[_R]):
             _require_same(path, settings)
             self._journal = Journal(path, _RECORDS)
         else:
-            self._journal = Journal.begin(path, _RECORDS, "there is no evaluation in it; choose another folder")
+            self._journal = Journal.begin(path, _RECORDS, "it does not contain an evaluation; choose another folder")
         try:
             with file_errors(path):
                 if not (path / _SETTINGS).exists():
@@ -81,13 +81,13 @@ def stored_settings(path: Path) -> dict[str, Any]:
     """Return the settings of the evaluation in this folder.
 
     Raises:
-        BrokenInput: there is no evaluation, or its settings cannot be read.
+        BrokenInput: the folder is not an evaluation, or its settings cannot be read.
     """
     try:
         found = json.loads((path / _SETTINGS).read_bytes())
     except OSError as error:
         raise BrokenInput(
-            f"{path}: there is no evaluation of codea1 eval ... --out ({error.strerror or error})"
+            f"{path}: not an evaluation that codea1 eval ... --out wrote ({error.strerror or error})"
         ) from error
     except ValueError as error:
         raise BrokenInput(f"{path / _SETTINGS}: not JSON ({error})") from error
@@ -100,7 +100,7 @@ def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
     """Yield the records of an evaluation's folder without a half-written last line.
 
     Raises:
-        BrokenInput: a line is corrupt (the message names it), or there is no such file.
+        BrokenInput: a line is corrupt (the message names it), or the file does not exist.
     """
     with file_errors(path):
         for number, line in enumerate(whole_lines(path / _RECORDS), start=1):

@@ -24,7 +24,7 @@ def pass_at_k(n: int, n_right: int, k: int) -> float:
         ValueError: k < 1, or not 0 <= n_right <= n.
     """
     if k < 1 or not 0 <= n_right <= n:
-        raise ValueError(f"pass@{k} of {n_right} right among {n}")
+        raise ValueError(f"pass@k needs k >= 1 and 0 <= n_right <= n, got k={k}, n_right={n_right}, n={n}")
     return nan if n < k else 1.0 - comb(n - n_right, k) / comb(n, k)
 
 
@@ -37,7 +37,7 @@ def accuracy_at_k(right: Sequence[bool], k: int) -> float:
         ValueError: k < 1.
     """
     if k < 1:
-        raise ValueError(f"the first {k} tests")
+        raise ValueError(f"k must be at least 1, got {k}")
     return sum(right[:k]) / k
 
 
@@ -61,7 +61,7 @@ def conditional_mutation_score(
 
 
 def fixed_mutation_score(killed_by: Sequence[int | None], k: int) -> float:
-    """Return the share of mutants that the right tests among the first k kill; nan only if there are no mutants.
+    """Return the share of mutants that the right tests among the first k kill; nan only without mutants.
 
     Every problem with mutants enters: wrong and missing tests kill nothing.
     """
@@ -86,7 +86,7 @@ def covered_share(covered: Sequence[int], k: int, total: int) -> float:
 
 
 def best_positions(scores: Sequence[float]) -> tuple[int, ...]:
-    """Return all positions of the highest score, in order; empty if there are no scores."""
+    """Return all positions of the highest score, in order; empty without scores."""
     return tuple(position for position, score in enumerate(scores) if score == max(scores))
 
 
@@ -98,10 +98,10 @@ def selected_score(scores: Sequence[float], worth: Sequence[float]) -> float:
         worth: (N,) the value of each candidate.
 
     Raises:
-        ValueError: lengths differ, or there are no candidates.
+        ValueError: lengths differ, or `candidates` is empty.
     """
     if len(scores) != len(worth) or not scores:
-        raise ValueError(f"{len(scores)} scores for {len(worth)} candidates")
+        raise ValueError(f"expected one score per candidate, got {len(scores)} for {len(worth)}")
     best = best_positions(scores)
     return sum(worth[position] for position in best) / len(best)
 
@@ -114,7 +114,7 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float:
     """
     a, b = _centred_ranks(first), _centred_ranks(second)
     if len(a) != len(b):
-        raise ValueError(f"{len(a)} values against {len(b)}")
+        raise ValueError(f"expected as many values on both sides, got {len(a)} and {len(b)}")
     scale = sqrt(sum(x * x for x in a) * sum(y * y for y in b))
     if scale == 0:
         return nan

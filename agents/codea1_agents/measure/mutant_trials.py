@@ -34,7 +34,7 @@ class MutantTrial:
     reply: str | None
     """None if the tester was unavailable."""
     report: CandidateReport | None
-    """Of the mutant and its suite; None: masked, since the tester was unavailable or the sandbox failed."""
+    """How the suite did on the mutant; None if masked, since the tester was unavailable or the sandbox failed."""
 
     @property
     def suites(self) -> tuple[SuiteReport, ...]:
@@ -60,7 +60,7 @@ def mutant_trials(
         sandbox: runs everything.
         samples: mutants per problem.
         tests: requested per suite.
-        seed: of the mutants.
+        seed: seeds the choice of mutants.
         view: whether the tester sees the mutant.
 
     Raises:
@@ -84,9 +84,9 @@ def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int, seed: int) -
     beats its mutant. Some mutants are equivalent to the solution.
 
     Args:
-        trials: of one tester.
+        trials: all of one tester.
         tests: requested per suite.
-        seed: of the intervals.
+        seed: seeds the resampling behind the intervals.
     """
     validity: dict[str, list[float]] = defaultdict(list)
     kills: dict[str, list[float]] = defaultdict(list)

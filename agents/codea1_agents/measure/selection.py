@@ -1,7 +1,7 @@
 """Chooses one of N candidates by M suites that were written without seeing the candidates.
 
 Method: method.md 3 (table 5) and 5. The tester sees only the problem. Tests are not corrected: a test counts as it was
-written, right or wrong, since there is no solution at inference. Every distinct test counts once, even if several
+written, right or wrong, since the solution is unknown at inference. Every distinct test counts once, even if several
 suites contain it; the candidate that passes most tests is chosen. The same numbers give UTRL's best-of-N gain and
 fidelity.
 """
@@ -162,7 +162,7 @@ def _scores(selections: Sequence[Selection], sandbox: Sandbox, comparison: Compa
 
 
 def _score(outcomes: Sequence[Outcome], expected: Sequence[bytes | None], comparison: Comparison) -> int | None:
-    """Return the number of tests passed; no candidate passes a test whose prediction has no value."""
+    """Return the number of tests passed; no candidate passes a test whose prediction cannot be evaluated."""
     if any(outcome.kind is OutcomeKind.INTERNAL_ERROR for outcome in outcomes):
         return None
     return sum(

@@ -61,7 +61,7 @@ class TesterTask:
     candidates: int = 0
     """Programs per problem among which the tests choose; 0: none."""
     seed: int = 0
-    """Of the sampling of mutants."""
+    """Seeds the sampling of mutants."""
 
 
 @dataclass(slots=True)

@@ -48,7 +48,7 @@ def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: in
     Args:
         records: at most one per problem.
         tests: K, the number of requested tests.
-        seed: of the intervals.
+        seed: seeds the resampling behind the intervals.
     """
     used = [record for record in records if not record.masked]
     figures = {name: _mean(used, measure, seed) for name, measure in _measures(tests).items()}
@@ -70,7 +70,7 @@ def figure_by_problem(records: Iterable[TesterRecord], name: str, *, tests: int)
     """Return one figure by problem; nan where the problem does not enter.
 
     Raises:
-        KeyError: there is no such figure, or it is not a mean over problems (Mul).
+        KeyError: the figure does not exist, or is not a mean over problems (Mul).
     """
     measure = _measures(tests)[name]
     return {record.problem_id: nan if record.masked else measure(record) for record in records}

@@ -21,7 +21,7 @@ class ZeroShotTask:
     samples: int = 1
     tests: int = 8
     seed: int = 0
-    """Of the mutants and the intervals."""
+    """Seeds the mutants and the intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class ZeroShot:
 
     task: ZeroShotTask
     samples: tuple[CoderSample, ...] = ()
-    """Of the coder; problems without golden tests have none."""
+    """The coder's figures; problems without golden tests are left out."""
     trials: tuple[MutantTrial, ...] = ()
-    """Of the tester."""
+    """The tester's figures."""
 
     def figures(self) -> dict[str, Estimate]:
         """Return `pass@1` of the coder, `validity` and `kill_rate` of the tester, in [0, 1], as far as measured."""
@@ -50,7 +50,7 @@ def zero_shot(
     """Return the replies of a model in the roles that it plays.
 
     Args:
-        problems: of the replies.
+        problems: which the replies answer.
         players: by role.
         sandbox: runs everything.
         task: what the model writes.

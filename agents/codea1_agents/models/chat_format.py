@@ -30,7 +30,7 @@ class ChatFormat:
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer."""
+        """The tokenizer whose chat template formats the prompts."""
         return self._tokenizer
 
     @property
@@ -56,7 +56,7 @@ class ChatFormat:
         prompt of a finished chat differently, they are the reply and the tokenizer's end token.
 
         Args:
-            messages: of the prompt.
+            messages: the prompt's messages.
             reply: the assistant's message.
             ends: ids of tokens that end a reply.
 
@@ -70,7 +70,7 @@ class ChatFormat:
         if end is not None:
             return ids[: end + 1]
         if self._tokenizer.eos_token_id is None:
-            raise UserError(f"{self._name}: its tokenizer has no end token, so no reply would end")
+            raise UserError(f"{self._name}: its tokenizer needs an end token, or replies would never end")
         return [*ids, int(self._tokenizer.eos_token_id)]
 
     def reply(self, token_ids: Sequence[int]) -> str:
@@ -131,7 +131,7 @@ def load_chat_format(model: str) -> ChatFormat:
         model: a folder, or an id on the HuggingFace hub (its tokenizer is downloaded unless it is in the cache).
 
     Raises:
-        UserError: there is no model, its tokenizer cannot be loaded, or its chat template fails.
+        UserError: the model does not exist, its tokenizer cannot be loaded, or its chat template fails.
     """
     place = require_model("transformers", model)
     with loading_errors(f"model {model!r}"):

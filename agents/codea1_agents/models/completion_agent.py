@@ -35,7 +35,7 @@ class CompletionAgent(ABC):
         """Return the model's reply.
 
         Raises:
-            AgentUnavailable: there is no reply, although the settings are valid.
+            AgentUnavailable: no reply came, although the settings are valid.
             UserError: the settings are invalid.
         """
         return self.complete(observation, info).text

@@ -41,9 +41,9 @@ class LocalModel(CompletionAgent):
 
         Args:
             context: its seed is used if `seed` is None.
-            seed: of the sampling, until `reset`; None: the context's.
+            seed: seeds the sampling until `reset`; None: the context's seed does.
             name: the agent's name in error messages, such as `transformers(folder)`.
-            chat_format: of the model's tokenizer.
+            chat_format: how the model's tokenizer writes prompts.
             prompts: the wording.
             sampling: sampling settings.
             context_length: most tokens of a prompt and its reply together; None: unknown.

@@ -21,7 +21,7 @@ class ModelFacts:
     n_parameters: int
     """Tied ones counted once."""
     dtype: str
-    """Of the stored weights, such as `bfloat16`; `float32` if the configuration does not say."""
+    """Type of the stored weights, such as `bfloat16`; `float32` if the configuration does not say."""
     context: int | None
     """Most tokens of a prompt and its reply together; None: unknown."""
     has_template: bool
@@ -44,7 +44,7 @@ def model_facts(model: str) -> ModelFacts:
 
     Raises:
         MissingExtra: torch or transformers is not installed.
-        UserError: there is no model, it is no causal language model, or its chat template fails.
+        UserError: the model does not exist, is not a causal language model, or its chat template fails.
     """
     place = require_model("transformers", model)
     with extra_needed("a language model", "transformers"):

@@ -20,7 +20,7 @@ def require_model(agent: str, name: str) -> str:
 
     Raises:
         UserError: no model was named.
-        BrokenInput: the folder has no model, or the name is neither a folder nor a possible hub id.
+        BrokenInput: the folder is not a model, or the name is neither a folder nor a possible hub id.
     """
     if not name:
         raise UserError(f"agent {agent!r} needs model=: a folder or an id on the HuggingFace hub")
@@ -28,16 +28,16 @@ def require_model(agent: str, name: str) -> str:
     if folder.is_dir():
         missing = _missing(folder)
         if missing:
-            raise BrokenInput(f"{name!r} is a folder but no model: it has no {missing}")
+            raise BrokenInput(f"{name!r} is a folder without {missing}, so it cannot be loaded as a model")
         return str(folder)
     if folder.is_file():
-        raise BrokenInput(f"{name!r} is a file; a model is a folder with config.json, weights and a tokenizer")
+        raise BrokenInput(f"{name!r} is a file, expected a folder with config.json, weights and a tokenizer")
     near = _nearest(folder)
     hint = f"; did you mean {str(near)!r}?" if near else ""
-    if near and "/" not in name:  # old ids on the hub have no owner, but have a name with one, too
-        raise BrokenInput(f"there is no folder {name!r}{hint} A model on the HuggingFace hub is owner/name")
+    if near and "/" not in name:  # old ids on the hub lack an owner, but each has a name with one, too
+        raise BrokenInput(f"the folder {name!r} does not exist{hint} A model on the HuggingFace hub is owner/name")
     if not _HUB_ID.fullmatch(name) or name.startswith((".", "models/")):  # no account on the hub has such a name
-        raise BrokenInput(f"there is no folder {name!r}, and no model on the HuggingFace hub can have this name{hint}")
+        raise BrokenInput(f"the folder {name!r} does not exist, and no model on the hub can have this name{hint}")
     return name
 
 
@@ -90,7 +90,7 @@ def require_new(folder: Path) -> None:
 
 
 def _nearest(folder: Path) -> Path | None:
-    """Return the model beside a missing folder whose name is most like it; None if there is none."""
+    """Return the model with the most similar name in the same place as a missing folder; None without one."""
     models = [path.parent.name for path in folder.parent.glob("*/config.json")]
     near = get_close_matches(folder.name, sorted(models), n=1)
     return folder.parent / near[0] if near else None
@@ -102,7 +102,7 @@ def _missing(folder: Path) -> str:
     if not any(True for pattern in ("*.safetensors", "*.bin") for _ in folder.glob(pattern)):
         return "weights (*.safetensors or *.bin)"
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")):
-        return "tokenizer"
+        return "a tokenizer"
     return ""
 
 

@@ -32,7 +32,7 @@ class OpenAIConnection:
             concurrency: most requests at once, at least 1.
 
         Raises:
-            UserError: a number is out of range, the address is invalid, or there is no key for OpenAI's own endpoint.
+            UserError: a number is out of range, the address is invalid, or a key is missing for OpenAI's own endpoint.
         """
         if not (timeout_s > 0 and concurrency >= 1):
             raise UserError("timeout_s must be above 0, and concurrency at least 1")
@@ -87,12 +87,12 @@ def usable_address(given: str) -> str:
     """Return the address: `given`, else OPENAI_BASE_URL, else OpenAI's own.
 
     Raises:
-        UserError: it is no address, or holds a password or a key.
+        UserError: it is not an address, or holds a password or a key.
     """
     url = given or os.environ.get("OPENAI_BASE_URL", "") or CLOUD
     require_no_secrets(url)
     if not _is_address(url):
-        raise UserError(f"base_url {url!r} is no address such as http://127.0.0.1:8000/v1")
+        raise UserError(f"base_url {url!r} must be an address such as http://127.0.0.1:8000/v1")
     return url
 
 
@@ -100,7 +100,7 @@ def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # such as a port that is no number
+    except ValueError:  # such as a port that is not a number
         return False
 
 
@@ -110,9 +110,7 @@ def require_key(variable: str, base_url: str) -> None:
     if secret_in(variable):
         return
     if variable != USUAL_KEY:
-        raise UserError(
-            "this process has no environment variable of the name in api_key_env: set it wherever agents run"
-        )
+        raise UserError("the environment variable that api_key_env names is not set: set it wherever agents run")
     if base_url == CLOUD:
         raise UserError(f"{CLOUD} needs a key: set {variable}, or set OPENAI_BASE_URL to your own server")
 

@@ -29,7 +29,7 @@ from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.agent.threads import awaited
 from codea1_env.errors import AgentUnavailable, UserError
 
-_SETTINGS = {401: "refuses the key", 402: "requires payment", 403: "refuses access", 404: "has no such model or path"}
+_SETTINGS = {401: "refuses the key", 402: "requires payment", 403: "refuses access", 404: "lacks this model or path"}
 """Statuses that depend on the settings, not on the observation: they stop the run."""
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _NO_QUOTA = "insufficient_quota"
@@ -40,7 +40,7 @@ _ENDS_OF_ITS_OWN = frozenset({"stop", "length", "tool_calls", "function_call"})
 
 
 class MalformedResponse(ValueError):
-    """The response is no chat completion."""
+    """The response is not a chat completion."""
 
 
 class FilteredReply(Exception):
@@ -92,7 +92,7 @@ class OpenAIAgent(CompletionAgent):
             top_p: within (0, 1].
             max_tokens: longest reply, in tokens.
             limit_field: the request's field for `max_tokens`; newer OpenAI models require `max_completion_tokens`.
-            seed: of the sampling, until `reset`.
+            seed: seeds the sampling until `reset`.
             send_seed: whether requests contain a seed; some servers refuse it.
             system: False: the system message becomes part of the user's message.
             retries: further requests after the first one failed.
@@ -103,7 +103,7 @@ class OpenAIAgent(CompletionAgent):
 
         Raises:
             MissingExtra: the `openai` package is not installed.
-            UserError: an option is out of range, the address is invalid, or there is no key for OpenAI's own endpoint.
+            UserError: an option is out of range, the address is invalid, or a key is missing for OpenAI's own endpoint.
         """
         imported_openai()
         Sampling(temperature, top_p, max_tokens)  # for its checks
@@ -196,7 +196,7 @@ class OpenAIAgent(CompletionAgent):
         if status in _SETTINGS:
             raise UserError(f"{self!r} {_SETTINGS[status]}: {message}") from None
         if _NO_QUOTA in (error.code, error.type):
-            raise UserError(f"{self!r} has no quota left for this key: {message}") from None
+            raise UserError(f"{self!r} refuses, as this key's quota is used up: {message}") from None
         if status < 500 and status not in _TRANSIENT:
             refuses = "filters the request" if error.code == _FILTERED else "refuses the request"
             raise self._unavailable(f"{refuses}: {message}") from None
@@ -227,14 +227,14 @@ def read_completion(response: Any) -> Completion:
     empty reply if the model ended by itself.
 
     Raises:
-        MalformedResponse: it is no chat completion, or an unfinished one.
+        MalformedResponse: it is not a chat completion, or an unfinished one.
         FilteredReply: the server's content filter stopped it.
     """
     choices = getattr(response, "choices", None)
     first = choices[0] if isinstance(choices, list) and choices else None
     message = getattr(first, "message", None)
     if message is None:
-        raise MalformedResponse(f"the response is no chat completion: {str(response)!r}")
+        raise MalformedResponse(f"the response is not a chat completion: {str(response)!r}")
     finish = str(getattr(first, "finish_reason", ""))
     if finish == _FILTERED:
         raise FilteredReply("gave a reply that the server's content filter stopped")
@@ -257,10 +257,10 @@ def _parts_of(message: Any, finish: str) -> tuple[str, str]:
     if content is None:
         refusal = _text_of(message, "refusal")
         if not refusal and finish not in _ENDS_OF_ITS_OWN:
-            raise MalformedResponse(f"there is no reply, and the finish reason is {finish!r}")
+            raise MalformedResponse(f"it contains no reply (finish reason {finish!r})")
         return refusal, ""
     if not isinstance(content, list) or not all(isinstance(part, str | dict) for part in content):
-        raise MalformedResponse(f"the reply is no text: {str(content)!r}")
+        raise MalformedResponse(f"the reply is not text: {str(content)!r}")
     return "".join(_texts(content, "text", "refusal")), "".join(_texts(content, "thinking", "reasoning"))
 
 

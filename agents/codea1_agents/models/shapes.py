@@ -12,7 +12,7 @@ from codea1_env.errors import UserError
 
 
 class UnknownShape(UserError):
-    """The shape of a model is not known here: there is no configuration of it, or its architecture is another one."""
+    """The shape of a model is unknown: its configuration is not on this machine, or it has another architecture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def shape_of(model: str) -> ModelShape:
         model: folder or hub id.
 
     Raises:
-        UnknownShape: there is no configuration here, or it is of another architecture.
+        UnknownShape: its configuration is not on this machine, or it has another architecture.
     """
     if model in PUBLISHED:
         return PUBLISHED[model]
@@ -144,10 +144,10 @@ def _cached(model: str) -> Path:
         from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  comes with transformers
 
         found = try_to_load_from_cache(model, "config.json")
-    except (ImportError, ValueError):  # the name is no hub id
+    except (ImportError, ValueError):  # the name is not a hub id
         found = None
     if not isinstance(found, str):
-        raise UnknownShape(f"{model}: its shape is unknown, as it has no config.json on this machine")
+        raise UnknownShape(f"{model}: its shape is unknown, since its config.json is not on this machine")
     return Path(found)
 
 
@@ -163,7 +163,7 @@ def read_shape(config: Mapping[str, Any], model: str) -> ModelShape:
     """
     family = str(config.get("model_type"))
     if family not in _FAMILIES:
-        raise UnknownShape(f"{model}: the arithmetic knows {', '.join(_FAMILIES)}, not the architecture {family!r}")
+        raise UnknownShape(f"{model}: its architecture must be one of {', '.join(_FAMILIES)}, got {family!r}")
     try:
         return ModelShape(
             hidden=int(config["hidden_size"]),
@@ -178,7 +178,7 @@ def read_shape(config: Mapping[str, Any], model: str) -> ModelShape:
             **_biases(config, family),
         )
     except KeyError as error:
-        raise UnknownShape(f"{model}: its config.json states no {error.args[0]}") from error
+        raise UnknownShape(f"{model}: its config.json does not state {error.args[0]}") from error
 
 
 def _biases(config: Mapping[str, Any], family: str) -> dict[str, bool]:

@@ -25,7 +25,7 @@ _SCHEMA = 1
 
 
 class TapeMiss(UserError):
-    """The tape has no reply to this observation."""
+    """The tape lacks a reply to this observation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class TapedReply:
 
 
 class TapeAgent:
-    """Replays a recorded agent. With `agent`, it calls that agent if the tape has no reply, and records the new reply.
+    """Replays a recorded agent. Where the tape lacks a reply, it calls `agent`, if given, and records the new one.
 
     So a recording that was killed continues with the replies that it has. Without `agent`, a missing reply is an error.
     """
@@ -79,8 +79,8 @@ class TapeAgent:
                 `tape,path=run.jsonl,agent=mutant;strength=0.3`. Empty: replay.
 
         Raises:
-            BrokenInput: there is no such tape, or a line of it cannot be read.
-            UserError: there is no path, or the agent cannot be made.
+            BrokenInput: the tape does not exist, or a line of it cannot be read.
+            UserError: the path is missing, or the agent cannot be made.
         """
         if not str(path):
             raise UserError("agent 'tape' needs path=, a file of recorded replies")
@@ -105,7 +105,7 @@ class TapeAgent:
         """Return the recorded reply, or record one.
 
         Raises:
-            TapeMiss: the tape has no reply, and there is no agent to record.
+            TapeMiss: the tape lacks the reply, and no agent is recorded.
         """
         slot = self._slot(observation, info)
         found = self._found(slot)
@@ -166,8 +166,8 @@ class TapeAgent:
             reply = others[slot.occurrence] if slot.occurrence < len(others) else None
         if reply is None and self._inner is None:
             raise TapeMiss(
-                f"tape {self._path} has no reply number {slot.occurrence + 1} of the {slot.role} to this observation "
-                f"of problem {slot.problem_id!r} (digest {slot.observation[:12]}): the tape is of another game"
+                f"tape {self._path} lacks reply number {slot.occurrence + 1} of the {slot.role} to this observation "
+                f"of problem {slot.problem_id!r} (digest {slot.observation[:12]}): it was recorded from another game"
             )
         return reply
 
@@ -222,11 +222,11 @@ def _taped(line: str, place: str) -> TapedReply:
     try:
         taped = TapedReply(**json.loads(line))
     except (ValueError, TypeError) as error:
-        raise BrokenInput(f"{place}: no taped reply ({error})") from error
+        raise BrokenInput(f"{place}: not a taped reply ({error})") from error
     for each in fields(TapedReply):
         wanted = int if each.name in ("schema_version", "occurrence") else str
         if type(getattr(taped, each.name)) is not wanted:
             raise BrokenInput(f"{place}: {each.name} must be {'a number' if wanted is int else 'text'}")
     if taped.schema_version != _SCHEMA:
-        raise BrokenInput(f"{place}: schema version {taped.schema_version}; this program reads {_SCHEMA}")
+        raise BrokenInput(f"{place}: expected schema version {_SCHEMA}, got {taped.schema_version}")
     return taped

@@ -50,7 +50,7 @@ class TransformersAgent(LocalModel):
             temperature: 0: greedy.
             top_p: within (0, 1].
             max_tokens: longest reply, in tokens.
-            seed: of the sampling, until `reset`.
+            seed: seeds the sampling until `reset`.
             batch_size: most replies generated at once; halved if memory does not suffice.
             device: `cpu`, `cuda`, `cuda:1`, `mps`; auto: a GPU if there is one.
             dtype: one of `DTYPES`; auto: as the weights are stored.
@@ -58,14 +58,14 @@ class TransformersAgent(LocalModel):
 
         Raises:
             MissingExtra: torch or transformers is not installed.
-            UserError: an option is out of range, there is no model, or the model does not fit the device.
+            UserError: an option is out of range, the model does not exist, or the model does not fit the device.
         """
         torch, _ = _imported()
         sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
         if not (type(batch_size) is int and batch_size >= 1):
-            raise UserError(f"batch_size must be at least 1, not {batch_size!r}")
+            raise UserError(f"batch_size must be at least 1, got {batch_size!r}")
         if dtype not in DTYPES:
-            raise UserError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+            raise UserError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
         place = require_model("transformers", str(model))
         self._device, self._batch_size = _device(torch, device), batch_size
         with loading_errors(f"model {str(model)!r}"), no_progress_bars():

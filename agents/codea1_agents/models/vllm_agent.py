@@ -68,7 +68,7 @@ class VllmAgent(LocalModel):
             temperature: 0: greedy.
             top_p: within (0, 1].
             max_tokens: longest reply, in tokens.
-            seed: of the sampling, until `reset`.
+            seed: seeds the sampling until `reset`.
             dtype: auto: as the weights are stored.
             max_model_len: most tokens of a prompt and its reply together; 0: the model's limit.
             gpu_memory_utilization: share of the GPU's memory, within (0, 1].
@@ -79,7 +79,7 @@ class VllmAgent(LocalModel):
 
         Raises:
             MissingExtra: vllm is not installed.
-            UserError: an option is out of range, there is no model, or the engine does not start.
+            UserError: an option is out of range, the model does not exist, or the engine does not start.
         """
         self._params = _imported_vllm().SamplingParams
         sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)

@@ -54,7 +54,7 @@ class RunSettings:
         whole_number("concurrency", self.concurrency, most=MAX_CONCURRENCY)
         limit_s: object = self.reply_timeout_s
         if limit_s is not None and not (isinstance(limit_s, int | float) and limit_s > 0):  # also catches nan
-            raise UserError(f"reply_timeout_s must be a number above 0 or None, not {limit_s!r}")
+            raise UserError(f"reply_timeout_s must be a number above 0 or None, got {limit_s!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class FinishedGames:
             UserError: `start_at` is negative.
         """
         if start_at < 0:
-            raise UserError(f"start_at must be at least 0, not {start_at}")
+            raise UserError(f"start_at must be at least 0, got {start_at}")
         self.start_at, self.known = start_at, frozenset(known or {})
         self._place, self._on_episode, self._on_early = start_at, on_episode, on_early
         self._waiting = {number: PlayedEpisode(record, (), TimeSplit()) for number, record in (known or {}).items()}
@@ -172,7 +172,7 @@ class FinishedGames:
         """Hand on the games that are still held, after the last game.
 
         Raises:
-            AgentUnavailable: there was no reply in the whole run.
+            AgentUnavailable: no agent replied in the whole run.
         """
         if self._held and not self._were_available:
             raise self._outage("of the run")
@@ -187,7 +187,7 @@ class FinishedGames:
 
     def _outage(self, which: str) -> AgentUnavailable:
         n_games = f"{len(self._held)} games {which}" if len(self._held) > 1 else "the only game"
-        return AgentUnavailable(f"no reply in {n_games}, so the run stops: {self._held[-1].unavailable}")
+        return AgentUnavailable(f"no agent replied in {n_games}, so the run stops: {self._held[-1].unavailable}")
 
 
 def _is_past(masked: PlayedEpisode, game: PlayedEpisode) -> bool:

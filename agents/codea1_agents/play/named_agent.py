@@ -31,7 +31,7 @@ class NamedAgent:
         Args:
             inner: the agent.
             name: how errors call it.
-            seed: of `replies`; None: an agent with `act_batch` keeps its own seed.
+            seed: what an agent with `act_batch` is reset with; None: it keeps its own seed.
             seed_of: returns the seed of one turn, for an agent without `act_batch`; None: the seed follows from `seed`
                 and the turn's info.
         """
@@ -70,7 +70,7 @@ class NamedAgent:
         """Return the reply to one turn.
 
         Raises:
-            AgentUnavailable: the agent has no reply.
+            AgentUnavailable: the agent cannot reply.
             UserError: the agent failed, or returned something other than text.
         """
         with self.naming_errors(where):
@@ -147,7 +147,7 @@ def is_text(reply: object) -> TypeGuard[str]:
 
 
 def no_text(reply: object) -> str:
-    """Name the type of a reply that is no text."""
+    """Name the type of a reply that is not text."""
     return "NoneType (is a return missing?)" if reply is None else type(reply).__name__
 
 

@@ -38,7 +38,7 @@ def own_line(error: BaseException) -> str:
 
 
 def _package(filename: str) -> str:
-    """Return the package that a file belongs to, `_OWN` if it is installed nowhere, "" for code that is no agent's."""
+    """Return the package of a file, `_OWN` if it is not installed, or "" for code that does not belong to an agent."""
     path = Path(filename)
     if filename.startswith("<frozen ") or path.parent in _CALLERS:
         return ""

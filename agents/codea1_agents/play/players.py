@@ -34,7 +34,7 @@ _CAN_PARSE_IN_THREADS = sys.version_info >= (3, 11, 8)
 _JOINING_S = 0.002
 """How long a batch waits for turns of other games."""
 _BLOCKED_S = 1.0
-"""A loop that runs nothing for so many seconds is blocked."""
+"""A loop that runs nothing for this many seconds counts as blocked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def load_players(coder: AgentSpec, tester: AgentSpec, context: AgentContext) -> 
     """Return the agents of two specifications; a specification is a name, a class, a function or an agent.
 
     Raises:
-        UserError: there is no agent of that name, it cannot be made, or it plays the other role.
+        UserError: the agent does not exist, cannot be made, or plays the other role.
     """
     return Players(_load(coder, context, "coder"), _load(tester, context, "tester"))
 
@@ -122,7 +122,7 @@ class GameAgent:
 
         Args:
             player: the agent.
-            settings: of the run. A person at the terminal has no limit for replies.
+            settings: the run's settings. A person at the terminal may take any time to reply.
             lock: held in every call of an agent that might parse at the same time as another thread.
             resets_each_game: whether the agent is reset before each game, else once for the run.
             copied: whether each slot but the first has a copy of it.
@@ -155,7 +155,7 @@ class GameAgent:
         """Begin a game in an environment slot: reset the agent if each game does.
 
         Raises:
-            AgentUnavailable: the agent has no reply for this game.
+            AgentUnavailable: the agent cannot reply in this game.
             UserError: the agent failed.
         """
         if self._resets_each_game:
@@ -168,7 +168,7 @@ class GameAgent:
         """Return the reply to a turn.
 
         Raises:
-            AgentUnavailable: the agent has no reply for this game, or it did not come in time.
+            AgentUnavailable: the agent cannot reply in this game, or did not reply in time.
             UserError: the agent failed.
         """
         async with self._one_call:
@@ -311,7 +311,7 @@ def game_agent(player: Player, settings: RunSettings, lock: AbstractAsyncContext
 
     Args:
         player: the agent.
-        settings: of the run.
+        settings: the run's settings.
         lock: held in every call of an agent that might parse at the same time as another thread.
     """
     is_stateless = player.declares("stateless")

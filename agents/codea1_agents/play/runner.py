@@ -111,7 +111,7 @@ def play_games(
     Args:
         problems: the problems to play.
         players: the two agents; each is closed at the end if it has a `close`.
-        settings: of the run.
+        settings: the run's settings.
         finished: takes the games as they finish.
         sandbox: where programs run.
         book: the Mistake Book after the episodes that have finished; None: a new one in memory.
@@ -131,7 +131,7 @@ def play_games(
 
 
 def _finish(run: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end, also for a caller that has a running event loop, as in a notebook."""
+    """Run a coroutine to its end, even if the caller's event loop is running, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -99,7 +99,7 @@ def summarise(records: Iterable[EpisodeRecord], *, tests_per_suite: int, seed: i
     Args:
         records: in the order of play.
         tests_per_suite: number of cases that each suite was requested to have.
-        seed: of the intervals' resampling.
+        seed: seeds the resampling behind the intervals.
     """
     tally = Tally(tests_per_suite=tests_per_suite)
     for record in records:
@@ -154,7 +154,7 @@ def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean; nan if there are no values."""
+    """Return the mean; nan without values."""
     return sum(values) / len(values) if values else nan
 
 

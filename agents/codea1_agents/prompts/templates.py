@@ -78,7 +78,7 @@ class Prompts:
         """Return the chat messages for a turn; the last message is the user's.
 
         Args:
-            observation: of `codea1_env.code_a1_v0`.
+            observation: what `codea1_env.code_a1_v0` shows the agent.
             info: must have `role`; may have `tests_per_suite` (default 8), `kind` (of the problem, default `function`)
                 and `tester_view` (a `View`). Without `tester_view`, the view is white-box if the observation has a
                 program, else black-box.
@@ -103,7 +103,7 @@ class Prompts:
     def _templates(self, observation: Observation, info: Info) -> tuple[Message, ...]:
         role = info.get("role")
         if role not in ("coder", "tester"):
-            raise UserError(f"info['role'] must be 'coder' or 'tester', not {role!r}")
+            raise UserError(f"info['role'] must be 'coder' or 'tester', got {role!r}")
         situation = "coder" if role == "coder" else f"tester_{_view(observation, info)}"
         repair = self.tables[f"{role}_repair"] if observation["feedback"] else ()
         return self.tables[situation] + repair
@@ -167,7 +167,7 @@ def _read(text: str, place: str) -> Prompts:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise BrokenInput(f"prompts {place}: no valid TOML ({error})") from error
+        raise BrokenInput(f"prompts {place}: not TOML ({error})") from error
     for table in document.keys() - {_ABOUT}:
         if table not in (*_TABLES, *_KINDS):
             raise BrokenInput(f"prompts {place}: {UnknownName.of('table', table, (*_TABLES, *_KINDS))}")
@@ -184,7 +184,7 @@ def _texts(entries: Any, place: str, keys: Sequence[str], placeholders: Sequence
     """Return a table of templates.
 
     Raises:
-        BrokenInput: it is no table, or has an unknown key or placeholder; the message names the place.
+        BrokenInput: it is not a table, or has an unknown key or placeholder; the message names the place.
     """
     if not isinstance(entries, dict):
         raise BrokenInput(f"{place}: expected a table with {', '.join(keys)}")
@@ -207,7 +207,7 @@ def _messages(entries: Any, place: str) -> tuple[Message, ...]:
 def _require_known(text: str, place: str, placeholders: Sequence[str]) -> None:
     template = Template(text)
     if not template.is_valid():
-        raise BrokenInput(f"{place}: a single $; write $$ for a dollar sign")
+        raise BrokenInput(f"{place}: write $$ for a dollar sign, got a single $")
     for name in template.get_identifiers():
         if name not in placeholders:
             raise BrokenInput(f"{place}: {UnknownName.of('placeholder', name, placeholders)}")

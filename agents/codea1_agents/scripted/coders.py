@@ -60,7 +60,7 @@ class MutantCoder(SeededAgent):
         """
         self._strength = float(strength)  # an option from the command line may be text
         if not 0 <= self._strength <= 1:
-            raise ValueError(f"strength must be within [0, 1], not {strength!r}")
+            raise ValueError(f"strength must be in [0, 1], got {strength!r}")
         self._problems = context.problems
         self.reset(context.seed)
 

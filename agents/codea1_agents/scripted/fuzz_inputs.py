@@ -153,7 +153,7 @@ def changes_of(value: object, kind: ValueType) -> SearchStrategy[Any]:
 
 
 def _elements(value: object, kind: ValueType) -> SearchStrategy[Any] | None:
-    """Return a strategy for elements to splice into the value; None if it has no elements."""
+    """Return a strategy for elements to splice into the value; None if it is empty or cannot have elements."""
     match value, kind.kind:
         case str(), _:
             seen = sorted({character for text in kind.seen if isinstance(text, str) for character in text})

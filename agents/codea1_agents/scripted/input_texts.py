@@ -197,7 +197,7 @@ def _kept(n: int, size: int, rng: np.random.Generator) -> list[int]:
 
 
 def _free_words(lines: _Lines) -> list[tuple[int, int]]:
-    """Return the place (line, word) of each word that is no count."""
+    """Return the place (line, word) of each word that is not a count."""
     counts = {(count.line, count.word) for count in _counts(lines)}
     places = [(i, j) for i, line in enumerate(lines) for j in range(len(line))]
     return [place for place in places if place not in counts]

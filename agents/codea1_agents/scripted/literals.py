@@ -11,7 +11,7 @@ def literal(value: object) -> str:
     The elements of a set are sorted by their source, since the set's own order depends on the hash seed.
 
     Raises:
-        ValueError: the value, or a part of it, has no literal.
+        ValueError: the value, or a part of it, cannot be written as a literal.
     """
     if value is None or isinstance(value, bool | int | str | bytes):
         return ascii(value)
@@ -26,7 +26,7 @@ def literal(value: object) -> str:
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, set):
         return "{" + ", ".join(sorted(map(literal, value))) + "}" if value else "set()"
-    raise ValueError(f"{type(value).__name__} has no literal")
+    raise ValueError(f"{type(value).__name__} cannot be written as a literal")
 
 
 _CHANGED = "changed"
@@ -74,5 +74,5 @@ def unique(values: Iterable[object]) -> list[object]:
 
 def _float(value: float) -> str:
     if value != value:
-        raise ValueError("nan has no literal")
+        raise ValueError("nan cannot be written as a literal")
     return repr(value).replace("inf", "1e999")

@@ -42,7 +42,7 @@ class Oracle:
         return self.outcomes_of_each([subject], calls)[0]
 
     def outcomes_of_each(self, subjects: Sequence[Job], calls: Sequence[str]) -> list[list[Outcome]]:
-        """Run the same calls of several subjects, in parallel if the sandbox can; return one row per subject.
+        """Run the same calls on several subjects, in parallel if the sandbox can; return one row per subject.
 
         Raises:
             SandboxError: the sandbox cannot be used at all.

@@ -62,7 +62,7 @@ class Interface:
     parameters: tuple[Parameter, ...]
     examples: tuple[Arguments, ...]
     inputs: TextInputs | None = None
-    """Of programs that are given texts."""
+    """For programs that are given texts."""
 
     @property
     def keywords(self) -> tuple[str | None, ...]:
@@ -81,7 +81,7 @@ class Interface:
 def read_signature(text: str, entry_point: str) -> Signature | None:
     """Return the signature of the last `def` of the entry point in a text, Python or not; None if there is none.
 
-    The signature of a method has no `self`.
+    The signature of a method does not include `self`.
     """
     name, method = read_entry_point(entry_point)
     found = re.finditer(rf"\bdef\s+{re.escape(method or name)}\s*\(", text)
@@ -151,7 +151,7 @@ def read_interface(
         statement: the problem's text; the signature is searched here first.
         examples: asserts, one per line.
         program: the coder's program; its signature is used only if the statement has none.
-        kind: of the problem; where programs are given texts, only the examples show the format of inputs.
+        kind: the problem's kind; where programs are given texts, only the examples show the format of inputs.
     """
     if kind in TEXT_INPUTS:
         return _text_interface(entry_point, examples, TEXT_INPUTS[kind])
@@ -252,7 +252,7 @@ def _bound(node: ast.Call, signature: Signature | None) -> Arguments:
     """Return the call's arguments in the order of the parameters.
 
     Raises:
-        ValueError: an argument is no literal, or they do not match the signature.
+        ValueError: an argument is not a literal, or they do not match the signature.
     """
     positional = [ast.literal_eval(argument) for argument in node.args]
     if signature is None:

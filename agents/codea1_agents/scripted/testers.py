@@ -103,7 +103,7 @@ class InputTester(SeededAgent, ABC):
         self._predict = Prediction(predict)
         self._hunt = hunt
         if hunt and self._predict is not Prediction.SOLUTION:
-            raise ValueError(f"hunt needs predict=solution, not {predict}: it compares with the solution")
+            raise ValueError(f"hunt compares programs with the solution: it needs predict=solution, got {predict}")
         self._problems = context.problems
         self._oracle = Oracle(context.sandbox)
         self.reset(context.seed)
@@ -127,7 +127,7 @@ class InputTester(SeededAgent, ABC):
 
     @abstractmethod
     def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
-        """Yield batches of about `size` new inputs until there are no more."""
+        """Yield batches of about `size` new inputs until they run out."""
 
     def _cases(self, interface: Interface, observation: Observation, info: Info) -> dict[str, _Case]:
         """Return cases by call: usually more than requested, fewer if there are not enough inputs."""

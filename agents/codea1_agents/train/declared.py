@@ -39,7 +39,7 @@ def checked(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
         values: by name; those that are missing stay what they are.
 
     Raises:
-        UnknownName: it declares no such setting.
+        UnknownName: a setting is not declared.
         UserError: a value is of another type or out of its range; the error is about the first.
     """
     adapters = _adapters(kind)  # type: ignore[arg-type]  # classes are hashable
@@ -58,15 +58,15 @@ def fault_of(error: ValidationError, *path: str) -> str:
     """Say in one line what the first fault of a failed validation is: which setting, what it should be, what it is.
 
     Args:
-        error: of pydantic.
-        path: of what was validated.
+        error: as pydantic raised it.
+        path: the keys that lead to what was validated.
     """
     fault = error.errors(include_url=False, include_context=False)[0]
     name = ".".join([*path, *(str(part) for part in fault["loc"] if part != "[key]")])
     message = fault["msg"].removeprefix("Input ")
-    if fault["type"] == "value_error":  # of a dataclass, about several of its settings
+    if fault["type"] == "value_error":  # raised by a dataclass about several of its settings
         return f"{name}: {message.removeprefix('Value error, ')}"
-    return f"{name} {message}, not {fault['input']!r:.100}"
+    return f"{name} {message}, got {fault['input']!r:.100}"
 
 
 @cache
@@ -95,7 +95,7 @@ def settings_in(config: Any, kind: type[_D]) -> _D:
         return kind(**checked(kind, values_of(config, kind)))
     except UserError:
         raise
-    except ValueError as error:  # of `__post_init__`
+    except ValueError as error:  # raised by `__post_init__`
         raise UserError(str(error)) from error
 
 

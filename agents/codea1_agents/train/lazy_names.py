@@ -29,7 +29,7 @@ def lazy_names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         """Import a name.
 
         Raises:
-            AttributeError: the package has no such name.
+            AttributeError: the package does not define the name.
             MissingExtra: its module needs a package that is not installed.
         """
         if name not in places:

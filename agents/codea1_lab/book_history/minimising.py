@@ -54,7 +54,7 @@ class Unchanged:
     UNKNOWN_PROBLEM = "its problem is not in this problem set"
     NOT_DIRECT = "its expression is not a single call with literal arguments"
     NO_PROGRAM = "no recorded program failed it"
-    NOT_REPEATED = "a recorded program passes it now, or the solution has no value for it"
+    NOT_REPEATED = "a recorded program passes it now, or the solution does not return a value for it"
     SMALLEST = "no smaller case beats the same programs"
 
 
@@ -62,9 +62,9 @@ def minimise(entries: Iterable[StoredEntry], referee: Referee, failures: Failure
     """Yield each entry, in order, with the smallest case found.
 
     Args:
-        entries: of a Mistake Book.
+        entries: what to minimise, from a Mistake Book.
         referee: it knows the entries' problems. Its rules compare values; their validation has no effect, since the
-            attempts hold no predictions.
+            attempts do not contain predictions.
         failures: the recorded programs; an attempt must beat all of a case's programs.
     """
     known = {problem.id: problem for problem in referee.problems}
@@ -131,7 +131,7 @@ class _Attempts:
         return None
 
     def _reports(self, expressions: list[str], imports: tuple[str, ...]) -> Iterator[tuple[CaseReport, ...]]:
-        """Yield for each expression one report per program; none if the solution has no value for it."""
+        """Yield for each expression one report per program; none if the solution does not return a value."""
         suites = [Suite((TestCase(expression, None, imports, direct=True),)) for expression in expressions]
         tree = Tree(self._problem, len(self._candidates), len(suites), SuitesPer.PROBLEM)
         rounds = self._referee.open([tree])

@@ -105,7 +105,7 @@ def difficulties(periods: Sequence[Period], rounds: dict[str, int]) -> tuple[Dif
     """Return each problem's difficulty, the problem with the highest share of failures first.
 
     Args:
-        periods: of the whole book.
+        periods: all periods of the book.
         rounds: problem id -> number of its rounds.
     """
     returned = Counter(dict.fromkeys(rounds, 0))

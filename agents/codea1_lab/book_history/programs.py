@@ -32,7 +32,7 @@ class Failures:
         """Return at most `most` distinct programs that failed a case.
 
         Args:
-            problem_id: of the case.
+            problem_id: the case's problem.
             key: the case.
             first_sha256: digest of the first program that failed it; if recorded, this program comes first.
             most: at least 1.
@@ -47,7 +47,7 @@ def failures_in(run: Path) -> Failures:
     """Read all recorded programs of a run folder.
 
     Raises:
-        BrokenInput: the folder holds no run, or a corrupted line.
+        BrokenInput: the folder is not a run, or has a corrupted line.
     """
     failures = Failures()
     for record in iter_episodes(run):

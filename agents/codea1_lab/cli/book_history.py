@@ -95,7 +95,7 @@ def show_statistics(options: StatsOptions) -> None:
     """Show the statistics of a book's cases.
 
     Raises:
-        UserError: there is no book.
+        UserError: the book does not exist.
     """
     page = Page(as_json=options.as_json)
     with opened_book(options.book) as book:
@@ -121,7 +121,7 @@ def show_survival(options: SurvivalOptions) -> None:
 
     Raises:
         MissingExtra: scipy is not installed.
-        UserError: there is no book, no such grouping, or the picture cannot be written.
+        UserError: the book or the grouping does not exist, or the picture cannot be written.
     """
     by = options.by
     if by is not None and by not in _SOURCES:
@@ -146,7 +146,7 @@ def show_relapses(options: RelapsesOptions) -> None:
     """Show the mistakes that were fixed and came back.
 
     Raises:
-        UserError: there is no book.
+        UserError: the book does not exist.
     """
     page, periods = _opened(options)
     found, n_fixed = relapses(periods), sum(period.is_fixed for period in periods)

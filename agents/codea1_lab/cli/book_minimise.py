@@ -48,8 +48,8 @@ def minimise_book(options: MinimiseOptions) -> None:
     """Write a book with smaller cases that the same programs fail, without duplicates.
 
     Raises:
-        UserError: there is no book, another version of the judge judged it, the new book exists already, there is no
-            run with the programs, or the problems are unknown.
+        UserError: the book does not exist or was judged by another version of the judge, the new book exists already,
+            the run with the programs is missing, or the problems are unknown.
         SandboxError: the sandbox cannot be used.
     """
     page, path, into = Page(as_json=options.as_json, quiet=options.quiet), options.book, options.out
@@ -59,7 +59,7 @@ def minimise_book(options: MinimiseOptions) -> None:
         raise UserError(f"{path} is a file: name the run folder, which has the programs")
     config, fixed = stored_config(path), preset("fixed")
     known = load_problems(config.problems)
-    # Tests need no predictions, and nothing is paid for.
+    # Only failures matter here, so tests need no predictions and rewards are never read.
     rules = replace(config.rules, validation=Validation.CALL_ONLY, confirm=0.0, reward=fixed.reward)
     with opened_book(path) as book:
         book.require_this_judge()

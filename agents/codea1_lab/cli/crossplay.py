@@ -100,11 +100,11 @@ def run_crossplay(options: CrossplayOptions) -> None:
 
     Raises:
         UserError: an option names something that does not exist, a file cannot be written, or an agent failed.
-        AgentUnavailable: an agent has no reply at all.
+        AgentUnavailable: an agent never replied.
         SandboxError: the sandbox cannot be used at all.
     """
     if options.transfer not in get_args(Transfer):
-        raise UserError(f"--transfer: {options.transfer!r} is none of {', '.join(get_args(Transfer))}")
+        raise UserError(f"--transfer must be one of {', '.join(get_args(Transfer))}, got {options.transfer!r}")
     rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=options.tests)
     if options.out is not None:
         with file_errors(options.out):
@@ -144,10 +144,10 @@ def _entries(options: CrossplayOptions, scratch: Path) -> _Entries:
     for role, players in of.items():
         names = [player.name for player in players]
         if not names:
-            raise UserError(f"there is no {role}: name one with --{role}s")
+            raise UserError(f"expected at least one {role}: name it with --{role}s")
         for name in names:
             if names.count(name) > 1:
-                raise UserError(f"two {role}s are called {name}: give one another name, as in other={name}")
+                raise UserError(f"two {role}s are called {name}: rename one, as in other={name}")
     return _Entries(tuple(of["coder"]), tuple(of["tester"]), fixed)
 
 

@@ -44,7 +44,7 @@ class ExperimentOptions(Options):
     out: Annotated[
         Path | None, output("Folder; the same command continues in it.", show_default="experiments/NAME")
     ] = None
-    workers: Annotated[int | None, Option(min=1, help="Cells run at once.", show_default="one per processor")] = None
+    workers: Annotated[int | None, Option(min=1, help="Cells to run at once.", show_default="one per processor")] = None
     seeds: Annotated[int | None, Option(min=1, help="Number of seeds per system.", show_default="as declared")] = None
     only: Annotated[
         str,
@@ -65,7 +65,7 @@ def run_experiment(options: ExperimentOptions) -> None:
     """Run the missing cells of an experiment, and write its report.
 
     Raises:
-        UserError: there is no such experiment, its folder has another one, or a cell failed.
+        UserError: the experiment does not exist, its folder contains another one, or a cell failed.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
     experiment = load_experiment(options.name)
@@ -129,7 +129,7 @@ def _existing(experiment: Experiment, only: str) -> frozenset[str]:
     cells = [cell.name for cell in cells_of(experiment)]
     names = frozenset(filter(None, map(str.strip, only.split(","))))
     if only and not names:
-        raise UserError(f"--only {only} names no system")
+        raise UserError(f"--only {only}: expected the name of a system")
     for name in sorted(names.difference(systems, cells)):
         raise UserError(
             f"no system or cell {name!r} in {experiment.name} with {experiment.seeds} seeds; there are "

@@ -91,14 +91,14 @@ def solve_game(options: SolveOptions) -> None:
     """Solve every problem's game.
 
     Raises:
-        UserError: there is no such source, preset or problem, or a file cannot be written.
+        UserError: a source, preset or problem does not exist, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
     bank = _loaded_bank(options, page)
     if options.save is not None:
         if not options.save.name.endswith(".bank.jsonl"):
-            raise UserError(f"{options.save}: a bank's name ends in .bank.jsonl")
+            raise UserError(f"{options.save}: a bank's name must end in .bank.jsonl")
         bank.bank.save(options.save)
     game = BankGame.of(bank.payoffs())
     equilibria, seen = game.solve(), game.solve_white_box()
@@ -138,7 +138,7 @@ def follow_dynamics(options: DynamicsOptions) -> None:
     """Simulate one learning method on every problem's game.
 
     Raises:
-        UserError: there is no such source, preset, problem or method, or a file cannot be written.
+        UserError: a source, preset, problem or method does not exist, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
@@ -175,7 +175,7 @@ def follow_dynamics(options: DynamicsOptions) -> None:
 
 def _loaded_bank(options: BankOptions, page: Page) -> JudgedBank:
     rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=None)
-    recipe = None if options.solution is None else BankRecipe(solution=options.solution)  # None: as in the source
+    recipe = None if options.solution is None else BankRecipe(solution=options.solution)  # None: the source decides
     with closing(load_sandbox(options.sandbox)) as backend, Progress("judging", 1, page) as progress:
         bank = load_bank(
             options.source, rules=rules, recipe=recipe, limit=options.limit, sandbox=backend, progress=progress.reach

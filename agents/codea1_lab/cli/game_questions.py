@@ -64,7 +64,7 @@ def answer_questions(options: QuestionsOptions) -> None:
     """Compute and print the answers.
 
     Raises:
-        UserError: there is no such source, or a picture cannot be written.
+        UserError: the source does not exist, or a picture cannot be written.
         SandboxError: a problem could not be judged.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)

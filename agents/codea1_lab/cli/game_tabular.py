@@ -84,10 +84,10 @@ class AimOptions(Options):
     """
 
     right_naive: Annotated[float, Option(min=0, max=1, help="Share of right answers to naive tests (v).")]
-    right_aimed: Annotated[float, Option(min=0, max=1, help="The same of aimed tests (va).")]
+    right_aimed: Annotated[float, Option(min=0, max=1, help="Share of right answers to aimed tests (va).")]
     kills_naive: Annotated[float, Option(min=0, max=1, help="How often a naive test fails the program (h).")]
     kills_aimed: Annotated[
-        float | None, Option(min=0, max=1, help="How often an aimed test does (ha).", show_default="none")
+        float | None, Option(min=0, max=1, help="How often an aimed test fails the program (ha).", show_default="none")
     ] = None
     alpha: Annotated[float, Option(min=0, max=1, help="Weight of validity.")] = 0.5
     book: Annotated[bool, Option(help="Whether programs run replays of a Mistake Book.")] = False
@@ -209,7 +209,7 @@ def lead_cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _shown(row: Row) -> Iterator[tuple[str, ...]]:
-    """Yield the lines of a regime: its means beside the first lead, and one line per further system."""
+    """Yield the lines of a regime: its means with the first lead, and one line per further system."""
     regime, right, aims, *leads = lead_cells(_document(row))
     for n, (name, lead) in enumerate(zip(row.leads, leads, strict=True)):
         yield (*((regime, right, aims) if not n else ("", "", "")), name, lead)

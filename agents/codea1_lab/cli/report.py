@@ -37,7 +37,7 @@ def run_report(options: ReportOptions) -> None:
     """Read the runs and write their report.
 
     Raises:
-        UserError: a folder has no run, a run is named twice, or the file cannot be written.
+        UserError: a folder is not a run, a run is named twice, or the file cannot be written.
     """
     page, out, pictures = Page(as_json=options.as_json), options.out, options.pictures
     if out.is_dir():

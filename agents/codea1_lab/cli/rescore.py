@@ -77,8 +77,8 @@ def run_rescore(options: RescoreOptions) -> None:
     """Compare a run's rewards, or those of a training run's stored rollouts, with those under other rules.
 
     Raises:
-        UserError: there is no run, a number is out of range, a sweep cannot be read, there are no rollouts, or a file
-            cannot be written.
+        UserError: the folder is not a run or has no rollouts, a number is out of range, a sweep cannot be read, or a
+            file cannot be written.
     """
     page, run, out = Page(as_json=options.as_json), options.run, options.out
     if options.sweep and out is not None:
@@ -97,7 +97,7 @@ def run_rescore(options: RescoreOptions) -> None:
     rollouts = _training_rollouts(run) if is_training else games.rollouts()
     effects = sweep(rollouts, Setting("as played", played), settings)
     if not effects[0].coder.reward.n:
-        raise BrokenInput(f"{run} has no rollouts that could be scored")
+        raise BrokenInput(f"{run} contains no rollouts to score")
     if out is not None:
         _write(run, out, chosen, min(games.judge_versions, default=JUDGE_VERSION))
     if options.picture is not None:
@@ -173,7 +173,7 @@ def _read(sweeps: Sequence[str]) -> dict[str, list[str]]:
         name, equals, values = text.partition("=")
         wanted = [value.strip() for value in values.split(",") if value.strip()]
         if not equals or not wanted:
-            raise UserError(f"--sweep {text!r}: write NAME=VALUE,VALUE, e.g. alpha=0,.5,1")
+            raise UserError(f"--sweep {text!r}: expected NAME=VALUE,VALUE, e.g. alpha=0,.5,1")
         if name.strip() in found:
             raise UserError(f"--sweep names {name.strip()} twice")
         found[name.strip()] = wanted

@@ -36,7 +36,7 @@ class GameFigures:
     validity: float = nan
     """Share of the requested tests that are new and right as written."""
     beats: float = nan
-    """Whether the program fails a valid case, also one with a corrected prediction; nan: it does not load."""
+    """Whether the program fails a valid case, even one whose prediction was corrected; nan if it does not load."""
     caught: float = nan
     """`beats` for programs that load and fail a golden test; nan for all others."""
     survives: float = nan

@@ -16,7 +16,7 @@ Table = NDArray[np.float64]
 
 
 def problem_weights(n_problems: int, n_draws: int, seed: int) -> Table:
-    """Return (1 + R, P) how often each draw holds each problem; row 0 is no draw and holds each problem once."""
+    """Return (1 + R, P) how often each draw holds each problem; row 0 is not a draw and holds each problem once."""
     generator = np.random.default_rng(seed)
     drawn = generator.integers(0, n_problems, size=(n_draws, n_problems))
     weights = np.zeros((1 + n_draws, n_problems))
@@ -29,7 +29,7 @@ def drawn_counts(table: Table, weights: Table) -> Table:
     """Return (R, C, T) the number of problems with a value, per draw and cell.
 
     Args:
-        table: (C, T, P); nan is no value.
+        table: (C, T, P); nan is not a value.
         weights: (R, P) how often each draw holds each problem.
     """
     counts: Table = np.einsum("ctp,rp->rct", (~np.isnan(table)).astype(np.float64), weights)

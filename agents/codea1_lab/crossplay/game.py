@@ -47,7 +47,7 @@ class EmpiricalGame:
     """The equilibrium and its uncertainty."""
 
     equilibrium: Equilibrium
-    """Of the mean rewards."""
+    """The equilibrium when every pair earns its mean reward."""
     coders: tuple[Choice, ...]
     """(C,)"""
     testers: tuple[Choice, ...]

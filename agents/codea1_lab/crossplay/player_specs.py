@@ -56,7 +56,7 @@ def read_players(texts: Sequence[str], scratch: Path, *, role: Role | None = Non
         role: return this role only; None: every role that the agent plays.
 
     Raises:
-        UserError: no such agent, run or checkpoint, or it does not play this role.
+        UserError: the agent, run or checkpoint does not exist, or does not play this role.
     """
     found: list[PlayerSpec] = []
     for number, text in enumerate(texts):
@@ -137,7 +137,7 @@ def _model(run: Path, role: Role, step: str, scratch: Path) -> Path:
                 return run / "models" / module
         return export_model(run, role, scratch / role)
     if not step.isdecimal():
-        raise UserError(f"{run}@{step}: write the number of a step, or base, after the @")
+        raise UserError(f"{run}@{step}: expected the number of a step, or base, after the @")
     return export_model(checkpoint_of(run, int(step)), role, scratch / role)
 
 
@@ -146,7 +146,7 @@ def _with_training_settings(run: Path, role: Role, model: Path, step: str) -> Pl
 
     config, _ = stored_run(run)
     if "," in str(model):
-        raise UserError(f"{model}: the path of a model cannot contain a comma here")
+        raise UserError(f"{model}: the path of a model must not contain a comma here")
     length = getattr(config.agents, role).max_tokens or config.agents.shared.max_tokens
     spec = f"transformers,model={model},prompts={config.rollout.prompts},temperature={config.rollout.temperature}"
     spec += f",batch_size={_BATCH}" + (f",max_tokens={length}" if length else "")

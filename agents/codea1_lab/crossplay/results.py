@@ -26,9 +26,9 @@ SHOWN = {
     "on_policy": ("pass_rate", "validity", "beats", "caught", "coder_reward", "tester_reward"),
     "transfer": ("pass_rate", "beats", "caught", "coder_reward", "tester_reward"),
 }
-"""The figures shown as tables, by mode. Transfer has no table of validity: stored suites keep theirs."""
+"""The figures shown as tables, by mode. Stored suites keep their validity, so transfer does not show it."""
 AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "in equilibrium", "draws that play it")
-"""Of `Findings.agent_rows`."""
+"""Columns of `Findings.agent_rows`."""
 _MODES = ("on_policy", "transfer")
 
 

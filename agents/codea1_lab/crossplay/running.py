@@ -107,7 +107,7 @@ def play_all(
 _Games: TypeAlias = list[list[list[list[GameFigures | None]]]]
 """(C, T, P, S); None is masked."""
 _Key: TypeAlias = tuple[int, int]
-"""Of a program: the number of its problem within the chunk, and its number among all programs of that problem."""
+"""A program's place: the number of its problem within the chunk, and its own number among the problem's programs."""
 
 
 class _Session:
@@ -206,7 +206,7 @@ class _Session:
     def _add_figures(
         self, judged: Sequence[JudgedTree], number: int, is_right: Mapping[_Key, bool | None], games: _Games
     ) -> None:
-        """Add the figures of a tester's games; in transfer, skip programs that have no stored suite to run."""
+        """Add the figures of a tester's games; in transfer, skip programs without a stored suite to run."""
         for (t, tree), coder in product(enumerate(judged), range(len(self._coders))):
             played = (n for n in self._of(coder) if games is self.on_policy or _has_transfer_game(tree, n))
             games[coder][number].append([self._figures(tree, n, is_right[t, n]) for n in played])

@@ -30,15 +30,15 @@ from codea1_lab.experiments.results import CellResult, CurvePoint, write_result
 
 _SFT_LR = 1e-3  # as in training: these models are small
 _SFT_SAMPLES, _SFT_REPLY_TOKENS = 8, 56
-_LATE = 10  # steps
+_LATE = 10  # the last steps, whose mean counts as the end of a training
 
 
 def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
     """Train and measure a cell, or do what is missing; write and return its result.
 
     Args:
-        folder: of the experiment.
-        experiment: of the cell.
+        folder: the experiment's folder.
+        experiment: declares the cell.
         cell: to run; the cells that it needs are done.
 
     Raises:

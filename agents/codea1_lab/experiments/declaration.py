@@ -106,7 +106,7 @@ class Headline(Strict):
 
     system: str
     figure: str
-    """Of `CellResult`."""
+    """Key of `CellResult.figures`."""
     compared_to: str = ""
     """Another system; empty: that of the experiment; `0`: the figure itself is compared with 0."""
 
@@ -167,7 +167,7 @@ class Experiment(Strict):
         """Return a system by name.
 
         Raises:
-            KeyError: there is no such system.
+            KeyError: the system does not exist.
         """
         return {each.name: each for each in self.systems}[name]
 
@@ -176,10 +176,10 @@ class Experiment(Strict):
         return not system.is_random and all(self.is_fixed(self.system(name)) for name in system.needs)
 
     def training(self, system: System) -> TrainingConfig:
-        """Return the settings of a system's training; of `code-a1` if it trains nothing.
+        """Return the settings of a system's training, or those of `code-a1` if the system trains nothing.
 
         Raises:
-            UserError: no such preset or setting, or a wrong value.
+            UserError: the preset or a setting is unknown, or a value is wrong.
         """
         return load_training(system.preset or "code-a1", {**self.set, **system.set})
 
@@ -203,14 +203,14 @@ def load_experiment(name: str) -> Experiment:
     """Return an experiment by the name of a declared one or the path of a TOML file.
 
     Raises:
-        UserError: there is no such experiment, or it is not well formed.
+        UserError: the experiment does not exist, or is malformed.
     """
     path = Path(name) if name.endswith(".toml") else _BUILT_IN / f"{name}.toml"
     try:
         declared = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         known = ", ".join(experiment_names())
-        raise UserError(f"no experiment {name!r}; there are {known}, or give a .toml file") from None
+        raise UserError(f"unknown experiment {name!r}: expected one of {known}, or a .toml file") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path}: {error}") from error
     try:
@@ -283,7 +283,9 @@ def _check_axis(experiment: Experiment, picture: Picture, where: str) -> None:
     for name in picture.systems:
         value = experiment.system(name).set.get(picture.over, 0)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise UserError(f"{where}: picture {picture.file!r}: {picture.over} of {name!r} is no number: {value!r}")
+            raise UserError(
+                f"{where}: picture {picture.file!r}: expected a number, got {picture.over} of {name!r} = {value!r}"
+            )
 
 
 def _check_step(experiment: Experiment, system: System, role: Role, where: str) -> None:

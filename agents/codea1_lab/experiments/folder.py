@@ -34,7 +34,7 @@ class ExperimentFolder(Closing):
             if (path / _DECLARED).exists():
                 _require_same(stored_experiment(path), experiment, path)
             else:
-                require_empty(path, "it holds no experiment; choose another folder")
+                require_empty(path, "it does not contain an experiment; choose another folder")
             self._lock = hold_folder(path)
             try:
                 write_whole(path / _DECLARED, _json(experiment))
@@ -51,14 +51,14 @@ def require_experiment(path: Path, experiment: Experiment, *, may_lack: bool) ->
     """Raise UserError if a folder holds another experiment, or none. Another process may be running it.
 
     Args:
-        path: of the folder.
+        path: the folder to open.
         experiment: that it should hold.
         may_lack: whether it may hold none.
     """
     if not (path / _DECLARED).exists():
         if may_lack:
             return
-        raise UserError(f"{path} holds no experiment yet")
+        raise UserError(f"{path} does not contain an experiment yet")
     _require_same(stored_experiment(path), experiment, path)
 
 
@@ -79,13 +79,13 @@ def _require_same(stored: Experiment, wanted: Experiment, path: Path) -> None:
     """Raise UserError if a setting differs that decides the numbers of a cell. More seeds or systems may be added."""
     for key in ("name", "pretraining", "set", "evaluation", "warm_up"):
         if getattr(stored, key) != getattr(wanted, key):
-            raise UserError(f"{path} holds this experiment with another {key!r}: choose another folder")
+            raise UserError(f"{path} has this experiment with another {key!r}: choose another folder")
     before = {system.name: system for system in stored.systems}
     for system in wanted.systems:
         old = before.get(system.name, system)
         unsized = {"seeds": None, "bases": None}
         if old.model_copy(update=unsized) != system.model_copy(update=unsized):
-            raise UserError(f"{path} holds this experiment with another system {system.name!r}: choose another folder")
+            raise UserError(f"{path} has this experiment with another system {system.name!r}: choose another folder")
 
 
 def _json(experiment: Experiment) -> bytes:

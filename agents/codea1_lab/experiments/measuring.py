@@ -21,7 +21,7 @@ from codea1_lab.experiments.models import Models
 def measured(
     models: Models, evaluation: Evaluation, *, together: bool, seed: int, view: View = "white_box"
 ) -> dict[str, float]:
-    """Return figures by name, without those that have no value.
+    """Return figures by name, without those that are nan.
 
     `coder/NAME` is avg@n on a source of problems. `tester/...` are those of `figures_of_tester`, for right programs.
     `duel/...` are those of `tiny.measuring`, for the coder's wrong programs. With `together`, there are only
@@ -31,7 +31,7 @@ def measured(
         models: to measure.
         evaluation: how.
         together: whether to measure the choice among the coder's programs by the tester's suites.
-        seed: of the sampling.
+        seed: seeds the sampling.
         view: whether the tester sees the wrong programs for which it writes tests.
     """
     with closing(load_sandbox("local")) as sandbox:

@@ -49,7 +49,7 @@ class LocalProcesses:
     """Runs cells as processes of this machine.
 
     Args:
-        folder: of the experiment.
+        folder: the experiment's folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -98,12 +98,12 @@ def run_cells(
     workers: int,
     report: Callable[[CellProgress], None] = lambda _: None,
 ) -> None:
-    """Run all cells that have no result yet.
+    """Run all cells whose result is missing.
 
     Args:
-        experiment: of the cells; `folder/experiment.json` holds it.
+        experiment: declares the cells; `folder/experiment.json` records it.
         cells: in the order in which to start them.
-        folder: of the experiment.
+        folder: the experiment's folder.
         processes: start and stop the cells.
         workers: number of cells at a time.
         report: called whenever a cell starts or ends.

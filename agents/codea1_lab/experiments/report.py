@@ -35,9 +35,9 @@ def write_report(
     kept, and one that is not there is not shown.
 
     Args:
-        experiment: of the results.
+        experiment: what the results are of.
         cells: that the report is about.
-        results: of these cells, as far as they have one.
+        results: by cell; cells that have not run are missing.
         folder: to write into.
         others: further results to keep in `results.jsonl`.
 

@@ -31,7 +31,7 @@ class CurvePoint(Strict):
 
 
 class CellResult(Strict):
-    """Figures of one cell."""
+    """What one cell measured."""
 
     judge_version: int = UNSTATED_JUDGE
     """Version of the judge in training and measurement; 1 if the file does not state it."""
@@ -44,11 +44,11 @@ class CellResult(Strict):
     declared: str = ""
     """`fingerprint` of the cell's declaration; empty: not stated."""
     processor: str = ""
-    """Kind of processor that trained and measured it; another one gives other bits. Empty: not stated."""
+    """Kind of processor that trained and measured it, since another kind gives other bits. Empty: not stated."""
 
     @property
     def is_thinned(self) -> bool:
-        """Whether its training has no figures of the steps (`write_results`)."""
+        """Whether the figures of its training's steps are missing (`write_results`)."""
         return "cpu_s" in self.figures and not any(_of_training(name) for point in self.curve for name in point.figures)
 
     @property
@@ -75,7 +75,7 @@ def read_result(folder: Path) -> CellResult | None:
     """Return the result of a cell; None if it has none yet.
 
     Raises:
-        BrokenInput: the file holds no result.
+        BrokenInput: the file does not contain a result.
     """
     path = folder / RESULT
     try:
@@ -92,13 +92,13 @@ def results_of(
     """Return the results of the cells that have one in the folder, or among those that are known.
 
     Args:
-        folder: of the experiment.
-        experiment: of the cells.
+        folder: the experiment's folder.
+        experiment: declares the cells.
         cells: whose results are returned.
         known: results from elsewhere; those in the folder replace them, as they have whole curves.
 
     Raises:
-        BrokenInput: a file holds no result.
+        BrokenInput: a file does not contain a result.
         UserError: a cell was declared otherwise when it ran, or the results are of different versions of the judge.
     """
     declared, found = _Declared(experiment), {}
@@ -111,7 +111,7 @@ def results_of(
     if len(versions) > 1:
         named = " and ".join(map(str, versions))
         raise UserError(
-            f"{folder} holds results of versions {named} of the judge, which do not mix: remove the older ones"
+            f"{folder} has results of versions {named} of the judge, which cannot be mixed: remove the older ones"
         )
     return dict(sorted(found.items()))
 
@@ -127,10 +127,10 @@ def write_results(path: Path, results: Iterable[CellResult]) -> None:
 
 
 def read_results(path: Path, experiment: Experiment) -> dict[Cell, CellResult]:
-    """Return the results in a file that `write_results` wrote, also those of cells that are not in the experiment.
+    """Return the results in a file that `write_results` wrote, including cells that are not in the experiment.
 
     Raises:
-        BrokenInput: a line holds no result.
+        BrokenInput: a line is not a result.
         UserError: it cannot be read, or a cell of one of the experiment's systems was declared otherwise when it ran.
     """
     with file_errors(path):

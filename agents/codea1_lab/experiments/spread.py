@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 
 from codea1_lab.experiments.grid import Cell
 
-_LEAST = 3  # cells or pairs: an interval of two is no evidence
+_LEAST = 3  # cells or pairs: an interval of two is not evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of two systems, cell by cell; nan if they have no cell in common."""
+    """The difference of two systems, cell by cell; nan without a common cell."""
 
     mean: float
     half_width: float
@@ -49,7 +49,7 @@ class Difference:
     n_smaller: int
     """Pairs in which it has the smaller one."""
     p: float
-    """Of the paired t test that the mean is 0; nan below three pairs, and if all pairs differ equally."""
+    """p value of the paired t test that the mean is 0; nan below three pairs, and if all pairs differ equally."""
 
     @property
     def is_shown(self) -> bool:
@@ -93,7 +93,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Return p values that are corrected for being several, in order (Holm, 1979). nan counts as 1 and stays nan.
 
     Args:
-        p_values: of one family.
+        p_values: all tests of one family.
     """
     order = sorted(range(len(p_values)), key=lambda i: 1.0 if isnan(p_values[i]) else p_values[i])
     corrected, least = [nan] * len(p_values), 0.0
@@ -121,7 +121,7 @@ def _p(differences: Sequence[float]) -> float:
         return nan
     mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
     if error == 0:
-        return nan if mean else 1.0  # equal differences have no spread to compare with
+        return nan if mean else 1.0  # equal differences: their spread is 0
     from scipy.stats import t  # noqa: PLC0415  heavy
 
     return float(2 * t.sf(abs(mean) / error, len(differences) - 1))

@@ -22,7 +22,7 @@ def write_supervision(tester: Path, problems: str, target: Path, *, tests: int, 
         problems: source of the problems; their own golden tests are not used.
         target: file of JSON lines.
         tests: requested per suite.
-        seed: of the sampling.
+        seed: seeds the sampling.
     """
     found = load_problems(problems)
     with (

@@ -2,7 +2,7 @@
 
 All members of a population play the same choice. From time to time a mutant with another choice appears. The better it
 earns, the more likely it takes over its population. The share of time that the process spends at each pair of choices
-ranks the choices. This distribution always exists and is unique, also where best responses cycle; Nash equilibria may
+ranks the choices. This distribution always exists and is unique, even where best responses cycle; Nash equilibria may
 be several.
 
 Source: Omidshafiei et al., alpha-Rank: Multi-Agent Evaluation by Evolution (2019), equations 3 to 8.
@@ -45,7 +45,7 @@ def alpha_rank(game: MatrixGame, *, mutation: float = 0.01) -> AlphaRank:
         UserError: `mutation` is out of range.
     """
     if not 0 < mutation < 0.5:
-        raise UserError(f"alpha-rank: mutation {mutation} out of range")
+        raise UserError(f"alpha-rank: mutation must be in (0, 0.5), got {mutation}")
     m, n = game.shape
 
     def takes_over(gain: NDArray[np.float64]) -> NDArray[np.float64]:

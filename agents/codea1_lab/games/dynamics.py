@@ -132,7 +132,7 @@ def run_dynamics(name: str, game: MatrixGame, *, n_steps: int) -> Trajectory:
     if name not in DYNAMICS:
         raise UnknownName.of("dynamics", name, DYNAMICS)
     if n_steps < 1:
-        raise UserError(f"dynamics need at least 1 step, not {n_steps}")
+        raise UserError(f"n_steps must be at least 1, got {n_steps}")
     return DYNAMICS[name](game, n_steps=n_steps)
 
 

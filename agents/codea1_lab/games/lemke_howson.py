@@ -38,7 +38,7 @@ def lemke_howson(game: MatrixGame, *, dropped: int = 0, most_pivots: int = 10_00
     """
     m, n = game.shape
     if not 0 <= dropped < m + n:
-        raise ValueError(f"label {dropped} of a game with {m + n}")
+        raise ValueError(f"label must be in [0, {m + n}), got {dropped}")
     # Labels 0..m-1 are the rows, m..m+n-1 the columns. In the row player's polytope the labels of rows are variables
     # and those of columns are slacks; in the column player's polytope the labels of columns are the variables.
     row = _Tableau(_positive(game.column).T, range(m), range(m, m + n))

@@ -30,7 +30,7 @@ class MatrixGame:
 
     def __post_init__(self) -> None:
         if self.row.ndim != 2 or self.row.shape != self.column.shape or not self.row.size:
-            raise UserError(f"payoffs need two equal shapes (N, M), not {self.row.shape} and {self.column.shape}")
+            raise UserError(f"payoffs must have one shape (N, M), got {self.row.shape} and {self.column.shape}")
         if not (np.isfinite(self.row).all() and np.isfinite(self.column).all()):
             raise UserError("payoffs must be finite numbers: a game cannot hold masked rounds")
 

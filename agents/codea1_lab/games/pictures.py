@@ -114,7 +114,7 @@ def draw_maps(
 
     Args:
         maps: (n_rows, n_columns) each.
-        path: of the picture.
+        path: where the picture is written.
         columns: values of x.
         rows: values of y, from below.
         x: what the columns are.

@@ -46,7 +46,7 @@ def nice_ticks(low: float, high: float, n_wanted: int = 5) -> list[float]:
         ValueError: an end is not finite.
     """
     if not (isfinite(low) and isfinite(high)):
-        raise ValueError(f"no ticks from {low} to {high}")
+        raise ValueError(f"both ends of an axis must be finite, got {low} and {high}")
     if high <= low:
         low, high = low - 0.5, high + 0.5
     rough = (high - low) / max(1, n_wanted - 1)
@@ -226,13 +226,13 @@ def _areas(frame: _Frame, stacked: Iterable[Series]) -> list[str]:
 
 
 def _labels(frame: _Frame, panel: Panel) -> str:
-    """Write each curve's name at its end, or beside the middle of its area; move names apart that would touch."""
+    """Write each curve's name at its end, or next to the middle of its area; move names apart that would touch."""
     wanted = []
     for series in panel.series:
         last = next((p for p in reversed(series.points) if isfinite(p.mean)), None)
         if last is not None:
             height = (last.low + last.mean) / 2 if panel.stacked else last.mean
-            is_thin = panel.stacked and frame.y(last.low) - frame.y(last.mean) < 3  # too thin for a name beside it
+            is_thin = panel.stacked and frame.y(last.low) - frame.y(last.mean) < 3  # too thin for a name inside
             if not is_thin or len(panel.series) == 1:
                 wanted.append((frame.y(height), series))
     wanted.sort(key=lambda each: each[0])

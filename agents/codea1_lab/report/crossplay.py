@@ -31,7 +31,7 @@ _NOTES = {
 }
 
 
-_MOST = 1e9  # of any figure; larger numbers overflow in a chart
+_MOST = 1e9  # the largest figure: beyond it, charts overflow
 
 
 def crossplay_heat_maps(run: Path) -> tuple[HeatMap, ...]:
@@ -88,5 +88,5 @@ def _table(values: list[list[float | None]], shape: tuple[int, int]) -> tuple[tu
     found = tuple(tuple(nan if value is None else float(value) for value in row) for row in values)
     n_rows, n_columns = shape
     if list(map(len, found)) != [n_columns] * n_rows or any(abs(value) > _MOST for row in found for value in row):
-        raise ValueError(f"a table that is not {n_rows} x {n_columns} numbers")
+        raise ValueError(f"expected a table of {n_rows} x {n_columns} numbers")
     return found

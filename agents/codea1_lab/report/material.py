@@ -76,7 +76,7 @@ class PanelSpec:
     """Lower and upper end of the y axis, if they do not depend on the points."""
 
     def panel(self, points_of: Callable[[str], tuple[Point, ...]], x_label: str, *, remark: str = "") -> Panel:
-        """Return the panel; it has no curve for a figure without points.
+        """Return the panel, without curves for figures that lack points.
 
         Args:
             points_of: from the name of a figure to its points.

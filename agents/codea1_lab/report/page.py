@@ -231,7 +231,7 @@ def _chart(panel: Panel, owner: str) -> str:
 
 
 def _chart_data(panel: Panel) -> dict[str, object]:
-    """Return the data from which the script shows numbers beside the pointer."""
+    """Return the data from which the script shows numbers next to the pointer."""
     left, right = chart_frame(panel)
     xs = sorted({point.x for series in panel.series for point in series.points})
     series = [

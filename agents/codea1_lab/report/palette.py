@@ -1,7 +1,7 @@
 """The report's colours by name, for the light and the dark theme, and the style of a picture in its own file.
 
 The name of a curve has the curve's colour, so each colour has a contrast of at least 4.5 to 1 with its background.
-Colour is never the only sign of a verdict: its letter or its word is beside it.
+Colour is never the only sign of a verdict: its letter or its word stands next to it.
 """
 
 from __future__ import annotations

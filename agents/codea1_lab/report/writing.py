@@ -48,7 +48,7 @@ def read_run(path: Path, name: str) -> RunMaterial:
         return replace(training_run(path, name), heat_maps=crossplay_heat_maps(path))
     if path.is_dir() and not (path / "episodes.jsonl").is_file():
         raise BrokenInput(
-            f"{path}: holds no run of codea1 play or codea1 train (neither episodes.jsonl nor metrics.jsonl)"
+            f"{path}: not a run of codea1 play or codea1 train (neither episodes.jsonl nor metrics.jsonl)"
         )
     return replace(game_run(path, name), heat_maps=crossplay_heat_maps(path))
 

@@ -18,7 +18,7 @@ class Skill:
     """What a tester can do.
 
     Raises:
-        UserError: a number is no probability, or an aimed test never has a right answer.
+        UserError: a probability is outside [0, 1], or an aimed test never has a right answer.
     """
 
     right_naive: float
@@ -28,14 +28,14 @@ class Skill:
 
     def __post_init__(self) -> None:
         if not (0 <= self.right_naive <= 1 and 0 < self.right_aimed <= 1):
-            raise UserError(f"probabilities of right answers must lie in [0, 1], that of aimed tests above 0: {self}")
+            raise UserError(f"right_naive must be in [0, 1] and right_aimed in (0, 1], got {self}")
 
 
 def least_kill_rate(skill: Skill, kills_naive: float, alpha: float) -> float:
     """Return h*: how often an aimed test must fail the program so that aiming pays. Above 1: it never does.
 
     Args:
-        skill: of the tester.
+        skill: the tester's skill.
         kills_naive: how often a naive test fails the program (h), in [0, 1].
         alpha: weight of validity, in [0, 1); with a Mistake Book, that of `rules.reward_parts.alpha_with_book`.
 
@@ -43,7 +43,7 @@ def least_kill_rate(skill: Skill, kills_naive: float, alpha: float) -> float:
         UserError: a number is out of its range.
     """
     if not (0 <= kills_naive <= 1 and 0 <= alpha < 1):
-        raise UserError(f"kills_naive must lie in [0, 1] and alpha in [0, 1), not {kills_naive:g} and {alpha:g}")
+        raise UserError(f"kills_naive must be in [0, 1] and alpha in [0, 1), got {kills_naive:g} and {alpha:g}")
     v, va, odds = skill.right_naive, skill.right_aimed, alpha / (1 - alpha)
     return v / va * kills_naive + odds * (v - va) / va
 

@@ -65,7 +65,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Who trains, and what is seen."""
+    """One configuration to compare: which roles learn, and whether the tester sees the program."""
 
     name: str
     sees_program: bool = True
@@ -149,10 +149,10 @@ def train(system: System, world: World, schedule: Schedule, rules: Ruleset | str
 
     Args:
         system: who trains.
-        world: of the game.
+        world: the game's parameters.
         schedule: sizes and rates.
         rules: with the reward and the book; `tests_per_suite` is that of the schedule.
-        seed: of everything.
+        seed: seeds everything that is drawn.
     """
     return list(_Training(system, world, schedule, _rules(system, schedule, rules), seed).steps())
 
@@ -194,12 +194,12 @@ class _Suite:
 
     tests: tuple[DrawnTest, ...]
     has_read: tuple[bool, ...]
-    """By test, whether a bug was read."""
+    """One per test: whether the tester read a bug before writing it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What was played of one problem."""
+    """One problem's round: which suites beat which programs, and which suites train."""
 
     beaten: list[bool]
     """By program and suite, whether the suite beats the program."""

@@ -101,7 +101,7 @@ class Line:
     payment: str
     alpha: float
     spreads: dict[str, Spread]
-    """By figure."""
+    """One value per figure."""
     leads: dict[str, Difference]
     """By figure, over `FIRST`."""
     over_aiming: Difference
@@ -130,7 +130,7 @@ def compare(
         alphas: weights of validity.
         payments: ways to pay; `FIRST` and `AIMING` are among them.
         worlds: in which answers may be careless.
-        schedule: of the trainings.
+        schedule: how each training proceeds.
         progress: called after each training.
     """
     lines: list[Line] = []

@@ -146,7 +146,7 @@ class Row:
 
     regime: Regime
     accuracy: Spread
-    """Of `FIRST` after training, on held-out problems."""
+    """Share of held-out problems that `FIRST` solves after training."""
     leads: dict[str, Difference]
     """By other system, the accuracy of `FIRST` minus its."""
     aims: Spread

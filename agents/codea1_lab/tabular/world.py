@@ -52,15 +52,15 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program: where it is wrong, and what finds that."""
+    """A program: where it has a bug, and which input triggers it."""
 
     kinds: tuple[int, ...]
-    """Of the problem's places."""
+    """The kinds of the problem's places."""
     has_bug: tuple[bool, ...]
     triggers: tuple[int, ...]
 
     def is_right(self) -> bool:
-        """Whether there is no bug."""
+        """Whether the program is free of bugs."""
         return not any(self.has_bug)
 
     def rare_bugs(self, world: World) -> list[int]:
@@ -108,7 +108,7 @@ def drawn_program(kinds: Sequence[int], p_right: np.ndarray, world: World, rng: 
     Args:
         kinds: (L,) of the places.
         p_right: (L,) probabilities.
-        world: of the game.
+        world: the game's parameters.
         rng: source of the draws.
     """
     bugs = rng.random(world.n_places) >= p_right
@@ -127,7 +127,7 @@ def drawn_test(aim: Aim | None, world: World, rng: np.random.Generator, *, is_ca
 
 
 def aim_of(case: ValidCase) -> Aim | None:
-    """Return the aim of a case, also of one that comes from the Mistake Book."""
+    """Return the aim of a case, which may come from the Mistake Book."""
     *aimed, _ = case.case.expression.removeprefix("f(").removesuffix(")").split(", ")
     return Aim(*map(int, aimed)) if aimed else None
 
@@ -136,9 +136,9 @@ def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, 
     """Return the judge's report on a suite, run by a program.
 
     Args:
-        tests: of the suite; of equal inputs the first counts.
+        tests: the suite's tests; of equal inputs only the first counts.
         program: that runs them.
-        world: of the game.
+        world: the game's parameters.
         drops_wrong: whether a case with a wrong answer is dropped instead of corrected.
     """
     cases: dict[str, ValidCase] = {}
@@ -180,7 +180,7 @@ def candidate_report(
         suites: written for it.
         replayed: cases of the Mistake Book.
         golden: inputs of the golden tests; none: they are not run.
-        world: of the game.
+        world: the game's parameters.
         drops_wrong: as in `suite_report`.
     """
     passed = [program.passes(aim, world) for aim in golden]

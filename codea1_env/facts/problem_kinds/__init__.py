@@ -62,7 +62,7 @@ class Programs:
     """How programs run that run anew for each call: one for each form of their output. Such programs define nothing,
     and their entry point is `RUN`. Empty for all others."""
     given_as: str | None = None
-    """The key of the texts of a call in a golden test of a row, beside `output`."""
+    """In a row's golden test, the key of what a call is given; the other key is `output`."""
     takes_list: bool = False
     """Whether a call has a list of texts; else it has one."""
     same_input: Callable[[str], str] | None = None

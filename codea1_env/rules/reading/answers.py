@@ -3,7 +3,7 @@
 Both readers get it, so neither knows what chat templates write. In order:
 
 - Line ends become line feeds.
-- Reasoning is no part of the answer. A section begins with `<think>` (or a tag of the table) at the start of a line
+- Reasoning is not part of the answer. A section begins with `<think>` (or a tag of the table) at the start of a line
   and ends with a closing tag. Chat templates often write the opening tag into the prompt, so a reply may begin in the
   middle of a section: then everything up to a closing tag at the end of a line is reasoning, too. A section without a
   closing tag extends to the end of the reply. Of several channels (`<|channel|>analysis<|message|>...`) only `final` is
@@ -84,7 +84,7 @@ class Answer:
     """The answer in a reply."""
 
     text: str
-    """With as many lines as the reply; lines that are no part of the answer are empty."""
+    """With as many lines as the reply; lines that are not part of the answer are empty."""
     unfinished: bool = False
     """Whether the reply ends before its answer begins: in the middle of its reasoning."""
     _passes: tuple[tuple[_Edit, ...], ...] = ()

@@ -97,7 +97,7 @@ def _is_boolean(node: ast.expr, bindings: Mapping[str, str]) -> bool:
 def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr, expected: bool) -> ast.expr:
     if expected:
         return ast.Compare(left, [op], [right])
-    opposite = _OPPOSITES.get(type(op))  # < and >= are no opposites: both are false for nan
+    opposite = _OPPOSITES.get(type(op))  # < and >= are not opposites: both are false for nan
     if opposite is None:
         return ast.UnaryOp(ast.Not(), ast.Compare(left, [op], [right]))
     return ast.Compare(left, [opposite()], [right])
@@ -115,7 +115,7 @@ def _equality_for_membership(node: ast.expr) -> ast.expr:
 
 
 def _is_type_call(node: ast.expr) -> bool:
-    """Whether `node` is `type(...)` or a display of such calls. A class is no plain data: the test must compare it."""
+    """Whether `node` is `type(...)` or a display of such calls. A class is not plain data: the test must compare it."""
     if isinstance(node, _DISPLAYS):
         return any(map(_is_type_call, node.elts))
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type"

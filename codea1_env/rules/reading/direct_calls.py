@@ -25,7 +25,7 @@ def is_direct_call(expression: str, entry_point: str) -> bool:
     """Whether `expression` is exactly one call of `entry_point` by name whose arguments are all literals.
 
     Literals are constants, numbers with a sign, complex numbers written as a sum, and displays of lists, tuples, sets
-    and dicts of literals. Starred arguments, f-strings, comprehensions and names are no literals. Accepts any text.
+    and dicts of literals. Starred arguments, f-strings, comprehensions and names are not literals. Accepts any text.
     """
     try:
         body = parse(expression).body

@@ -52,7 +52,7 @@ class Block:
 
     @property
     def may_be_python(self) -> bool:
-        """True unless the label names something else, or there is no text."""
+        """True unless the label names another language, or the block is empty."""
         return self.label not in _NOT_PYTHON and bool(self.text.strip())
 
 

@@ -155,7 +155,7 @@ def decorations(decorators: Sequence[ast.expr]) -> Decorations:
                     return Decorations(unread="a decorated definition")
                 continue
         if table is None:
-            return Decorations(unread="a table whose columns are no literal")
+            return Decorations(unread="a table whose columns are not literal")
         tables.append(table)
     return Decorations(tuple(tables), is_fixture)
 
@@ -261,7 +261,7 @@ def whole_number(node: ast.expr) -> int | None:
 
 
 def unpacked(argument: ast.expr) -> Sequence[ast.expr]:
-    """Return the arguments that `*(1, 2)` gives; others as they are."""
+    """Return the arguments that `*(1, 2)` unpacks to; any other argument is returned unchanged."""
     match argument:
         case ast.Starred(value=ast.List(elts=items) | ast.Tuple(elts=items) as row) if is_literal(row):
             return items

@@ -31,7 +31,7 @@ def encoded_literal(node: ast.expr) -> bytes:
     """Return the encoded value of a literal expression.
 
     Raises:
-        LiteralError: the expression is no literal, or its value cannot be encoded.
+        LiteralError: the expression is not a literal, or its value cannot be encoded.
     """
     try:
         return values.encode(_value(node))

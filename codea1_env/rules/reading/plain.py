@@ -46,7 +46,7 @@ def read_plain_case(left: ast.expr, right: ast.expr, entry_point: str, line: int
 
 
 def encoded_prediction(node: ast.expr, text: str) -> bytes | None:
-    """Return the encoding of a predicted value; None if it is no literal, or too long.
+    """Return the encoding of a predicted value; None if it is not a literal, or too long.
 
     Args:
         node: the prediction. The same `is_literal` decides whether it runs in `Place.PROGRAM`.

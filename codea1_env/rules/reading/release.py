@@ -54,7 +54,7 @@ def read_tests(reply: str, entry_point: str, budget: TextBudget) -> tuple[list[T
     Args:
         reply: any text.
         entry_point: only decides which cases are direct; a case may call any function.
-        budget: of the reply; pays for parsing, and for the nodes that inlined names add.
+        budget: what the reply may still spend; it pays for parsing and for the nodes that inlined names add.
     """
     reader = _Reader(entry_point, budget)
     blocks = list(_LABELLED.finditer(reply))

@@ -37,7 +37,7 @@ class AliasGroup:
             theirs._parent = mine
 
     def is_merged_with(self, other: AliasGroup) -> bool:
-        """Whether both are one group by now."""
+        """Whether the two groups have been merged into one."""
         return self._root() is other._root()
 
     @property
@@ -64,7 +64,7 @@ class Inlined:
     """How many of those nodes replace names."""
     depth: int
     formatted: bool
-    """Whether it holds an f-string."""
+    """Whether the expression contains an f-string."""
     aliases: AliasGroup | None = None
     """None for a constant, which nothing can change."""
 
@@ -127,7 +127,7 @@ class Scope:
     functions: bool = False
     """Whether arguments of the entry point may hold functions (`CallForms.functions`)."""
     budget: TextBudget = field(default_factory=TextBudget)
-    """Of the reply; all its scopes share it."""
+    """What the reply may still spend; all its scopes share it."""
     receiver: str = ""
     """`self` in a method, whose attributes are names such as `self.cases`; empty elsewhere."""
 
@@ -163,7 +163,7 @@ class Scope:
         return None if value is ENTRY_POINT else value
 
     def place_of(self, node: ast.expr) -> str:
-        """Return the name under which this scope knows what `node` refers to; empty if it is no name."""
+        """Return the name under which this scope knows what `node` refers to; empty if it is not a name."""
         match node:
             case ast.Name(id=name):
                 return name

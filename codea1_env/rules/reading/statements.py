@@ -109,7 +109,7 @@ def read_statements(text: str, first_line: int, budget: TextBudget) -> list[Piec
     Args:
         text: lines end in line feeds.
         first_line: line of the reply that `text` begins on, from 1.
-        budget: of the reply; text that costs more than is left is broken.
+        budget: what the reply may still spend; text that costs more is broken.
     """
     lines = text.split("\n")
     recovery = _Recovery(budget)

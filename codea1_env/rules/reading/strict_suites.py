@@ -6,7 +6,7 @@ These statements are read, in the order of the reply:
   `E is None`, `E is True` and `E is False` count as `==`, since values cross processes as plain data. Equalities that
   are wrapped or negated twice count too (`claims`).
 - any other assert whose condition calls the entry point: expression `bool(condition)`, prediction `True`.
-- `name = value`, also chained, annotated, and pairwise for displays (`a, b = 1, 2`): later asserts get the expression
+- `name = value`, even if chained, annotated, or pairwise for displays (`a, b = 1, 2`): later asserts get the expression
   in place of the name. Reading executes nothing. If a dropped statement may have changed a name's value
   (`x.append(1)`), an assert that needs the name is dropped too.
 - imports of pure modules; a case carries the imports that it needs. An import of the entry point itself has no effect.
@@ -114,12 +114,12 @@ class SuiteReader:
     entry_point: str
     max_cases: int | None = None
     budget: TextBudget = field(default_factory=TextBudget)
-    """Of the reply. Nodes of cases with inlined names are taken from it, so that a short reply cannot become a huge
+    """What the reply may still spend. Inlined names are charged to it, so that a short reply cannot become a huge
     suite."""
     prose_is_broken: bool = True
     """Whether text that is neither Python nor an assert is a SYNTAX_ERROR (in a block) or prose."""
     forms: CallForms = PLAIN_CALLS
-    """What tests of the problem may do beside plain calls."""
+    """What tests of the problem may do besides plain calls."""
     exceptions: bool = True
     """Whether a test may expect an exception."""
     cases: list[TestCase] = field(default_factory=list)
@@ -278,7 +278,7 @@ class SuiteReader:
         if node.name == self.defined_name:
             return "defines the entry point, which only the program may define"
         if not self._holds_test(body, scope):
-            return "a definition that holds no assert"
+            return "a definition without an assert"
         if nesting >= MAX_NESTING:
             return "nested too deeply"
         return "an async definition" if isinstance(node, ast.AsyncFunctionDef) else ""
@@ -680,7 +680,7 @@ class SuiteReader:
     def _sides(self, claim: ast.expr, inlined: Inlined) -> tuple[ast.expr, ast.expr] | None:
         """Return the side that calls the entry point and the other one; None if both sides call it."""
         if any("pytest" in statement for statement in inlined.bindings.values()):
-            return None  # a tolerance is no value
+            return None  # a tolerance is not a value
         left, right = sides_of_equality(claim) or (claim, claim)
         left_calls, right_calls = calls_of(left, self.entry_point), calls_of(right, self.entry_point)
         if left_calls and right_calls:

@@ -67,7 +67,7 @@ def value_of(node: ast.expr, scope: Scope) -> Value:
 
 
 def _reference(node: ast.expr, scope: Scope) -> Value | None:
-    """Return what a node refers to if that is no expression: the entry point, an instance, a helper; else None."""
+    """Return what a node refers to if that is not an expression: the entry point, an instance, a helper; else None."""
     name, method = read_entry_point(scope.entry_point)
     if scope.shadow is not None:
         name = ""
@@ -150,7 +150,7 @@ class Tables:
         """Yield the rows of a table.
 
         Raises:
-            UnreadableError: NOT_AN_ASSERT if `node` is no literal table; TOO_LONG beyond the budget of the reply.
+            UnreadableError: NOT_AN_ASSERT if `node` is not a literal table; TOO_LONG beyond the budget of the reply.
         """
         return self._rows(node, value_maker(self.scope), in_file=True)
 

@@ -48,7 +48,7 @@ class PoolContainer:
 
     def __init__(self, settings: ContainerSettings) -> None:
         self.pid = -1
-        """Of process 1, in this process's pid namespace; -1 if it is not visible there."""
+        """Id of the container's process 1 as this process sees it; -1 if it is hidden here."""
         self._settings = settings
         self._name = ""
         self._connection: socket.socket | None = None
@@ -198,7 +198,7 @@ class Zygote:
 
     @property
     def pid(self) -> int:
-        """Of the container's process 1, which started it."""
+        """Id of the container's process 1, which started it."""
         return self._container.pid
 
     def poll(self) -> int | None:

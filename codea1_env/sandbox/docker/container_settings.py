@@ -55,7 +55,7 @@ class ContainerSettings:
         """
         facts = client.info()
         if facts.get("OSType") != "linux":
-            raise SandboxError(f"the docker sandbox needs Linux containers, this engine has {facts.get('OSType')}")
+            raise SandboxError(f"the docker sandbox needs Linux containers, but this engine runs {facts.get('OSType')}")
         is_remapped = any("name=userns" in text or "name=rootless" in text for text in facts["SecurityOptions"] or ())
         users = _FREE_USERS_REMAPPED if is_remapped else _FREE_USERS
         unlimited = tuple(what for key, what in _LIMITS.items() if not facts.get(key))
@@ -68,7 +68,7 @@ class ContainerSettings:
 
         Args:
             client: see `codea1_env.sandbox.docker.engine.connected`.
-            name: of the container.
+            name: the container's name.
             shared: folder that is mounted in it, read-only.
 
         Raises:

@@ -33,14 +33,14 @@ _LAYOUT = "import json, runpy, sys; print(json.dumps(runpy.run_path(sys.argv[1])
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What to start containers from."""
+    """An image, and the files of this machine that its containers mount."""
 
     reference: str
     """Name with tag, or id."""
     python: str
     """Its interpreter: a path, or a name that is looked up in the container."""
     shown: tuple[str, ...] = ()
-    """Paths of this machine that are mounted, also those below hidden folders."""
+    """Paths of this machine that are mounted, including those below hidden folders."""
     hidden: tuple[str, ...] = ()
     """Folders below these, over which an empty file system is mounted."""
 
@@ -49,7 +49,7 @@ def given_image(client: Any, reference: str) -> Image:
     """Return an image that the user names and that the engine has; it must contain `python3`, 3.11 or newer.
 
     Raises:
-        UserError: the engine has no such image. This project never pulls one.
+        UserError: the engine does not have the image. This project never pulls one.
     """
     if not _has(client, reference):
         raise UserError(f"the Docker engine has no image {reference!r}; get it first: docker pull {reference}")

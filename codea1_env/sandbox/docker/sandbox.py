@@ -85,7 +85,7 @@ class DockerSandbox(LocalSandbox):
         If the engine is restarted meanwhile, the sandbox runs the jobs once more when the engine is back.
 
         Raises:
-            SandboxError: there is no engine, the engine is not on this machine, or the sandbox was closed meanwhile.
+            SandboxError: no engine answers, it is not on this machine, or the sandbox was closed meanwhile.
             UserError: a job may use more memory than there is per worker, or the engine does not have the image.
         """
         self._check(jobs)
@@ -98,7 +98,7 @@ class DockerSandbox(LocalSandbox):
     def _check(self, jobs: Sequence[Job]) -> None:
         most = max((job.limits.memory_mb for job in jobs), default=0)
         if most > self._memory_mb:
-            raise UserError(f"a job may use {most} MB, but there are {self._memory_mb} MB per worker: raise memory_mb")
+            raise UserError(f"memory_mb must be at least {most}, the memory that a job may use, got {self._memory_mb}")
 
     def _new_scheduler(self) -> Scheduler:
         with connected() as client:

@@ -58,7 +58,7 @@ def changed_answers(
 
     Args:
         record: the solution's calls, at least one.
-        number: of the change, from 0, below `N_CHANGES`.
+        number: number of the change, from 0, below `N_CHANGES`.
         decode: canonical encoding to value.
         encode: value to canonical encoding; answers may be larger than the recorded ones.
 

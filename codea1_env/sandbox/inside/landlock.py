@@ -23,7 +23,7 @@ def restrict(visible: Layout) -> None:
     """Allow this process and all that it forks to open only the visible files, and only for reading.
 
     Raises:
-        KernelRefuses: this kernel has no Landlock.
+        KernelRefuses: this kernel does not support Landlock.
     """
     version = kernel.syscall(_CREATE_RULESET, None, 0, _GET_VERSION, what="Landlock")
     handled = _FS_RIGHTS[max(known for known in _FS_RIGHTS if known <= version)]

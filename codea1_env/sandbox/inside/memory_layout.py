@@ -2,7 +2,7 @@
 
 A process that answers a short job spends most of its time on page faults: the kernel copies each page of the zygote's
 memory that it writes to (a reference count is enough) and maps each page of a library's code again. So the zygote does
-once what every child will do. It fills the free gaps that its imports left in memory, so that later objects, also those
+once what every child will do. It fills the free gaps that its imports left in memory, so that later objects, even those
 of a child, lie close together. And it makes forks inherit the page tables of the interpreter's own code.
 """
 

@@ -1,4 +1,4 @@
-"""The few words of pytest that test functions use, for harnesses: the sandbox has no pytest.
+"""The few names of pytest that test functions use, for harnesses, since pytest is not installed in the sandbox.
 
 A harness that imports pytest gets this module instead; it needs the standard library only.
 """
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 
 class ExceptionInfo:
-    """What `raises` caught."""
+    """The exception that `raises` caught."""
 
     def __init__(self) -> None:
         self.value: BaseException | None = None

@@ -45,14 +45,14 @@ class _Given(NamedTuple):
     """The result of a call of the entry point: what the program is given."""
 
     content: bytes
-    """Of standard input."""
+    """What the program reads from standard input."""
     arguments: tuple[str, ...] = ()
-    """Of the command line."""
+    """What follows the program's name in `sys.argv`."""
 
 
 def _stdin(text: str) -> _Given:
     if type(text) is not str:
-        raise TypeError(f"the input is a text, not {type(text).__name__}")
+        raise TypeError(f"the input must be text, got {type(text).__name__}")
     content = text.replace("\r\n", "\n").encode()
     return _Given(content if not content or content.endswith(b"\n") else content + b"\n")
 
@@ -60,9 +60,9 @@ def _stdin(text: str) -> _Given:
 def _command_line(*texts: str) -> _Given:
     for text in texts:
         if type(text) is not str:
-            raise TypeError(f"an argument is a text, not {type(text).__name__}")
+            raise TypeError(f"an argument must be text, got {type(text).__name__}")
         if "\0" in text:
-            raise ValueError("an argument has a NUL character")
+            raise ValueError("an argument contains a NUL character")
     if sum(len(text.encode()) + 1 for text in texts) > _COMMAND_LINE:
         raise ValueError(f"the arguments are longer than {_COMMAND_LINE:,} bytes")
     return _Given(b"", texts)

@@ -192,7 +192,7 @@ def _filter() -> None:
 
 
 def _die_with_parent(parent: int) -> None:
-    """Die with the thread that started this process, also if it has already ended."""
+    """Die with the thread that started this process, even if it has already ended."""
     if sys.platform == "linux":
         kernel.die_with_parent()
     if os.getppid() != parent:

@@ -62,7 +62,7 @@ class Stage(IntEnum):  # numbers have hashes without a call of Python, and each 
 
 
 class Turn(IntEnum):
-    """Who must speak."""
+    """Which process must send the next frame."""
 
     PROGRAM = auto()
     HARNESS = auto()
@@ -72,7 +72,7 @@ class Said(IntEnum):
     """What a frame is about."""
 
     LOADED = auto()
-    """Whether the sender has loaded."""
+    """Whether the sender has loaded its program."""
     ANSWER = auto()
     """What a call of the job has led to."""
     CALLS = auto()

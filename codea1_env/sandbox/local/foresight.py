@@ -21,7 +21,8 @@ from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, JobReport, Place
 from codea1_env.sandbox.wire import Frame
 
-_MOST_BYTES, _MOST_KNOWN = 1 << 22, 64  # of the arguments of one harness, or of answers read ahead; harnesses
+_MOST_BYTES = 1 << 22  # of one harness's arguments, or of the answers read ahead
+_MOST_KNOWN = 64  # harnesses whose calls are remembered
 _SEES_TIME = re.compile(
     r"^[ \t]*(?:import|from)\b.*\b(?:asyncio|concurrent|datetime|resource|sched|signal|threading|time|timeit)\b", re.M
 )

@@ -62,7 +62,7 @@ class Pool:
 
     @property
     def is_starting(self) -> bool:
-        """Whether a worker is not ready yet."""
+        """Whether some worker is still starting."""
         return any(not worker.ready for worker in self.workers)
 
     def is_full(self, n_busy: int) -> bool:

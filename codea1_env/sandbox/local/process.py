@@ -263,7 +263,7 @@ def _of_items(items: Items) -> Outcome:
     if not items.items:
         return Outcome(OutcomeKind.OPAQUE, message=text)
     if items.items[:1] != b"[":
-        raise WireError("items that are no list")
+        raise WireError("the items are not a list")
     name = error_fields(items.error)[0] if items.error else ""
     return Outcome(OutcomeKind.OPAQUE, error_type=name, message=text, items=as_value(items.items).value)
 

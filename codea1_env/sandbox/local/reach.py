@@ -56,7 +56,7 @@ _MODULES, _BUILTINS = frozenset(_HARMLESS_MODULES.split()), frozenset(_REACHING_
 _FRAMES = frozenset(_FRAME_ATTRIBUTES.split())
 """In a text they may be the fields of a template."""
 _FUNCTIONS = frozenset(_REACHING_FUNCTIONS.split())
-"""Of the harmless modules: functions that reach what a text names (`update_wrapper` reads attributes)."""
+"""Functions of harmless modules that reach whatever a text names: `update_wrapper` reads attributes, for example."""
 _ATTRIBUTES = _FUNCTIONS | frozenset(_REACHING_MODULES.split())
 """These, and modules that the harmless ones have imported. `enum.property` reads an attribute by its name."""
 _WORD = re.compile(r"\w+")

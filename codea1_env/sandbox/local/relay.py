@@ -20,10 +20,10 @@ from codea1_env.sandbox.local.process import as_outcome, error_fields
 from codea1_env.sandbox.wire import UNEXPECTED, Changed, Frame, Items, Tag, WireError
 from codea1_env.values import encode
 
-_CALL_BYTES = 32  # of a record, beside the encoded values
+_CALL_BYTES = 32  # what a recorded call costs in addition to its encoded values
 _REFUSALS = frozenset(
     {OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE}
-)  # classes of the stand-in, see `inside.harness`
+)  # error types of the harness's stand-in for the program, see `inside.harness`
 
 
 class Relay:
@@ -39,7 +39,7 @@ class Relay:
         self._records: dict[int, _Record] = {}
         self._index: int | None = None
         self._fault: Outcome | None = None
-        """The program's last answer, if it is no value."""
+        """The program's last answer, if it is not a value."""
         self._ahead = ReadAhead(())
         self._given: list[Answered] = []
         """The answers that the harness got for calls that it had not made; it may not make them."""
@@ -49,7 +49,7 @@ class Relay:
         """Begin a call of the job that the harness evaluates.
 
         Args:
-            index: of the call; None: the harness loads, of which nothing is recorded.
+            index: number of the call; None while the harness loads, which is not recorded.
             expected: the encoded arguments of the calls that the harness will probably make.
         """
         self._index = index
@@ -103,7 +103,7 @@ class Relay:
         """Take back the last answers, for calls that the harness does not make.
 
         Raises:
-            WireError: it has not so many.
+            WireError: fewer are left.
         """
         if not 0 < n_answers <= len(self._given):
             raise WireError(UNEXPECTED)
@@ -152,7 +152,7 @@ class Relay:
         """Return the program's answer to a call of the harness.
 
         Raises:
-            WireError: the frame is no answer.
+            WireError: the frame is not an answer.
         """
         if frame.tag == Tag.VALUE:
             # Not validated here: the harness validates what it decodes, and so does the code that compares it.
@@ -208,7 +208,7 @@ class _Record:
         self._budget = budget
 
     def add_call(self, arguments: bytes) -> None:
-        """Record a call that has no answer yet."""
+        """Record a call before its answer comes."""
         self._budget -= len(arguments) + _CALL_BYTES
         if self._budget >= 0:
             self.calls.append(EntryPointCall(arguments))

@@ -81,7 +81,7 @@ class LocalSandbox(Closing):
         allow_weak: bool | None = None,
     ) -> None:
         if workers is not None and workers < 1:
-            raise ValueError(f"a sandbox needs at least one worker, not {workers}")
+            raise ValueError(f"workers must be at least 1, got {workers}")
         if tiers is None:
             tiers = _acceptable(require, allow_weak)
         for tier in tiers or ("",):

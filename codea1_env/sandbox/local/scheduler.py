@@ -174,7 +174,7 @@ class Scheduler:
     # Starting jobs
 
     def _start_waiting_jobs(self) -> None:
-        if self.pool.failure:  # of the jobs that wait now, if any: not of those that come later
+        if self.pool.failure:  # it concerns the jobs that wait now, not those that come later
             self._fail_all(self.pool.failure)
             self.pool.failure = ""
         has_started = bool(self._queue)

@@ -27,7 +27,7 @@ class Spending:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.cpu_us = 0
-        """Of the processes that have ended."""
+        """Processor time of the processes that have ended."""
         self._n_costly = 0
         self._idle_s = 0.0
         self._slept_s = 0.0

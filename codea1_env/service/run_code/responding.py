@@ -20,7 +20,7 @@ from codea1_env.values import Malformed
 from codea1_env.values.tree import Tagged, parse
 
 _MAX_STREAM_BYTES = 1 << 20
-"""Of stdout and of stderr, as in SandboxFusion; the rest is discarded."""
+"""How much of stdout and of stderr is returned, as in SandboxFusion; the rest is discarded."""
 _VALUE_BYTES = 5 << 20
 """Enough for both streams in hexadecimal."""
 _SLACK_S = 0.5

@@ -92,9 +92,9 @@ class RunRequest:
         if not isinstance(fields, dict):
             raise BadRequest("", "not an object")
         if fields.get("language") != "python":
-            raise BadRequest("language", f"only 'python' is run here, not {fields.get('language')!r:.60}")
+            raise BadRequest("language", f"must be 'python', got {fields.get('language')!r:.60}")
         if any(content is not None for content in _field(fields, "files", dict, {}).values()):
-            raise BadRequest("files", "programs have no files here")
+            raise BadRequest("files", "must be empty: programs run without files")
         memory_mb = _field(fields, "memory_limit_MB", int, -1)
         return cls(
             code=_field(fields, "code", str, None),
@@ -115,7 +115,7 @@ def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any) -> An
 def _seconds(fields: Mapping[str, Any]) -> float:
     value = fields.get("run_timeout", _DEFAULT_TIMEOUT_S)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise BadRequest("run_timeout", "must be a positive number of seconds")
+        raise BadRequest("run_timeout", "must be a number of seconds above 0")
     if value > _MAX_TIMEOUT_S:
-        raise BadRequest("run_timeout", f"at most {_MAX_TIMEOUT_S:g} seconds")
+        raise BadRequest("run_timeout", f"must be at most {_MAX_TIMEOUT_S:g} seconds")
     return float(value)

@@ -27,7 +27,7 @@ def test_an_error_reaches_those_that_wait_and_nobody_later():
         judge = BatchingJudge("coder", Referee([ADD]))
         with pytest.raises(UnknownName):
             await judge.score("toy/none", RIGHT, SUITE)
-        with pytest.raises(UserError, match="a coder earns by tests"):
+        with pytest.raises(UserError, match="a coder is paid by tests"):
             await judge.score(ADD.id, RIGHT, None)
         assert (await judge.score(ADD.id, RIGHT, SUITE)).coder == 1.0
 

@@ -108,9 +108,9 @@ def test_a_reply_that_a_filter_stopped_is_no_score(evaluated) -> None:
 
 
 def test_rules_that_cannot_pay_are_refused() -> None:
-    with pytest.raises(UserError, match="a coder earns by tests"):
+    with pytest.raises(UserError, match="a coder is paid by tests"):
         codea1_coder(PROBLEMS, "fixed")
-    with pytest.raises(UserError, match="pay testers nothing"):
+    with pytest.raises(UserError, match="never pay a tester"):
         codea1_tester(PROBLEMS, "golden")
 
 

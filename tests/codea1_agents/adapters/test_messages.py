@@ -66,7 +66,7 @@ def test_mistakes_are_one_sentence():
         messages("judge", PROBLEMS[0])  # type: ignore[arg-type]
     with pytest.raises(UserError, match="no problem has a program for the tester"):
         rows("tester", PROBLEMS, against={})
-    with pytest.raises(UserError, match="the rules 'golden' pay testers nothing"):
+    with pytest.raises(UserError, match="the rules 'golden' never pay a tester"):
         rows("tester", PROBLEMS, rules="golden")
     with pytest.raises(UserError, match="must have a list of texts"):
         rows("coder", PROBLEMS, against={PROBLEMS[0].id: "assert f(1) == 1"})

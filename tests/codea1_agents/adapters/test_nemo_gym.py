@@ -47,7 +47,7 @@ def test_a_response_without_a_message_is_an_empty_reply():
 
 
 def test_a_request_without_a_field_is_refused():
-    with pytest.raises(UserError, match="the request has no 'problem_id'"):
+    with pytest.raises(UserError, match="the request needs 'problem_id'"):
         asyncio.run(verify(BatchingJudge("coder", Referee([ADD])), {"response": {}}))
 
 

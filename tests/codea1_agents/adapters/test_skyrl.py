@@ -44,9 +44,9 @@ def test_a_masked_reply_says_so(broken_sandbox, monkeypatch):
 
 def test_what_is_missing_is_named():
     (row,) = dataset("coder", [PROBLEM])
-    with pytest.raises(UserError, match="the configuration of the environment has no 'problems'"):
+    with pytest.raises(UserError, match="the configuration of the environment needs 'problems'"):
         skyrl_gym.make(row["env_class"], env_config={"rules": "golden"}, extras=row)
-    with pytest.raises(UserError, match="its extra_info has no 'given', only 'index'"):
+    with pytest.raises(UserError, match="its extra_info needs 'given', got 'index'"):
         made({**row, "extra_info": {"index": 0}}, "golden")
 
 

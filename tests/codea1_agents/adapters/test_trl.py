@@ -83,7 +83,7 @@ def test_a_tester_whose_program_does_not_load_has_no_turn():
     assert first > 0.0
     assert second is None
     assert log.metrics["tester/masked"] == 0.5
-    assert log.columns["masked_because"] == ["", "the program does not load, so the tester has no turn"]
+    assert log.columns["masked_because"] == ["", "the program does not load, so the tester is skipped"]
 
 
 def test_masked_replies_are_none_and_logged_with_their_reason(broken_sandbox):
@@ -114,15 +114,15 @@ def test_parts_are_logged_on_request_only():
 
 
 def test_settings_that_could_not_teach_are_refused():
-    with pytest.raises(UserError, match="pay testers nothing"):
+    with pytest.raises(UserError, match="never pay a tester"):
         reward_function("tester", Referee([ADD], "golden"))
     with pytest.raises(UserError, match="pass the frozen coder to the data set"):
         reward_function("tester", Referee([ADD]), against="mutant")
-    with pytest.raises(UserError, match="a coder earns by tests"):
+    with pytest.raises(UserError, match="a coder is paid by tests"):
         reward_function("coder", Referee([ADD]))(completions=[RIGHT], problem_id=[ADD.id], suite=[""])
-    with pytest.raises(UserError, match="has no 'program', only 'problem_id', 'prompts'"):
+    with pytest.raises(UserError, match="needs 'program', got 'problem_id', 'prompts'"):
         reward_function("tester", Referee([ADD]))(completions=[SUITE], problem_id=[ADD.id], prompts=[])
-    with pytest.raises(UserError, match="has no 'problem_id', only 'suite'"):
+    with pytest.raises(UserError, match="needs 'problem_id', got 'suite'"):
         reward_function("coder", Referee([ADD]))(completions=[RIGHT], suite=[SUITE])
     with pytest.raises(UserError, match="pass it to the reward function"):
         dataset("coder", [ADD], against="fuzz")

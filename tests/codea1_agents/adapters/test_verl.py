@@ -53,7 +53,7 @@ def test_both_roles_may_be_in_one_batch(tmp_path):
 
 
 def test_rows_of_another_data_set_are_refused():
-    with pytest.raises(UserError, match="extra_info, which write_parquet makes, has no 'role', only 'split'"):
+    with pytest.raises(UserError, match="extra_info, which write_parquet makes, needs 'role', got 'split'"):
         adapter.compute_score([""], ["x"], [PROBLEM.id], [{"split": "train"}], problems=SOURCE, rules="golden")
 
 
@@ -142,7 +142,7 @@ def test_the_batch_manager_of_verl_takes_the_function(proto):
 @pytest.mark.filterwarnings("ignore")  # of verl and what it imports
 def test_masked_rows_are_dropped_from_a_batch(proto):
     batch, _ = proto
-    with pytest.raises(UserError, match="no column 'masked'"):
+    with pytest.raises(UserError, match="lacks the column 'masked'"):
         adapter.without_masked(batch)
     batch.non_tensor_batch["masked"] = np.array([1, 0])
     kept = adapter.without_masked(batch)

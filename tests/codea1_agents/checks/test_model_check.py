@@ -45,7 +45,7 @@ def test_what_a_model_lacks_is_known(tmp_path: Path) -> None:
 
 def test_a_model_that_is_not_there_or_whose_template_fails_is_one_sentence(tmp_path: Path) -> None:
     place = chat_folder(tmp_path / "model", CHAT_TEMPLATE)
-    with pytest.raises(UserError, match=r"there is no folder .*; did you mean '.*model'\?"):
+    with pytest.raises(UserError, match=r"the folder .* does not exist, .*; did you mean '.*model'\?"):
         model_facts(str(tmp_path / "modle"))
     broken = shutil.copytree(place, tmp_path / "broken")
     (broken / "chat_template.jinja").write_text("{{ raise_exception('I take nobody') }}")
@@ -106,7 +106,7 @@ def report(
         (report(n_cut=2), "2 of 8 replies of the coder were cut at 1024 tokens: raise --max-tokens"),
         (report(n_unavailable=1), "1 prompts of the coder"),
         (report(facts=replace(FACTS, has_template=False)), "no chat template"),
-        (report(facts=replace(FACTS, tokenizer_end="", generation_ends=())), "no end token"),
+        (report(facts=replace(FACTS, tokenizer_end="", generation_ends=())), "lacks an end token"),
     ],
 )
 def test_advice_follows_from_the_report(found: ModelReport, said: str) -> None:

@@ -45,8 +45,8 @@ def test_a_book_can_be_named_by_its_file_and_cut_to_a_problem_and_a_number(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("book show lost.sqlite", "there is no such file"),
-        ("book show .", "there is no such file"),
+        ("book show lost.sqlite", "no such file"),
+        ("book show .", "no such file"),
         ("book show my_agents.py", "my_agents.py"),
         ("book show run --problem starter/lost", "unknown problem of this book 'starter/lost'"),
     ],

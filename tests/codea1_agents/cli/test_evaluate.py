@@ -171,7 +171,7 @@ def test_only_evaluations_of_one_kind_are_compared(codea1: Callable[..., Any], s
     codea1("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--out", "b", "--mutants", 0)
     result = codea1("eval", "compare", "a", "b")
     assert result.exit_code == 2
-    assert "name two of coders or two of testers" in result.stderr.replace("\n", " ")
+    assert "both must be of coders or both of testers" in result.stderr.replace("\n", " ")
     assert codea1("eval", "compare", "a", "nowhere").exit_code == 2
 
 

@@ -54,7 +54,7 @@ def test_what_is_no_model_is_one_sentence(codea1: Callable[..., Any], mine: str,
     for model, said in (
         ("./mnie", "did you mean 'mine'?"),
         ("broken", "its chat template fails: I take nobody"),
-        ("empty", "it has no config.json"),
+        ("empty", "is a folder without config.json"),
     ):
         result = codea1(*first, model, *rest, *FEW)
         assert result.exit_code == 2
@@ -98,7 +98,7 @@ def test_a_testers_warm_start_as_in_the_paper(
     [
         (("--role", "coderr"), "did you mean 'coder'?"),
         (("--prompts", "defualt"), "prompts 'defualt'"),
-        (("--lr", -1), "lr should be greater than 0, not -1.0"),
+        (("--lr", -1), "lr should be greater than 0, got -1.0"),
         (("--autocast", "float7"), "float7"),
         (("--coder", "mutnat"), "did you mean 'mutant'?"),
         (("-p", "statrer"), "did you mean 'starter'?"),
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_refused_by_name(
 
 def test_the_settings_of_a_training_have_shortcuts(codea1: Callable[..., Any], mine: str, folder: Path) -> None:
     for shortcut, said in (
-        (("--coder", "./mnie", "--tester", mine), "agents.coder.model: there is no folder './mnie'"),
+        (("--coder", "./mnie", "--tester", mine), "agents.coder.model: the folder './mnie' does not exist"),
         (("--coder", mine, "--tester", "broken"), "its chat template fails"),
         (("--set", "training.lr=-1"), "training.lr should be greater than 0"),
         (("--set", "training.learning_rate=1"), "unknown setting 'training.learning_rate'"),

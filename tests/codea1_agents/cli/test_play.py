@@ -296,7 +296,7 @@ def test_a_run_is_not_continued_with_other_options(codea1: Callable[..., Any], o
         (["--coder", "fuzz"], "agent 'fuzz' is a tester, not a coder"),
         (["--tester", "mutant"], "agent 'mutant' is a coder, not a tester"),
         (["--coder", "mutnat"], "did you mean 'mutant'?"),
-        (["--coder", "mutant,strength=7"], "strength must be within [0, 1]"),
+        (["--coder", "mutant,strength=7"], "strength must be in [0, 1]"),
         (["--coder", "mutant,color=red"], "unknown option 'color'"),
         (["--tester", "no_such_module:agent"], "cannot import 'no_such_module'"),
         (["--rules", "papr"], "did you mean 'paper'?"),
@@ -307,8 +307,8 @@ def test_a_run_is_not_continued_with_other_options(codea1: Callable[..., Any], o
         (["--out", "."], "not empty"),
         (["--resume", "lost"], "lost: no such run folder"),
         (["--resume", "my_agents.py"], "my_agents.py: a file, not a run folder"),
-        (["--resume", "."], "not a run folder, it has no config.toml"),
-        (["--resume", "lost", "--out", "new"], "exclude each other"),
+        (["--resume", "."], "not a run folder, since config.toml is missing"),
+        (["--resume", "lost", "--out", "new"], "cannot be combined with --resume"),
         (["--coder", "\ud800"], "unknown agent"),
         (["--problems", "a\0b"], "unknown problem source"),
     ],
@@ -362,7 +362,7 @@ def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
     config.write_text(config.read_text().replace('"examples"', '"my_agents:silent"'))
     untyped = codea1("play", "--resume", "run", "-n", 4)
     assert (untyped.exit_code, untyped.stderr.count("\n")) == (2, 1)
-    assert "'my_agents:silent' stands in a record" in untyped.stderr
+    assert "'my_agents:silent' comes from a recorded run" in untyped.stderr
     result = codea1("play", "--resume", "run", "-n", 4, "--tester", "my_agents:silent")
     assert result.exit_code == 2
     assert "codea1 play --resume run" in result.stderr

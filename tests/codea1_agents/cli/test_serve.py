@@ -99,7 +99,7 @@ def test_ctrl_c_ends_it_while_a_program_runs(serving: tuple[subprocess.Popen[str
         (("--sandbox", "nowhere"), "unknown sandbox"),
         (("--token-file", "nowhere.txt"), "the token cannot be read"),
         (("--token-file", "short.txt"), "at least 16 characters"),
-        (("--sandbox", "docker", "--workers", 2), "--workers is for the sandbox 'local'"),
+        (("--sandbox", "docker", "--workers", 2), "--workers requires --sandbox local"),
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(codea1: Callable[..., Any], options: tuple[str, ...], said: str) -> None:

@@ -45,7 +45,7 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
-    with pytest.raises(UserError, match="there is no evaluation in it"):
+    with pytest.raises(UserError, match="it does not contain an evaluation"):
         EvaluationFolder(tmp_path, SETTINGS, CoderSample)
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.tex"]
 

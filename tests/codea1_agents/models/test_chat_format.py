@@ -117,7 +117,7 @@ def test_a_reply_without_a_templates_end_gets_the_tokenizers(tiny_base_model, ti
     )
     assert other.decode(ChatFormat(other, "tiny").reply_ids(CHAT, "y", (other.eos_token_id,))) == "y<|im_end|>"
     plain.eos_token = None
-    with pytest.raises(UserError, match="tiny: its tokenizer has no end token"):
+    with pytest.raises(UserError, match="tiny: its tokenizer needs an end token"):
         ChatFormat(plain, "tiny").reply_ids(CHAT, "x = 1", ())
 
 

@@ -12,7 +12,7 @@ from codea1_env.errors import BrokenInput, UserError
 
 def test_a_folder_that_is_missing_is_no_id_of_the_hub() -> None:
     assert require_model("coder", "someone/model") == "someone/model"
-    with pytest.raises(BrokenInput, match="there is no folder 'models/tiny-of-nobody'"):
+    with pytest.raises(BrokenInput, match="the folder 'models/tiny-of-nobody' does not exist"):
         require_model("coder", "models/tiny-of-nobody")
 
 
@@ -20,7 +20,9 @@ def test_a_misspelled_folder_is_not_looked_up_on_the_hub(tmp_path: Path, monkeyp
     (tmp_path / "tinym").mkdir()
     (tmp_path / "tinym" / "config.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BrokenInput, match=r"no folder 'tinyn'; did you mean 'tinym'\? A model on the HuggingFace hub"):
+    with pytest.raises(
+        BrokenInput, match=r"folder 'tinyn' does not exist; did you mean 'tinym'\? A model on the HuggingFace hub"
+    ):
         require_model("coder", "tinyn")
     assert require_model("coder", "gpt2") == "gpt2"
 

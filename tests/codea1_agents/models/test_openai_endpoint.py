@@ -300,7 +300,7 @@ def test_a_key_among_the_models_of_a_server_is_not_told(faulty, observation, inf
     [
         ("WITH_A_LINE", "WITH_A_LINE must be visible ASCII"),
         ("WITH_A_SIGN", "WITH_A_SIGN must be visible ASCII"),
-        ("NOT_SET", "no environment variable of the name in api_key_env"),
+        ("NOT_SET", "the environment variable that api_key_env names is not set"),
         ("sk-canary", "in capitals"),
     ],
 )
@@ -423,7 +423,7 @@ def test_the_only_model_of_a_server_needs_no_name(faulty, said, observation, inf
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"base_url": "localhost:8000"}, "no address"),
+        ({"base_url": "localhost:8000"}, "must be an address"),
         ({"base_url": ""}, "OPENAI_API_KEY"),
         ({"temperature": -1}, "temperature"),
         ({"concurrency": 0}, "concurrency"),

@@ -82,8 +82,8 @@ def test_a_folder_states_its_shape(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"model_type": "gpt2"}, "not the architecture 'gpt2'"),
-        ({"model_type": "llama", "hidden_size": 3, "intermediate_size": 3}, "states no num_hidden_layers"),
+        ({"model_type": "gpt2"}, "got 'gpt2'"),
+        ({"model_type": "llama", "hidden_size": 3, "intermediate_size": 3}, "does not state num_hidden_layers"),
         ("{", "cannot be read"),
     ],
 )
@@ -95,5 +95,5 @@ def test_what_is_unknown_is_named(content: Any, said: str, tmp_path: Path) -> No
 
 def test_a_model_that_is_not_here_has_no_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(UnknownShape, match=r"no config\.json on this machine"):
+    with pytest.raises(UnknownShape, match=r"its config\.json is not on this machine"):
         shape_of("nobody/nothing-1B")

@@ -74,7 +74,7 @@ def test_replies_come_back_character_by_character_and_nobody_is_asked(tmp_path):
 def test_what_is_not_on_the_tape_is_an_error(tmp_path, changed):
     path = tmp_path / "t.jsonl"
     TapeAgent(path=path, agent=Counter()).act(SEEN, info())
-    with pytest.raises(TapeMiss, match="the tape is of another game"):
+    with pytest.raises(TapeMiss, match="it was recorded from another game"):
         TapeAgent(path=path).act(*changed)
 
 
@@ -190,7 +190,7 @@ def line(**changes: Any) -> str:
         (line(extra=1), "extra"),
         (line(reply=5), "reply must be text"),
         (line(occurrence="0"), "occurrence must be a number"),
-        (line(schema_version=2), "schema version 2"),
+        (line(schema_version=2), "expected schema version 1, got 2"),
         ("\udcff\n", "cannot be read"),
     ],
 )

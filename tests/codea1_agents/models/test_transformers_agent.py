@@ -144,9 +144,9 @@ def test_a_models_own_defaults_do_not_interfere(tiny_model, tmp_path, observatio
 @pytest.mark.parametrize(
     ("missing", "broken", "told"),
     [
-        ("*", "", "no config.json"),
-        ("*.safetensors", "", "no weights"),
-        ("tokenizer*", "", "no tokenizer"),
+        ("*", "", "without config.json"),
+        ("*.safetensors", "", "without weights"),
+        ("tokenizer*", "", "without a tokenizer"),
         ("", "config.json", "cannot be loaded"),
         ("", "model.safetensors", "cannot be loaded"),
         ("", "tokenizer.json", "cannot be loaded"),
@@ -166,7 +166,7 @@ def test_a_folder_that_is_no_model_is_told_in_one_sentence(tiny_model, tmp_path,
     ("options", "told"),
     [
         ({"model": ""}, "needs model="),
-        ({"model": "./not/here"}, "there is no folder"),
+        ({"model": "./not/here"}, "does not exist"),
         ({"model": __file__}, "is a file"),
         ({"dtype": "float8"}, "float32"),
         ({"device": "cuda:99"}, "cannot be used"),

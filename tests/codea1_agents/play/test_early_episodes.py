@@ -59,5 +59,5 @@ def test_no_file_is_made_where_nothing_is_early(tmp_path: Path) -> None:
 def test_episodes_of_another_version_of_the_judge_are_refused(tmp_path: Path) -> None:
     with EarlyEpisodes(tmp_path) as early:
         early.keep(record(1).model_copy(update={"judge_version": JUDGE_VERSION - 1}))
-    with pytest.raises(UserError, match="do not mix; begin a new run"):
+    with pytest.raises(UserError, match="verdicts may differ; begin a new run"):
         EarlyEpisodes(tmp_path).read(start_at=0, n_problems=10)

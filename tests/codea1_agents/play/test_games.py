@@ -42,7 +42,7 @@ def test_games_are_handed_on_in_the_order_of_their_numbers_and_known_ones_at_the
 
 
 def test_a_run_does_not_start_before_its_first_episode() -> None:
-    with pytest.raises(UserError, match="start_at must be at least 0, not -1"):
+    with pytest.raises(UserError, match="start_at must be at least 0, got -1"):
         handed_on([], start_at=-1)
 
 
@@ -54,7 +54,7 @@ def test_an_absence_is_handed_on_when_the_agent_has_replied_since() -> None:
 def test_a_game_whose_agent_replied_before_the_outage_does_not_end_it() -> None:
     masked = [game(n, 5.0 + n, present=False) for n in range(1, PATIENCE)]
     found = handed_on([*masked, game(0, 2.0, present=True), game(9, 99.0, present=False)])
-    assert found == ["0", f"no reply in {PATIENCE} games in a row, so the run stops: down"]
+    assert found == ["0", f"no agent replied in {PATIENCE} games in a row, so the run stops: down"]
 
 
 def test_the_other_agents_replies_do_not_end_an_outage() -> None:
@@ -70,4 +70,4 @@ def test_a_game_never_comes_before_an_absence_on_the_same_problem_that_it_follow
 def test_a_short_outage_at_the_end_is_handed_on_unless_nobody_ever_replied() -> None:
     masked = [game(n, float(n), present=False) for n in range(1, 4)]
     assert handed_on(masked, start_at=1) == ["1", "2", "3"]
-    assert handed_on(masked) == ["no reply in 3 games of the run, so the run stops: down"]
+    assert handed_on(masked) == ["no agent replied in 3 games of the run, so the run stops: down"]

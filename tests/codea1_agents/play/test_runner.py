@@ -169,9 +169,9 @@ def test_time_is_split_into_agents_judging_and_the_rest_and_is_not_recorded(toys
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        *(({"episodes": each}, "episodes must be a whole number of at least 1, not ") for each in (0, "3", 2.0)),
-        *(({"seed": each}, "seed must be a whole number of at least 0, not ") for each in (-1, "0")),
-        ({"rules": 5}, "rules must be of type Ruleset, not int"),
+        *(({"episodes": each}, "episodes must be a whole number of at least 1, got ") for each in (0, "3", 2.0)),
+        *(({"seed": each}, "seed must be a whole number of at least 0, got ") for each in (-1, "0")),
+        ({"rules": 5}, "rules must be of type Ruleset, got int"),
         ({"rounds": 0}, "max_cycles must be a whole number from 1"),
         ({"tester_view": "grey"}, "tester_view must be one of"),
         ({"rules": "papr"}, "did you mean 'paper'"),

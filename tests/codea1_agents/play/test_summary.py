@@ -83,7 +83,7 @@ def summary(*records: EpisodeRecord):
         ([episode("a", "pppw"), episode("b", "pp", "ww"), episode("c")], "kill_rate", 1 / 3, 3),
         ([episode("a", "nn", verdict=Verdict.SYNTAX_ERROR)], "kill_rate", nan, 0),
         ([episode("a", "nn", verdict=Verdict.SYNTAX_ERROR)], "suite_validity", 0.5, 1),
-        # Cases that were not run are no evidence.
+        # Cases that were not run are not evidence.
         ([episode("a", "pn", "n")], "pass_new", 1.0, 1),
         ([episode("a", "pn", "n")], "pass_replayed", nan, 0),
         ([episode("a", "pn", "n")], "zero_evidence", 0.0, 1),

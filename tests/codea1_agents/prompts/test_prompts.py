@@ -110,7 +110,7 @@ def test_a_file_replaces_what_it_names_and_the_rest_stays(tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[coder", "no valid TOML"),
+        ("[coder", "not TOML"),
         ('[codr]\nuser = "x"', "did you mean 'coder'"),
         ('[coder]\nusr = "x"', "did you mean 'user'"),
         ('[coder]\nuser = "$probem"', "did you mean 'problem'"),

@@ -127,7 +127,7 @@ def test_a_saved_bank_is_read_back(bank, tmp_path):
     bank.save(path)
     assert load_bank_file(path).problems == bank.problems
     path.write_text('{"problem": 3}\n')
-    with pytest.raises(BrokenInput, match="line 1: a problem of a bank"):
+    with pytest.raises(BrokenInput, match="line 1: expected an object with exactly the fields"):
         load_bank_file(path)
 
 
@@ -166,7 +166,7 @@ def test_programs_are_read_with_the_bound_of_the_rules(toys, sandbox, tmp_path):
 
 
 def test_a_recipe_without_programs_is_refused(toys):
-    with pytest.raises(UserError, match="there is no program"):
+    with pytest.raises(UserError, match="it needs a program"):
         BankRecipe(solution=False, n_wrong=0)
     with pytest.raises(UserError, match="no suites"):
         ProblemBank(toys[0], (BankEntry("a", "b"),), ())

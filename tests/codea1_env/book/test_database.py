@@ -1,4 +1,4 @@
-"""The file: safe among threads, forks, processes and kills; snapshots; and what is no book is refused."""
+"""The file: safe among threads, forks, processes and kills; snapshots; and what is not a book is refused."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_a_newer_schema_is_refused(path):
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 4")
     connection.close()
-    with pytest.raises(BrokenInput, match="schema version 4, this program reads 3"):
+    with pytest.raises(BrokenInput, match="expected schema version 3, got 4"):
         MistakeBook(path)
 
 
@@ -446,7 +446,7 @@ def test_a_full_disk_loses_no_round_that_was_recorded(path):
         book.record(failing("p", 0), RELEASE)  # there is room again
 
 
-@pytest.mark.parametrize(("name", "reason"), [("no/such/book", "there is no folder"), ("a\0b", "null")])
+@pytest.mark.parametrize(("name", "reason"), [("no/such/book", "does not exist"), ("a\0b", "null")])
 def test_places_that_cannot_be_are_refused(tmp_path, name, reason):
     with pytest.raises(BrokenInput, match=reason):
         MistakeBook(tmp_path / name)
@@ -537,7 +537,7 @@ def test_a_book_that_may_not_be_read_is_one_sentence(kept: Path, powerless) -> N
 
 
 def test_looking_makes_no_book(tmp_path: Path) -> None:
-    with pytest.raises(BrokenInput, match="there is no such file"):
+    with pytest.raises(BrokenInput, match="no such file"):
         MistakeBook(tmp_path / "lost.sqlite", read_only=True)
     (tmp_path / "empty.sqlite").touch()
     with pytest.raises(BrokenInput, match="is empty"):

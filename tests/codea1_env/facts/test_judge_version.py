@@ -19,5 +19,5 @@ def test_what_does_not_say_is_of_version_1(stored: Any, version: int) -> None:
 def test_other_verdicts_are_refused_in_one_sentence_with_what_to_do() -> None:
     require_this_judge(JUDGE_VERSION, "runs/a", "begin a new run")
     for version in (JUDGE_VERSION - 1, JUDGE_VERSION + 1):
-        with pytest.raises(UserError, match=f"^runs/a holds verdicts of version {version} .*; begin a new run$"):
+        with pytest.raises(UserError, match=f"^runs/a was judged by version {version} .*; begin a new run$"):
             require_this_judge(version, "runs/a", "begin a new run")

@@ -71,7 +71,7 @@ def verdict_on(program: str, sandbox: Sandbox) -> Verdict:
     [
         ("def f(xs):\n    xs.sort()\n    return xs", Verdict.PASSED),
         ("def f(xs): xs[:] = [float(x) for x in sorted(xs)]", Verdict.PASSED),
-        ("def f(xs): return sorted(xs)", Verdict.WRONG_ANSWER),  # a result is no change
+        ("def f(xs): return sorted(xs)", Verdict.WRONG_ANSWER),  # a result is not a change
         pytest.param("def f(xs):\n    while True: xs += [1] * 1_000_000", Verdict.MEMORY_LIMIT, marks=pytest.mark.slow),
     ],
 )

@@ -97,7 +97,7 @@ LETTERS = {"E": Verdict.RUNTIME_ERROR, "P": Verdict.PASSED, "W": Verdict.WRONG_A
         # Other white space at the end of an input, or another form of a method's call, makes no other call.
         (SUM, [*ENDS, "int(run('1 5').split()[0]) == 6"], {SUM.solution: "P"}, ["duplicate"] * 3),
         (GREET, [f"Solution().{each} == 'hi x!'" for each in GREETINGS], {GREET.solution: "P"}, ["duplicate"] * 3),
-        # Cases that are no plain call run, and what any output passes is dropped.
+        # Cases that are not plain calls run, and what any output passes is dropped.
         (SUM, [*PARTS, "len(run('8')) >= 0"], {SUM.solution: "PPP", "print(3, 0)": "PWW"}, ["vacuous"]),
         (SUM, ["run('3') == run('3')[:]"], {SUM.solution: ""}, ["vacuous"]),
         (SUM, ["int(run('3').split()[0]) ** 2 >= 0"], {SUM.solution: ""}, ["vacuous"]),

@@ -77,7 +77,7 @@ def test_the_judge_passes_it_too_or_the_reason_is_known(case: Case, reports: dic
     said = [_said(text, suite) for text, suite in zip(case.asserts, report.suites, strict=True)]
     differing = [each for each in said if each]
     if case.known_difference:
-        assert differing, "it is no difference any more"
+        assert differing, "it is not a difference any more"
         assert not (case.is_neutral and any(map(_counts, report.suites))), "\n".join(differing)
     else:
         assert report.is_valid, report.detail

@@ -117,16 +117,16 @@ def test_the_types_that_json_cannot_write_come_back(task_id: str, stored: list[A
 
 
 def test_an_input_of_another_shape_is_reported() -> None:
-    with pytest.raises(BrokenInput, match="an input of Mbpp/2 has another shape"):
+    with pytest.raises(BrokenInput, match="an input of Mbpp/2 does not have the shape"):
         restore_types("Mbpp/2", [[1, 2]])
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"base_input": "1"}, "not a list of argument lists"),
-        ({"base_input": [1]}, "not a list of argument lists"),
-        ({"atol": "small"}, "holds str, not a number"),
+        ({"base_input": "1"}, "must be a list of argument lists"),
+        ({"base_input": [1]}, "must be a list of argument lists"),
+        ({"atol": "small"}, "must be a number, got str"),
         ({"canonical_solution": "return"}, "is not Python"),
         ({"entry_point": "median"}, "does not define median"),
     ],

@@ -125,35 +125,35 @@ BROKEN: list[tuple[Any, str]] = [
     ("not json", "is not JSON"),
     ('{"id": ', "is not JSON"),
     ("[" * 100_000, "is not JSON"),
-    ("7", "holds int, not an object"),
-    ("null", "holds NoneType, not an object"),
+    ("7", "expected an object.*, got int"),
+    ("null", "expected an object.*, got NoneType"),
     ("{}", "is empty"),
     ({"a": 1, "b": 2}, "unknown layout with the columns a, b; the nearest known layout, codea1-env, also needs id,"),
     (OWN, "id 'mine/1' is already used at rows.jsonl line 1"),
-    ({**OWN, "id": 7}, "column 'id' holds int, not text"),
+    ({**OWN, "id": 7}, "column 'id' must be text, got int"),
     ({name: OWN[name] for name in OWN if name != "solution"}, "column 'solution' is missing"),
     ({**{name: OWN[name] for name in OWN if name != "solution"}, "solutoin": "x"}, "did you mean 'solution'"),
     ({**OWN, "id": "2", "statement": " \n"}, "column 'statement' is empty"),
-    ({**OWN, "id": "2", "statement": "\0"}, "holds a NUL character"),
+    ({**OWN, "id": "2", "statement": "\0"}, "contains a NUL character"),
     ({**OWN, "id": "2", "statement": "\ud83d"}, "half of a surrogate pair"),
     ({**OWN, "id": "2", "solution": "def f(x:"}, "column 'solution' is not Python: .*line 1"),
     ({**OWN, "id": "2", "solution": "def f(): return\nreturn"}, "is not Python: 'return' outside function"),
     ({**OWN, "id": "2", "solution": "def g(x): ..."}, "the solution does not define f"),
     ({**OWN, "id": "2", "entry_point": "f()"}, "does not define f"),
-    ({**OWN, "id": "2", "golden": "assert f(1) == 2"}, "column 'golden' holds str, not a list"),
-    ({**OWN, "id": "2", "examples": [1]}, "holds int, not text"),
+    ({**OWN, "id": "2", "golden": "assert f(1) == 2"}, "column 'golden' must be a list.*, got str"),
+    ({**OWN, "id": "2", "examples": [1]}, "must be text, got int"),
     ({**OWN, "id": "2", "wrong_programs": [{"program": "", "note": "", "subtlety": 9}]}, "subtlety of 1 to 4"),
-    ({**TRAINING, "GT_test": None}, "column 'GT_test' holds NoneType, not a list"),
+    ({**TRAINING, "GT_test": None}, "column 'GT_test' must be a list of test snippets, got NoneType"),
     ({**TRAINING, "GT_test": []}, "column 'GT_test' is empty"),
     ({**TRAINING, "GT_test": [b"".hex(), "assert f(1) == 2"]}, "snippet 1 of GT_test tests nothing"),
     ({**TRAINING, "GT_test": ["assert f(1) =="]}, "snippet 1 of GT_test is not Python"),
     ({**TRAINING, "GT_code": "x = 1"}, "defines no top-level function"),
     ({**TRAINING, "extra_info": {"question_id": "k", "function_name": "g"}}, "does not define g"),
-    ({**TRAINING, "extra_info": "k"}, "holds str, not an object"),
+    ({**TRAINING, "extra_info": "k"}, "must be an object.*, got str"),
     ({**TRAINING, "clean_description": "", "prompt": []}, "unknown layout|states the problem"),
     ({**VALIDATION, "test": "def check(:"}, "column 'test' is not Python"),
     ({**HUMANEVAL, "canonical_solution": "return 1"}, "is not Python"),
-    ({**EVALPLUS, "base_input": 3}, "not a list of argument lists"),
+    ({**EVALPLUS, "base_input": 3}, "must be a list of argument lists"),
 ]
 
 
@@ -181,22 +181,22 @@ def test_bytes_and_bad_text_in_parquet_cost_only_their_rows(tmp_path: Path) -> N
     assert [problem.id for problem in found] == ["1", "3"]
     assert (found.skipped[0].place, "cannot be decoded" in found.skipped[0].reason) == ("text.parquet row 2", True)
     pq.write_table(pa.table({**columns, "source": pa.array([None, b"x", None])}), tmp_path / "bytes.parquet")
-    assert "column 'source' holds bytes" in load_file(tmp_path / "bytes.parquet").skipped[0].reason
+    assert "column 'source' must be text, got bytes" in load_file(tmp_path / "bytes.parquet").skipped[0].reason
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
         (b"", "the file is empty"),
-        (b"\n \n", "it is empty, no rows were found"),
-        (b"[]", "it is empty, no rows were found"),
+        (b"\n \n", "no rows were found"),
+        (b"[]", "no rows were found"),
         (b'[{"id": 1}', "begins like a JSON array but is not one"),
         (json.dumps(OWN, indent=1), "one JSON object over several lines: write each row on one line"),
         (b"\x7fELF\x00\x00", "neither Parquet, gzip nor UTF-8 text"),
         (gzip.compress(b"x" * 1000, mtime=0)[:20], "gzip data is damaged or cut off"),
         (b"\x1f\x8bgarbage", "gzip data is damaged or cut off"),
         (b"PAR1garbage", "Parquet data is damaged or cut off"),
-        (b"hello\nworld", "no row of 2 is a usable problem; the first, .*line 1: it is not JSON"),
+        (b"hello\nworld", "none of its 2 rows is a usable problem; the first, .*line 1: it is not JSON"),
         ("é".encode("latin-1"), "line 1: it is not UTF-8 text"),
         (json.dumps(OWN).encode("utf-16"), "neither Parquet, gzip nor UTF-8 text: unpack or convert it"),
         ({**OWN, "solution": None}, "line 1: column 'solution' is null"),
@@ -214,7 +214,7 @@ def test_a_file_without_a_usable_row_is_one_clear_sentence(tmp_path: Path, conte
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("none.jsonl", "there is no such file"), ("", "a folder, not a file"), ("a\0b", "cannot be read")],
+    [("none.jsonl", "no such file"), ("", "a folder, not a file"), ("a\0b", "cannot be read")],
 )
 def test_what_is_not_a_file_is_said_so(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(BrokenInput, match=said):

@@ -46,7 +46,7 @@ def test_every_test_function_counts(sandbox: Sandbox) -> None:  # test_layouts t
     [
         (
             {"test": "from solution import doubled, tripled\ndef test_it():\n    assert doubled([]) == tripled([])\n"},
-            "column 'test' imports doubled, tripled; a problem has one entry point",
+            "column 'test' imports doubled, tripled; expected one entry point",
             Refusal.SEVERAL_FUNCTIONS,
         ),
         (
@@ -54,7 +54,7 @@ def test_every_test_function_counts(sandbox: Sandbox) -> None:  # test_layouts t
                 "solution": "class Stack:\n    pass\n\ndef doubled(x):\n    return x\n",
                 "test": "from solution import Stack\ndef test_it():\n    assert Stack()\n",
             },
-            "column 'test' imports Stack, which is no function of the solution",
+            "column 'test' imports Stack, which the solution does not define",
             Refusal.SEVERAL_FUNCTIONS,
         ),
         ({"question": "Return the pairs in any order."}, "accepts several answers", Refusal.SEVERAL_ANSWERS),

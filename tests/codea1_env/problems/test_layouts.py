@@ -79,22 +79,22 @@ def test_a_published_row_with_an_empty_column_says_what_it_lacks(
 
 BROKEN = {
     "KodCode": {
-        "column 'style' holds 'online_judge'": {"style": "online_judge"},
+        "got column 'style' = 'online_judge'": {"style": "online_judge"},
         "column 'test' is not Python": {"test": "def test_it(:"},
         "column 'test' tests nothing": {"test": "x = 1"},
         "column 'solution' is not Python": {"solution": "def doubled(:"},
-        "column 'question_id' holds dict": {"question_id": {}},
+        "column 'question_id' must be text, got dict": {"question_id": {}},
     },
     "LeetCodeDataset": {
-        "'entry_point' holds 'doubleSum'; expected a method such as": {"entry_point": "doubleSum"},
+        "column 'entry_point' must be a method such as .*, got 'doubleSum'": {"entry_point": "doubleSum"},
         "the solution does not define doubleSum": {"completion": "class Solution:\n    pass"},
         "the solution does not define Solution": {"completion": "def doubleSum(): pass"},
         "tests nothing": {"test": "x = 1"},
     },
     "MBPP": {
-        "column 'test_list' holds int, not a list": {"test_list": 7},
+        "column 'test_list' must be a list.*, got int": {"test_list": 7},
         "column 'test_list' is empty": {"test_list": []},
-        "an item of column 'test_list' holds int, not text": {"test_list": [7]},
+        "an item of column 'test_list' must be text, got int": {"test_list": [7]},
         "test 2 is not Python|test 3 is not Python": {"challenge_test_list": ["oops("]},
         "defines no top-level function": {"test_list": ["assert triple(1) == 3"], "code": "triple = 3"},
         "column 'task_id' is null": {"task_id": None, "text": "x"},

@@ -36,6 +36,6 @@ def test_the_added_tests_of_mbpp_plus_are_golden_too() -> None:
 
 
 def test_tests_with_objects_are_refused() -> None:
-    with pytest.raises(RefusedRow, match="makes objects") as caught:
+    with pytest.raises(RefusedRow, match="creates objects for the tests") as caught:
         read_row(MBPP | {"test_setup_code": "root = Node(1)"})
     assert caught.value.refusal is Refusal.OBJECTS

@@ -24,7 +24,7 @@ NUMBERS = [1, 2]
 
 def test_a_limit_keeps_the_front() -> None:
     assert [problem.id for problem in load_problems("humaneval", limit=2)] == ["HumanEval/0", "HumanEval/1"]
-    with pytest.raises(UserError, match="limit must be at least 1, not 0"):
+    with pytest.raises(UserError, match="limit must be at least 1, got 0"):
         load_problems("humaneval", limit=0)
 
 
@@ -74,9 +74,9 @@ def test_an_unknown_name_lists_the_known_ones_and_mentions_paths() -> None:
 
 
 def test_a_path_that_is_not_there_is_not_taken_for_a_name() -> None:
-    with pytest.raises(BrokenInput, match="there is no such file"):
+    with pytest.raises(BrokenInput, match="no such file"):
         load_problems("somewhere/train.parquet")
-    with pytest.raises(BrokenInput, match="there is no such file"):
+    with pytest.raises(BrokenInput, match="no such file"):
         load_problems(Path("humaneval"))
 
 
@@ -93,7 +93,7 @@ def test_a_hugging_face_dataset_without_the_package_names_the_pip_line(
 
 @pytest.mark.parametrize("source", ["", " ", ProblemSet("none", ()), [], "é😀", "a\0b", "x" * 10_000])
 def test_what_names_no_problems_is_not_a_source(source: object) -> None:
-    with pytest.raises(UserError, match=r"is empty: name one|there are no problems in it|unknown problem source"):
+    with pytest.raises(UserError, match=r"is empty: name one|it contains no problems|unknown problem source"):
         load_problems(source)  # type: ignore[arg-type]
 
 

@@ -54,7 +54,7 @@ def test_a_process_keeps_itself_out_too(tmp_path: Path, is_held: Callable[[Path]
 def test_lines_that_are_a_link_are_refused(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "lines").symlink_to("../elsewhere")
-    with pytest.raises(UserError, match="a link, but a run is written"):
+    with pytest.raises(UserError, match="a link, but a run must be written"):
         Journal(tmp_path / "run", "lines")
     assert not (tmp_path / "elsewhere").exists()
 

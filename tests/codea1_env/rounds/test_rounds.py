@@ -95,7 +95,7 @@ def test_a_program_that_does_not_load_has_no_tester_and_runs_no_more(watched):
     assert values(tree.coder_rewards) == [0.0, 0.0, 0.0]
     assert values(tree.tester_rewards[1:]) == [None] * 4
     checks, *later = watched.batches
-    assert len(checks) == 2  # a reply without code is no job
+    assert len(checks) == 2  # a reply without code is not a job
     assert not any("def add(a, b:" in job.program for batch in later for job in batch)
 
 
@@ -165,7 +165,7 @@ def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(watched):
     rounds = referee.open([Tree(ADD)])
     with pytest.raises(SandboxError, match="no processes"):
         rounds.submit_programs([RIGHT])
-    with pytest.raises(RuntimeError, match="submit_programs comes first"):
+    with pytest.raises(RuntimeError, match=r"submit_programs\(\) must be called first"):
         rounds.tester_turns()
     watched.error = ""
     rounds.submit_programs([RIGHT])
@@ -270,10 +270,10 @@ def test_one_round_is_the_same_in_a_batch_and_alone(sandbox):
 @pytest.mark.parametrize(
     ("replies", "said"),
     [
-        (None, "must be a list, not NoneType"),
-        ("ab", "must be a list, not str"),
-        ([1, "x"], "must be texts, .* or AgentUnavailable, not int"),
-        (["x", b"y"], "must be texts, .* or AgentUnavailable, not bytes"),
+        (None, "must be a list, got NoneType"),
+        ("ab", "must be a list, got str"),
+        ([1, "x"], "must be texts, .* or AgentUnavailable, got int"),
+        (["x", b"y"], "must be texts, .* or AgentUnavailable, got bytes"),
     ],
 )
 def test_what_is_no_reply_is_refused_by_name(sandbox, replies, said):
@@ -288,14 +288,14 @@ def test_what_is_no_reply_is_refused_by_name(sandbox, replies, said):
 def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox):
     rounds = opened(sandbox, Tree(ADD, 2))
     for early in (rounds.tester_turns, rounds.results):
-        with pytest.raises(RuntimeError, match="submit_programs comes first"):
+        with pytest.raises(RuntimeError, match=r"submit_programs\(\) must be called first"):
             early()
-    with pytest.raises(ValueError, match="1 programs for 2 turns"):
+    with pytest.raises(ValueError, match="expected programs for 2 turns, got 1"):
         rounds.submit_programs([RIGHT])
     rounds.submit_programs([RIGHT, BROKEN])
     with pytest.raises(RuntimeError, match="submit_suites"):
         rounds.results()
-    with pytest.raises(ValueError, match="2 suites for 1 turns"):
+    with pytest.raises(ValueError, match="expected suites for 1 turns, got 2"):
         rounds.submit_suites([SHARP, SHARP])
     with pytest.raises(ValueError, match="one group"):
         rounds.submit_groups([[[SHARP]]])

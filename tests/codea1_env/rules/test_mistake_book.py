@@ -85,7 +85,7 @@ PLAYED = [
     ({1: 2}, COUNTING, FAILED_TWICE, {1: 4}),
     ({1: 2}, RELEASE, PASSED_AND_FAILED, {}),
     ({1: 2}, COUNTING, PASSED_AND_FAILED, {1: 1}),
-    # A candidate with an internal error anywhere is no evidence.
+    # A candidate with an internal error anywhere is not evidence.
     *(({1: 1, 2: 1}, rules, [HIDDEN], {1: 1, 2: 1}) for rules in UPDATES),
     # A pass removes whatever the frequency; a case that fails again comes back.
     (

@@ -108,10 +108,10 @@ def test_it_says_itself_what_the_game_must_provide() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("my-short", "'my-short' must return the rewards of each candidate"),
+        ("my-short", "'my-short' must return one reward per candidate"),
         ("my-none", "'my-none' failed: TypeError"),
         ("my-broken", "'my-broken' failed: ZeroDivisionError: division by zero"),
-        ("my-number", "'my-number': int is no formula"),
+        ("my-number", "'my-number': expected a function, got int"),
         ("my-absent", "has no attribute 'absent'"),
         ("my-kill", "unknown reward scheme 'my-kill': did you mean 'my-kills'"),
         ("fixd", "did you mean 'fixed'"),

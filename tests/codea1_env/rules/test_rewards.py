@@ -378,9 +378,9 @@ def test_as_alpha_masks_what_a_failed_replay_hides():
 
 
 def test_as_alpha_is_refused_where_testers_are_not_paid_by_replays():
-    with pytest.raises(UserError, match="as_alpha is for the schemes paper, release, fixed, not for skillxiv"):
+    with pytest.raises(UserError, match=r"as_alpha requires one of the schemes paper, release, fixed \(got skillxiv"):
         RewardRules(scheme="skillxiv", replays=Replays.AS_ALPHA)
-    with pytest.raises(UserError, match="common_kills book reads replays"):
+    with pytest.raises(UserError, match="common_kills book counts replays"):
         RewardRules(replays=Replays.AS_ALPHA, credit=CreditRules(common_kills=CommonKills.BOOK))
 
 

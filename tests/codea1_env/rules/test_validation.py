@@ -181,7 +181,7 @@ def test_reading_rejections_are_carried_over_and_counted_only_if_they_were_attem
 
 
 def test_evidence_for_another_number_of_cases_is_refused():
-    with pytest.raises(ValueError, match="2 cases, but evidence for 1"):
+    with pytest.raises(ValueError, match="expected evidence for 2 cases, got it for 1"):
         validate(Suite((case(1), case(2))), [seen(value(1))], SuiteRules(Validation.FILL, Comparison()))
 
 

@@ -42,8 +42,8 @@ def test_the_file_states_every_rule_and_limit_not_only_the_preset() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("schema_version = 1", "schema_version = 2", "schema version 2, this program reads 1"),
-        ("schema_version = 1", "", "schema version None"),
+        ("schema_version = 1", "schema_version = 2", "expected schema version 1, got 2"),
+        ("schema_version = 1", "", "expected schema version 1, got None"),
         ('coder = "mutant,strength=0.3"', "", "coder: Field required"),
         ("alpha = 0.5", "alfa = 0.5", "rules.reward.alfa: Unexpected keyword"),
         (

@@ -98,7 +98,7 @@ def test_a_file_above_the_folder_is_one_sentence_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("config.toml", "it has no config.toml"), ("episodes.jsonl", "no episodes")]
+    ("name", "said"), [("config.toml", "config.toml is missing"), ("episodes.jsonl", "episodes.jsonl is missing")]
 )
 def test_a_folder_without_its_parts_is_no_run(run: Path, name: str, said: str) -> None:
     (run / name).unlink()
@@ -128,7 +128,7 @@ def test_a_file_that_is_one_long_half_written_line_is_cut_to_nothing(run: Path) 
 
 @pytest.mark.parametrize(
     ("cut", "said"),
-    [(-40, "episodes.jsonl line 2: not a JSON object"), (0, "episodes.jsonl line 2: holds episode 2, expected 1")],
+    [(-40, "episodes.jsonl line 2: not a JSON object"), (0, "episodes.jsonl line 2: expected episode 1, got 2")],
     ids=["damaged", "lost"],
 )
 def test_a_line_in_the_middle_is_named_and_nothing_is_changed(run: Path, cut: int, said: str) -> None:
@@ -266,7 +266,7 @@ def test_a_run_that_another_version_of_the_judge_has_judged_is_read_but_not_cont
         assert folder.n_episodes == 3
     judged_before(run)
     assert {record.judge_version for record in iter_episodes(run)} == {1}
-    with pytest.raises(UserError, match=f"version 1 of the judge, and this is version {JUDGE_VERSION}.*new run"):
+    with pytest.raises(UserError, match=f"version 1 of the judge, but this is version {JUDGE_VERSION}.*new run"):
         RunFolder.open(run)
 
 
@@ -284,5 +284,5 @@ def test_a_book_never_goes_on_under_an_earlier_judge(run: Path, tmp_path: Path) 
     with RunFolder.create(tmp_path / "copy", CONFIG) as folder:
         for record in (*others, last.model_copy(update={"judge_version": 1})):
             folder.append(record)
-        with pytest.raises(UserError, match="do not mix"):
+        with pytest.raises(UserError, match="cannot take new ones"):
             folder.rebuild_book()

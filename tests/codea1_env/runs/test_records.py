@@ -155,9 +155,9 @@ def edited(**changes: object) -> bytes:
     ("line", "said"),
     [
         (b"", "not a JSON object"),
-        (b"{}", "schema version None"),
-        (b"[1]", "schema version None"),
-        (b'{"schema_version": 2}', "schema version 2, this program reads 1"),
+        (b"{}", "expected schema version 1, got None"),
+        (b"[1]", "expected schema version 1, got None"),
+        (b'{"schema_version": 2}', "expected schema version 1, got 2"),
         (b"\xff\xfe", "not a JSON object"),
         (b"[" * 100_000, "not a JSON object"),
         (edited(episode=-1), "episode: Input should be greater"),

@@ -532,7 +532,7 @@ def test_the_weakest_tier_still_limits_and_answers() -> None:
 def test_nonsense_settings_are_refused() -> None:
     with pytest.raises(UnknownName, match="namespaces"):
         LocalSandbox(tiers=("namespace",))
-    with pytest.raises(ValueError, match="at least one worker"):
+    with pytest.raises(ValueError, match="workers must be at least 1, got"):
         LocalSandbox(0)
 
 

@@ -112,7 +112,7 @@ def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet
         ({"rules": "nice"}, "unknown preset"),
         ({"rules": {"name": "x", "reward": {"scheme": "os:system"}}}, "unknown reward scheme"),
         ({"rules": {"name": "x", "reward": {"alhpa": 1}}}, "alhpa"),
-        ({"limits": {"memory_mb": 10**6}}, "limits.memory_mb may be at most"),
+        ({"limits": {"memory_mb": 10**6}}, "limits.memory_mb must be at most"),
         ({"limits": {"cpu_s": -1}}, "cpu_s must be a finite number above 0"),
         ({"problems": [{"id": "x"}]}, "missing"),
         ({"problems": [{"id": "x", "solution": "x," * 60_000}]}, "take too long to read"),

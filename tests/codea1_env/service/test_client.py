@@ -59,7 +59,7 @@ def test_a_server_that_is_away_masks_and_is_never_a_verdict(toys: ProblemSet) ->
 def test_a_wrong_request_is_the_callers_mistake(server: ServiceServer) -> None:
     with pytest.raises(UserError, match="unknown problem"):
         RemoteReferee(server.url).rewards(["nowhere"], [RIGHT])
-    with pytest.raises(UserError, match="one for each"):
+    with pytest.raises(UserError, match="expected equal numbers"):
         RemoteReferee(server.url).rewards(["nowhere"], [])
 
 
@@ -74,10 +74,10 @@ def test_large_batches_are_several_requests(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"judge_version": 1}, "version 1 of the judge"),
-        ({"items": []}, "other problems"),
-        ({"problem_id": "toy/other"}, "other problems"),
-        ({"coder": "Infinity"}, "no finite number"),
+        ({"judge_version": 1}, "of the judge, got 1"),
+        ({"items": []}, "not in the request"),
+        ({"problem_id": "toy/other"}, "not in the request"),
+        ({"coder": "Infinity"}, "not a finite number"),
     ],
 )
 def test_an_answer_that_is_not_believed_masks(

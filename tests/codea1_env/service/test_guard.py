@@ -32,8 +32,8 @@ def test_with_a_token_only_pings_are_free(sandbox: Sandbox, toys: ProblemSet, mo
         assert ping(server) == 200
         for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": token}):
             status, answer = post(server, **header)
-            assert (status, answer["detail"]) == (401, "a token is needed, as Authorization: Bearer TOKEN")
-        with pytest.raises(UserError, match="a token is needed") as caught:
+            assert (status, answer["detail"]) == (401, "a token is required: send Authorization: Bearer TOKEN")
+        with pytest.raises(UserError, match="a token is required") as caught:
             RemoteSandbox(url).run([Job(RIGHT, "add")])
         assert token not in str(caught.value)
         monkeypatch.setenv("MY_TOKEN", token)
@@ -74,4 +74,4 @@ def test_bodies_have_a_bound_together(sandbox: Sandbox) -> None:
 def test_a_length_bounds_the_body(sandbox: Sandbox) -> None:
     with serving(sandbox) as server:
         status, answer = post(server, **{"Transfer-Encoding": "chunked", "Content-Length": "4"})
-        assert (status, answer["detail"]) == (411, "a Content-Length is needed, and no Transfer-Encoding")
+        assert (status, answer["detail"]) == (411, "Content-Length is required, Transfer-Encoding refused")

@@ -47,7 +47,7 @@ def test_a_body_that_does_not_come_is_refused(impatient: ServiceServer) -> None:
         client.sendall(half_sent())
         answer = b"".join(iter(lambda: client.recv(65_536), b""))
     assert answer.startswith(b"HTTP/1.1 408 ")
-    assert b"the body did not come in time" in answer
+    assert b"the body did not arrive in time" in answer
 
 
 def test_a_client_that_does_not_read_is_given_up(impatient: ServiceServer) -> None:

@@ -54,7 +54,7 @@ def test_people_read_tables(codea1: Callable[..., Any]) -> None:
     [
         ([], "name at least one run or agent"),
         (["mutant", "--transfer", "some"], "--transfer"),
-        (["mutant", "--no-yardsticks"], "there is no tester"),
+        (["mutant", "--no-yardsticks"], "expected at least one tester"),
         (["--coders", "fuzz"], "fuzz does not play the coder"),
         (["mutant", "--coders", "mutant=mutant,strength=1"], "two coders are called mutant"),
         (["mutant", "-o", "my_agents.py"], "exists"),

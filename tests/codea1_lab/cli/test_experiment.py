@@ -44,7 +44,7 @@ def test_an_experiment_runs_and_is_looked_at_any_time(
     codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], declared: Path
 ) -> None:
     early = codea1("experiment", declared, "-o", "out", "--report-only")
-    assert (early.exit_code, early.stderr) == (2, "error: out holds no experiment yet\n")
+    assert (early.exit_code, early.stderr) == (2, "error: out does not contain an experiment yet\n")
     done = codea1("experiment", declared, "-o", "out", "--seeds", 1, "--workers", 1, "--json")
     assert done.exit_code == 0, done.stderr
     told = one_object(done.stdout)

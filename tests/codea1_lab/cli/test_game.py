@@ -56,7 +56,7 @@ def test_questions_are_answered(codea1: Callable[..., Any]) -> None:
         (["solve", "nothing"], "unknown problem source"),
         (["solve", "starter", "--limit", "1", "--problem", "starter/none"], "unknown problem"),
         (["dynamics", "starter", "--limit", "1", "--method", "chaos"], "unknown dynamics"),
-        (["solve", "starter", "--limit", "1", "--save", "bank.txt"], "ends in .bank.jsonl"),
+        (["solve", "starter", "--limit", "1", "--save", "bank.txt"], "must end in .bank.jsonl"),
         (["solve", "starter", "--rules", "unfair"], "unknown preset"),
     ],
 )

@@ -80,13 +80,13 @@ def test_a_book_is_minimised_into_a_new_one(codea1: Callable[..., Any], one_obje
         ("rescore run --rules golden", "has not executed"),
         ("rescore run --rules papr", "did you mean 'paper'?"),
         ("rescore run --out run", "is not empty"),
-        ("rescore run --sweep alpha", "write NAME=VALUE,VALUE"),
+        ("rescore run --sweep alpha", "expected NAME=VALUE,VALUE"),
         ("rescore run --sweep alpha=0 --sweep alpha=1", "names alpha twice"),
         ("rescore run --sweep alpha=0 --out x", "cannot be combined with --sweep"),
         ("rescore run --picture x.svg", "name one with --sweep"),
         ("rescore run --sweep rules=fixed,paper --picture x.svg", "draws a sweep of one number"),
         ("book history survival run --by month", "unknown source 'month'"),
-        ("book history stats lost.sqlite", "there is no such file"),
+        ("book history stats lost.sqlite", "no such file"),
         ("book minimise run --out run/book.sqlite", "exists already"),
         ("book minimise run/book.sqlite --out new.sqlite", "name the run folder"),
     ],
@@ -118,6 +118,6 @@ def test_another_persons_run_imports_nothing(
     ):
         assert "IMPORTED" not in codea1(*words).stderr
         assert not Path("IMPORTED").exists(), words
-    with pytest.raises(UserError, match="stands in a record") if field == "problems" else nullcontext():
+    with pytest.raises(UserError, match="comes from a recorded run") if field == "problems" else nullcontext():
         bank_of_run(run)
     assert not Path("IMPORTED").exists()

@@ -87,7 +87,7 @@ def test_a_run_that_another_judge_has_judged_is_rescored_with_a_note(codea1: Cal
     assert {record.judge_version for record in iter_episodes(Path("other"))} == {1}
     refused = codea1("play", "--resume", "other")
     assert refused.exit_code == 2
-    assert "do not mix; begin a new run" in " ".join(refused.stderr.split())
+    assert "verdicts may differ; begin a new run" in " ".join(refused.stderr.split())
 
 
 def test_a_corrupted_line_is_named(codea1: Callable[..., Any], run: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_corrupted_line_is_named(codea1: Callable[..., Any], run: Path) -> Non
     lines.write_bytes(lines.read_bytes().replace(b'"schema_version":1', b'"schema_version":9', 1))
     result = codea1("rescore", run, "--alpha", 0.3)
     assert result.exit_code == 2
-    assert "episodes.jsonl line 1: schema version 9" in result.stderr
+    assert "episodes.jsonl line 1: expected schema version 1, got 9" in result.stderr
 
 
 def test_fewer_tests_per_suite_than_were_played_pay_at_most_1(

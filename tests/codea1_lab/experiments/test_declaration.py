@@ -74,7 +74,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         (WHOLE + "together = true", "system 'static': together needs problems: set evaluation.together"),
         (WHOLE.replace('preset = "golden"', ""), "system 'static': supervision needs a training"),
         (WHOLE + 'set = {"run.seed" = 3}', "system 'static': run.seed is set by the experiment"),
-        (WHOLE + PICTURE, "picture 'x': game.rules of 'static' is no number: 'golden'"),
+        (WHOLE + PICTURE, "picture 'x': expected a number, got game.rules of 'static' = 'golden'"),
         ("name = ", "declared.toml"),
         (WHOLE.replace('name = "base"', 'name = "0"'), "systems.0.name"),
         (WHOLE + '[[headlines]]\nsystem = "a1"\nfigure = "x"', "x of 'a1' is compared with no other system"),

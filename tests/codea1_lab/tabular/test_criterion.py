@@ -96,7 +96,7 @@ def test_where_the_first_kill_alone_counts_it_is_worth_what_all_were(alpha: floa
 
 
 def test_numbers_out_of_range_are_refused() -> None:
-    with pytest.raises(UserError, match="probabilities of right answers"):
+    with pytest.raises(UserError, match="right_aimed in"):
         Skill(0.5, 0.0)
     with pytest.raises(UserError, match=r"alpha in \[0, 1\)"):
         least_kill_rate(Skill(0.5, 0.5), 0.1, 1.0)

@@ -169,7 +169,7 @@ ALARMS: dict[str, Alarm] = {
     "doubted": _cases(
         "doubted_share",
         _OFTEN_DECIDED,
-        f"are no evidence, because programs or tests make their result unknowable: {_LOOK}",
+        f"are not evidence, because programs or tests make their result unknowable: {_LOOK}",
     ),
     "rerun": _cases(
         "rerun_share", _OFTEN_RERUN, "run again, for lack of memory, time or restarts: raise game.limits, or run less"

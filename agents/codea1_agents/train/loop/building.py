@@ -85,7 +85,7 @@ def require_chats(models: Iterable[ModelSettings]) -> None:
     """Raise UserError for a model whose tokenizer cannot be loaded or whose chat template fails. It loads no weights.
 
     Args:
-        models: of a run.
+        models: the run's models.
     """
     for path in dict.fromkeys(each.path for each in models):
         load_chat_format(path)

@@ -61,7 +61,7 @@ def state_in(checkpoint: Path, module: str, scratch: Path) -> Mapping[str, Any]:
         place = place / "learner" / "rl_module" / module / "module_state.pkl"
         found: Mapping[str, Any] = pickle.loads(place.read_bytes())
     except Exception as error:  # pickle raises any exception on damaged bytes
-        raise BrokenInput(f"{place}: holds no weights ({error})") from error
+        raise BrokenInput(f"{place}: contains no weights ({error})") from error
     return found
 
 
@@ -75,7 +75,7 @@ def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path) 
 
     Args:
         state: result of `CausalLMModule.get_state`.
-        settings: of the module.
+        settings: the module's settings.
         out: the directory.
 
     Raises:

@@ -61,7 +61,7 @@ class TrainingFolder(Closing):
         Args:
             out: the folder; None: a new one under `runs/`, named after the time.
             config: all settings, resolved.
-            facts: of `run.json`.
+            facts: what `run.json` records.
 
         Raises:
             UserError: the folder is not empty, another process is writing to it, or it cannot be written.
@@ -79,7 +79,7 @@ class TrainingFolder(Closing):
         """Continue a run: cut its metrics behind the last checkpoint, and remove half-written files of a crash.
 
         Raises:
-            BrokenInput: the folder holds no run.
+            BrokenInput: the folder is not a run.
             UserError: another process is writing to it, or it cannot be written.
         """
         stored_run(path)
@@ -226,7 +226,7 @@ def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
     """Return the settings of the run in a folder, and the facts in its `run.json`.
 
     Raises:
-        BrokenInput: the folder holds no training run, or it cannot be read.
+        BrokenInput: the folder is not a training run, or cannot be read.
     """
     require_run(path, "training run", _CONFIG, _FACTS)
     facts = _json((path / _FACTS).read_bytes())
@@ -237,7 +237,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a run's `metrics.jsonl`, without a half-written last one.
 
     Raises:
-        BrokenInput: no such file, or a line that is no JSON object of a step.
+        BrokenInput: the file does not exist, or a line is not the JSON object of a step.
     """
     return _checked_lines(path / _METRICS)
 
@@ -263,7 +263,7 @@ def checkpoint_of(path: Path, step: int) -> Path:
     """Return the checkpoint that a run wrote after a step.
 
     Raises:
-        UserError: there is none.
+        UserError: the run has no checkpoint of that step.
     """
     found = {step_of(each): each for each in _checkpoints(path)}
     if step not in found:

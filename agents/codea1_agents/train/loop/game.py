@@ -48,7 +48,7 @@ def rules_of(game: GameOptions) -> Ruleset:
     """Return the preset of the rules, with the parts that the settings replace.
 
     Raises:
-        UserError: no such preset or part, or a wrong value.
+        UserError: the preset or a part is unknown, or a value is wrong.
     """
     changes = {name: value for name in RULE_PARTS if (value := getattr(game, name)) is not None}
     return _varied(preset(game.rules), changes, "game")
@@ -58,16 +58,16 @@ def limits_of(game: GameOptions) -> Limits | None:
     """Return the limits per call of a program; None: the settings have none.
 
     Raises:
-        UserError: no such limit, or a wrong value.
+        UserError: a limit is unknown, or its value is wrong.
     """
     return _varied(Limits(), game.limits, "game.limits") if game.limits else None
 
 
 def _varied(value: _D, changes: Mapping[str, Any], path: str) -> _D:
-    """Return a dataclass with some fields replaced, also fields of its parts.
+    """Return a dataclass with some fields replaced, including fields of its parts.
 
     Raises:
-        UserError: no such field, or a wrong value.
+        UserError: a field is unknown, or its value is wrong.
     """
     known = {each.name: getattr(value, each.name) for each in fields(value)}  # type: ignore[arg-type]  # a dataclass
     for name in changes:

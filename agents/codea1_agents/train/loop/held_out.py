@@ -54,7 +54,7 @@ def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, f
 
     Args:
         algorithm: a `GRPO`. Only its runners change: they get its weights.
-        options: of the evaluation.
+        options: how to evaluate.
 
     Raises:
         RunnerFailed: a runner raised an exception.
@@ -69,7 +69,7 @@ def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, f
 
 
 def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
-    """Return means over problems, without figures that have no value.
+    """Return means over problems, without figures that are nan.
 
     `coder_pass_at_1`, and with eight samples or more `coder_pass_at_8`, are the unbiased estimates. `coder_golden_rate`
     is the share of golden tests passed. `tester_validity/OPPONENT` and `tester_kill_rate/OPPONENT` follow; the kill
@@ -90,7 +90,7 @@ def held_out_problems(source: str, limit: int) -> ProblemSet:
     """Return the problems of an evaluation, which a process reads once.
 
     Raises:
-        UserError: no such source.
+        UserError: the source does not exist.
     """
     return load_problems(source, limit=limit or None)
 
@@ -189,7 +189,7 @@ def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:
     """Raise UserError for settings that make no evaluation. It builds nothing.
 
     Args:
-        options: of the evaluation.
+        options: how to evaluate.
         sandbox: name of the run's back end.
     """
     if not options.every:

@@ -33,7 +33,7 @@ class Interrupts:
 
     @property
     def requested(self) -> bool:
-        """Whether a signal came."""
+        """True once SIGINT or SIGTERM was received."""
         return self._n_signals > 0
 
     def __enter__(self) -> Interrupts:

@@ -29,8 +29,8 @@ def opened_logs(config: TrainingConfig, folder: Path, done: int, note: Callable[
     """Open the logs that the settings of a run name. A log that fails later gets no more figures; the run continues.
 
     Args:
-        config: of the run.
-        folder: of the run.
+        config: the run's settings.
+        folder: the run's folder.
         done: steps done so far; TensorBoard drops events of later steps.
         note: receives a sentence when a log fails.
 
@@ -57,7 +57,7 @@ def _opened(name: str, opener: Callable[[], Log]) -> Log:
         return opener()
     except UserError:
         raise
-    except Exception as error:  # the packages have no common class
+    except Exception as error:  # the packages do not share an error class
         raise UserError(f"logging.{name}: {_fault(error)}") from error
 
 
@@ -88,7 +88,7 @@ class _Lasting:
     def _released_on_failure(self, when: str) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # noqa: BLE001  the packages have no common class
+        except Exception as error:  # noqa: BLE001  the packages do not share an error class
             self._log = None  # its client would try again at every step, for minutes
             self._note(
                 f"logging.{self._name} failed at {when} and gets no more figures; metrics.jsonl has all:"

@@ -51,7 +51,7 @@ class Watcher:
         """Called after each step with one of its duels, if there is one that was judged."""
 
     def progress(self, progress: Progress) -> None:
-        """Called during a step when something of it is done; with remote runners or learners, also from a thread."""
+        """Called when a part of a step is done; with remote runners or learners it may be called from a thread."""
 
     def note(self, text: str) -> None:
         """Called with a message for people."""
@@ -114,7 +114,7 @@ def resume(
         watcher: receives the events.
 
     Raises:
-        UserError: the folder holds no run or is in use, or a setting differs that may not change.
+        UserError: the folder is not a run or is in use, or a setting differs that may not change.
         TrainingFailed: as in `train`.
     """
     stored, _ = stored_run(run)
@@ -128,7 +128,7 @@ def resume(
             resolve("agents", each.agent.partition(",")[0])
     checkpoint = last_checkpoint(run)
     if checkpoint is not None and wanted.run.steps < step_of(checkpoint):
-        raise UserError(f"{run}: it has done {step_of(checkpoint)} steps, and run.steps is {wanted.run.steps}")
+        raise UserError(f"{run}: run.steps must be at least {step_of(checkpoint)} (done), got {wanted.run.steps}")
     return _run(wanted, None, run, watcher or Watcher(), force=force)
 
 

@@ -62,11 +62,11 @@ def require_same(run: Path, facts: Mapping[str, Any]) -> None:
     require_this_judge(judge_version_in(stored), run, "begin a new run")
     for key, name in (("problems_digest", "game.problems"), ("held_out_digest", "evaluation.problems")):
         if stored.get(key) != facts[key]:
-            raise BrokenInput(f"{run}: cannot be continued: {name} holds other problems than at its start")
+            raise BrokenInput(f"{run}: cannot be continued: the problems of {name} changed since its start")
     for name, digest in facts["models"].items():
         before = stored.get("models", {}).get(name)
         if before and digest and before != digest:
-            raise BrokenInput(f"{run}: cannot be continued: agents.{name}.model is another model than at its start")
+            raise BrokenInput(f"{run}: cannot be continued: agents.{name}.model changed since its start")
 
 
 def _model_digest(model: str) -> str:

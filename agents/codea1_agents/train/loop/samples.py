@@ -29,8 +29,8 @@ def write_samples(
     Args:
         path: an empty folder.
         trees: the rollouts.
-        problems: of the run.
-        settings: of the run.
+        problems: what the run trains on.
+        settings: the run's settings.
         facts: in its `run.json`.
     """
     duels = list(duels_of(trees, problems, settings.rules))

@@ -40,7 +40,8 @@ def load_training(
         overrides: `section.key=value` with TOML values (text needs no quotes), or a mapping of dotted keys.
 
     Raises:
-        UserError: no such file or preset, not TOML, an unknown setting, a value of the wrong type or out of range.
+        UserError: the file or preset does not exist or is not TOML, or a setting is unknown, of the wrong type or
+            out of range.
     """
     if isinstance(source, Mapping):
         settings, where = _extended(dict(source), Path(), ()), "settings"
@@ -108,7 +109,7 @@ def _found(name: str, folder: Path) -> Path:
 def _extended(content: Settings, folder: Path, seen: tuple[str, ...]) -> Settings:
     base = content.pop(_EXTENDS, "")
     if not isinstance(base, str):
-        raise UserError(f"{_EXTENDS}: must be the name of a preset or a path, not {base!r}")
+        raise UserError(f"{_EXTENDS}: must be the name of a preset or a path, got {base!r}")
     if not base:
         return content
     found = _read(base, folder, seen)

@@ -19,7 +19,7 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
     """Return the language models by module: `coder` and `tester`, or `shared`.
 
     Raises:
-        UserError: a role has both a model and an agent, there is a shared model and another player, or a path holds no
+        UserError: a role has both a model and an agent, a shared model comes with another player, or a path holds no
             model.
     """
     found = {}

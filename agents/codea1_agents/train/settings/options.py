@@ -141,7 +141,7 @@ class CheckpointOptions(_Section):
     every: CountOrZero = 50
     """Steps between checkpoints; 0: only after the last step."""
     every_minutes: NotNegative = 0.0
-    """A step after which so many minutes have passed since the last checkpoint writes one, too; 0: off."""
+    """Write a checkpoint after a step, too, once this many minutes have passed since the last one; 0: never."""
     keep: CountOrZero = 2
     """Number of checkpoints to keep; 0: all."""
     export: bool = True

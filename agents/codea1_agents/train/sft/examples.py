@@ -91,11 +91,11 @@ def examples_for_tester(
     """Return one example per program, in their order, without those of problems that have no test to learn.
 
     Args:
-        problems: of the programs.
+        problems: what the programs solve.
         programs: that the tester sees.
         prompts: the wording of the tester's prompts.
         tests: tests per example; all of them if the problem has fewer.
-        shortest: only so many of a problem's tests, those with the shortest texts; None: all.
+        shortest: keep this many tests per problem, those with the shortest texts; None keeps all.
         seed: decides which tests.
     """
     found = []

@@ -122,7 +122,7 @@ class FineTuned:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether steps are missing."""
+        """Whether the training stopped before its last step."""
         return self.n_steps < self.n_planned
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def fine_tuned(
     Args:
         place: directory or hub id of a causal language model.
         examples: at least one.
-        settings: of the optimiser.
+        settings: the optimiser's settings.
         held_out: examples whose loss is measured before and after.
         progress: called after each step.
         is_stopped: called around each step; once it returns True, no further step is made.

@@ -37,7 +37,7 @@ class StepLoss:
     number: int
     """From 0."""
     summed: float
-    """Of all tokens with a loss, in nats."""
+    """Mean over all tokens that are trained on, in nats."""
     n_tokens: int
 
 
@@ -53,7 +53,7 @@ def supervised_steps(
     Args:
         batches: one per step.
         losses: yields the losses of the tokens of a batch, part by part; each part is freed before the next one.
-        optimiser: of the model that computes the losses.
+        optimiser: updates the model that computes the losses.
 
     Raises:
         LossNotFinite: a loss is nan or infinite.

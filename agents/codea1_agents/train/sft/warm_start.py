@@ -64,11 +64,11 @@ class ExampleSettings:
     tests: Count = 8
     """Tests per example."""
     shortest: Count | None = None
-    """Only so many of a problem's tests, the shortest ones: their answers are easier to predict."""
+    """Learn at most this many tests per problem: the shortest, whose answers are easier to predict."""
     max_reply_tokens: Count = USUAL_REPLY
     """Longest reply where the model samples, in tokens; half of the context if that is less."""
     seed: CountOrZero = 0
-    """Of programs, tests, the split of the problems and the measurements."""
+    """Seeds the programs, the tests, the split of the problems and the measurements."""
 
     def __post_init__(self) -> None:
         require_no_secrets(self.coder)
@@ -82,7 +82,7 @@ class WarmStart:
     out: Path
     tuned: FineTuned
     n_examples: Mapping[Role, int]
-    """By role."""
+    """One per role."""
     before: Mapping[str, Estimate] = field(default_factory=dict)
     """On held-out problems: `pass@1`, `validity`, `kill_rate`, as far as measured."""
     after: Mapping[str, Estimate] = field(default_factory=dict)
@@ -110,12 +110,12 @@ def examples_of(model: str, problems: ProblemSet, sandbox: Sandbox, settings: Ex
 
     Args:
         model: directory or hub id of the model that is fine-tuned; it samples only as the coder `self`.
-        problems: of the examples.
+        problems: where the examples come from.
         sandbox: runs the programs, if `settings.failing`.
-        settings: of the examples.
+        settings: which examples to draw.
 
     Raises:
-        UserError: no such wording, model or agent, or the agent failed.
+        UserError: the wording, the model or the agent does not exist, or the agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
     prompts, found = load_prompts(settings.prompts), []
@@ -165,7 +165,8 @@ def warm_start(
     second one ends it at once and writes nothing.
 
     Raises:
-        UserError: no such model, wording or agent, an agent failed, no example, or the folder cannot be written.
+        UserError: the model, wording or agent does not exist, an agent failed, no example is left, or the
+            folder cannot be written.
         SandboxError: the sandbox cannot be used at all.
     """
     examples, training = examples or ExampleSettings(), training or SftSettings()

@@ -22,10 +22,10 @@ class Gpu:
     """One kind of GPU. Makers' GB are 2^30 bytes and are counted as 10^9: CUDA and fragments take the difference."""
 
     name: str
-    """Empty: unknown, so that there are no figures of speed."""
+    """Empty if unknown; times are then not estimated."""
     memory_gb: float
     tflops: float = 0.0
-    """Of dense bfloat16, by the maker."""
+    """Peak speed in dense bfloat16, as the maker states it."""
     bandwidth_tb: float = 0.0
     """TB per second, by the maker."""
 
@@ -67,7 +67,7 @@ def parse_devices(text: str) -> Devices:
     """
     matched = _TEXT.fullmatch(text.strip())
     if matched is None or not (matched["name"] or matched["gb"]):
-        raise UserError(f"--on {text!r}: these are no GPUs; {_FORMS}")
+        raise UserError(f"--on {text!r}: cannot be parsed as GPUs; {_FORMS}")
     n, name, memory = int(matched["n"] or 1), matched["name"], float(matched["gb"] or 0)
     if not name:
         return Devices(n, Gpu("", memory))

@@ -28,9 +28,9 @@ class RunSize:
     """The engines of vLLM of each runner on a GPU."""
     placement: Placement
     work: tuple[RoleWork, ...]
-    """Of the roles that language models play."""
+    """For the roles that language models play."""
     seconds: StepSeconds | None
-    """Of a step; None: the speed of the devices is unknown, or an engine does not start."""
+    """Time of a step; None if the devices' speed is unknown, or if an engine does not start."""
 
     @property
     def faults(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class RoleWork:
     prompt_once: bool
     """Whether a learner computes the prompt of a group once."""
     extra_passes: int
-    """Forward passes in learning beside the one with a gradient: for the reference, for the old log-probabilities, for
+    """Forward passes in learning besides the one with a gradient: for the reference, for the old log-probabilities, for
     activations that are computed again."""
 
     @property
@@ -63,7 +63,7 @@ class StepSeconds:
     prefill: float
     learn: float
     total: float
-    """Of the whole step: less than the sum if runners sample while learners learn."""
+    """The whole step: less than the sum of its parts if runners sample while learners learn."""
 
 
 def assumptions(work: Sequence[RoleWork]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class CorpusRules:
     def __post_init__(self) -> None:
         checked(type(self), values_of(self))
         if self.coder_share + self.white_box_share > 1:
-            raise UserError(f"coder_share and white_box_share must be within 1 together: {self}")
+            raise UserError(f"coder_share + white_box_share must be at most 1, got {self}")
 
 
 @dataclass(frozen=True, slots=True)

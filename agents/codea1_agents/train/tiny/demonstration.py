@@ -56,7 +56,7 @@ def change_of(lines: Sequence[Line]) -> Change:
     """Return the change between the first and the last evaluation of a run.
 
     Args:
-        lines: of `metrics.jsonl`.
+        lines: the lines of `metrics.jsonl`.
 
     Raises:
         ValueError: there are fewer than two evaluations.

@@ -20,7 +20,7 @@ from codea1_agents.train.tiny.components import SLOTS, TEMPLATES, Component, Sha
 from codea1_agents.train.tiny.inputs import Arguments, mixed_inputs, probes
 
 VERSION = 2
-"""Of the family: another one has other problems in its splits. 1 split by statement only."""
+"""Version of the family; another version has other problems in its splits. Version 1 split by statement only."""
 
 
 class Split(Enum):
@@ -223,7 +223,7 @@ def drawn_inputs(
     """Return distinct inputs, alternately naive ones and edge cases; the same ones for the same arguments.
 
     Args:
-        composition: of the inputs.
+        composition: the function that the inputs are for.
         count: number of inputs.
         purpose: separates these draws from others.
         is_narrow: see `naive_input`.

@@ -24,7 +24,7 @@ def naive_input(shape: Shape, draws: Random, *, is_narrow: bool = False) -> Argu
     """Return an ordinary short input.
 
     Args:
-        shape: of the function.
+        shape: what kind of function the inputs are for.
         draws: source of random numbers.
         is_narrow: whether it is shorter and of a smaller range, so that it does not reach rare bugs.
     """
@@ -57,7 +57,7 @@ def probes(shape: Shape, count: int, draws: Random) -> tuple[Arguments, ...]:
     """Return distinct inputs, alternately naive ones and edge cases; of `STEPS`, all triggers and then any others.
 
     Args:
-        shape: of the function.
+        shape: what kind of function the inputs are for.
         count: number of inputs; of `STEPS`, at most 361.
         draws: source of random numbers.
     """
@@ -71,7 +71,7 @@ def mixed_inputs(shape: Shape, count: int, draws: Random, *, is_narrow: bool = F
     """Return distinct inputs, alternately naive ones and edge cases.
 
     Args:
-        shape: of the function.
+        shape: what kind of function the inputs are for.
         count: number of inputs.
         draws: source of random numbers.
         is_narrow: see `naive_input`.

@@ -39,7 +39,7 @@ class Measurement:
     problems: str
     """Name of the problem set."""
     figures: dict[str, Estimate]
-    """By the names in `FIGURES`."""
+    """One value per name in `FIGURES`."""
 
 
 def measure(
@@ -63,7 +63,7 @@ def measure(
         samples: programs per problem, and suites for its known wrong program.
         tests: requested per suite.
         view: whether the tester sees the program.
-        seed: of the intervals.
+        seed: seeds the resampling behind the intervals.
 
     Raises:
         SandboxError: the sandbox cannot be used at all, or a program or suite is masked.

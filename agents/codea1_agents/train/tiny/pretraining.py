@@ -70,7 +70,7 @@ class PretrainingSettings:
     """Settings that decide every weight.
 
     Raises:
-        UserError: no such size, or a negative number.
+        UserError: the size does not exist, or a number is negative.
     """
 
     size: str = "laptop"
@@ -212,12 +212,12 @@ def load_settings(folder: Path) -> Mapping[str, Any]:
     """Return the record of a pretrained folder.
 
     Raises:
-        UserError: there is none.
+        UserError: the folder has none.
     """
     try:
         found: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UserError(f"{folder}: no folder that codea1 pretrain wrote ({error})") from error
+        raise UserError(f"{folder}: not a folder that codea1 pretrain wrote ({error})") from error
     return found
 
 
@@ -360,7 +360,7 @@ def _packed(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _token_losses(model: Any, batch: _Batch) -> Tensor:
-    """Return losses (B, T), 0 where there is no target."""
+    """Return losses (B, T), 0 at positions without a target."""
     logits = model(
         input_ids=batch.ids, position_ids=batch.positions, attention_mask=batch.mask.to(model.dtype), use_cache=False
     ).logits.float()

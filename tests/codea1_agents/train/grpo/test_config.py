@@ -47,7 +47,7 @@ def test_other_settings_that_cannot_share_are_refused(colocated: GRPOConfig) -> 
         colocated.copy(copy_frozen=False).env_runners(num_env_runners=2).validate()
     with pytest.raises(UserError, match="overlap must be 0"):
         colocated.copy(copy_frozen=False).training(overlap=1).validate()
-    with pytest.raises(UserError, match="placement should be 'separate' or 'colocated', not 'colocate'"):
+    with pytest.raises(UserError, match="placement should be 'separate' or 'colocated', got 'colocate'"):
         colocated.copy(copy_frozen=False).learners(placement="colocate").validate()
 
 
@@ -179,8 +179,8 @@ def test_a_module_that_there_is_not_is_refused() -> None:
     ("method", "wrong", "said"),
     [
         ("environment", {"sandbox": "nope"}, "unknown sandbox 'nope'"),
-        ("environment", {"sandbox": 5}, "environment: sandbox must be of type str, not int"),
-        ("environment", {"env_config": 5}, "environment: env_config must be of type dict, not int"),
+        ("environment", {"sandbox": 5}, "environment: sandbox must be of type str, got int"),
+        ("environment", {"env_config": 5}, "environment: env_config must be of type dict, got int"),
         ("agents", {"tester": 5}, "agent 5: int has no act"),
         ("agents", {"tester": "fuz"}, "unknown agent 'fuz': did you mean 'fuzz'"),
         ("llm_agents", {"coder": "a", "prompts": "nope"}, "prompts 'nope': neither a file nor one of"),

@@ -131,18 +131,18 @@ def test_an_unknown_name_and_a_wrong_value_end_with_one_sentence(table: str) -> 
         load_training(overrides=[f"{table}.learning_rates=1"])
     name = {"rollout": "n_candidates", "training": "epochs_per_step"}[table]
     for value in ("0", "true", "'8'", "1.5"):
-        with pytest.raises(UserError, match=rf"^settings: {table}\.{name} should be .*, not "):
+        with pytest.raises(UserError, match=rf"^settings: {table}\.{name} should be .*, got "):
             load_training(overrides=[f"{table}.{name}={value}"])
 
 
 @pytest.mark.parametrize(
     ("method", "settings", "said"),
     [
-        ("training", {"n_suites": -1}, "training: n_suites should be greater than or equal to 0, not -1"),
+        ("training", {"n_suites": -1}, "training: n_suites should be greater than or equal to 0, got -1"),
         ("training", {"max_tokens": {"codr": 5}}, "training: max_tokens.codr should be 'coder' or 'tester'"),
         ("training", {"max_tokens": {"coder": 0}}, "training: max_tokens.coder should be greater than or equal to 1"),
         ("training", {"lr_by_module": {"coder": -1.0}}, "training: lr_by_module.coder should be greater than 0"),
-        ("training", {"lr": "1" * 999}, f"training: lr should be a valid number, not '{'1' * 99}"),
+        ("training", {"lr": "1" * 999}, f"training: lr should be a valid number, got '{'1' * 99}"),
         ("training", {"n_candidate": 3}, "training: unknown setting 'n_candidate': did you mean 'n_candidates'?"),
         ("training", {"gamma": 0.9}, "training: unknown setting 'gamma'"),
         ("learners", {"num_learner": 2}, "learners: unknown setting 'num_learner': did you mean 'num_learners'?"),
@@ -187,7 +187,7 @@ def test_validate_refuses_what_others_have_set() -> None:
     with pytest.raises(UserError, match=r"^problems: name the problems to train on"):
         config.validate()
     config.problems("starter").update_from_dict({"n_suites": -1})
-    with pytest.raises(UserError, match="n_suites should be greater than or equal to 0, not -1"):
+    with pytest.raises(UserError, match="n_suites should be greater than or equal to 0, got -1"):
         config.validate()
     config.update_from_dict({"n_suites": 1, "importance_cap": 2.0})
     with pytest.raises(UserError, match="importance_cap: weights by importance need old_log_probs = 'learner'"):

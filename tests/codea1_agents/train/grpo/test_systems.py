@@ -119,7 +119,7 @@ def _kept(tree: Any, role: str) -> Any:
 
 
 def test_settings_that_make_no_system_are_refused(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
-    with pytest.raises(UserError, match="suites_per should be 'candidate' or 'problem', not 'both'"):
+    with pytest.raises(UserError, match="suites_per should be 'candidate' or 'problem', got 'both'"):
         config.copy(copy_frozen=False).training(suites_per="both").validate()
     with pytest.raises(UserError, match="tester_view='black_box'"):
         config.copy(copy_frozen=False).training(suites_per="problem").validate()

@@ -55,7 +55,7 @@ def test_the_presets_missing_model_comes_with_the_command_that_makes_it(
         ("rollout.suites_per=problem", "tester_view"),
         ("rollout.prompts=defualt", "defualt"),
         ("rollout.n_suites=0", "n_suites"),
-        ("agents.coder.model=/nowhere/at/all", "agents.coder.model: there is no folder '/nowhere/at/all'"),
+        ("agents.coder.model=/nowhere/at/all", "agents.coder.model: the folder '/nowhere/at/all' does not exist"),
         ("agents.coder.model=models/tiny-of-nobody", "how to make one with codea1 pretrain"),
     ],
 )

@@ -90,7 +90,7 @@ def test_a_second_ctrl_c_leaves_no_folder(run: Any, tmp_path: Path) -> None:
 def test_what_is_wrong_is_refused_before_programs_are_written(run: Any, chat_model: str, tmp_path: Path) -> None:
     shutil.copytree(chat_model, tmp_path / "broken")
     (tmp_path / "broken" / "chat_template.jinja").write_text("{{ raise_exception('no roles') }}")
-    for model, said in (("models/chatt", "there is no folder"), (str(tmp_path / "broken"), "chat template fails")):
+    for model, said in (("models/chatt", "does not exist"), (str(tmp_path / "broken"), "chat template fails")):
         with pytest.raises(UserError, match=said):
             run(tmp_path / "new", model)
     assert not (tmp_path / "new").exists()

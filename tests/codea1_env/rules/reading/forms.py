@@ -137,7 +137,7 @@ _HEAD = """# Forms of tests
 
 What the strict reading makes of a suite, form by form. On the right of `=>` stands the predicted value of "
 "the expression on the
-left; an assert that is no equality is a property, whose value is True. What is in no form below is dropped "
+left; an assert that is not an equality is a property, whose value is True. What is in no form below is dropped "
 "with a reason, and
 does not count as an invalid test. Rows beyond the number of cases that a suite may hold count as too many, "
 "and all texts of a
