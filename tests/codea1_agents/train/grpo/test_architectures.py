@@ -1,4 +1,4 @@
-"""Nineteen architectures of `transformers`, built on the spot: each is sampled as the learner computes it, and trains."""
+"""Nineteen architectures of `transformers`, built on the spot: each is sampled as a learner computes it, and trains."""
 
 from __future__ import annotations
 
