@@ -57,6 +57,7 @@ class VllmAgent(LocalModel):
         tensor_parallel_size: int = 1,
         enforce_eager: bool = False,
         trust_remote_code: bool = False,
+        template_arguments: Mapping[str, Any] | None = None,
         engine: Mapping[str, Any] | None = None,
     ) -> None:
         """Start the engine, which takes a while.
@@ -75,6 +76,7 @@ class VllmAgent(LocalModel):
             tensor_parallel_size: GPUs that share the model.
             enforce_eager: no compiled graphs: starts sooner, runs slower.
             trust_remote_code: whether code of the model's repository may run.
+            template_arguments: of its chat template, e.g. `{"enable_thinking": False}`.
             engine: further arguments of `vllm.LLM`.
 
         Raises:
@@ -96,7 +98,7 @@ class VllmAgent(LocalModel):
             context,
             seed,
             name=f"vllm({model})",
-            chat_format=ChatFormat(tokenizer, str(model)),
+            chat_format=ChatFormat(tokenizer, str(model), template_arguments or {}),
             prompts=wording,
             sampling=sampling,
             context_length=int(self._engine.llm_engine.model_config.max_model_len),
@@ -120,7 +122,11 @@ class VllmAgent(LocalModel):
     def _settings(self, seed: int) -> Any:
         sampling = self._sampling
         return self._params(
-            temperature=sampling.temperature, top_p=sampling.top_p, max_tokens=sampling.max_tokens, seed=seed
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            seed=seed,
+            stop_token_ids=list(self._format.ends(None)),
         )
 
     def _completion(self, output: Any) -> Completion:

@@ -14,7 +14,7 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
-from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, ModelPlayer, Player
@@ -126,11 +126,13 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             agent = load_agent(spec, context, role=role)
             return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
         model = self.module[module_id].model
-        tokenizer = load_tokenizer(self.settings.models[module_id].path)
+        path = self.settings.models[module_id].path
+        chat = ChatFormat(load_tokenizer(path), path)
+        chat.require_embedding_of(model)
         return ModelPlayer(
             self.engines[module_id],
-            ChatFormat(tokenizer, self.settings.models[module_id].path),
-            end_tokens(tokenizer, model.generation_config),
+            chat,
+            chat.ends(model.generation_config),
             load_prompts(self.settings.prompts),
             sampling or self.sampling(role),
             self.settings.lengths.max_prompt_tokens[role],
