@@ -56,9 +56,9 @@ class ChatFormat:
     def ends(self, generation_config: Any) -> tuple[int, ...]:
         """Return the ids of the tokens that end a reply, sorted.
 
-        These are the tokenizer's end token, those of the generation settings, and the one with which the template ends a
-        turn. A base model with the chat template of its family has another end token than its turns: without the last
-        one, each reply would go on to the longest.
+        They come from the tokenizer, the generation settings, and the template's own ends of turns. A base model with
+        the chat template of its family has another end token than its turns: without the last, each reply would go on
+        to the longest.
         """
         own = getattr(generation_config, "eos_token_id", None)
         listed = [own] if isinstance(own, int) else list(own or ())
@@ -78,8 +78,8 @@ class ChatFormat:
         largest, n_rows = max(self._tokenizer.get_vocab().values()), model.get_input_embeddings().num_embeddings
         if largest >= n_rows:
             raise UserError(
-                f"{self._name}: its tokenizer has a token {largest:,} and its embedding {n_rows:,} rows, so they belong "
-                "to different models"
+                f"{self._name}: its tokenizer has a token {largest:,} and its embedding {n_rows:,} rows: they are of "
+                "different models"
             )
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
