@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.loop import export_model, folder, load_training, resume, train  # noqa: E402
 from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, step_of  # noqa: E402
-from codea1_agents.train.loop.loop import TrainingFailed, Watcher, _start_ray  # noqa: E402
+from codea1_agents.train.loop.loop import TrainingFailed, Watcher  # noqa: E402
 from codea1_env.book.store import MistakeBook  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 from codea1_env.runs.config import to_toml  # noqa: E402
@@ -84,30 +84,6 @@ def weights(run: Path, module: str) -> dict[str, np.ndarray]:
     path = checkpoint / "learner_group" / "learner" / "rl_module" / module / "module_state.pkl"
     found: dict[str, np.ndarray] = pickle.loads(path.read_bytes())
     return found
-
-
-class Sluggish:
-    """A Ray whose first starts fail."""
-
-    def __init__(self, n_failures: int) -> None:
-        self.n_failures = n_failures
-        self.calls: list[str] = []
-
-    def init(self, **_: Any) -> None:
-        self.calls.append("init")
-        if self.calls.count("init") <= self.n_failures:
-            raise RuntimeError("timed out")
-
-    def shutdown(self) -> None:
-        self.calls.append("shutdown")
-
-
-def test_ray_gets_a_second_chance_to_start() -> None:
-    ray = Sluggish(1)
-    _start_ray(ray, 1)
-    assert ray.calls == ["init", "shutdown", "init"]
-    with pytest.raises(UserError, match="Ray cannot be started here: timed out"):
-        _start_ray(Sluggish(2), 1)
 
 
 class Impatient(Watcher):
