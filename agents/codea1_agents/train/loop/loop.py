@@ -16,7 +16,14 @@ from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_agents.train.failures import LearnerLost, TrainingFailed, TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
-from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
+from codea1_agents.train.loop.folder import (
+    TrainingFolder,
+    last_checkpoint,
+    read_metrics,
+    require_intact,
+    step_of,
+    stored_run,
+)
 from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.restarts import Restarts
@@ -219,6 +226,7 @@ _DAMAGED = (OSError, EOFError, LookupError, ValueError, UnpicklingError)
 
 
 def _restore(algorithm: Any, checkpoint: Path) -> None:
+    require_intact(checkpoint)
     try:
         algorithm.restore_from_path(str(checkpoint.resolve()))
     except (LearnerLost, *_DAMAGED) as error:
