@@ -169,7 +169,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             coder: directory or hub id of a causal language model, or its settings.
             tester: the same for the tester.
             shared: one model for both roles, instead of the two.
-            frozen: modules that play and do not learn. The others are RLlib's `policies_to_train`.
+            frozen: modules that play and do not learn; left out: as before. The others are RLlib's `policies_to_train`.
             prompts: wording, by name or file.
 
         Raises:

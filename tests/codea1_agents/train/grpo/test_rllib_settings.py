@@ -324,7 +324,9 @@ def test_without_settings_an_evaluation_plays_the_problems_of_the_training(confi
     assert found["coder_reward"] >= 0
 
 
-def test_a_module_writes_replies(config: GRPOConfig) -> None:
+@pytest.mark.parametrize("runners", [0, 1])
+def test_a_module_writes_replies(config: GRPOConfig, runners: int) -> None:
+    config.env_runners(num_env_runners=runners, create_local_env_runner=not runners)
     with built(config.training(lr=0.05)) as algorithm:
         algorithm.train()
         module = algorithm.get_module("coder")
