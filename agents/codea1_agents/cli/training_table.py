@@ -100,6 +100,7 @@ class PlainLines(_StepWatcher):
         self.wants_duels = duels and not page.quiet
         self._clock = clock
         self._printed_at = clock()
+        self._alarms: dict[str, int] = {}  # for how many steps each has lasted
 
     def progress(self, progress: Progress) -> None:
         """Print the progress if nothing was printed for 30 s."""
@@ -112,7 +113,7 @@ class PlainLines(_StepWatcher):
         self.page.show(_duel_text(duel))
 
     def step(self, line: Line) -> None:
-        """Print the step, and its alarms as warnings."""
+        """Print the step, and new alarms as warnings; those that last are counted."""
         self._printed_at = self._clock()
         if self.page.quiet:
             return
@@ -132,9 +133,13 @@ class PlainLines(_StepWatcher):
             parts.append(f"{times['step_s']:.1f} s, {times['tokens_per_s']:.0f} tokens/s")
         if "evaluation" in line:
             parts.append(_evaluation(line["evaluation"]))
+        alarms = line.get("alarms", {})
+        self._alarms = {name: self._alarms.get(name, 0) + 1 for name in alarms}
+        parts += [f"{name} for {n} steps" for name, n in self._alarms.items() if n > 1]
         self.page.say("  ".join(parts))
-        for name, sentence in line.get("alarms", {}).items():
-            self.page.warn(f"step {line['step']}: {name}: {sentence}")
+        for name, sentence in alarms.items():
+            if self._alarms[name] == 1:
+                self.page.warn(f"step {line['step']}: {name}: {sentence}")
 
     def note(self, text: str) -> None:
         """Print a note."""

@@ -14,6 +14,8 @@ pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="the extra codea1-env[rllib] is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
+from codea1_agents.train.failures import SamplerDiffers  # noqa: E402
+
 pytestmark = [*ON_RAY, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # their fast kernels need a GPU
 
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "max_position_embeddings": 64}
@@ -61,6 +63,20 @@ def folder_of(name: str, folder: Path) -> str:
         made(config).save_pretrained(folder)
     phrase_tokenizer().save_pretrained(folder)
     return str(folder)
+
+
+def test_a_model_that_is_sampled_without_its_context_is_refused(tmp_path: Path, increments: str) -> None:
+    ARCHITECTURES["RecurrentGemma"] = {"num_hidden_layers": 3}
+    config = tiny_config({"coder": folder_of("RecurrentGemma", tmp_path)}, increments).agents(tester="examples")
+    algorithm = config.training(max_tokens={"coder": 8}, problems_per_step=3).build_algo()
+    try:
+        before = weights_of(algorithm)
+        with pytest.raises(SamplerDiffers, match=r"'coder': sampler and learner .* allowed are 0\.001 and 0\.02"):
+            algorithm.train()
+        assert distance(before, weights_of(algorithm)) == 0
+    finally:
+        algorithm.stop()
+        del ARCHITECTURES["RecurrentGemma"]
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

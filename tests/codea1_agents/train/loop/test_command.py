@@ -206,6 +206,21 @@ def test_without_a_terminal_there_is_a_line_per_step(
     assert "something" in told.err
 
 
+def test_an_alarm_is_said_once_and_then_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    watcher = PlainLines(Page())
+    for step, raised in enumerate((("cut",), ("cut", "masked"), ("masked",), ("cut",)), start=1):
+        watcher.step({"step": step, "alarms": {name: f"{name} is high" for name in raised}})
+    told = capsys.readouterr()
+    assert [line.partition("  ")[2] for line in told.out.splitlines()] == [
+        "",
+        "cut for 2 steps",
+        "masked for 2 steps",
+        "",
+    ]
+    said = [line.removeprefix("warning: ") for line in told.err.splitlines()]
+    assert said == ["step 1: cut: cut is high", "step 2: masked: masked is high", "step 4: cut: cut is high"]
+
+
 class Clock:
     """Stands still until a test sets it."""
 
