@@ -74,8 +74,14 @@ class ChatFormat:
         return next((each for each in written if each in self._tokenizer.added_tokens_decoder), None)
 
     def require_embedding_of(self, model: Any) -> None:
-        """Raise UserError if the tokenizer has tokens that a model has no embedding for."""
-        largest, n_rows = max(self._tokenizer.get_vocab().values()), model.get_input_embeddings().num_embeddings
+        """Raise UserError if a prompt or a reply can have a token that a model has no embedding for.
+
+        Control tokens that the template never writes, such as a padding token that was added later, do no harm.
+        """
+        control = {number for number, token in self._tokenizer.added_tokens_decoder.items() if token.special}
+        written = self.prompt_ids([Message("system", "s"), Message("user", "u")])
+        largest = max(*written, *(set(self._tokenizer.get_vocab().values()) - control))
+        n_rows = model.get_input_embeddings().num_embeddings
         if largest >= n_rows:
             raise UserError(
                 f"{self._name}: its tokenizer has a token {largest:,} and its embedding {n_rows:,} rows: they are of "

@@ -138,6 +138,7 @@ def test_replies_end_with_the_tokens_of_tokenizer_generation_settings_and_templa
 def test_a_tokenizer_of_another_model_is_refused(tokenizer):
     chat = ChatFormat(tokenizer, "tiny")
     most = max(tokenizer.get_vocab().values())
+    tokenizer.add_special_tokens({"pad_token": "<added later>"})  # no prompt has it
     fits, small = (
         transformers.Qwen2ForCausalLM(transformers.Qwen2Config(vocab_size=n, **SMALL)) for n in (most + 1, most)
     )

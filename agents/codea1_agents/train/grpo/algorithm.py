@@ -31,7 +31,7 @@ from ray.rllib.utils.metrics import (
 )
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from codea1_agents.train.failures import RunnerFailed
+from codea1_agents.train.failures import RunnerFailed, SamplerDiffers
 from codea1_agents.train.grpo.batch import ScoredResponse, planned, shards, with_advantages_over_batch
 from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.metrics import StepFacts, episode_figures, mean_figures, n_tokens, skipped_problems
@@ -55,6 +55,7 @@ from codea1_env.rules.ruleset import BookUpdate
 _LOG = logging.getLogger(__name__)
 _STATE = "grpo"
 _BOOK_STREAM = 11  # separates the random numbers of the book from the others of a task
+_SINGLE_TOKEN = 20  # times the allowed mean: one token may differ so much
 _ROLLOUT_TIMER = "rollouts"
 
 
@@ -96,6 +97,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Progress of the iteration."""
         self._relay: Relay | None = None
         self._report: Report = unreported
+        self._compared: set[str] = set()  # modules whose sampler was compared with the learner
         self._ahead: RolloutsAhead | None = None  # those of the next iteration
         self._evaluated: tuple[str, ...] = ()  # names of the last evaluation's figures
         super().setup(config)  # last, as it calls `on_algorithm_init`
@@ -326,6 +328,26 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
         )
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        for module in sorted({each.module for each in batch} - self._compared):
+            self._compare_once(module)
+
+    def _compare_once(self, module: str) -> None:
+        """Raise SamplerDiffers if the sampler of a module did not have its policy when the run began.
+
+        Whatever engine sampled, the first batch has its log-probabilities of real replies, and sampler and learner had
+        the same weights. A gap beyond rounding means that they compute different functions: an architecture that is
+        sampled without its context, a missing scale, another soft cap.
+        """
+        self._compared.add(module)
+        mean, most = (float(self.metrics.peek((LEARNER_RESULTS, module, f"sampler_gap{of}"))) for of in ("", "_max"))
+        allowed = self.settings.models[module].allowed_gap
+        if not (mean <= allowed and most <= _SINGLE_TOKEN * allowed):
+            raise SamplerDiffers(
+                f"{module!r}: sampler and learner do not compute the same model: their log-probabilities differ by "
+                f"{mean:.2g} nats in the mean and {most:.2g} at most; allowed are {allowed:g} and "
+                f"{_SINGLE_TOKEN * allowed:g}. Choose another rollout_engine or data types of more bits "
+                "(sampling_dtype, autocast), or raise largest_gap if this is rounding"
+            )
 
     # State
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from codea1_agents.train.declared import settings_in
-from codea1_agents.train.failures import NotFinite, SamplerDiffers
+from codea1_agents.train.failures import NotFinite
 from codea1_agents.train.grpo.batch import (
     Batch,
     Budget,
@@ -34,7 +34,6 @@ from codea1_agents.train.grpo.sharding import clip_gradients
 from codea1_env.errors import UserError
 
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
-_SINGLE_TOKEN = 20  # times the allowed mean: one token may differ so much
 _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sampler_truncated_share"})
 """Figures of the first optimiser step of an iteration, when learner and sampler have the same weights."""
 
@@ -101,7 +100,6 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         """Build modules and optimisers. From then on the time limit on waiting holds; loading may take longer."""
         self._of_loss: dict[str, float] = {}  # figures of the losses of one optimiser step
         super().build()
-        self._compared: set[str] = set()
         if self.config.num_learners > 1:
             _set_pg_timeout(timedelta(seconds=self.config.learner_timeout_s))
 
@@ -214,32 +212,10 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
                 "this step changed nothing, the last checkpoint is good; a lower training.lr or grad_clip may help"
             )
         if is_first:
-            self._compare_once(module_id, found)
             found["sampler_ess"] = found.pop("sampler_ratio") ** 2 / max(found.pop("sampler_squared_ratio"), 1e-30)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)  # frees the gradients before the next module has its own
         return found
-
-    def _compare_once(self, module_id: str, found: Mapping[str, float]) -> None:
-        """Raise SamplerDiffers if the sampler of a module does not have its policy, before anything is learned from it.
-
-        Whatever engine sampled, the first batch has its log-probabilities of real replies, and sampler and learner have
-        the same weights. A gap beyond rounding means that they compute different functions: an architecture that is
-        sampled without its context, a missing scale, another template.
-        """
-        if module_id in self._compared:
-            return
-        self._compared.add(module_id)
-        mean, most = found["sampler_gap"], found["sampler_gap_max"]
-        allowed = self._module[module_id].unwrapped().settings.allowed_gap
-        if not (mean <= allowed and most <= _SINGLE_TOKEN * allowed):
-            self.get_optimizer(module_id).zero_grad(set_to_none=True)
-            raise SamplerDiffers(
-                f"{module_id!r}: sampler and learner do not compute the same model: their log-probabilities differ by "
-                f"{mean:.2g} nats in the mean and {most:.2g} at most, allowed are {allowed:g} and "
-                f"{_SINGLE_TOKEN * allowed:g}; choose another rollout_engine or data types of more bits "
-                "(sampling_dtype, autocast), or raise largest_gap if this is rounding"
-            )
 
     def _max_over_learners(self, n: int) -> int:
         """Return the largest `n` of all learners: all must run the same number of backward passes."""

@@ -70,10 +70,8 @@ def test_a_model_that_is_sampled_without_its_context_is_refused(tmp_path: Path, 
     config = tiny_config({"coder": folder_of("RecurrentGemma", tmp_path)}, increments).agents(tester="examples")
     algorithm = config.training(max_tokens={"coder": 8}, problems_per_step=3).build_algo()
     try:
-        before = weights_of(algorithm)
         with pytest.raises(SamplerDiffers, match=r"'coder': sampler and learner .* allowed are 0\.001 and 0\.02"):
             algorithm.train()
-        assert distance(before, weights_of(algorithm)) == 0
     finally:
         algorithm.stop()
         del ARCHITECTURES["RecurrentGemma"]

@@ -68,27 +68,27 @@ def test_only_policies_to_train_learn(config: GRPOConfig, before: Any) -> None:
         config.multi_agent(policies_to_train=["critic"]).validate()
 
 
-class Doubling(CausalLMModule):
-    """A module that trains with other log-probabilities than it computes."""
+class Scaling(CausalLMModule):
+    """A module that trains with slightly other log-probabilities than it computes."""
 
     def _forward_train(self, batch: Any, **more: Any) -> Any:
         found = super()._forward_train(batch, **more)
-        return {**found, "log_probs": 2 * found["log_probs"]}
+        return {**found, "log_probs": 1.0002 * found["log_probs"]}
 
 
 @pytest.mark.parametrize(
     ("spec", "own"),
     [
-        (RLModuleSpec(module_class=Doubling), {"coder", "tester"}),
-        (MultiRLModuleSpec(rl_module_specs={"tester": RLModuleSpec(module_class=Doubling)}), {"tester"}),
+        (RLModuleSpec(module_class=Scaling), {"coder", "tester"}),
+        (MultiRLModuleSpec(rl_module_specs={"tester": RLModuleSpec(module_class=Scaling)}), {"tester"}),
     ],
 )
 def test_a_class_derived_from_the_module_s_trains_and_samples(config: GRPOConfig, spec: Any, own: set[str]) -> None:
     with built(config.rl_module(rl_module_spec=spec)) as algorithm:
         learners = algorithm.train()["learners"]
         kinds = {name: type(algorithm.get_module(name)) for name in ("coder", "tester")}
-    assert {name for name, kind in kinds.items() if kind is Doubling} == own
-    assert {name for name in kinds if learners[name]["sampler_gap"] > 0.01} == own
+    assert {name for name, kind in kinds.items() if kind is Scaling} == own
+    assert {name for name in kinds if learners[name]["sampler_gap"] > 1e-5} == own
 
 
 class Penalising(GRPOTorchLearner):
@@ -427,7 +427,7 @@ def test_classes_that_nothing_calls_are_refused(config: GRPOConfig, sets: Callab
 
 
 def test_modules_of_unknown_names_are_refused_before_anything_starts(config: GRPOConfig) -> None:
-    spec = MultiRLModuleSpec(rl_module_specs={"critic": RLModuleSpec(module_class=Doubling)})
+    spec = MultiRLModuleSpec(rl_module_specs={"critic": RLModuleSpec(module_class=Scaling)})
     with pytest.raises(UserError, match="rl_module_spec: 'critic' is no module; modules are coder, tester"):
         config.rl_module(rl_module_spec=spec).validate()
 
