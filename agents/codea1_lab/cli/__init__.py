@@ -25,7 +25,7 @@ ENTRIES = {
     "report": Entry(LOOK, "Write runs as one HTML file.", f"{_HERE}.report:run_report"),
     "book": Entry(
         LOOK,
-        "Study and minimise Mistake Books.",
+        "Study Mistake Books.",
         {
             "history": Group(
                 "Show how long mistakes stayed in a Mistake Book, where they came from, and which came back.",
@@ -35,7 +35,6 @@ ENTRIES = {
                     "relapses": f"{_HERE}.book_history:show_relapses",
                 },
             ),
-            "minimise": f"{_HERE}.book_minimise:minimise_book",
         },
     ),
 }

@@ -347,7 +347,6 @@ def used(path: Path) -> None:
         for rules in (RELEASE, BookRules(n_stalest=4), BookRules(update=BookUpdate.QUALITY, min_quality=0.1)):
             again = {entry.to_valid_case(): PASSED for entry in book.retrieve("p", rules)}
             book.record(ProblemReport("p", (candidate(again, {3: FAILED, 50: FAILED}),)), rules)
-        book.absorb(list(book.entries()), {"p": 5})
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

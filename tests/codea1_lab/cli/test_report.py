@@ -61,14 +61,6 @@ def test_a_book_tells_what_became_of_its_cases(codea1: Callable[..., Any], one_o
         assert codea1("book", "history", words[0], run, *words[1:]).exit_code == 0
 
 
-def test_a_book_is_minimised_into_a_new_one(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
-    data = one_object(codea1("book", "minimise", run, "--out", "small.sqlite", "--limit", 2, "--json").stdout)
-    assert data["before"] == 2
-    assert data["characters_after"] <= data["characters_before"]
-    with MistakeBook("small.sqlite", read_only=True) as book:
-        assert book.size() == data["size"] <= 2
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -87,8 +79,6 @@ def test_a_book_is_minimised_into_a_new_one(codea1: Callable[..., Any], one_obje
         ("rescore run --sweep rules=fixed,paper --picture x.svg", "draws a sweep of one number"),
         ("book history survival run --by month", "unknown source 'month'"),
         ("book history stats lost.sqlite", "there is no such file"),
-        ("book minimise run --out run/book.sqlite", "exists already"),
-        ("book minimise run/book.sqlite --out new.sqlite", "name the run folder"),
     ],
 )
 def test_bad_input_is_one_sentence(codea1: Callable[..., Any], run: Path, line: str, said: str) -> None:
@@ -113,7 +103,6 @@ def test_another_persons_run_imports_nothing(
         ("rescore", run, "--sweep", "alpha=0"),
         ("book", "show", run),
         ("book", "history", "stats", run),
-        ("book", "minimise", run, "--out", "m.sqlite", "--limit", 1),
         ("play", "--resume", run, "-n", 99),
     ):
         assert "IMPORTED" not in codea1(*words).stderr
