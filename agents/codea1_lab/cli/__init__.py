@@ -28,9 +28,8 @@ ENTRIES = {
         "Study Mistake Books.",
         {
             "history": Group(
-                "Show how long mistakes stayed in a Mistake Book, where they came from, and which came back.",
+                "Show how long mistakes stayed in a Mistake Book, and which came back.",
                 {
-                    "stats": f"{_HERE}.book_history:show_statistics",
                     "survival": f"{_HERE}.book_history:show_survival",
                     "relapses": f"{_HERE}.book_history:show_relapses",
                 },
