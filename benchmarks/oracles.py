@@ -157,7 +157,7 @@ _TRAININGS = {
 def evaluations(recorder: Recorder) -> None:
     kinds = {
         "coder": ("--agent", "mutant", "--samples", 4),
-        "tester": ("--agent", "fuzz", "--tests", 3, "--mutants", 12, "--coder", "mutant", "--candidates", 4),
+        "tester": ("--agent", "fuzz", "--tests", 3, "--mutants", 12),
     }
     for source, (kind, options) in product(_SOURCES, kinds.items()):
         run = f"{kind}-{source}"

@@ -70,14 +70,14 @@ def specs(server: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 PLAY = ("play", "-p", "two.jsonl", "-n", 6)
 BOTH = ("--coder", "SPEC", "--tester", "SPEC", "--out", "run")
 SELECT = ("eval", "select", "--problems", "two.jsonl", "-n", 3, "-m", 3, *BOTH)
-TESTER = ("--problems", "two.jsonl", "--agent", "SPEC", "--coder", "SPEC", "--out", "run")
+TESTER = ("--problems", "two.jsonl", "--agent", "SPEC", "--out", "run")
 COMMANDS = {
     "play": (*PLAY, *BOTH, "--show", 2),
     "play at once": (*PLAY, *BOTH, "--concurrency", 2, "--json"),
     "eval coder": ("eval", "coder", "-n", 3, "--problems", "two.jsonl", "--agent", "SPEC", "--out", "run"),
     "eval tester": ("eval", "tester", *TESTER),
     "eval select": SELECT,
-    "export tests": ("export", "tests", *TESTER),
+    "export tests": ("export", "tests", *TESTER, "--coder", "SPEC"),
     "check agent": ("check", "agent", "SPEC"),
     "crossplay": ("crossplay", "-p", "two.jsonl", "--coders", "SPEC", "--testers", "mine=SPEC", "--out", "run"),
     "sft": ("sft", "MODEL", "--problems", "two.jsonl", "--coder", "SPEC", "--out", "run", "--measured", 0),

@@ -151,18 +151,6 @@ def test_all_figures_are_shares(
     assert all(isnan(each.mean) or 0 <= each.mean <= 1 for each in found.figures.values())
 
 
-def test_gain_and_fidelity_come_from_the_coders_programs(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
-    programs = ["def sign(n):\n    return 1", problems[1].solution]
-    _, coder = scripted(lambda observation, info: programs[info["sample"]])
-    _, named = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
-    task = replace(TASK, candidates=2)
-    found = figures_of_tester(records_of(problems[1:], named, task, coder=coder), tests=2).selection
-    assert found is not None
-    assert (found.average.mean, found.chosen.mean, found.gain.mean, found.fidelity.mean) == (0.5, 1.0, 0.5, 1.0)
-
-
 @pytest.mark.slow
 def test_mutants_are_drawn_alike_for_all_testers_and_over_all_operators() -> None:
     problem = max(load_problems("starter"), key=lambda each: len(mutants(each.solution, entry_point=each.entry_point)))
