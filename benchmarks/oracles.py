@@ -193,7 +193,9 @@ def rescore(recorder: Recorder) -> None:
     agents = ("--coder", "mutant,strength=1", "--tester", "boundary,predict=program")
     recorder.codea1("play", "-p", "starter", *agents, "-n", 16, "--limit", 12, "--rounds", 3, "--out", "run")
     for rules in _PRESETS[1:3]:  # `golden` needs golden tests, which `fixed` does not run
-        recorder.keep(rules, {"figures": recorder.codea1("rescore", "run", "--rules", rules, "--alpha", 0.3)})
+        recorder.keep(
+            rules, {"figures": recorder.codea1("rescore", "run", "--sweep", f"rules={rules}", "--sweep", "alpha=.3")}
+        )
     settings = ("alpha=0,.25,.5,.75,1", "rules=fixed,paper,release,zero_sum", "tests=4,8", "replay=0,.5,1")
     swept = {setting: recorder.codea1("rescore", "run", "--sweep", setting) for setting in settings}
     recorder.keep("sweeps", swept)

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
-from codea1_agents.cli.options import Options, adjusted_rules, n_tests, rules_preset
+from codea1_agents.cli.options import Options
 from codea1_agents.statistics import estimate_document
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_lab.report.training_run import sampled_groups, samples_of
 from codea1_lab.rescore import (
@@ -27,7 +27,6 @@ from codea1_lab.rescore import (
     rescored,
     settings_of,
     sweep,
-    with_rewards_of,
 )
 
 
@@ -39,26 +38,18 @@ class RescoreOptions(Options):
 
     \b
     Example:
-      codea1 rescore runs/20260304-050607 --alpha 0.3
+      codea1 rescore runs/20260304-050607 --sweep rules=zero_sum
       codea1 rescore runs/20260304-050607 --sweep alpha=0,.25,.5,.75,1
     """
 
     run: Annotated[Path, Argument(help="Run folder of codea1 play or codea1 train.")]
-    alpha: Annotated[
-        float | None,
-        Option("--alpha", min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's"),
-    ] = None
-    rules: Annotated[str | None, rules_preset("Rules preset with the reward formulas.", show_default="the run's")] = (
-        None
-    )
-    tests: Annotated[int | None, n_tests("Denominator K of the tester's reward.", show_default="the run's")] = None
     sweep: Annotated[
         list[str] | None,
         Option(
             metavar="NAME=VALUE,VALUE",
-            help="Compare several settings of alpha, rules, tests (per suite) or replay (share of replayed cases that"
-            " count); may be repeated to compare every combination.",
-            show_default=False,
+            help="Other values of alpha, rules (a preset's formulas), tests (per suite) or replay (share of replayed"
+            " cases that count); may be repeated to compare every combination.",
+            show_default="the run's own rules",
         ),
     ] = None
 
@@ -75,9 +66,7 @@ def run_rescore(options: RescoreOptions) -> None:
     page, run = Page(as_json=options.as_json), options.run
     is_training = (run / "metrics.jsonl").is_file()
     played = _sampled_rules(run) if is_training else stored_config(run).rules
-    chosen = played if options.rules is None else with_rewards_of(played, preset(options.rules))
-    chosen = adjusted_rules(chosen, alpha=options.alpha, tests_per_suite=options.tests)
-    settings = settings_of(chosen, _read(options.sweep or ()))
+    settings = settings_of(played, _read(options.sweep or ()))
     games = _Games(run, played)
     rollouts = _training_rollouts(run) if is_training else games.rollouts()
     effects = sweep(rollouts, Setting("as played", played), settings)

@@ -35,19 +35,19 @@ def test_alpha_moves_the_tester_only_and_nothing_is_written(
     codea1: Callable[..., Any], one_object: Any, run: Path
 ) -> None:
     before = contents(run)
-    result = codea1("rescore", run, "--alpha", 0.3, "--json")
+    result = codea1("rescore", run, "--sweep", "alpha=.3", "--json")
     data = one_object(result.stdout)
     (setting,) = data["settings"]
     assert setting["tester"]["difference"]["mean"] < 0
     assert setting["coder"]["difference"]["mean"] == 0
-    shown = codea1("rescore", run, "--alpha", 0.3).stdout
+    shown = codea1("rescore", run, "--sweep", "alpha=.3").stdout
     assert "alpha 0.5" in shown
-    assert "alpha 0.3" in shown
+    assert "alpha .3" in shown
     assert contents(run) == before
 
 
 def test_a_table_for_people_tells_mean_change_and_order(codea1: Callable[..., Any], run: Path) -> None:
-    shown = codea1("rescore", run, "--rules", "zero_sum").stdout
+    shown = codea1("rescore", run, "--sweep", "rules=zero_sum").stdout
     for word in ("change", "95 % interval", "flipped", "coder", "tester", "zero_sum"):
         assert word in shown
 
@@ -73,7 +73,7 @@ def test_a_run_that_another_judge_has_judged_is_rescored_with_a_note(codea1: Cal
 def test_a_corrupted_line_is_named(codea1: Callable[..., Any], run: Path) -> None:
     lines = run / "episodes.jsonl"
     lines.write_bytes(lines.read_bytes().replace(b'"schema_version":1', b'"schema_version":9', 1))
-    result = codea1("rescore", run, "--alpha", 0.3)
+    result = codea1("rescore", run, "--sweep", "alpha=.3")
     assert result.exit_code == 2
     assert "episodes.jsonl line 1: schema version 9" in result.stderr
 
