@@ -53,7 +53,6 @@ def test_people_read_tables(codea1: Callable[..., Any]) -> None:
     ("arguments", "said"),
     [
         ([], "name at least one run or agent"),
-        (["mutant", "--transfer", "some"], "--transfer"),
         (["mutant", "--no-yardsticks"], "there is no tester"),
         (["--coders", "fuzz"], "fuzz does not play the coder"),
         (["mutant", "--coders", "mutant=mutant,strength=1"], "two coders are called mutant"),
