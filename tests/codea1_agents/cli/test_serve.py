@@ -93,17 +93,18 @@ def test_ctrl_c_ends_it_while_a_program_runs(serving: tuple[subprocess.Popen[str
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "said", "token"),
     [
-        (("--host", "0.0.0.0"), "other machines"),
-        (("--sandbox", "nowhere"), "unknown sandbox"),
-        (("--token-file", "nowhere.txt"), "the token cannot be read"),
-        (("--token-file", "short.txt"), "at least 16 characters"),
-        (("--sandbox", "docker", "--workers", 2), "--workers is for the sandbox 'local'"),
+        (("--host", "0.0.0.0"), "other machines", ""),
+        (("--sandbox", "nowhere"), "unknown sandbox", ""),
+        ((), "at least 16 characters", "s3cret"),
+        (("--sandbox", "docker", "--workers", 2), "--workers is for the sandbox 'local'", ""),
     ],
 )
-def test_what_cannot_be_served_is_one_sentence(codea1: Callable[..., Any], options: tuple[str, ...], said: str) -> None:
-    Path("short.txt").write_text("s3cret")
+def test_what_cannot_be_served_is_one_sentence(
+    codea1: Callable[..., Any], options: tuple[str, ...], said: str, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
     result = codea1("serve", "-p", "starter", "--port", 0, *options)
     assert "s3cret" not in result.stderr
     assert result.exit_code == 2
