@@ -16,7 +16,6 @@ import pytest
 
 from codea1_agents.play.runner import play
 from codea1_env.problems import dump_jsonl, load_problems
-from codea1_env.rules.ruleset import PRESETS
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import to_line
 from tests.support import argv_problems
@@ -90,17 +89,6 @@ def test_json_is_one_object_and_everything_else_is_on_stderr(codea1: Callable[..
     assert "95 % interval" in result.stderr
 
 
-def test_quiet_leaves_the_summary(codea1: Callable[..., Any]) -> None:
-    result = codea1(*FAST, "-n", 1, "--quiet")
-    assert "candidate:" not in result.stdout
-    assert "95 % interval" in result.stdout
-
-
-def test_as_many_duels_are_shown_as_were_asked_for(codea1: Callable[..., Any]) -> None:
-    assert codea1(*FAST, "-n", 3, "--show", 2, "--rounds", 2).stdout.count("episode ") == 2 * 2
-    assert codea1(*FAST, "-n", 3, "--show", 0).stdout.count("episode ") == 0
-
-
 def test_skipped_rows_are_noted_and_strict_refuses_them(codea1: Callable[..., Any], folder: Path) -> None:
     codea1(*FAST, "-n", 1)  # a place to take a good row from
     path = folder / "some.jsonl"
@@ -114,11 +102,6 @@ def test_skipped_rows_are_noted_and_strict_refuses_them(codea1: Callable[..., An
     assert strict.exit_code == 2
     assert "some.jsonl" in strict.stderr
     assert not Path("other").exists()
-
-
-def test_the_help_names_every_preset(codea1: Callable[..., Any]) -> None:
-    shown = codea1("play", "--help").stdout
-    assert [name for name in PRESETS if name not in shown] == []
 
 
 # -- reproducible --
