@@ -35,7 +35,7 @@ settings.register_profile("fast", deadline=None, max_examples=12, stateful_step_
 MARKS = {"cluster": "ray", "browser": "browser", "engine": "engine"} | dict.fromkeys(
     ["base_folder", "model_folder", "phrase_folders", "tiny_folder", "tiny_model", "tiny_base_model"], "models"
 )
-MARKS |= dict.fromkeys(["finished", "started", "serving"], "slow")  # processes of the command line
+MARKS |= dict.fromkeys(["started", "serving"], "slow")  # processes of commands
 """What a test is marked as that uses a fixture."""
 
 NEEDS_TORCH = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:ray|torch|transformers|vllm)"', re.MULTILINE)

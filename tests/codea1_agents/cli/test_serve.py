@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from codea1_env.service.client import RemoteReferee
-from tests.support.command_line import Started, check_document
+from tests.support.command_line import check_document, codea1, started
 from tests.support.waiting import wait_until
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 
 
 @pytest.fixture
-def serving(started: Started) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def serving() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     process = started("serve", "-p", "starter", "--port", 0, "--workers", 1, "--grace", 1, "--json")
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -102,7 +102,7 @@ def test_ctrl_c_ends_it_while_a_program_runs(serving: tuple[subprocess.Popen[str
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(
-    codea1: Callable[..., Any], options: tuple[str, ...], said: str, token: str, monkeypatch: pytest.MonkeyPatch
+    options: tuple[str, ...], said: str, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
     result = codea1("serve", "-p", "starter", "--port", 0, *options)
@@ -112,9 +112,8 @@ def test_what_cannot_be_served_is_one_sentence(
     assert result.stderr.count("\n") == 1
 
 
-def test_its_token_is_in_the_environment_and_never_shown(
-    started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_its_token_is_in_the_environment_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = "a-t0ken-of-20-letters"
     monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
     process = started("serve", "-p", "starter", "--port", 0, "--workers", 1, "--json")

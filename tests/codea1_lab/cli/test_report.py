@@ -5,13 +5,13 @@ import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codea1_env.bank.building import bank_of_run
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
+from tests.support.command_line import codea1, one_object
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def played(recorded: Callable[[str], Path]) -> Path:
 
 
 @pytest.mark.slow
-def test_a_report_is_written_with_its_pictures(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
+def test_a_report_is_written_with_its_pictures(run: Path) -> None:
     shutil.copytree(run, "other")
     data = one_object(codea1("report", run, "other", "-o", "r.html", "--pictures", "pictures", "--json").stdout)
     assert data["candidates"] == 32
@@ -30,7 +30,7 @@ def test_a_report_is_written_with_its_pictures(codea1: Callable[..., Any], one_o
 
 
 @pytest.mark.slow
-def test_a_sweep_tells_each_setting(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
+def test_a_sweep_tells_each_setting(run: Path) -> None:
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     result = codea1("rescore", run, "--sweep", "alpha=0,.5,1", "--json")
     settings = one_object(result.stdout)["settings"]
@@ -43,7 +43,7 @@ def test_a_sweep_tells_each_setting(codea1: Callable[..., Any], one_object: Any,
 
 
 @pytest.mark.slow
-def test_a_book_tells_what_became_of_its_cases(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
+def test_a_book_tells_what_became_of_its_cases(run: Path) -> None:
     with MistakeBook(run / "book.sqlite", read_only=True) as book:
         n_there, left = book.size(), list(book.departures())
     survival = one_object(codea1("book", "history", "survival", run, "--json").stdout)["groups"]["all"]
@@ -72,7 +72,7 @@ def test_a_book_tells_what_became_of_its_cases(codea1: Callable[..., Any], one_o
         ("book history relapses lost.sqlite", "there is no such file"),
     ],
 )
-def test_bad_input_is_one_sentence(codea1: Callable[..., Any], run: Path, line: str, said: str) -> None:
+def test_bad_input_is_one_sentence(run: Path, line: str, said: str) -> None:
     result = codea1(*line.split())
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
@@ -80,9 +80,7 @@ def test_bad_input_is_one_sentence(codea1: Callable[..., Any], run: Path, line: 
 
 
 @pytest.mark.parametrize("field", ["problems", "scheme", "sandbox", "coder", "tester"])
-def test_another_persons_run_imports_nothing(
-    codea1: Callable[..., Any], run: Path, monkeypatch: pytest.MonkeyPatch, field: str
-) -> None:
+def test_another_persons_run_imports_nothing(run: Path, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
     Path("evil.py").write_text("open('IMPORTED', 'w')\ndef load(*a, **k): raise SystemExit(0)\n")
     monkeypatch.syspath_prepend(".")
     config = run / "config.toml"

@@ -3,11 +3,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from tests.support.command_line import codea1, one_object
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +19,7 @@ def contents(run: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in run.iterdir()}
 
 
-def test_the_runs_own_rules_give_back_its_rewards_exactly(
-    codea1: Callable[..., Any], one_object: Any, run: Path
-) -> None:
+def test_the_runs_own_rules_give_back_its_rewards_exactly(run: Path) -> None:
     result = codea1("rescore", run, "--json")
     data = one_object(result.stdout)
     assert result.exit_code == 0
@@ -31,9 +29,7 @@ def test_the_runs_own_rules_give_back_its_rewards_exactly(
         assert (setting[role]["difference"]["mean"], setting[role]["order"]["n_reversed"]) == (0.0, 0)
 
 
-def test_alpha_moves_the_tester_only_and_nothing_is_written(
-    codea1: Callable[..., Any], one_object: Any, run: Path
-) -> None:
+def test_alpha_moves_the_tester_only_and_nothing_is_written(run: Path) -> None:
     before = contents(run)
     result = codea1("rescore", run, "--sweep", "alpha=.3", "--json")
     data = one_object(result.stdout)
@@ -46,13 +42,13 @@ def test_alpha_moves_the_tester_only_and_nothing_is_written(
     assert contents(run) == before
 
 
-def test_a_table_for_people_tells_mean_change_and_order(codea1: Callable[..., Any], run: Path) -> None:
+def test_a_table_for_people_tells_mean_change_and_order(run: Path) -> None:
     shown = codea1("rescore", run, "--sweep", "rules=zero_sum").stdout
     for word in ("change", "95 % interval", "flipped", "coder", "tester", "zero_sum"):
         assert word in shown
 
 
-def test_a_run_that_does_not_follow_from_its_rules_is_noted(codea1: Callable[..., Any], run: Path) -> None:
+def test_a_run_that_does_not_follow_from_its_rules_is_noted(run: Path) -> None:
     lines = run / "episodes.jsonl"
     first, rest = lines.read_bytes().split(b"\n", 1)
     record = json.loads(first)
@@ -61,7 +57,7 @@ def test_a_run_that_does_not_follow_from_its_rules_is_noted(codea1: Callable[...
     assert "note: 1 recorded episodes do not have the rewards" in codea1("rescore", run).stderr
 
 
-def test_a_run_that_another_judge_has_judged_is_rescored_with_a_note(codea1: Callable[..., Any], run: Path) -> None:
+def test_a_run_that_another_judge_has_judged_is_rescored_with_a_note(run: Path) -> None:
     assert "of the judge" not in codea1("rescore", run).stderr
     lines = run / "episodes.jsonl"
     lines.write_text(lines.read_text().replace(f'"judge_version":{JUDGE_VERSION},', ""))
@@ -70,7 +66,7 @@ def test_a_run_that_another_judge_has_judged_is_rescored_with_a_note(codea1: Cal
     assert json.loads(result.stdout)["judge_versions"] == [1]
 
 
-def test_a_corrupted_line_is_named(codea1: Callable[..., Any], run: Path) -> None:
+def test_a_corrupted_line_is_named(run: Path) -> None:
     lines = run / "episodes.jsonl"
     lines.write_bytes(lines.read_bytes().replace(b'"schema_version":1', b'"schema_version":9', 1))
     result = codea1("rescore", run, "--sweep", "alpha=.3")
@@ -78,7 +74,7 @@ def test_a_corrupted_line_is_named(codea1: Callable[..., Any], run: Path) -> Non
     assert "episodes.jsonl line 1: schema version 9" in result.stderr
 
 
-def test_a_half_written_episode_is_left_out_and_said(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
+def test_a_half_written_episode_is_left_out_and_said(run: Path) -> None:
     lines = run / "episodes.jsonl"
     whole = lines.read_bytes()
     lines.write_bytes(whole[:-20])
