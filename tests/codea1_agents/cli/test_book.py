@@ -3,12 +3,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codea1_env.book.store import MistakeBook
 from tests.support.command_line import codea1, one_object
+from tests.support.folders import powerless
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(run: Path, folder: Path, 
 
 
 def test_a_run_that_may_only_be_looked_at_can_be_shown_and_rescored(
-    played: Path, open_folder: Path, powerless: Any, monkeypatch: pytest.MonkeyPatch
+    played: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, mine = open_folder / "run", open_folder / "mine"
     shutil.copytree(played, run)
@@ -81,7 +81,7 @@ def test_a_run_that_may_only_be_looked_at_can_be_shown_and_rescored(
     run.chmod(0o755)
 
 
-def test_a_book_behind_a_closed_folder_is_one_sentence(open_folder: Path, powerless: Any) -> None:
+def test_a_book_behind_a_closed_folder_is_one_sentence(open_folder: Path) -> None:
     closed = open_folder / "closed"
     closed.mkdir(mode=0)
     with powerless():
