@@ -263,7 +263,7 @@ class Sink:
 def run_arm(n_trees: int, n_entries: int) -> dict[str, Any]:
     """Return the figures of one step with so many trees, and a book that holds so many entries before."""
     import ray  # noqa: PLC0415
-    from book import filling  # noqa: PLC0415
+    from book import fill, filling  # noqa: PLC0415
 
     from codea1_env.book.store import MistakeBook  # noqa: PLC0415
 
@@ -273,7 +273,7 @@ def run_arm(n_trees: int, n_entries: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="codea1-at-scale-") as folder:
         book = MistakeBook(Path(folder) / "book.sqlite")
         names = [f"problem {number}" for number in range(_PROBLEMS)]
-        book.absorb(filling(names, n_entries), dict.fromkeys(names, 1))
+        fill(book, filling(names, n_entries), at_round=1)
         found = measured(n_trees, book, actors)
         book.close()
     ray.shutdown()

@@ -91,13 +91,11 @@ class PlainLines(_StepWatcher):
 
     Args:
         page: takes the lines.
-        duels: whether to print a duel of each step.
         clock: returns seconds.
     """
 
-    def __init__(self, page: Page, *, duels: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, page: Page, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(page)
-        self.wants_duels = duels and not page.quiet
         self._clock = clock
         self._printed_at = clock()
         self._alarms: dict[str, int] = {}  # for how many steps each has lasted
@@ -107,10 +105,6 @@ class PlainLines(_StepWatcher):
         if self._clock() - self._printed_at >= _SILENCE_S:
             self._printed_at = self._clock()
             self.page.note(str(progress))
-
-    def duel(self, step: int, duel: EpisodeRecord) -> None:
-        """Print a duel of the step."""
-        self.page.show(_duel_text(duel))
 
     def step(self, line: Line) -> None:
         """Print the step, and new alarms as warnings; those that last are counted."""

@@ -18,24 +18,21 @@ ENTRIES = {
             "dynamics": f"{_HERE}.game:follow_dynamics",
             "tabular": f"{_HERE}.game_tabular:train_tables",
             "rewards": f"{_HERE}.game_tabular:compare_rewards",
-            "aim": f"{_HERE}.game_tabular:say_whether_to_aim",
             "questions": f"{_HERE}.game_questions:answer_questions",
         },
     ),
     "report": Entry(LOOK, "Write runs as one HTML file.", f"{_HERE}.report:run_report"),
     "book": Entry(
         LOOK,
-        "Study and minimise Mistake Books.",
+        "Study Mistake Books.",
         {
             "history": Group(
-                "Show how long mistakes stayed in a Mistake Book, where they came from, and which came back.",
+                "Show how long mistakes stayed in a Mistake Book, and which came back.",
                 {
-                    "stats": f"{_HERE}.book_history:show_statistics",
                     "survival": f"{_HERE}.book_history:show_survival",
                     "relapses": f"{_HERE}.book_history:show_relapses",
                 },
             ),
-            "minimise": f"{_HERE}.book_minimise:minimise_book",
         },
     ),
 }

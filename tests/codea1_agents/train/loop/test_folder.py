@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, rea
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from tests.support.folders import powerless
 
 CONFIG = load_training("", ["game.problems=starter"])
 
@@ -102,9 +101,7 @@ def test_a_folder_is_closed_when_its_checkpoint_is_whole(tmp_path: Path, monkeyp
     assert last_checkpoint(tmp_path) == tmp_path / "checkpoints" / "step-0001"
 
 
-def test_an_error_of_the_disk_is_raised_later_and_leaves_the_checkpoint_before(
-    open_folder: Path, powerless: Callable[[], AbstractContextManager[None]]
-) -> None:
+def test_an_error_of_the_disk_is_raised_later_and_leaves_the_checkpoint_before(open_folder: Path) -> None:
     place = open_folder / "run"
     place.mkdir()
     place.chmod(0o777)
