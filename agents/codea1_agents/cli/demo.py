@@ -44,6 +44,8 @@ class CoevolveOptions(Options):
 
 
 _PRESET = "coevolve"
+_STEP, _EVALUATION, _START = 12, 45, 100
+"""A step of training, an evaluation and the start of Ray take about as long as so many steps of pretraining."""
 
 
 def run_coevolve(options: CoevolveOptions) -> None:
@@ -82,11 +84,12 @@ def _require() -> None:
 
 
 def _pretrain(folder: Path, config: TrainingConfig, page: Page) -> None:
-    """Write the base model of both roles, unless it is there."""
+    """Write the base model of both roles, unless it is there; first say how long all takes."""
     from codea1_agents.train.tiny.pretraining import (  # noqa: PLC0415  heavy
         PretrainingSettings,
         load_settings,
         pretrain,
+        seconds_per_step,
     )
 
     settings = PretrainingSettings(seed=config.run.seed)
@@ -95,10 +98,29 @@ def _pretrain(folder: Path, config: TrainingConfig, page: Page) -> None:
             raise UserError(f"{folder} was made with another seed: choose another folder with --out")
         return
     require_new(folder)
+    if not page.quiet:
+        page.note(time_sentence(seconds_per_step(settings), settings.n_steps, config))
     with Progress("pretraining the base model of both roles", settings.n_steps, page) as progress:
         made = pretrain(settings, progress=lambda step, _: progress.reach(step, settings.n_steps))
     write_whole_folder(folder, made.save)
     page.note(f"base model: {made.n_parameters:,} parameters, {made.n_tokens:,} tokens")
+
+
+def time_sentence(step_s: float, n_steps: int, config: TrainingConfig) -> str:
+    """Return how long pretraining and training take.
+
+    Args:
+        step_s: seconds of a step of pretraining on this machine.
+        n_steps: steps of pretraining.
+        config: of the training.
+    """
+    n_evaluations = 1 + -(-config.run.steps // config.evaluation.every)
+    pretraining = n_steps * step_s / 60
+    training = (config.run.steps * _STEP + n_evaluations * _EVALUATION + _START) * step_s / 60
+    return (
+        f"this takes about {pretraining + training:.1f} minutes here, as measured just now: {pretraining:.1f} for the"
+        f" base model and {training:.1f} for {config.run.steps} steps of training"
+    )
 
 
 def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:

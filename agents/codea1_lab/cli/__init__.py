@@ -18,6 +18,7 @@ ENTRIES = {
             "dynamics": f"{_HERE}.game:follow_dynamics",
             "tabular": f"{_HERE}.game_tabular:train_tables",
             "rewards": f"{_HERE}.game_tabular:compare_rewards",
+            "aim": f"{_HERE}.game_tabular:say_whether_to_aim",
             "questions": f"{_HERE}.game_questions:answer_questions",
         },
     ),

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -150,6 +152,24 @@ def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None)
             if progress is not None:
                 progress(step.number + 1, tally.losses)
     return Base(settings, model.eval(), tokenizer, tally.losses, tally.n_tokens)
+
+
+class _Measured(Exception):
+    """Ends a pretraining that only measures."""
+
+
+def seconds_per_step(settings: PretrainingSettings, *, measured_s: float = 10.0) -> float:
+    """Return how long a step takes on this machine now, from steps that are made for some seconds and discarded."""
+    ends: list[float] = []
+
+    def measure(_step: int, _losses: Losses) -> None:
+        ends.append(time.perf_counter())
+        if ends[-1] - ends[0] >= measured_s:
+            raise _Measured
+
+    with suppress(_Measured):
+        pretrain(settings, progress=measure)
+    return (ends[-1] - ends[0]) / max(1, len(ends) - 1)  # the first step also warms up
 
 
 def load_settings(folder: Path) -> Mapping[str, Any]:

@@ -26,6 +26,7 @@ from codea1_agents.train.tiny.pretraining import (
     _token_losses,
     load_settings,
     pretrain,
+    seconds_per_step,
 )
 from codea1_agents.train.tiny.tokenizer import GO, new_tokenizer, text_of
 
@@ -54,6 +55,10 @@ def test_the_loss_falls() -> None:
     assert len(told) == 25
     assert told[-1] < told[0] - 0.2
     assert base.losses["coder"] == told[-1]
+
+
+def test_the_seconds_of_a_step_are_measured_without_all_steps() -> None:
+    assert 0.001 < seconds_per_step(PretrainingSettings(steps=10_000), measured_s=0.3) < 10
 
 
 def test_the_record_says_how_it_was_made(base_folder: Path) -> None:
