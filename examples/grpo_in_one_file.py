@@ -165,7 +165,7 @@ def grpo_loss(log_probs, old_log_probs, reference_log_probs, advantages, mask):
     # the sampled tokens. It weighs little, since the models are meant to change.
     difference = reference_log_probs - log_probs
     divergence = difference.exp() - difference - 1
-    # A mean over all tokens of the batch, as in the official code; in GRPO's paper, a token of a long reply counts less.
+    # A mean over all tokens of the batch, as in the official code. In GRPO's paper, tokens of long replies count less.
     return ((KL * divergence - gain) * mask).sum() / mask.sum()
 
 
