@@ -86,8 +86,7 @@ class VllmAgent(LocalModel):
         self._params = _imported_vllm().SamplingParams
         sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
         place = require_model("vllm", str(model))
-        if max_model_len and max_model_len <= max_tokens:
-            raise UserError(f"max_model_len={max_model_len} leaves no tokens for a prompt with max_tokens={max_tokens}")
+        _require_room(max_model_len, max_tokens)
         settings = EngineSettings(
             dtype, max_model_len or None, gpu_memory_utilization, tensor_parallel_size, enforce_eager, trust_remote_code
         )
@@ -137,6 +136,11 @@ class VllmAgent(LocalModel):
             prompt_tokens=len(output.prompt_token_ids),
             completion_tokens=len(first.token_ids),
         )
+
+
+def _require_room(max_model_len: int, max_tokens: int) -> None:
+    if max_model_len and max_model_len <= max_tokens:
+        raise UserError(f"max_model_len={max_model_len} leaves no tokens for a prompt with max_tokens={max_tokens}")
 
 
 def _imported_vllm() -> Any:
