@@ -84,9 +84,8 @@ class VllmAgent(LocalModel):
             UserError: an option is out of range, there is no model, or the engine does not start.
         """
         self._params = _imported_vllm().SamplingParams
-        sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
-        place = require_model("vllm", str(model))
-        _require_room(max_model_len, max_tokens)
+        sampling = _sampling_within(max_model_len, Sampling(temperature, top_p, max_tokens))
+        wording, place = load_prompts(prompts), require_model("vllm", str(model))
         settings = EngineSettings(
             dtype, max_model_len or None, gpu_memory_utilization, tensor_parallel_size, enforce_eager, trust_remote_code
         )
@@ -138,9 +137,12 @@ class VllmAgent(LocalModel):
         )
 
 
-def _require_room(max_model_len: int, max_tokens: int) -> None:
-    if max_model_len and max_model_len <= max_tokens:
-        raise UserError(f"max_model_len={max_model_len} leaves no tokens for a prompt with max_tokens={max_tokens}")
+def _sampling_within(max_model_len: int, sampling: Sampling) -> Sampling:
+    """Return the sampling; raise UserError if it leaves no tokens for a prompt."""
+    if max_model_len and max_model_len <= sampling.max_tokens:
+        detail = f"leaves no tokens for a prompt with max_tokens={sampling.max_tokens}"
+        raise UserError(f"max_model_len={max_model_len} {detail}")
+    return sampling
 
 
 def _imported_vllm() -> Any:
