@@ -128,10 +128,12 @@ class FakeRunner:
     """Stands for a `TreeEnvRunner`: it copies trees instead of sampling, and receives weights as a runner does."""
 
     def __init__(self, judged: Sequence[bytes]) -> None:
+        from ray.rllib.utils.metrics.metrics_logger import MetricsLogger  # noqa: PLC0415
+
         from codea1_agents.train.grpo.weights import WeightReceiver  # noqa: PLC0415
 
         gc.disable()  # the copies have no cycles, and this process is not measured
-        self._judged, self.settings = judged, settings_of_paper()
+        self._judged, self.settings, self.metrics = judged, settings_of_paper(), MetricsLogger(root=False)
         model, settings = fake_model()
         self._receiver = WeightReceiver({"coder": model}, {"coder": settings})
 
@@ -139,7 +141,7 @@ class FakeRunner:
         """Return the result of some work with this runner, as RLlib's actors do."""
         return work(self)
 
-    def sample(self, tasks: Sequence[Any], report: Any) -> Any:
+    def roll_out(self, tasks: Sequence[Any], report: Any) -> Any:
         """Return one tree per task, in no time."""
         from codea1_agents.train.grpo.rollout import RolledTrees  # noqa: PLC0415
 
@@ -261,7 +263,7 @@ class Sink:
 def run_arm(n_trees: int, n_entries: int) -> dict[str, Any]:
     """Return the figures of one step with so many trees, and a book that holds so many entries before."""
     import ray  # noqa: PLC0415
-    from book import filling  # noqa: PLC0415
+    from book import fill, filling  # noqa: PLC0415
 
     from codea1_env.book.store import MistakeBook  # noqa: PLC0415
 
@@ -271,7 +273,7 @@ def run_arm(n_trees: int, n_entries: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="codea1-at-scale-") as folder:
         book = MistakeBook(Path(folder) / "book.sqlite")
         names = [f"problem {number}" for number in range(_PROBLEMS)]
-        book.absorb(filling(names, n_entries), dict.fromkeys(names, 1))
+        fill(book, filling(names, n_entries), at_round=1)
         found = measured(n_trees, book, actors)
         book.close()
     ray.shutdown()
@@ -351,10 +353,10 @@ def handover(actors: Sequence[Any]) -> dict[str, float]:
 
     learners, found = FakeLearners(), {}
     for n in (1, len(actors)):
-        driver, times = SimpleNamespace(learner_group=learners, env_runner_group=FakeGroup(actors[:n], n)), []
+        group, times = FakeGroup(actors[:n], n), []
         for _ in range(_HANDOVERS):
             begun = time.perf_counter()
-            send_weights(driver, range(n))
+            send_weights(learners, group, range(n))
             times.append(time.perf_counter() - begun)
         found[str(n)] = statistics.median(times[1:]) / (_HANDOVER_MB * 2**20 / GB)  # the first one warms up
     return found

@@ -15,12 +15,13 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from measuring import option_parser
 
+from codea1_env.book.rows import ProblemRows
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import (
@@ -75,8 +76,21 @@ def main() -> None:
 def contestant(folder: Path, size: int, entries_per_problem: int | None) -> Contestant:
     problem_ids = [f"problem {number}" for number in range(size // (entries_per_problem or size))]
     book = MistakeBook(folder / f"{size}-{len(problem_ids)}.sqlite")
-    book.absorb(filling(problem_ids, size), dict.fromkeys(problem_ids, 1000))
+    fill(book, filling(problem_ids, size), at_round=1000)
     return Contestant(book, size, problem_ids)
+
+
+def fill(book: MistakeBook, entries: Iterable[StoredEntry], *, at_round: int) -> None:
+    """Append entries in one transaction, and let each problem have had so many rounds."""
+    with book._database.writing() as connection:
+        problems: dict[str, ProblemRows] = {}
+        for stored in entries:
+            name, entry = stored.problem_id, stored.entry
+            rows = problems.get(name) or problems.setdefault(name, ProblemRows.find_or_add(connection, name))
+            rows.round = at_round
+            rows.insert(replace(entry, sequence=rows.next_sequence()), entry.key.digest())
+        for rows in problems.values():
+            rows.save_counts()
 
 
 def filling(problem_ids: list[str], size: int) -> Iterator[StoredEntry]:

@@ -34,6 +34,7 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
+from book import fill
 from measuring import Metered, Pauses, Spread, TreeClock, machine, option_parser, threads_time_s
 from release_protocol import passed, replayed_asserts, script
 from rich.console import Console
@@ -236,7 +237,7 @@ def scheduler_s() -> float:
 def filled_book(drawn: list[Group]) -> MistakeBook:
     book = MistakeBook()
     stored = (StoredEntry(group.problem.id, entry) for group in drawn for entry in group.book)
-    book.absorb(stored, {group.problem.id: 1 for group in drawn})
+    fill(book, stored, at_round=1)
     return book
 
 

@@ -157,7 +157,7 @@ _TRAININGS = {
 def evaluations(recorder: Recorder) -> None:
     kinds = {
         "coder": ("--agent", "mutant", "--samples", 4),
-        "tester": ("--agent", "fuzz", "--tests", 3, "--mutants", 12, "--coder", "mutant", "--candidates", 4),
+        "tester": ("--agent", "fuzz", "--tests", 3, "--mutants", 12),
     }
     for source, (kind, options) in product(_SOURCES, kinds.items()):
         run = f"{kind}-{source}"
@@ -193,8 +193,9 @@ def rescore(recorder: Recorder) -> None:
     agents = ("--coder", "mutant,strength=1", "--tester", "boundary,predict=program")
     recorder.codea1("play", "-p", "starter", *agents, "-n", 16, "--limit", 12, "--rounds", 3, "--out", "run")
     for rules in _PRESETS[1:3]:  # `golden` needs golden tests, which `fixed` does not run
-        figures = recorder.codea1("rescore", "run", "--rules", rules, "--alpha", 0.3, "--out", rules)
-        recorder.keep(rules, {"figures": figures, "episodes": recorder.rows(f"{rules}/episodes.jsonl")})
+        recorder.keep(
+            rules, {"figures": recorder.codea1("rescore", "run", "--sweep", f"rules={rules}", "--sweep", "alpha=.3")}
+        )
     settings = ("alpha=0,.25,.5,.75,1", "rules=fixed,paper,release,zero_sum", "tests=4,8", "replay=0,.5,1")
     swept = {setting: recorder.codea1("rescore", "run", "--sweep", setting) for setting in settings}
     recorder.keep("sweeps", swept)

@@ -165,8 +165,7 @@ def grpo_loss(log_probs, old_log_probs, reference_log_probs, advantages, mask):
     # the sampled tokens. It weighs little, since the models are meant to change.
     difference = reference_log_probs - log_probs
     divergence = difference.exp() - difference - 1
-    # The mean is over all tokens of the batch, as in the official code. GRPO's paper takes means of means over replies,
-    # in which a token of a long reply counts less.
+    # A mean over all tokens of the batch, as in the official code. In GRPO's paper, tokens of long replies count less.
     return ((KL * divergence - gain) * mask).sum() / mask.sum()
 
 
@@ -198,10 +197,8 @@ def main(seed=0, steps=30, model=None):
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # more are slower at this size
     base, tokenizer = load(model, seed)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.set_default_device(device)  # new tensors are there; rewards, which come as arrays, stay on the CPU
-    base.to(device)
-    models = {role: deepcopy(base) for role in ROLES}
+    torch.set_default_device("cuda" if torch.cuda.is_available() else "cpu")  # rewards, made by NumPy, stay on the CPU
+    models = {role: deepcopy(base.to(torch.get_default_device())) for role in ROLES}
     optimizers = {role: torch.optim.AdamW(models[role].parameters(), LEARNING_RATE, weight_decay=0.0) for role in ROLES}
     rules = replace(preset("fixed"), tests_per_suite=K)
     referee, started = Referee("tiny:train", rules), time.monotonic()

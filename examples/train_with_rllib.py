@@ -12,7 +12,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import ray
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
@@ -73,6 +72,5 @@ def main(place):
 
 
 if __name__ == "__main__":
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     with tempfile.TemporaryDirectory() as folder:
         main(Path(folder))

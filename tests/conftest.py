@@ -10,8 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -35,7 +34,7 @@ settings.register_profile("fast", deadline=None, max_examples=12, stateful_step_
 MARKS = {"cluster": "ray", "browser": "browser", "engine": "engine"} | dict.fromkeys(
     ["base_folder", "model_folder", "phrase_folders", "tiny_folder", "tiny_model", "tiny_base_model"], "models"
 )
-MARKS |= dict.fromkeys(["finished", "started", "serving"], "slow")  # processes of the command line
+MARKS |= dict.fromkeys(["started", "serving"], "slow")  # processes of commands
 """What a test is marked as that uses a fixture."""
 
 NEEDS_TORCH = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:ray|torch|transformers|vllm)"', re.MULTILINE)
@@ -165,24 +164,6 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture
-def powerless() -> Callable[[], AbstractContextManager[None]]:
-    """Within it, permissions of files hold, as they do for everybody but root."""
-
-    @contextmanager
-    def as_nobody() -> Iterator[None]:
-        if os.geteuid() != 0:
-            yield
-            return
-        os.seteuid(65534)
-        try:
-            yield
-        finally:
-            os.seteuid(0)
-
-    return as_nobody
-
-
 class Broken:
     """A sandbox that is never there: every outcome is its own failure."""
 
@@ -219,17 +200,3 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the third-party rows (shared/data beside the repository) are not here")
     return folder
-
-
-@pytest.fixture
-def is_held() -> Callable[[Path], bool]:
-    """Whether a process that starts now is kept out of a folder."""
-
-    def held(folder: Path) -> bool:
-        code = "import sys, pathlib, codea1_env.records.locks as locks; locks.hold_folder(pathlib.Path(sys.argv[1]))"
-        command = [sys.executable, "-c", code, str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0 or "another process is writing" in done.stderr, done.stderr
-        return done.returncode != 0
-
-    return held

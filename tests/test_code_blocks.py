@@ -1,14 +1,10 @@
-"""The code blocks of README and the pages: Python of the task pages runs as printed, commands and their options exist.
-
-`pytest -s tests/test_code_blocks.py` prints which share of the blocks says that it needs a GPU, a cluster or the like.
-"""
+"""Code blocks of README and the pages: Python of the task pages runs as printed, commands and their options exist."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -49,35 +45,6 @@ def require_parses(words: list[str]) -> None:
         raise UsageError(f"too many words: {rest}")
 
 
-DOCUMENT = """
-Text with `code`.
-
-    codea1 play  # indented
-    OMP_NUM_THREADS=1 make demo | tail -1 && codea1 check \\
-        env
-
-- an item
-
-    that goes on
-
-<!-- needs: gpu -->
-```python
-# mine.py
-print("    no block within")
-```
-"""
-
-
-def test_blocks_are_found_with_their_marks_and_commands(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text(DOCUMENT)
-    indented, fenced = blocks_of(tmp_path / "page.md")
-    assert (indented.line, indented.language, indented.needs, indented.file_name) == (4, "sh", "", "")
-    found = [["codea1", "play"], ["make", "demo"], ["tail", "-1"], ["codea1", "check", "env"]]
-    assert commands_of(indented) == found
-    assert (fenced.line, fenced.language, fenced.needs, fenced.file_name) == (14, "python", "gpu", "mine.py")
-    assert fenced.code.endswith('within")\n')
-
-
 @pytest.mark.parametrize("words", ["play --no-such-option", "no-such-command", "check no-such", "rescore a b c"])
 def test_wrong_commands_are_found(words: str) -> None:
     with pytest.raises(UsageError):
@@ -90,15 +57,6 @@ def test_the_pages_of_tasks_exist_and_their_marks_are_known() -> None:
     assert {block.needs for block in blocks} - {"", *NEEDS} == set()
     marked = sum(len(re.findall(r"<!-- needs: ", page.read_text())) for page in {*TASKS, *PAGES})
     assert marked == sum(bool(block.needs) for block in blocks)  # a mark that no block follows is an error
-
-
-def test_most_blocks_need_nothing() -> None:
-    found = Counter(block.needs for page in TASKS for block in blocks_of(page) if block.language in (*SHELLS, "python"))
-    total = sum(found.values())
-    print(f"\n{total} blocks of shell and Python on {len(TASKS)} pages")
-    for needs, meaning in NEEDS.items():
-        print(f"{found[needs] / total:4.0%} need {meaning}")
-    assert found[""] >= 0.6 * total
 
 
 @pytest.mark.parametrize("page", PAGES, ids=names)

@@ -84,7 +84,7 @@ class RoleEffect:
     """Those of these groups whose rewards are all equal under the setting, so that all advantages are 0."""
     signs: Signs
     order: OrderChange
-    """The same for pairs of rollouts within a group."""
+    """How the order changes of pairs of rollouts within a group."""
     n_other_best: int
     """Groups in which none of the best rollouts before is among the best rollouts after."""
 

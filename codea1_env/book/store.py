@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ from codea1_env.rules.mistake_book import (
     BookEntry,
     Provenance,
     changes,
-    combined,
     entry_after,
     select_replayed,
 )
@@ -177,37 +176,6 @@ class MistakeBook(Closing):
             rows.save_counts()
         return delta
 
-    def absorb(
-        self,
-        entries: Iterable[StoredEntry],
-        rounds: Mapping[str, int],
-    ) -> None:
-        """Add entries that this judge made, all or none. Counts of equal cases are added up; others are appended.
-
-        Args:
-            entries: in order of age within each problem. Each new entry becomes the youngest of its problem.
-            rounds: problem id -> round number; a problem's counter becomes the larger of its own and this one.
-
-        Raises:
-            UserError: a later version of the judge has recorded rounds in this book.
-        """
-        with self._database.writing() as connection:
-            _agree_on_judge(connection, JUDGE_VERSION, self.path)
-            problems = _TouchedProblems(connection)
-            for stored in entries:
-                rows = problems[stored.problem_id]
-                digest = stored.entry.key.digest()
-                known = rows.get(digest)
-                if known is None:
-                    rows.insert(replace(stored.entry, sequence=rows.next_sequence()), digest)
-                else:
-                    rows.update(combined(known, stored.entry))
-            for problem_id, round_number in rounds.items():
-                rows = problems[problem_id]
-                rows.round = max(rows.round, round_number)
-            for rows in problems.values():
-                rows.save_counts()
-
     def entries(self, problem_id: str | None = None) -> Iterator[StoredEntry]:
         """Yield the entries of one problem or of all problems, oldest first within a problem.
 
@@ -306,17 +274,6 @@ def _agree_on_judge(connection: sqlite3.Connection, version: int, path: Path | N
             f"{path or 'the Mistake Book in memory'} has verdicts of version {own} of the judge, so it cannot"
             f" take new ones of version {version}"
         )
-
-
-class _TouchedProblems(dict[str, ProblemRows]):
-    """The problems that one transaction has used; the first access to a problem adds its row."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __missing__(self, problem_id: str) -> ProblemRows:
-        rows = self[problem_id] = ProblemRows.find_or_add(self._connection, problem_id)
-        return rows
 
 
 def _applied(rows: ProblemRows, wanted: Iterable[BookChange], rules: BookRules, provenance: Provenance) -> BookDelta:

@@ -119,7 +119,7 @@ def judged_differences(
     """Return for each batch the outcomes of the answers that differ, by position.
 
     Args:
-        batches: one per problem; without rules of answers, a problem's batch stays empty.
+        batches: the answers to compare. Where the problem has no rules of answers, no outcome is returned.
         sandbox: where checkers run.
         limits: what a checker may use per answer.
         comparison: how the ruleset compares values.

@@ -25,8 +25,7 @@ def problem_from_row(row: Row) -> Problem:
     setup = optional_text(row, "test_setup_code")
     if any(not isinstance(node, ast.Import | ast.ImportFrom) for node in parse(setup, "column 'test_setup_code'").body):
         raise RefusedRow(
-            Refusal.OBJECTS,
-            "column 'test_setup_code' creates objects for the tests; programs get plain data only",
+            Refusal.OBJECTS, "column 'test_setup_code' creates objects for the tests; programs get plain data only"
         )
     return _problem(row, "text", setup)
 

@@ -44,7 +44,7 @@ def require_plain(folder: Path, *, may_link: bool) -> None:
 
 
 def require_run(path: Path, kind: str, *parts: str) -> None:
-    """Raise an error unless this is the folder of a run: it has these files, and holds nothing but files and folders.
+    """Raise an error unless this is the folder of a run: it has these files, and otherwise only files and folders.
 
     Raises:
         BrokenInput: it is none.

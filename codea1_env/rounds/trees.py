@@ -175,7 +175,7 @@ def scored_tree(
     """Return a tree with its rewards under the given rules.
 
     Args:
-        tree: what `open_trees` returned.
+        tree: what was played.
         programs: (N,) the submitted programs.
         suites: (G, M) the submitted suites.
         report: what the judge found; None if the sandbox could not be used.

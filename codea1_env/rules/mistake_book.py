@@ -375,18 +375,3 @@ def _sampled(by_age: list[BookEntry], n: int, rng: np.random.Generator | None) -
     qualities = np.array([entry.quality for entry in by_age])
     drawn = rng.choice(len(by_age), size=min(n, len(by_age)), replace=False, p=qualities / qualities.sum())
     return [by_age[position] for position in drawn.tolist()]
-
-
-def combined(mine: BookEntry, other: BookEntry) -> BookEntry:
-    """Return one entry for a case that two books hold.
-
-    Counts add up. The round and the provenance are those of the entry added in the earlier round (`mine` on ties). The
-    order of age is that of `mine`.
-    """
-    older = other if other.added_round < mine.added_round else mine
-    return replace(
-        _counted(mine, mine.frequency + other.frequency, other.n_failed, other.n_evaluated),
-        added_round=older.added_round,
-        last_replayed_round=max(mine.last_replayed_round, other.last_replayed_round),
-        provenance=older.provenance,
-    )

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from codea1_agents.play.named_agent import NamedAgent
-from codea1_env.agent import Info, Observation
-from codea1_env.errors import AgentUnavailable
 from tests.support.forks import forked_workers
 from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model
 
@@ -34,36 +31,6 @@ def cluster(cluster_of_session: None) -> None:
     if not ray.is_initialized():
         with forked_workers():
             ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False)
-
-
-class Scripted:
-    """Replies what a function says, or raises AgentUnavailable where it says None; remembers what it was asked."""
-
-    def __init__(self, reply: Callable[[Observation, Info], str | None]) -> None:
-        self.asked: list[tuple[Observation, Info]] = []
-        self.seeds: list[int] = []
-        self._reply = reply
-
-    def reset(self, seed: int) -> None:
-        self.seeds.append(seed)
-
-    def act(self, observation: Observation, info: Info) -> str:
-        self.asked.append((observation, info))
-        reply = self._reply(observation, info)
-        if reply is None:
-            raise AgentUnavailable("the endpoint is down")
-        return reply
-
-
-@pytest.fixture
-def scripted() -> Callable[[Callable[[Observation, Info], str | None]], tuple[Scripted, NamedAgent]]:
-    """Make an agent from a function, and its `NamedAgent`."""
-
-    def make(reply: Callable[[Observation, Info], str | None]) -> tuple[Scripted, NamedAgent]:
-        agent = Scripted(reply)
-        return agent, NamedAgent(agent, "scripted")
-
-    return make
 
 
 @pytest.fixture(scope="session")

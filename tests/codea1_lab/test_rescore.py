@@ -64,6 +64,15 @@ def test_every_presets_formulas_can_be_asked_of_a_stored_run(records: list[Episo
     assert all(rescored(record, rules).rounds[0].rewards.coder.value is not None for record in records)
 
 
+@pytest.mark.parametrize("name", ["fixed", "zero_sum", "release"])
+def test_fewer_tests_per_suite_than_were_played_pay_at_most_1(records: list[EpisodeRecord], name: str) -> None:
+    assert max(len(suite.cases) for each in records for r in each.rounds for suite in r.suites) > 2
+    rules = replace(with_rewards_of(FIXED, preset(name)), tests_per_suite=2)
+    rewards = [r.rewards for each in records for r in rescored(each, rules).rounds]
+    paid = [one.value for each in rewards for one in (each.coder, *each.testers)]
+    assert all(-1 <= value <= 1 for value in paid if value is not None)
+
+
 def test_golden_rewards_cannot_be_had_from_a_run_without_golden_tests() -> None:
     for name in ("golden", "cure"):
         with pytest.raises(UserError, match=f"rules {name} pay for golden tests"):

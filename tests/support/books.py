@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from codea1_env import values
+from codea1_env.book.rows import ProblemRows
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import (
@@ -55,8 +58,17 @@ def entry_of(case: ValidCase) -> BookEntry:
 def filled(*entries: BookEntry, problem_id: str = "p") -> MistakeBook:
     """A book in memory with these entries of one problem."""
     book = MistakeBook()
-    book.absorb((StoredEntry(problem_id, one) for one in entries), {})
+    fill(book, (StoredEntry(problem_id, one) for one in entries))
     return book
+
+
+def fill(book: MistakeBook, entries: Iterable[StoredEntry]) -> None:
+    """Append entries, all in one transaction; a round would count them, and has fewer."""
+    with book._database.writing() as connection:
+        for one in entries:
+            rows = ProblemRows.find_or_add(connection, one.problem_id)
+            rows.insert(replace(one.entry, sequence=rows.next_sequence()), one.entry.key.digest())
+            rows.save_counts()
 
 
 def stored(book: MistakeBook, problem_id: str) -> tuple[BookEntry, ...]:

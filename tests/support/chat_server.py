@@ -18,6 +18,11 @@ def completion(text: str | None, **message: Any) -> dict[str, Any]:
     return {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
 
 
+def said(text: str | None = "hello", **message: Any) -> tuple[int, str]:
+    """Return a behaviour that replies as a healthy server does."""
+    return 200, json.dumps(completion(text, **message))
+
+
 class FaultyServer(ThreadingHTTPServer):
     """Answers each request with the next of some behaviours, the last one for ever; keeps what was asked."""
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -20,11 +19,6 @@ from codea1_env.book.store import MistakeBook, StoredEntry
 
 FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "boundary", "--limit", "3"]
 """Three problems, so that most episodes replay cases of earlier ones."""
-
-Started = Callable[..., subprocess.Popen[str]]
-"""The fixture `started`."""
-Finished = Callable[..., subprocess.CompletedProcess[str]]
-"""The fixture `finished`."""
 
 DOCUMENTS: dict[str, Any] = json.loads(files("codea1_agents.cli").joinpath("documents.json").read_text("utf-8"))
 
@@ -41,6 +35,29 @@ def codea1(*arguments: object) -> Any:
     if "--json" in words and result.stdout:
         check_document(words, result.stdout)
     return result
+
+
+def started(*arguments: object, code: str = "", **options: Any) -> subprocess.Popen[str]:
+    """Start a command in a process of its own, as the installed script does."""
+    script = f"{code}\nfrom codea1_agents.cli import main\nmain()"
+    environment = {**os.environ, **options.pop("env", {})}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", script, *map(str, arguments)], env=environment, **pipes, **options)
+
+
+def finished(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own to its end."""
+    process = started(*arguments, **options)
+    out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def one_object(stdout: str) -> dict[str, Any]:
+    """Read stdout that must hold exactly one JSON object on one line."""
+    assert stdout.count("\n") == 1
+    data = json.loads(stdout)
+    assert isinstance(data, dict)
+    return data
 
 
 def run_python(*arguments: object, folder: Path, **environment: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
+from codea1_agents.play.summary import Summary, Tally
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import RunConfig
-from codea1_env.runs.records import SCHEMA_VERSION
+from codea1_env.runs.records import SCHEMA_VERSION, EpisodeRecord
 from codea1_env.sandbox.interface import Limits
 
 EPISODE_SCHEMA: dict[str, Any] = json.loads(
@@ -34,3 +36,11 @@ def run_config(**changes: Any) -> RunConfig:
         "versions": {},
     }
     return RunConfig(**fields | changes)
+
+
+def summarise(records: Iterable[EpisodeRecord], *, tests_per_suite: int, seed: int = 0) -> Summary:
+    """Return the figures of these episodes, in the order of play."""
+    tally = Tally(tests_per_suite=tests_per_suite)
+    for record in records:
+        tally.add(record)
+    return tally.summary(seed=seed)

@@ -242,7 +242,7 @@ def _problem_id(state: TaskState) -> str:
 
 
 def _replies(state: TaskState) -> tuple[Reply, Reply | None]:
-    """Return the program and the suite of a sample: of a duel both written, else one of them given."""
+    """Return the program and the suite of a sample: a duel's were both written, otherwise one of them was given."""
     program, suite = state.store.get(_PROGRAM), state.store.get(_SUITE)
     if program is not None:
         return _reply(program), None if suite is None else _reply(suite)

@@ -53,7 +53,7 @@ async def verify(judge: BatchingJudge, body: Mapping[str, Any]) -> dict[str, Any
 
 
 def reply_of(response: Mapping[str, Any]) -> str:
-    """Return the text of a response: of the last message in its output; empty if there is none."""
+    """Return the text of the last message in a response's output; empty without a message."""
     messages = [each for each in response.get("output", ()) if each.get("type") == "message"]
     return str(reply_text(messages)) if messages else ""
 

@@ -24,7 +24,7 @@ def advice(report: ModelReport, problems: str) -> tuple[str, ...]:
 
 def _obstacles(report: ModelReport) -> Iterator[str]:
     facts = report.facts
-    if not (facts.tokenizer_end or facts.generation_ends):
+    if not (facts.tokenizer_end or facts.generation_ends or facts.turn_end):
         yield "It lacks an end token, so replies never end by themselves: name one in its tokenizer_config.json."
     for role in report.roles:
         if role.n_unavailable:

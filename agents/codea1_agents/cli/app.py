@@ -33,7 +33,7 @@ ENTRIES = with_extensions(
                 "compare": f"{_HERE}.eval_compare:run_compare",
             },
         ),
-        "book": Entry(LOOK, "Show, study and minimise Mistake Books.", {"show": f"{_HERE}.book:show_book"}),
+        "book": Entry(LOOK, "Show and study Mistake Books.", {"show": f"{_HERE}.book:show_book"}),
         "export": Entry(
             LOOK,
             "Write a tester's tests as training rows, or a trained model.",

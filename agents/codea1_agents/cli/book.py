@@ -1,4 +1,4 @@
-"""`codea1 book show`; `codea1_lab` adds `history` and `minimise`."""
+"""`codea1 book show`; `codea1_lab` adds `history`."""
 
 from __future__ import annotations
 

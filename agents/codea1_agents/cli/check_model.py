@@ -97,14 +97,13 @@ def _show(page: Page, report: ModelReport, n_problems: int) -> None:
 def _facts(report: ModelReport) -> list[tuple[str, str]]:
     facts = report.facts
     template = "the tokenizer's chat template" if facts.has_template else "plain text, as there is no chat template"
+    generation = ", ".join(facts.generation_ends) or "none"
+    turns = f"turns of the template {facts.turn_end or 'none'}"
     return [
         ("architecture", f"{facts.architecture}, {facts.n_parameters:,} parameters, stored as {facts.dtype}"),
         ("context", f"{facts.context or 'unknown'} tokens; replies here at most {report.max_tokens}"),
         ("prompts", template),
-        (
-            "end tokens",
-            f"tokenizer {facts.tokenizer_end or 'none'}; generation {', '.join(facts.generation_ends) or 'none'}",
-        ),
+        ("end tokens", f"tokenizer {facts.tokenizer_end or 'none'}; generation {generation}; {turns}"),
         *_memory(report.memory),
     ]
 

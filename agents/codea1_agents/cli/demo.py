@@ -59,7 +59,6 @@ def run_coevolve(options: CoevolveOptions) -> None:
     _require()
     # One thread is fastest for models this small; torch reads the variable at its first import.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     page, out = Page(as_json=options.as_json, quiet=options.quiet), options.out
     base = out / "base"
     with page.apart():

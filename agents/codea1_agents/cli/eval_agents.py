@@ -10,7 +10,6 @@ from rich.text import Text
 from typer import Option
 
 from codea1_agents.cli.console import counted, tally
-from codea1_agents.cli.eval_select import selection_json, show_selection
 from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session, from_options
 from codea1_agents.cli.options import agent_spec, how_many, n_tests, seed_of
 from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
@@ -56,13 +55,6 @@ class TesterOptions(EvaluationOptions):
         str, Option(help="queries (one test per reply, with the former tests in the prompt) or suite (all at once).")
     ] = "queries"
     mutants: Annotated[int, Option(min=0, help="At most this many mutants per solution; 0 for none.")] = 40
-    coder: Annotated[
-        str | None,
-        agent_spec(
-            "--coder", "Also measure best-of-N gain and fidelity on this coder's programs.", show_default="none"
-        ),
-    ] = None
-    candidates: Annotated[int, how_many("--candidates", "N, programs of --coder per problem; at least 2.")] = 8
     seed: Annotated[int, seed_of("the agents, the sampling of mutants and the intervals")] = 0
 
 
@@ -127,18 +119,14 @@ def run_tester(options: TesterOptions) -> None:
     """
     if options.mode not in list(Mode):
         raise UnknownName.of("mode", options.mode, [each.value for each in Mode])
-    candidates = options.candidates if options.coder else 0
-    task = from_options(
-        TesterTask, options, mode=Mode(options.mode), max_mutants=options.mutants, candidates=candidates
-    )
+    task = from_options(TesterTask, options, mode=Mode(options.mode), max_mutants=options.mutants)
     with eval_session(options, without=options.without) as session:
         spec = options.agent
         tester = session.agent(spec, "tester")
-        opponent = session.agent(options.coder, "coder") if options.coder else None
-        settings = session.settings("tester", agent=spec, coder=options.coder, task=asdict(task))
+        settings = session.settings("tester", agent=spec, task=asdict(task))
         keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)
         known = {each.problem_id for each in keeper.records if _is_settled(each.masked)}
-        batches = evaluate_tester(session.problems, tester, session.sandbox, task, coder=opponent, known=known)
+        batches = evaluate_tester(session.problems, tester, session.sandbox, task, known=known)
         keeper.take(batches, len(session.problems), partial(_tester_figures, session, spec, task.tests))
 
 
@@ -151,8 +139,6 @@ def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list
         session.page.say(
             f"not measured: {found.n_masked_mutants} mutants, the coverage of {found.n_without_coverage} problems"
         )
-    if found.selection is not None:
-        show_selection(session, found.selection)
     return {
         "figures": {name: estimate_document(estimate) for name, estimate in found.figures.items()},
         "n_problems": found.n_problems,
@@ -160,5 +146,4 @@ def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list
         "n_masked_mutants": found.n_masked_mutants,
         "n_without_coverage": found.n_without_coverage,
         "faults": found.faults,
-        "selection": None if found.selection is None else selection_json(found.selection),
     }

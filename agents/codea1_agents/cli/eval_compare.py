@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, isnan
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 from typer import Argument
 
 from codea1_agents.cli.console import Page, new_table, number
-from codea1_agents.cli.options import Options, output, seed_of
+from codea1_agents.cli.options import Options, seed_of
 from codea1_agents.measure.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
 from codea1_agents.measure.comparison import PairedFigure, compare_figure
 from codea1_agents.measure.folder import read_records, stored_settings
@@ -21,7 +20,6 @@ from codea1_agents.measure.tester_figures import figure_by_problem, figure_names
 from codea1_agents.statistics import estimate_document, json_number
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import judge_version_in
-from codea1_env.records.whole_files import write_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +34,6 @@ class CompareOptions(Options):
     before: Annotated[Path, Argument(help="Folder that codea1 eval wrote with --out.")]
     after: Annotated[Path, Argument(help="Another such folder, of the same kind.")]
     seed: Annotated[int, seed_of("the intervals")] = 0
-    out: Annotated[Path | None, output("File for the comparison, as JSON.", show_default="none")] = None
 
 
 _Figures = dict[str, Mapping[str, float]]
@@ -75,18 +72,13 @@ def run_compare(options: CompareOptions) -> None:
     page.show(new_table(columns, [_row(name, pair) for name, pair in found.items()], right=(1, 2, 3, 5, 6)))
     shown = [name for name, pair in found.items() if pair.is_shown]
     page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")
-    document = {
-        "before": str(before),
-        "after": str(after),
-        "seed": options.seed,
-        "judge_version": judges[0],
-        "figures": {name: _to_json(pair) for name, pair in found.items()},
-    }
-    if options.out is not None:
-        write_text(options.out, json.dumps(document, allow_nan=False) + "\n")
-        page.say(f"file: {options.out}")
-    document["out"] = None if options.out is None else str(options.out)
-    page.finish(**document)
+    page.finish(
+        before=str(before),
+        after=str(after),
+        seed=options.seed,
+        judge_version=judges[0],
+        figures={name: _to_json(pair) for name, pair in found.items()},
+    )
 
 
 def _coder_figures(path: Path) -> _Figures:

@@ -40,10 +40,7 @@ class PretrainOptions(Options):
 
     out: Annotated[Path, output("Folder of the model; must be new or empty.")] = Path("models/tiny")
     seed: Annotated[int, seed_of("the weights and the corpus")] = 0
-    steps: Annotated[int | None, Option(min=1, help="Optimiser steps.", show_default="the size's own")] = None
-    size: Annotated[str, Option(help="laptop (0.5 million parameters, minutes on one core) or gpu (30 million).")] = (
-        "laptop"
-    )
+    steps: Annotated[int, Option(min=1, help="Optimiser steps; the default takes minutes on one core.")] = 1600
     variant: Annotated[
         str,
         Option(
@@ -109,7 +106,7 @@ def _settings(options: PretrainOptions) -> PretrainingSettings:
     if options.variant not in variants:
         raise UnknownName.of("variant", options.variant, variants)
     rules = CorpusRules(variants[options.variant], aware_share=options.aware, n_aware_first=options.aware_first)
-    return PretrainingSettings(size=options.size, seed=options.seed, steps=options.steps or 0, rules=rules)
+    return PretrainingSettings(seed=options.seed, steps=options.steps, rules=rules)
 
 
 def _pretrained(settings: PretrainingSettings, page: Page) -> Base:

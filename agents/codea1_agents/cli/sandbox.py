@@ -7,16 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from codea1_agents.checks import sandbox_check
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.options import Options
-from codea1_env.errors import UserError
-from codea1_env.sandbox import Sandbox, load_sandbox
-from codea1_env.sandbox.local import LocalSandbox
+from codea1_env.sandbox import load_sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,25 +24,22 @@ class CheckOptions(Options):
     \b
     Example:
       codea1 sandbox check
-      codea1 sandbox check --require namespaces
+      CODEA1_REQUIRE_TIER=namespaces codea1 sandbox check
     """
 
     name: Annotated[str, Argument(help="Sandbox to check.")] = "local"
-    require: Annotated[
-        str, Option(metavar="TIER", help="Weakest tier to accept: namespaces, bwrap, landlock, seccomp, rlimits.")
-    ] = ""
 
 
 def run_check_sandbox(options: CheckOptions) -> None:
     """Produce every kind of outcome twice.
 
     Raises:
-        UserError: the sandbox or the tier does not exist, or the sandbox has no tiers.
+        UserError: the sandbox or the tier does not exist.
         SandboxError: the sandbox cannot be used at all, or not in the required tier.
         typer.Exit: an outcome is wrong (1).
     """
     page = Page(as_json=options.as_json)
-    with closing(_sandbox(options.name, options.require)) as backend:
+    with closing(load_sandbox(options.name)) as backend:
         found = sandbox_check.check_sandbox(backend)
         promise = promise_of(backend)
     rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]
@@ -55,11 +50,3 @@ def run_check_sandbox(options: CheckOptions) -> None:
     page.finish(sandbox=asdict(promise), outcomes=[asdict(each) | {"ok": each.ok} for each in found])
     if not all(each.ok for each in found):
         raise typer.Exit(NOT_OK)
-
-
-def _sandbox(name: str, require: str) -> Sandbox:
-    if not require:
-        return load_sandbox(name)
-    if name != "local":
-        raise UserError(f"--require {require}: only the local sandbox has tiers, got {name!r}")
-    return LocalSandbox(require=require)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated
 
 from typer import Option
@@ -19,7 +18,7 @@ from codea1_agents.cli.console import Page
 from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.options import Options, Problems, Rules, SandboxName
 from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
-from codea1_env.errors import BrokenInput, UserError
+from codea1_env.errors import UserError
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.sandbox.local import LocalSandbox
@@ -32,7 +31,7 @@ from codea1_env.service.judging import ServedJudge
 class ServeOptions(Options):
     """Serve the judge, the sandbox and SandboxFusion's `/run_code` over HTTP until Ctrl-C or SIGTERM.
 
-    Without a token it listens on this machine only. The token is in CODEA1_SERVE_TOKEN, or in a file.
+    Without a token it listens on this machine only. The token is in CODEA1_SERVE_TOKEN.
 
     \b
     Example:
@@ -48,7 +47,6 @@ class ServeOptions(Options):
         int | None, Option(min=1, help="Programs run at the same time.", show_default="one per core")
     ] = None
     sandbox: SandboxName = "local"
-    token_file: Annotated[Path | None, Option(help="File with the token that requests must have.")] = None
     running: Annotated[int, Option(min=1, help="Requests judged at the same time.")] = 32
     waiting: Annotated[int, Option(min=0, help="Requests that wait; one more gets status 429.")] = 256
     grace: Annotated[float, Option(min=0, help="Seconds that running requests get at shutdown.")] = 8.0
@@ -67,7 +65,7 @@ def run_serve(options: ServeOptions) -> None:
     """
     from codea1_env.service.server import ServiceServer  # noqa: PLC0415  needs the extra `serve`
 
-    page, token = Page(as_json=options.as_json), _token(options.token_file)
+    page, token = Page(as_json=options.as_json), _token()
     bounds = ServiceBounds(n_running=options.running, n_waiting=options.waiting, grace_s=options.grace)
     with _stop_signal() as end, closing(_backend(options.sandbox, options.workers)) as backend:
         judge = ServedJudge(backend, options.problems, options.rules, bounds=bounds)
@@ -86,19 +84,13 @@ def run_serve(options: ServeOptions) -> None:
             page.say("ending")
 
 
-def _token(file: Path | None) -> str | None:
-    """Return the token of the file, else of the environment, else None.
+def _token() -> str | None:
+    """Return the token of the environment, if there is one.
 
     Raises:
-        UserError: it is too short or not ASCII, or the file cannot be read.
+        UserError: it is too short or not ASCII.
     """
-    if file is None:
-        token = os.environ.get(TOKEN_VARIABLE) or None
-    else:
-        try:
-            token = file.read_text().strip()
-        except (OSError, ValueError) as error:
-            raise BrokenInput(f"{file}: the token cannot be read ({error})") from error
+    token = os.environ.get(TOKEN_VARIABLE) or None
     if token is not None and not re.fullmatch(rf"[!-~]{{{_SHORTEST_TOKEN},}}", token):
         raise UserError(f"the token must have at least {_SHORTEST_TOKEN} characters, all of them visible ASCII")
     return token

@@ -65,7 +65,6 @@ class TrainOptions(Options):
         Option(help="GPUs of the dry run, e.g. '24GB' or '8 x H100 80GB'.", show_default="those of this machine"),
     ] = None
     force: Annotated[bool, Option("--force", help="Start a run that does not fit this machine.")] = False
-    duels: Annotated[bool, Option("--duels", help="Show a duel of each step: program, tests, verdicts.")] = False
     quiet: SummaryOnly = False
 
 
@@ -96,7 +95,7 @@ def run_training(options: TrainOptions) -> None:
     require_training()
     from codea1_agents.train.loop import loop  # noqa: PLC0415  heavy
 
-    watcher = (LiveTable if page.is_live else PlainLines)(page, duels=options.duels)
+    watcher = (LiveTable if page.is_live else PlainLines)(page)
     with page.apart(), watcher:
         before = None if resume is None else last_checkpoint(resume)
         if resume is not None:

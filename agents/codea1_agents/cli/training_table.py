@@ -91,15 +91,14 @@ class PlainLines(_StepWatcher):
 
     Args:
         page: takes the lines.
-        duels: whether to print a duel of each step.
         clock: returns seconds.
     """
 
-    def __init__(self, page: Page, *, duels: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, page: Page, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(page)
-        self.wants_duels = duels and not page.quiet
         self._clock = clock
         self._printed_at = clock()
+        self._alarms: dict[str, int] = {}  # for how many steps each has lasted
 
     def progress(self, progress: Progress) -> None:
         """Print the progress if nothing was printed for 30 s."""
@@ -107,12 +106,8 @@ class PlainLines(_StepWatcher):
             self._printed_at = self._clock()
             self.page.note(str(progress))
 
-    def duel(self, step: int, duel: EpisodeRecord) -> None:
-        """Print a duel of the step."""
-        self.page.show(_duel_text(duel))
-
     def step(self, line: Line) -> None:
-        """Print the step, and its alarms as warnings."""
+        """Print the step, and new alarms as warnings; those that last are counted."""
         self._printed_at = self._clock()
         if self.page.quiet:
             return
@@ -132,9 +127,13 @@ class PlainLines(_StepWatcher):
             parts.append(f"{times['step_s']:.1f} s, {times['tokens_per_s']:.0f} tokens/s")
         if "evaluation" in line:
             parts.append(_evaluation(line["evaluation"]))
+        alarms = line.get("alarms", {})
+        self._alarms = {name: self._alarms.get(name, 0) + 1 for name in alarms}
+        parts += [f"{name} for {n} steps" for name, n in self._alarms.items() if n > 1]
         self.page.say("  ".join(parts))
-        for name, sentence in line.get("alarms", {}).items():
-            self.page.warn(f"step {line['step']}: {name}: {sentence}")
+        for name, sentence in alarms.items():
+            if self._alarms[name] == 1:
+                self.page.warn(f"step {line['step']}: {name}: {sentence}")
 
     def note(self, text: str) -> None:
         """Print a note."""

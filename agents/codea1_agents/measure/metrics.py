@@ -98,7 +98,7 @@ def selected_score(scores: Sequence[float], worth: Sequence[float]) -> float:
         worth: (N,) the value of each candidate.
 
     Raises:
-        ValueError: lengths differ, or `candidates` is empty.
+        ValueError: lengths differ, or are 0.
     """
     if len(scores) != len(worth) or not scores:
         raise ValueError(f"expected one score per candidate, got {len(scores)} for {len(worth)}")

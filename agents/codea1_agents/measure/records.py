@@ -94,7 +94,5 @@ class TesterRecord(_Record):
     """Mutants left out of `killed_by`: the sandbox failed on them."""
     coverage: CoverageRecord | None = None
     """None if it could not be measured."""
-    selection: SelectionRecord | None = None
-    """None if no candidates were requested."""
     masked: str = ""
     """`agent` or `sandbox` if the problem is masked: then no other field is set."""

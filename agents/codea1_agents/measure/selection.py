@@ -77,7 +77,7 @@ def select_candidates(
     todo = [problem for problem in problems if problem.golden and problem.id not in known]
     for start in range(0, len(todo), _CHUNK):
         chunk = todo[start : start + _CHUNK]
-        written = sample_candidates(chunk, coder, candidates, sandbox)
+        written = _candidates(chunk, coder, candidates, sandbox)
         turns = [
             sample_turn(problem, "tester", sample, tests=tests, view="blind")
             for problem in chunk
@@ -88,18 +88,16 @@ def select_candidates(
         for number, problem in enumerate(chunk):
             given = replies[number * suites : (number + 1) * suites]
             selections.append(Selection(problem, written[number], _suites(problem, given, tests)))
-        records = run_selections(selections, sandbox)
+        records = list(map(_record, selections, _scores(selections, sandbox, preset("fixed").comparison)))
         yield records
         if all(record.masked == "agent" for record in records):
             return
 
 
-def sample_candidates(
+def _candidates(
     problems: Sequence[Problem], coder: NamedAgent, n: int, sandbox: Sandbox
 ) -> list[tuple[GoldenFinding, ...]]:
     """Return n judged programs per problem; fewer if the coder was unavailable."""
-    if not problems:
-        return []
     replies = coder.replies([sample_turn(problem, "coder", sample) for problem in problems for sample in range(n)])
     ids = [problem.id for problem in problems for _ in range(n)]
     found = Referee(problems, sandbox=sandbox).golden(ids, replies)
@@ -116,11 +114,6 @@ def unique_tests(suites: Iterable[Suite]) -> tuple[TestCase, ...]:
     """Return the distinct tests of all suites in order of first occurrence; tests without a prediction are left out."""
     distinct = {(case.expression, case.prediction, case.imports): case for suite in suites for case in suite.cases}
     return tuple(case for case in distinct.values() if case.prediction is not None)
-
-
-def run_selections(selections: Sequence[Selection], sandbox: Sandbox) -> list[SelectionRecord]:
-    """Return the results of every candidate, on the golden tests and on the suites' unique tests."""
-    return list(map(_record, selections, _scores(selections, sandbox, preset("fixed").comparison)))
 
 
 def _record(selection: Selection, scores: tuple[int | None, ...]) -> SelectionRecord:

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from codea1_agents.measure.records import CoverageRecord, SelectionRecord, TesterRecord, TestRecord
-from codea1_agents.measure.selection import Selection, run_selections, sample_candidates
+from codea1_agents.measure.records import CoverageRecord, TesterRecord, TestRecord
 from codea1_agents.measure.solution_runs import (
     CheckedTest,
     MutantRuns,
@@ -58,8 +57,6 @@ class TesterTask:
     mode: Mode = Mode.QUERIES
     max_mutants: int = 40
     """Most mutants per problem, sampled from all; 0: no mutants are run."""
-    candidates: int = 0
-    """Programs per problem among which the tests choose; 0: none."""
     seed: int = 0
     """Seeds the sampling of mutants."""
 
@@ -95,7 +92,6 @@ def evaluate_tester(
     sandbox: Sandbox,
     task: TesterTask,
     *,
-    coder: NamedAgent | None = None,
     known: Collection[str] = (),
 ) -> Iterator[list[TesterRecord]]:
     """Yield records in batches. If the tester is unavailable for a whole batch, that batch is the last one.
@@ -105,7 +101,6 @@ def evaluate_tester(
         tester: writes the tests.
         sandbox: where everything runs.
         task: settings of the evaluation.
-        coder: writes the candidates, if the task has some.
         known: ids of problems that have a record already.
 
     Raises:
@@ -116,7 +111,7 @@ def evaluate_tester(
     for start in range(0, len(todo), _CHUNK):
         items = [_ProblemTests(problem) for problem in todo[start : start + _CHUNK]]
         _collect(items, tester, task)
-        records = _judged([item for item in items if not item.unavailable], sandbox, task, coder)
+        records = _judged([item for item in items if not item.unavailable], sandbox, task)
         unavailable = [TesterRecord(problem_id=item.problem.id, masked="agent") for item in items if item.unavailable]
         yield [*records, *unavailable]
         if len(unavailable) == len(items):
@@ -152,9 +147,7 @@ def _former_tests(item: _ProblemTests) -> str:
     return f"You have written these tests:\n{listed}\nThe next one must reach other statements or branches."
 
 
-def _judged(
-    items: Sequence[_ProblemTests], sandbox: Sandbox, task: TesterTask, coder: NamedAgent | None
-) -> list[TesterRecord]:
+def _judged(items: Sequence[_ProblemTests], sandbox: Sandbox, task: TesterTask) -> list[TesterRecord]:
     rules = preset("fixed")
     checked = check_tests([(item.problem, Suite(item.cases), item.tests) for item in items], sandbox, rules, Limits())
     usable = [(item, found) for item, found in zip(items, checked, strict=True) if found is not None]
@@ -163,35 +156,18 @@ def _judged(
     drawn = [(problem, of_item, drawn_mutants(problem, n, task.seed) if n else ()) for problem, of_item in tests]
     mutants = run_mutants(drawn, sandbox, rules.comparison)
     coverage = run_coverage(tests, sandbox)
-    selections = _selections([item for item, _ in usable], sandbox, task, coder)
     masked = [
         TesterRecord(problem_id=item.problem.id, masked="sandbox")
         for item, found in zip(items, checked, strict=True)
         if found is None
     ]
-    return [*map(_record, usable, mutants, coverage, selections), *masked]
-
-
-def _selections(
-    items: Sequence[_ProblemTests], sandbox: Sandbox, task: TesterTask, coder: NamedAgent | None
-) -> list[SelectionRecord | None]:
-    if coder is None or task.candidates < 1:
-        return [None] * len(items)
-    chosen = [item for item in items if item.problem.golden]
-    written = sample_candidates([item.problem for item in chosen], coder, task.candidates, sandbox)
-    selections = [
-        Selection(item.problem, tests_of_item, (Suite(item.cases),))
-        for item, tests_of_item in zip(chosen, written, strict=True)
-    ]
-    found = {record.problem_id: record for record in run_selections(selections, sandbox)}
-    return [found.get(item.problem.id) for item in items]
+    return [*map(_record, usable, mutants, coverage), *masked]
 
 
 def _record(
     usable: tuple[_ProblemTests, tuple[ValidSuite, tuple[CheckedTest, ...]]],
     mutants: MutantRuns,
     coverage: CoverageRecord | None,
-    selection: SelectionRecord | None,
 ) -> TesterRecord:
     item, (whole, tests) = usable
     return TesterRecord(
@@ -205,5 +181,4 @@ def _record(
         killed_by=mutants.killed_by,
         n_masked_mutants=mutants.n_masked,
         coverage=coverage,
-        selection=selection,
     )

@@ -15,7 +15,6 @@ from math import isnan, nan
 
 from codea1_agents.measure.metrics import accuracy_at_k, conditional_mutation_score, covered_share, fixed_mutation_score
 from codea1_agents.measure.records import CoverageRecord, TesterRecord
-from codea1_agents.measure.selection import SelectionFigures, selection_figures
 from codea1_agents.statistics import Estimate, mean_interval, product_interval
 
 USUAL_TEST_K = (1, 2, 5)
@@ -38,8 +37,6 @@ class TesterFigures:
     Mul, Mul_fixed. `n_problems` of each is its own denominator."""
     faults: dict[str, int]
     """Number of tests that are not right, by reason."""
-    selection: SelectionFigures | None
-    """Best-of-N gain and fidelity; None if no candidates were requested."""
 
 
 def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: int = 0) -> TesterFigures:
@@ -54,7 +51,6 @@ def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: in
     figures = {name: _mean(used, measure, seed) for name, measure in _measures(tests).items()}
     figures["Mul"] = _product(used, f"pass@{tests}", f"mut@{tests}", tests, seed)
     figures["Mul_fixed"] = _product(used, f"pass@{tests}", f"mut_fixed@{tests}", tests, seed)
-    selections = [record.selection for record in used if record.selection is not None]
     return TesterFigures(
         n_problems=len(used),
         n_masked=dict(Counter(record.masked for record in records if record.masked)),
@@ -62,7 +58,6 @@ def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: in
         n_without_coverage=sum(record.coverage is None for record in used),
         figures=figures,
         faults=dict(Counter(t.fault for record in used for t in record.tests if not t.right).most_common()),
-        selection=selection_figures(selections, seed=seed) if selections else None,
     )
 
 

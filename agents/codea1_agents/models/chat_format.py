@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from codea1_agents.models.model_files import loading_errors, require_model
@@ -11,15 +13,28 @@ from codea1_agents.prompts import Message, folded_system, plain_text
 from codea1_agents.prompts.messages import TURN_OF_USER
 from codea1_env.errors import UserError
 
+_REPLY = "r0"
 _PROBE = "def f(x):\n    return [x, -12.5, 'é'] + g(x)  # <a> of  two\n"
 
 
 class ChatFormat:
     """The chat format of one model: its tokenizer's chat template, or plain text if it has none."""
 
-    def __init__(self, tokenizer: Any, name: str) -> None:
-        """Take a tokenizer of the `transformers` package, and the model's name in error messages."""
-        self._tokenizer, self._name = tokenizer, name
+    def __init__(self, tokenizer: Any, name: str, arguments: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Take what decides the format.
+
+        Args:
+            tokenizer: a tokenizer of the `transformers` package.
+            name: what error messages call the model.
+            arguments: what the chat template is given, e.g. `{"enable_thinking": False}`.
+
+        Raises:
+            UserError: the template reads no argument of that name, or there is no template.
+        """
+        self._tokenizer, self._name, self._arguments = tokenizer, name, dict(arguments)
+        for argument in self._arguments:
+            if not re.search(rf"\b{re.escape(argument)}\b", str(getattr(tokenizer, "chat_template", None) or "")):
+                raise UserError(f"{name}: template_arguments: its chat template reads no {argument!r}")
         self._control = tuple(
             sorted(
                 (str(token) for token in tokenizer.added_tokens_decoder.values() if token.special),
@@ -37,6 +52,41 @@ class ChatFormat:
     def has_template(self) -> bool:
         """Whether the tokenizer has a chat template."""
         return bool(getattr(self._tokenizer, "chat_template", None))
+
+    def ends(self, generation_config: Any) -> tuple[int, ...]:
+        """Return the ids of the tokens that end a reply, sorted.
+
+        They come from the tokenizer, the generation settings, and the template's own ends of turns. A base model with
+        the chat template of its family has another end token than its turns: without the last, each reply would go on
+        to the longest.
+        """
+        own = getattr(generation_config, "eos_token_id", None)
+        listed = [own] if isinstance(own, int) else list(own or ())
+        return tuple(sorted({self._tokenizer.eos_token_id, self.turn_end, *listed} - {None}))
+
+    @property
+    def turn_end(self) -> int | None:
+        """Id of the control token that the template writes after a reply; None: it writes none."""
+        if not self.has_template:
+            return None
+        _, _, after = self._reply_text([Message("user", "u")], Message("assistant", _REPLY)).rpartition(_REPLY)
+        written = self._ids(after.lstrip(), special=False)[:1]
+        return next((each for each in written if each in self._tokenizer.added_tokens_decoder), None)
+
+    def require_embedding_of(self, model: Any) -> None:
+        """Raise UserError if a prompt or a reply can have a token that a model has no embedding for.
+
+        Control tokens that the template never writes, such as a padding token that was added later, do no harm.
+        """
+        control = {number for number, token in self._tokenizer.added_tokens_decoder.items() if token.special}
+        written = self.prompt_ids([Message("system", "s"), Message("user", "u")])
+        largest = max(*written, *(set(self._tokenizer.get_vocab().values()) - control))
+        n_rows = model.get_input_embeddings().num_embeddings
+        if largest >= n_rows:
+            raise UserError(
+                f"{self._name}: its tokenizer has a token {largest:,} and its embedding {n_rows:,} rows: they are of "
+                "different models"
+            )
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a chat, up to where the assistant begins.
@@ -94,22 +144,16 @@ class ChatFormat:
         for form in (messages, folded_system(messages)):
             chat = [each.to_dict() for each in form]
             try:
-                return str(
-                    self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=not is_finished)
+                text = self._tokenizer.apply_chat_template(
+                    chat, tokenize=False, add_generation_prompt=not is_finished, **self._arguments
                 )
+                return str(text)
             except jinja2.TemplateError as error:
                 fault = error
         raise UserError(f"{self._name}: its chat template fails: {fault}") from fault
 
     def _ids(self, text: str, *, special: bool) -> list[int]:
         return list(self._tokenizer(text, add_special_tokens=special)["input_ids"])
-
-
-def end_tokens(tokenizer: Any, generation_config: Any) -> tuple[int, ...]:
-    """Return the ids of the tokens that end a reply, sorted: the tokenizer's, and those of the generation settings."""
-    found = getattr(generation_config, "eos_token_id", None)
-    own = [found] if isinstance(found, int) else list(found or ())
-    return tuple(sorted({tokenizer.eos_token_id, *own} - {None}))
 
 
 def without_control_tokens(text: str, control: Sequence[str]) -> str:

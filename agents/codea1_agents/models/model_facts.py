@@ -30,6 +30,8 @@ class ModelFacts:
     """The tokenizer's end token; empty if it has none."""
     generation_ends: tuple[str, ...]
     """End tokens of the model's generation settings."""
+    turn_end: str
+    """Token with which its chat template ends a reply; empty: none. It ends replies, too."""
 
     def longest_reply(self, wanted: int = USUAL_REPLY) -> int:
         """Return a limit for replies in tokens: the wanted one, or half of the context if that is less."""
@@ -55,6 +57,7 @@ def model_facts(model: str) -> ModelFacts:
         config = transformers.AutoConfig.from_pretrained(place)
         with torch.device("meta"):
             empty = transformers.AutoModelForCausalLM.from_config(config)
+    chat.require_embedding_of(empty)
     dtype = str(getattr(config, "dtype", None) or torch.float32).removeprefix("torch.")
     return ModelFacts(
         architecture=type(empty).__name__,
@@ -64,6 +67,7 @@ def model_facts(model: str) -> ModelFacts:
         has_template=chat.has_template,
         tokenizer_end=chat.tokenizer.eos_token or "",
         generation_ends=_generation_ends(place, chat),
+        turn_end="" if chat.turn_end is None else str(chat.tokenizer.convert_ids_to_tokens(chat.turn_end)),
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.models.completion_agent import CompletionResult
 from codea1_agents.models.completions import Completion, Sampling
 from codea1_agents.models.local_model import LocalModel, Request
@@ -40,6 +40,7 @@ class TransformersAgent(LocalModel):
         device: str = "auto",
         dtype: str = "auto",
         trust_remote_code: bool = False,
+        template_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         """Load the model.
 
@@ -55,6 +56,7 @@ class TransformersAgent(LocalModel):
             device: `cpu`, `cuda`, `cuda:1`, `mps`; auto: a GPU if there is one.
             dtype: one of `DTYPES`; auto: as the weights are stored.
             trust_remote_code: whether code of the model's repository may run.
+            template_arguments: what its chat template is given, e.g. `{"enable_thinking": False}`.
 
         Raises:
             MissingExtra: torch or transformers is not installed.
@@ -70,12 +72,14 @@ class TransformersAgent(LocalModel):
         self._device, self._batch_size = _device(torch, device), batch_size
         with loading_errors(f"model {str(model)!r}"), no_progress_bars():
             self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
-        _settle_generation(self._model, self._tokenizer, max_tokens)
+        chat = ChatFormat(self._tokenizer, str(model), template_arguments or {})
+        chat.require_embedding_of(self._model)
+        _settle_generation(self._model, chat, max_tokens)
         super().__init__(
             context,
             seed,
             name=f"transformers({model})",
-            chat_format=ChatFormat(self._tokenizer, str(model)),
+            chat_format=chat,
             prompts=wording,
             sampling=sampling,
             context_length=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
@@ -135,7 +139,7 @@ def _loaded(place: str, device: Any, dtype: str, trust_remote_code: bool) -> tup
     return tokenizer, model.to(device).eval()
 
 
-def _settle_generation(model: Any, tokenizer: Any, max_tokens: int) -> None:
+def _settle_generation(model: Any, chat: ChatFormat, max_tokens: int) -> None:
     """Replace the model's own generation settings, such as a penalty, which would be applied in addition to ours."""
     _, transformers = _imported()
     own = model.generation_config
@@ -143,8 +147,8 @@ def _settle_generation(model: Any, tokenizer: Any, max_tokens: int) -> None:
         do_sample=False,
         max_new_tokens=max_tokens,
         bos_token_id=own.bos_token_id,
-        eos_token_id=list(end_tokens(tokenizer, own)) or None,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=list(chat.ends(own)) or None,
+        pad_token_id=chat.tokenizer.pad_token_id,
     )
 
 

@@ -57,6 +57,7 @@ class VllmAgent(LocalModel):
         tensor_parallel_size: int = 1,
         enforce_eager: bool = False,
         trust_remote_code: bool = False,
+        template_arguments: Mapping[str, Any] | None = None,
         engine: Mapping[str, Any] | None = None,
     ) -> None:
         """Start the engine, which takes a while.
@@ -75,6 +76,7 @@ class VllmAgent(LocalModel):
             tensor_parallel_size: GPUs that share the model.
             enforce_eager: no compiled graphs: starts sooner, runs slower.
             trust_remote_code: whether code of the model's repository may run.
+            template_arguments: what its chat template is given, e.g. `{"enable_thinking": False}`.
             engine: further arguments of `vllm.LLM`.
 
         Raises:
@@ -82,10 +84,8 @@ class VllmAgent(LocalModel):
             UserError: an option is out of range, the model does not exist, or the engine does not start.
         """
         self._params = _imported_vllm().SamplingParams
-        sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
-        place = require_model("vllm", str(model))
-        if max_model_len and max_model_len <= max_tokens:
-            raise UserError(f"max_model_len={max_model_len} leaves no tokens for a prompt with max_tokens={max_tokens}")
+        sampling = _sampling_within(max_model_len, Sampling(temperature, top_p, max_tokens))
+        wording, place = load_prompts(prompts), require_model("vllm", str(model))
         settings = EngineSettings(
             dtype, max_model_len or None, gpu_memory_utilization, tensor_parallel_size, enforce_eager, trust_remote_code
         )
@@ -96,7 +96,7 @@ class VllmAgent(LocalModel):
             context,
             seed,
             name=f"vllm({model})",
-            chat_format=ChatFormat(tokenizer, str(model)),
+            chat_format=ChatFormat(tokenizer, str(model), template_arguments or {}),
             prompts=wording,
             sampling=sampling,
             context_length=int(self._engine.llm_engine.model_config.max_model_len),
@@ -120,7 +120,11 @@ class VllmAgent(LocalModel):
     def _settings(self, seed: int) -> Any:
         sampling = self._sampling
         return self._params(
-            temperature=sampling.temperature, top_p=sampling.top_p, max_tokens=sampling.max_tokens, seed=seed
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            seed=seed,
+            stop_token_ids=list(self._format.ends(None)),
         )
 
     def _completion(self, output: Any) -> Completion:
@@ -131,6 +135,14 @@ class VllmAgent(LocalModel):
             prompt_tokens=len(output.prompt_token_ids),
             completion_tokens=len(first.token_ids),
         )
+
+
+def _sampling_within(max_model_len: int, sampling: Sampling) -> Sampling:
+    """Return the sampling; raise UserError if it leaves no tokens for a prompt."""
+    if max_model_len and max_model_len <= sampling.max_tokens:
+        detail = f"leaves no tokens for a prompt with max_tokens={sampling.max_tokens}"
+        raise UserError(f"max_model_len={max_model_len} {detail}")
+    return sampling
 
 
 def _imported_vllm() -> Any:

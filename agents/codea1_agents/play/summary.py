@@ -93,20 +93,6 @@ class Tally:
         )
 
 
-def summarise(records: Iterable[EpisodeRecord], *, tests_per_suite: int, seed: int = 0) -> Summary:
-    """Return the figures of these episodes.
-
-    Args:
-        records: in the order of play.
-        tests_per_suite: number of cases that each suite was requested to have.
-        seed: seeds the resampling behind the intervals.
-    """
-    tally = Tally(tests_per_suite=tests_per_suite)
-    for record in records:
-        tally.add(record)
-    return tally.summary(seed=seed)
-
-
 def _tester_reward(played: RoundRecord, _: int) -> float | None:
     known = [reward.value for reward in played.rewards.testers if reward.value is not None]
     return mean(known) if played.tester_reply is not None and known else None

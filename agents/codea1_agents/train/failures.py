@@ -13,6 +13,10 @@ class NotFinite(TrainingStopped, ArithmeticError):
     """The loss or its gradient is not finite. The weights are those before this step."""
 
 
+class SamplerDiffers(TrainingStopped, ValueError):
+    """Before the first update, sampler and learner compute other log-probabilities with the same weights."""
+
+
 class LearnerLost(TrainingStopped, ClusterError):
     """A learner has ended, does not answer, or raised an exception. All learners have ended, since RLlib replaces none.
 

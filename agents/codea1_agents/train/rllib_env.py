@@ -38,7 +38,7 @@ class GroupMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray has no typ
 
         Args:
             config: arguments of `code_a1_v0.group_env`; RLlib passes its `env_config`.
-            env: the environment to view, instead: of a derived class, or wrapped.
+            env: the environment to view instead, of a derived class or wrapped.
         """
         super().__init__()
         self.game = env if env is not None else code_a1_v0.group_env(**(config or {}))

@@ -1,1 +1,1 @@
-"""Analysis of Mistake Books: how long cases stay, and smaller cases that still beat the same programs."""
+"""Analysis of Mistake Books: how long cases stay, and which come back."""

@@ -25,17 +25,15 @@ ENTRIES = {
     "report": Entry(LOOK, "Write runs as one HTML file.", f"{_HERE}.report:run_report"),
     "book": Entry(
         LOOK,
-        "Study and minimise Mistake Books.",
+        "Study Mistake Books.",
         {
             "history": Group(
-                "Show how long mistakes stayed in a Mistake Book, where they came from, and which came back.",
+                "Show how long mistakes stayed in a Mistake Book, and which came back.",
                 {
-                    "stats": f"{_HERE}.book_history:show_statistics",
                     "survival": f"{_HERE}.book_history:show_survival",
                     "relapses": f"{_HERE}.book_history:show_relapses",
                 },
             ),
-            "minimise": f"{_HERE}.book_minimise:minimise_book",
         },
     ),
 }

@@ -1,48 +1,26 @@
-"""`codea1 book history`: how long mistakes stay in a Mistake Book, where they come from, which come back."""
+"""`codea1 book history`: how long mistakes stay in a Mistake Book, and which come back."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from math import isnan
-from pathlib import Path
-from statistics import median
 from typing import Annotated, Any
 
 from typer import Option
 
 from codea1_agents.cli.book import BookOptions, Top, opened_book
 from codea1_agents.cli.console import Page, counted, new_table, number
-from codea1_agents.cli.options import how_many
 from codea1_agents.statistics import json_number
-from codea1_env.book.rows import Leaving, Period
+from codea1_env.book.rows import Period
 from codea1_env.errors import UnknownName
 from codea1_lab.book_history.periods import (
-    Difficulty,
-    Origin,
     Relapse,
-    difficulties,
-    origins,
     periods_of,
     relapses,
 )
 from codea1_lab.book_history.survival import Survival, survival
-from codea1_lab.report.material import Panel, Point, Series
-from codea1_lab.report.palette import TONES
-from codea1_lab.report.writing import write_picture
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatsOptions(BookOptions):
-    """Show how many cases were fixed, how old cases are, where they come from, and which problems are hard.
-
-    \b
-    Example:
-      codea1 book history stats runs/20260304-050607
-    """
-
-    top: Annotated[int, how_many("--top", "Rows of each table.")] = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +35,6 @@ class SurvivalOptions(BookOptions):
     by: Annotated[
         str | None, Option(help="Group the cases by tester, coder, verdict, problem or run.", show_default=False)
     ] = None
-    picture: Annotated[Path | None, Option(help="Also draw the curves into this SVG file.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,40 +57,7 @@ _SOURCES: dict[str, Callable[[Period], str]] = {
     "run": lambda period: period.provenance.run or "unknown",
 }
 
-_ORIGINS: dict[str, Callable[[Period], str]] = {
-    "tester": _SOURCES["tester"],
-    "coder": _SOURCES["coder"],
-    "failure": _SOURCES["verdict"],
-    "suite": lambda period: f"{period.provenance.run} {period.provenance.episode_id} round {period.provenance.round}",
-    "program": lambda period: period.provenance.program_sha256[:12] or "unknown",
-}
-
 _MANY_ROWS = 20
-
-
-def show_statistics(options: StatsOptions) -> None:
-    """Show the statistics of a book's cases.
-
-    Raises:
-        UserError: the book does not exist.
-    """
-    page = Page(as_json=options.as_json)
-    with opened_book(options.book) as book:
-        periods = periods_of(book)
-        rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
-    counts = _counts(periods)
-    hard = difficulties(periods, rounds)
-    sources = {kind: origins(periods, name) for kind, name in _ORIGINS.items()}
-    if not options.as_json:
-        _show_counts(page, counts)
-        page.show(_difficulty_table(hard[: options.top]))
-        for kind, found in sources.items():
-            page.show(_origin_table(kind, found[: options.top]))
-    page.finish(
-        **counts,
-        by_problem=[_row_to_json(each) for each in hard],
-        origins={kind: [_row_to_json(each) for each in found[: options.top]] for kind, found in sources.items()},
-    )
 
 
 def show_survival(options: SurvivalOptions) -> None:
@@ -121,7 +65,7 @@ def show_survival(options: SurvivalOptions) -> None:
 
     Raises:
         MissingExtra: scipy is not installed.
-        UserError: the book or the grouping does not exist, or the picture cannot be written.
+        UserError: there is no book or no such grouping.
     """
     by = options.by
     if by is not None and by not in _SOURCES:
@@ -134,8 +78,6 @@ def show_survival(options: SurvivalOptions) -> None:
         name: survival([each.duration for each in periods], [each.is_fixed for each in periods])
         for name, periods in sorted(grouped.items())
     }
-    if options.picture is not None:
-        write_picture(_survival_panel(found), options.picture)
     if not options.as_json:
         for name, estimate in found.items():
             _show_survival(page, name, estimate)
@@ -167,54 +109,6 @@ def _opened(options: BookOptions) -> tuple[Page, tuple[Period, ...]]:
         return Page(as_json=options.as_json), periods_of(book)
 
 
-def _counts(periods: Sequence[Period]) -> dict[str, Any]:
-    how = Counter(period.how for period in periods)
-    ages = [period.duration for period in periods if period.how is None]
-    returned = relapses(periods)
-    return {
-        "there": how[None],
-        "fixed": how[Leaving.FIXED],
-        "evicted": how[Leaving.EVICTED],
-        "denied": how[Leaving.DENIED],
-        "distinct_cases": len({(period.problem_id, period.digest) for period in periods}),
-        "relapses": sum(relapse.n_relapses for relapse in returned),
-        "median_age": median(ages) if ages else None,
-        "oldest_age": max(ages, default=None),
-    }
-
-
-def _row_to_json(row: Difficulty | Origin) -> dict[str, Any]:
-    fields = asdict(row)
-    return {"n_spells" if name == "n_periods" else name: value for name, value in fields.items()}  # the documented key
-
-
-def _show_counts(page: Page, counts: dict[str, Any]) -> None:
-    page.say(
-        f"{counted(counts['there'], 'case')} in the book; {counts['fixed']} left because a program passed them,"
-        f" {counts['evicted']} because the book was full, {counts['denied']} because the solution denies them;"
-        f" {counts['relapses']} came back"
-    )
-    if counts["median_age"] is not None:
-        page.say(
-            f"age of the cases in the book, in rounds of their problem: median {counts['median_age']:g},"
-            f" oldest {counts['oldest_age']}"
-        )
-
-
-def _difficulty_table(rows: Sequence[Difficulty]) -> Any:
-    cells = []
-    for each in rows:
-        counts = (each.n_rounds, each.n_periods, each.n_there, each.n_fixed, each.n_relapses)
-        cells.append((each.problem_id, *map(str, counts), number(each.fail_rate)))
-    heads = ("hardest problems", "rounds", "entered", "there", "fixed", "came back", "fail rate")
-    return new_table(heads, cells, right=(1, 2, 3, 4, 5, 6), whole=(0,))
-
-
-def _origin_table(kind: str, rows: Sequence[Origin]) -> Any:
-    cells = [(o.name, str(o.n_periods), str(o.n_fixed), str(o.n_there), str(o.n_problems)) for o in rows]
-    return new_table((f"by {kind}", "entered", "fixed", "there", "problems"), cells, right=(1, 2, 3, 4))
-
-
 def _show_survival(page: Page, name: str, estimate: Survival) -> None:
     middle = "not reached" if isnan(estimate.median) else f"{estimate.median:g} rounds"
     page.say(
@@ -236,19 +130,6 @@ def _show_survival(page: Page, name: str, estimate: Survival) -> None:
         page.show(new_table(heads, rows, right=(0, 1, 2, 3)))
     if len(estimate.steps) > _MANY_ROWS:
         page.say(f"and {len(estimate.steps) - _MANY_ROWS} later times; --json prints all")
-
-
-def _survival_panel(found: dict[str, Survival]) -> Panel:
-    series = []
-    for position, (name, estimate) in enumerate(list(found.items())[: len(TONES)]):
-        points = [Point(0.0, 1.0)]
-        for step in estimate.steps:
-            before = points[-1]
-            points.append(Point(step.time, before.mean, before.low, before.high))  # draws a step, not a slope
-            points.append(Point(step.time, step.share, step.low, step.high, step.n_at_risk))
-        series.append(Series(name, tuple(points), TONES[position]))
-    note = "Share of cases that are not fixed yet; the band is the 95 % interval."
-    return Panel("survival", "Survival in the Mistake Book", note, tuple(series), "rounds of the problem", 0.0, 1.0)
 
 
 def _survival_to_json(estimate: Survival) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -34,7 +34,7 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_lab.crossplay.cells import StoredProgram, StoredSuite, Submissions
 from codea1_lab.crossplay.player_specs import PlayerSpec, read_players
 from codea1_lab.crossplay.results import AGENT_COLUMNS, SHOWN, TITLES, Findings
-from codea1_lab.crossplay.running import Player, Transfer, play_all
+from codea1_lab.crossplay.running import Player, play_all
 from codea1_lab.report.crossplay import RESULT, heat_maps_of
 from codea1_lab.report.writing import write_heat_map
 
@@ -43,8 +43,8 @@ from codea1_lab.report.writing import write_heat_map
 class CrossplayOptions(SessionOptions):
     """Play every coder against every tester: matrices with intervals, ratings, an equilibrium.
 
-    On policy, the tester writes a suite for each program. Transfer runs stored programs against suites that were not
-    written for them.
+    On policy, the tester writes a suite for each program. Transfer runs stored programs against suites that were
+    written for other coders.
 
     \b
     Example:
@@ -72,9 +72,6 @@ class CrossplayOptions(SessionOptions):
     problems: Problems = "starter"
     samples: Annotated[int, how_many("--samples", "Programs per coder and problem.")] = 4
     tests: Annotated[int | None, n_tests(show_default="the preset's")] = None
-    transfer: Annotated[
-        str, Option(help="Stored suites to run programs on: others (written for other coders), blind, or none.")
-    ] = "others"
     rules: Rules = "fixed"
     alpha: Alpha = None
     out: Annotated[
@@ -103,8 +100,6 @@ def run_crossplay(options: CrossplayOptions) -> None:
         AgentUnavailable: an agent never replied.
         SandboxError: the sandbox cannot be used at all.
     """
-    if options.transfer not in get_args(Transfer):
-        raise UserError(f"--transfer must be one of {', '.join(get_args(Transfer))}, got {options.transfer!r}")
     rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=options.tests)
     if options.out is not None:
         with file_errors(options.out):
@@ -166,7 +161,6 @@ def _played(
             session.sandbox,
             rules,
             samples=options.samples,
-            transfer=cast(Transfer, options.transfer),
             progress=progress.reach,
         )
     return Findings.of(play, seed=options.seed), submissions
@@ -179,7 +173,6 @@ def _settings(options: CrossplayOptions, entries: _Entries, session: EvalSession
         "alpha": rules.reward.alpha,
         "tests": rules.tests_per_suite,
         "samples": options.samples,
-        "transfer": options.transfer,
         "seed": options.seed,
         "coders": {player.name: player.argument for player in entries.coders},
         "testers": {player.name: player.argument for player in entries.testers},

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
-from codea1_agents.cli.options import Options, adjusted_rules, n_tests, output, rules_preset
-from codea1_agents.play.summary import summarise
+from codea1_agents.cli.options import Options
 from codea1_agents.statistics import estimate_document
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.runs.folder import RunFolder, ends_half_written, iter_episodes, stored_config
-from codea1_lab.report.material import Panel, Point, Series
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_lab.report.training_run import sampled_groups, samples_of
-from codea1_lab.report.writing import write_picture
 from codea1_lab.rescore import (
     RoleEffect,
     Rollout,
@@ -30,7 +27,6 @@ from codea1_lab.rescore import (
     rescored,
     settings_of,
     sweep,
-    with_rewards_of,
 )
 
 
@@ -42,32 +38,20 @@ class RescoreOptions(Options):
 
     \b
     Example:
-      codea1 rescore runs/20260304-050607 --alpha 0.3
+      codea1 rescore runs/20260304-050607 --sweep rules=zero_sum
       codea1 rescore runs/20260304-050607 --sweep alpha=0,.25,.5,.75,1
     """
 
     run: Annotated[Path, Argument(help="Run folder of codea1 play or codea1 train.")]
-    alpha: Annotated[
-        float | None,
-        Option("--alpha", min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's"),
-    ] = None
-    rules: Annotated[str | None, rules_preset("Rules preset with the reward formulas.", show_default="the run's")] = (
-        None
-    )
-    tests: Annotated[int | None, n_tests("Denominator K of the tester's reward.", show_default="the run's")] = None
-    out: Annotated[Path | None, output("Also write the run with its new rewards into this new folder.")] = None
     sweep: Annotated[
         list[str] | None,
         Option(
             metavar="NAME=VALUE,VALUE",
-            help="Compare several settings of alpha, rules, tests (per suite) or replay (share of replayed cases that"
-            " count); may be repeated to compare every combination.",
-            show_default=False,
+            help="Other values of alpha, rules (a preset's formulas), tests (per suite) or replay (share of replayed"
+            " cases that count); may be repeated to compare every combination.",
+            show_default="the run's own rules",
         ),
     ] = None
-    picture: Annotated[Path | None, Option(help="With --sweep of one number: draw the result into this SVG file.")] = (
-        None
-    )
 
 
 _ROLES = ("coder", "tester")
@@ -77,31 +61,17 @@ def run_rescore(options: RescoreOptions) -> None:
     """Compare a run's rewards, or those of a training run's stored rollouts, with those under other rules.
 
     Raises:
-        UserError: the folder is not a run or has no rollouts, a number is out of range, a sweep cannot be read, or a
-            file cannot be written.
+        UserError: the folder is not a run or has no rollouts, a number is out of range, or a sweep cannot be read.
     """
-    page, run, out = Page(as_json=options.as_json), options.run, options.out
-    if options.sweep and out is not None:
-        raise UserError("--out writes one rescored run: it cannot be combined with --sweep")
-    if options.picture is not None and not options.sweep:
-        raise UserError("--picture draws a sweep: name one with --sweep")
+    page, run = Page(as_json=options.as_json), options.run
     is_training = (run / "metrics.jsonl").is_file()
-    if is_training and out is not None:
-        raise UserError(f"{run} is a training run: --out takes one of its samples, e.g. {run}/samples/step-0001")
     played = _sampled_rules(run) if is_training else stored_config(run).rules
-    chosen = played if options.rules is None else with_rewards_of(played, preset(options.rules))
-    chosen = adjusted_rules(chosen, alpha=options.alpha, tests_per_suite=options.tests)
-    wanted = _read(options.sweep or ())
-    settings = settings_of(chosen, wanted)
+    settings = settings_of(played, _read(options.sweep or ()))
     games = _Games(run, played)
     rollouts = _training_rollouts(run) if is_training else games.rollouts()
     effects = sweep(rollouts, Setting("as played", played), settings)
     if not effects[0].coder.reward.n:
         raise BrokenInput(f"{run} contains no rollouts to score")
-    if out is not None:
-        _write(run, out, chosen, min(games.judge_versions, default=JUDGE_VERSION))
-    if options.picture is not None:
-        write_picture(_panel(effects, wanted), options.picture)
     if not is_training and ends_half_written(run):
         page.note("the last episode is half written and was left out; `codea1 play --resume` plays it again")
     games.note_faults(page)
@@ -109,7 +79,6 @@ def run_rescore(options: RescoreOptions) -> None:
         _show(page, effects, played)
     page.finish(
         run=str(run),
-        out=None if out is None else str(out),
         seed=0,
         judge_versions=sorted(games.judge_versions),
         settings=[_to_json(effect) for effect in effects],
@@ -155,16 +124,6 @@ def _sampled_rules(run: Path) -> Ruleset:
     if not samples:
         raise BrokenInput(f"{run}: this training run stored no rollouts (logging.samples_every)")
     return stored_config(samples[0][1]).rules
-
-
-def _write(run: Path, out: Path, chosen: Ruleset, judge_version: int) -> None:
-    config = stored_config(run)
-    with RunFolder.create(out, config.model_copy(update={"rules": chosen})) as target:
-        for record in iter_episodes(run):
-            target.append(rescored(record, chosen))
-        target.rebuild_book()
-        summary = summarise(iter_episodes(out), tests_per_suite=chosen.tests_per_suite, seed=config.seed)
-        target.write_metrics({"summary": summary.to_json(), "judge_version": judge_version})
 
 
 def _read(sweeps: Sequence[str]) -> dict[str, list[str]]:
@@ -218,22 +177,6 @@ def _cells(effect: SettingEffect, found: RoleEffect) -> tuple[str, ...]:
 
 def _share(n: int, n_all: int) -> str:
     return f"{n / n_all:.1%}" if n_all else "-"
-
-
-def _panel(effects: Sequence[SettingEffect], sweeps: dict[str, list[str]]) -> Panel:
-    if len(sweeps) != 1 or "rules" in sweeps:
-        raise UserError("--picture draws a sweep of one number: alpha, tests or replay")
-    (name,) = sweeps
-    by_value = sorted(((float(dict(each.setting.values)[name]), each) for each in effects), key=lambda pair: pair[0])
-    series = []
-    for role in _ROLES:
-        rewards = [(x, getattr(effect, role).reward) for x, effect in by_value]
-        series.append(Series(role, tuple(Point(x, r.mean, r.low, r.high, r.n) for x, r in rewards), role))
-    signs = [(x, effect.tester.signs) for x, effect in by_value]
-    flipped = tuple(Point(x, s.n_flipped / s.n if s.n else nan) for x, s in signs)
-    series.append(Series("signs flipped", flipped, "t2"))
-    note = "Mean rewards, and the share of the tester's advantages whose sign would have been reversed."
-    return Panel("what-if", f"What if: {name}", note, tuple(series), name)
 
 
 def _to_json(effect: SettingEffect) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Axes: C coders, T testers, P problems, S games per problem. There are two modes:
 
 - *on policy*: the suite answers this program (or, if the tester does not see programs, the problem);
-- *transfer*: stored programs run stored suites that were written for another coder's program, or for none.
+- *transfer*: stored programs run stored suites that were written for another coder's program.
 
 All values except rewards are shares in [0, 1]. nan means no value: the program does not load, so the tester did not
 write a suite; or nothing could be counted; or the sandbox or an agent failed, which `n_masked` counts.
@@ -155,7 +155,7 @@ class StoredSuite:
 
     tester: str
     coder: str
-    """Author of the program that the suite answers; empty: the suite answers no program."""
+    """Author of the program that the suite answers."""
     problem_id: str
     sample: int
     reply: str

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import nan
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from codea1_agents.measure.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import known_mean
 from codea1_env.errors import AgentUnavailable
@@ -37,9 +36,6 @@ from codea1_lab.crossplay.player_specs import View
 
 _CHUNK = 16  # problems at a time
 
-Transfer = Literal["others", "blind", "none"]
-"""Which stored suites a program runs: those for other coders' programs, those written without a program, or none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Player:
@@ -61,14 +57,12 @@ def play_all(
     rules: Ruleset,
     *,
     samples: int = 4,
-    transfer: Transfer = "others",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[CrossPlay, Submissions]:
     """Return the measurements of all pairs, and all programs and suites.
 
-    On policy, each tester writes one suite for each program that loads. In transfer, the n-th program of a coder runs
-    the n-th suites that a tester wrote for every other coder on this problem (`others`), which needs no new replies, or
-    the n-th suite that the tester wrote from the problem alone (`blind`).
+    On policy, each tester writes one suite for each program that loads. In transfer, for which there must be several
+    coders, the n-th program of a coder runs the n-th suites that a tester wrote for every other coder on this problem.
 
     Args:
         problems: at least one. Problems without golden tests do not show which programs are right.
@@ -77,7 +71,6 @@ def play_all(
         sandbox: runs all programs.
         rules: they validate suites and compute rewards.
         samples: programs per coder and problem.
-        transfer: `none` skips transfer; so does `others` with a single coder.
         progress: called with the number of finished problems and of all problems.
 
     Raises:
@@ -85,9 +78,7 @@ def play_all(
         AgentUnavailable: an agent replied to none of several turns.
         SandboxError: the sandbox cannot be used at all.
     """
-    if transfer == "others" and len(coders) < 2:
-        transfer = "none"
-    session = _Session(coders, testers, Referee(problems, rules, sandbox=sandbox), samples, transfer)
+    session = _Session(coders, testers, Referee(problems, rules, sandbox=sandbox), samples)
     for start in range(0, len(problems), _CHUNK):
         session.play(problems[start : start + _CHUNK])
         progress(min(start + _CHUNK, len(problems)), len(problems))
@@ -97,7 +88,7 @@ def play_all(
         problems=tuple(problem.id for problem in problems),
         right=np.array(session.right).reshape(len(problems), len(coders)).T,
         on_policy=Cells.of(session.on_policy),
-        transfer=None if transfer == "none" else Cells.of(session.transferred),
+        transfer=Cells.of(session.transferred) if len(coders) > 1 else None,
         fixed_coders=tuple(n for n, player in enumerate(coders) if player.is_fixed),
         fixed_testers=tuple(n for n, player in enumerate(testers) if player.is_fixed),
     )
@@ -113,9 +104,7 @@ _Key: TypeAlias = tuple[int, int]
 class _Session:
     """The players and all results so far."""
 
-    def __init__(
-        self, coders: Sequence[Player], testers: Sequence[Player], referee: Referee, samples: int, transfer: Transfer
-    ) -> None:
+    def __init__(self, coders: Sequence[Player], testers: Sequence[Player], referee: Referee, samples: int) -> None:
         self.on_policy: _Games = [[[] for _ in testers] for _ in coders]
         self.transferred: _Games = [[[] for _ in testers] for _ in coders]
         self.right: list[list[float]] = []
@@ -123,7 +112,7 @@ class _Session:
         self.programs: list[StoredProgram] = []
         self.suites: list[StoredSuite] = []
         self._coders, self._testers, self._referee = coders, testers, referee
-        self._samples, self._transfer = samples, transfer
+        self._samples = samples
 
     def play(self, problems: Sequence[Problem]) -> None:
         """Play all pairs on some problems."""
@@ -137,9 +126,9 @@ class _Session:
             own = written.fork(tester_view=tester.view)
             suites = self._write_suites(own, tester)
             self._add_figures(own.results(), number, is_right, self.on_policy)
-            if self._transfer != "none":
+            if len(self._coders) > 1:
                 stored = written.fork()
-                stored.submit_groups(self._stored_suites(problems, tester, suites))
+                stored.submit_groups(self._stored_suites(len(problems), suites))
                 self._add_figures(stored.results(), number, is_right, self.transferred)
 
     def _of(self, coder: int) -> range:
@@ -172,36 +161,22 @@ class _Session:
         rounds.submit_suites([replies[turn.tree, turn.candidate] for turn in turns])
         for (t, n), reply in replies.items():
             coder, sample = divmod(n, self._samples)
-            self._store_suite(tester, self._coders[coder].name, rounds.trees[t].problem, sample, reply)
+            if isinstance(reply, str):
+                name, problem_id = self._coders[coder].name, rounds.trees[t].problem.id
+                self.suites.append(StoredSuite(tester.name, name, problem_id, sample, reply))
         return replies
 
-    def _stored_suites(
-        self, problems: Sequence[Problem], tester: Player, suites: Mapping[_Key, Reply]
-    ) -> list[list[tuple[str, ...]]]:
-        """Return for each program the suites of a tester that were not written for it: (P, N, any number)."""
-        blind = self._blind_suites(problems, tester) if self._transfer == "blind" else None
+    def _stored_suites(self, n_problems: int, suites: Mapping[_Key, Reply]) -> list[list[tuple[str, ...]]]:
+        """Return for each program the suites of a tester that were written for other coders: (P, N, any number)."""
         n_programs = len(self._coders) * self._samples
 
         def stored_for(t: int, n: int) -> tuple[str, ...]:
-            sample = n % self._samples
-            others = (suites.get((t, other)) for other in range(sample, n_programs, self._samples) if other != n)
-            found = others if blind is None else (blind[t, sample],)
-            return tuple(each for each in found if isinstance(each, str)) if (t, n) in suites else ()
+            others = (
+                suites.get((t, other)) for other in range(n % self._samples, n_programs, self._samples) if other != n
+            )
+            return tuple(each for each in others if isinstance(each, str)) if (t, n) in suites else ()
 
-        return [[stored_for(t, n) for n in range(n_programs)] for t in range(len(problems))]
-
-    def _blind_suites(self, problems: Sequence[Problem], tester: Player) -> dict[_Key, Reply]:
-        """Return suites that a tester writes from the problems alone, by problem and sample."""
-        tests, keys = self._referee.rules.tests_per_suite, list(product(range(len(problems)), range(self._samples)))
-        turns = [sample_turn(problems[t], "tester", sample, tests=tests, view="blind") for t, sample in keys]
-        replies = dict(zip(keys, _replies_of(tester, turns), strict=True))
-        for (t, sample), reply in replies.items():
-            self._store_suite(tester, "", problems[t], sample, reply)
-        return replies
-
-    def _store_suite(self, tester: Player, coder: str, problem: Problem, sample: int, reply: Reply) -> None:
-        if isinstance(reply, str):
-            self.suites.append(StoredSuite(tester.name, coder, problem.id, sample, reply))
+        return [[stored_for(t, n) for n in range(n_programs)] for t in range(n_problems)]
 
     def _add_figures(
         self, judged: Sequence[JudgedTree], number: int, is_right: Mapping[_Key, bool | None], games: _Games

@@ -143,7 +143,7 @@ def _pretrained(wanted: Pretraining, seed: int) -> Any:
     from codea1_agents.train.tiny.pretraining import PretrainingSettings, pretrain  # noqa: PLC0415
 
     rules = CorpusRules(variant=Variant(wanted.variant), aware_share=wanted.aware, n_aware_first=wanted.aware_first)
-    return pretrain(PretrainingSettings(wanted.size, seed, wanted.steps, rules, wanted.muon))
+    return pretrain(PretrainingSettings(seed, wanted.steps, rules, wanted.muon))
 
 
 def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models) -> Models:

@@ -31,9 +31,8 @@ class Strict(BaseModel):
 class Pretraining(Strict):
     """How each base model is pretrained."""
 
-    size: Literal["laptop", "gpu"] = "laptop"
     steps: int = Field(default=0, ge=0)
-    """0: the number of the size."""
+    """0: those of `codea1 pretrain`."""
     variant: Literal["plain", "rare", "deep-rare"] = "plain"
     """Variant of the problems: `plain`, or one whose bugs naive inputs do not find."""
     aware: float = Field(default=0.0, ge=0, le=1)

@@ -48,12 +48,12 @@ class ExperimentFolder(Closing):
 
 
 def require_experiment(path: Path, experiment: Experiment, *, may_lack: bool) -> None:
-    """Raise UserError if a folder holds another experiment, or none. Another process may be running it.
+    """Raise UserError unless a folder contains this experiment, which another process may be running.
 
     Args:
         path: the folder to open.
-        experiment: that it should hold.
-        may_lack: whether it may hold none.
+        experiment: what the folder should contain.
+        may_lack: whether the folder may also be without an experiment.
     """
     if not (path / _DECLARED).exists():
         if may_lack:

@@ -78,7 +78,7 @@ def _n_seeds(experiment: Experiment, system: System) -> int:
 
 
 def needs(experiment: Experiment, cell: Cell) -> dict[str, Cell]:
-    """Return by system the cells whose models or tests this cell takes: of its base and, if it exists, of its seed."""
+    """Return, by system, the cells whose models or tests this cell takes: its base's and, if any, its seed's."""
     found = {}
     for name in experiment.system(cell.system).needs:
         found[name] = Cell(name, cell.base, cell.seed % _n_seeds(experiment, experiment.system(name)))

@@ -42,7 +42,7 @@ def cell_command(folder: Path, cell: Cell) -> list[str]:
 def cell_environment(outer: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of a cell: one thread, and its own Ray."""
     kept = {name: value for name, value in outer.items() if not name.startswith("RAY_")}
-    return {**kept, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": outer.get("RAY_AUTH_MODE", "disabled")}
+    return {**kept, "OMP_NUM_THREADS": "1"}
 
 
 class LocalProcesses:

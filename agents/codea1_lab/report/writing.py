@@ -16,7 +16,7 @@ from codea1_lab.report.charts import heat_map_svg, panel_svg
 from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.crossplay import crossplay_heat_maps
 from codea1_lab.report.game_run import game_run
-from codea1_lab.report.material import HeatMap, Panel, Remark, RunMaterial
+from codea1_lab.report.material import HeatMap, Remark, RunMaterial
 from codea1_lab.report.page import page_of
 from codea1_lab.report.palette import lone_style
 
@@ -99,15 +99,6 @@ def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:
         ]
         written += [write_heat_map(heat, place / f"{heat.key}.svg") for heat in run.heat_maps]
     return written
-
-
-def write_picture(panel: Panel, path: Path) -> None:
-    """Write one chart as SVG.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    _picture(panel_svg(panel, title_id="t"), path, panel.title)
 
 
 def write_heat_map(heat: HeatMap, path: Path) -> Path:

@@ -144,7 +144,7 @@ def _separate(name: str, scope: Scope, text: str) -> None:
 
 
 def _is_copy(node: ast.expr) -> bool:
-    """Whether an expression makes a new object that holds none of the containers in it."""
+    """Whether an expression makes a new object, which shares no container with its parts."""
     match node:
         case ast.Call(func=ast.Name()) | ast.Call(func=ast.Attribute(attr="copy" | "count" | "index")):
             return True

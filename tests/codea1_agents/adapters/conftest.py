@@ -41,14 +41,9 @@ def broken_sandbox_name() -> str:
     return f"{__name__}:broken"
 
 
-@pytest.fixture
-def python_of() -> Callable[[str], str]:
+def python_of(page: str) -> str:
     """Return the Python of an adapter's page; what it needs is there."""
-
-    def code(page: str) -> str:
-        blocks = blocks_of(ROOT / "docs" / "adapters" / f"{page}.md")
-        found = [block.code for block in blocks if block.language == "python"]
-        assert found
-        return "\n".join(found)
-
-    return code
+    blocks = blocks_of(ROOT / "docs" / "adapters" / f"{page}.md")
+    found = [block.code for block in blocks if block.language == "python"]
+    assert found
+    return "\n".join(found)

@@ -15,6 +15,7 @@ import pytest
 from codea1_env.bank import Bank, BankEntry, ProblemBank
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet, WrongProgram
+from tests.codea1_agents.adapters.conftest import python_of
 from tests.support.toys import ADD, BROKEN, LAST, LOOKS_RIGHT, RIGHT, SHARP, WRONG, fenced
 
 pytest.importorskip("inspect_ai", reason="the extra inspect is not installed: make harnesses-test")
@@ -166,7 +167,7 @@ class Scripted(ModelAPI):
         return ModelOutput.from_content("scripted", "```python\nassert True\n```")
 
 
-def test_the_page_runs(python_of, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys) -> None:
+def test_the_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys) -> None:
     monkeypatch.setenv("INSPECT_EVAL_MODEL", "scripted/any")
     monkeypatch.setenv("INSPECT_DISPLAY", "none")
     monkeypatch.chdir(tmp_path)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from codea1_env.problems import load_problems
+from tests.codea1_agents.adapters.conftest import python_of
 from tests.support.toys import RIGHT
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
@@ -97,7 +98,7 @@ def test_a_masked_game_ends_without_rewards(broken_sandbox_name) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_runs(python_of, capfd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_runs(capfd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(python_of("mcp"), "mcp.md", "exec"), {})
     begun = PlayedGame("starter").reset(seed=0)

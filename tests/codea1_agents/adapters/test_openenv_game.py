@@ -14,6 +14,7 @@ import pytest
 
 from codea1_agents.adapters.played_game import PlayedGame
 from codea1_env.problems import ProblemSet, load_problems
+from tests.codea1_agents.adapters.conftest import python_of
 from tests.support.toys import ADD, LOOKS_RIGHT, RIGHT, SHARP
 from tests.support.waiting import wait_until
 
@@ -166,6 +167,6 @@ def test_mistakes_are_errors_of_the_session_only(address: str) -> None:
         assert game.reset(problem_id="starter/free_gaps").observation.problem_id == "starter/free_gaps"
 
 
-def test_the_page_runs(python_of, address: str, capsys) -> None:
+def test_the_page_runs(address: str, capsys) -> None:
     exec(compile(python_of("openenv").replace("http://127.0.0.1:8000", address), "openenv.md", "exec"), {})
     assert capsys.readouterr().out == "True {'coder': 0.0, 'tester': None} no_entry_point\n"

@@ -16,6 +16,7 @@ import pytest
 
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet, WrongProgram
+from tests.codea1_agents.adapters.conftest import python_of
 from tests.support.toys import ADD, BROKEN, LOOKS_RIGHT, RIGHT, SHARP, WRONG
 
 pytest.importorskip("verifiers", reason="the extra verifiers is not installed: make harnesses-test")
@@ -121,7 +122,7 @@ def test_the_command_of_verifiers_plays_it_and_uploads_nothing(chat_server, tmp_
     assert [episode["run"]["id"].partition("-")[0] for episode in episodes] == ["disabled"] * 2
 
 
-def test_the_page_runs(python_of, chat_server, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_the_page_runs(chat_server, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setenv("MY_ENDPOINT", chat_server(lambda prompt: "```python\nassert True\n```").url)
     monkeypatch.setenv("MY_KEY", "none")
     exec(compile(python_of("verifiers"), "verifiers.md", "exec"), {})

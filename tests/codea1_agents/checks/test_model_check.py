@@ -82,7 +82,7 @@ def test_memory_follows_from_the_shape_and_is_unknown_for_other_architectures(tm
     assert memory_of(str(tmp_path / "nowhere"), facts, prompt=900, reply=100) is None
 
 
-FACTS = ModelFacts("X", 10**9, "bfloat16", 4096, True, "<end>", ("<end>",))
+FACTS = ModelFacts("X", 10**9, "bfloat16", 4096, True, "<end>", ("<end>",), "<end>")
 
 
 def report(
@@ -106,7 +106,7 @@ def report(
         (report(n_cut=2), "2 of 8 replies of the coder were cut at 1024 tokens: raise --max-tokens"),
         (report(n_unavailable=1), "1 prompts of the coder"),
         (report(facts=replace(FACTS, has_template=False)), "no chat template"),
-        (report(facts=replace(FACTS, tokenizer_end="", generation_ends=())), "lacks an end token"),
+        (report(facts=replace(FACTS, tokenizer_end="", generation_ends=(), turn_end="")), "lacks an end token"),
     ],
 )
 def test_advice_follows_from_the_report(found: ModelReport, said: str) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 from codea1_agents.cli import entries
 from codea1_agents.cli.app import ENTRIES, all_commands
 from codea1_agents.cli.entries import Entry
+from tests.support.command_line import codea1
 
 COMMANDS = all_commands()
 BODIES = dict(pair for name, entry in ENTRIES.items() for pair in entry.bodies(name))
@@ -64,11 +65,11 @@ def test_a_letter_has_one_meaning_and_a_name_one_declaration_in_all_commands() -
 def test_what_many_commands_do_is_spelled_alike() -> None:
     names = {path: {name for each in options_of(command) for name in each.opts} for path, command in COMMANDS.items()}
     assert all("--json" in found for found in names.values())
-    assert all("-o" in found for path, found in names.items() if path.startswith(("play", "eval")))
+    assert all("-o" in names[path] for path in ("play", "eval coder", "eval tester", "eval select"))
     assert not any("--preset" in found for found in names.values())
 
 
-def test_the_help_has_few_names_and_fits_a_screen(codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_has_few_names_and_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = codea1("--help").stdout
     assert len(ENTRIES) <= 17
@@ -80,14 +81,14 @@ def test_the_help_has_few_names_and_fits_a_screen(codea1: Callable[..., Any], mo
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself_with_an_example(codea1: Callable[..., Any], command: str) -> None:
+def test_every_command_explains_itself_with_an_example(command: str) -> None:
     result = codea1(*command.split(), "--help")
     assert result.exit_code == 0
     assert f"codea1 {command} " in result.stdout.replace("\n", " ")
     assert "Example:" in result.stdout
 
 
-def test_the_version_is_that_of_the_distribution(codea1: Callable[..., Any]) -> None:
+def test_the_version_is_that_of_the_distribution() -> None:
     assert codea1("--version").stdout == f"codea1-env {version('codea1-env')}\n"
 
 
@@ -103,14 +104,14 @@ def test_the_version_is_that_of_the_distribution(codea1: Callable[..., Any]) -> 
         ["book", "merge"],
     ],
 )
-def test_bad_usage_is_one_sentence(codea1: Callable[..., Any], arguments: list[str]) -> None:
+def test_bad_usage_is_one_sentence(arguments: list[str]) -> None:
     result = codea1(*arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
 
 
-def test_a_group_without_a_command_prints_its_help(codea1: Callable[..., Any]) -> None:
+def test_a_group_without_a_command_prints_its_help() -> None:
     result = codea1("check")
     assert result.exit_code == 2
     assert "problems" in result.stdout

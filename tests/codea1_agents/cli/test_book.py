@@ -3,11 +3,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codea1_env.book.store import MistakeBook
+from tests.support.command_line import codea1, one_object
+from tests.support.folders import powerless
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def size(path: Path) -> int:
         return book.size()
 
 
-def test_the_most_frequent_cases_come_first(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
+def test_the_most_frequent_cases_come_first(run: Path) -> None:
     result = codea1("book", "show", run, "--json", "--top", 100)
     assert result.stderr == ""
     data = one_object(result.stdout)
@@ -31,9 +32,7 @@ def test_the_most_frequent_cases_come_first(codea1: Callable[..., Any], one_obje
     assert len(frequencies) == data["size"] == size(run / "book.sqlite")
 
 
-def test_a_book_can_be_named_by_its_file_and_cut_to_a_problem_and_a_number(
-    codea1: Callable[..., Any], run: Path
-) -> None:
+def test_a_book_can_be_named_by_its_file_and_cut_to_a_problem_and_a_number(run: Path) -> None:
     with MistakeBook(run / "book.sqlite") as book:
         problem = book.problem_ids()[1]
     result = codea1("book", "show", run / "book.sqlite", "--problem", problem, "--top", 1)
@@ -51,9 +50,7 @@ def test_a_book_can_be_named_by_its_file_and_cut_to_a_problem_and_a_number(
         ("book show run --problem starter/lost", "unknown problem of this book 'starter/lost'"),
     ],
 )
-def test_bad_input_is_one_sentence_and_changes_nothing(
-    codea1: Callable[..., Any], run: Path, folder: Path, line: str, said: str
-) -> None:
+def test_bad_input_is_one_sentence_and_changes_nothing(run: Path, folder: Path, line: str, said: str) -> None:
     before = size(run / "book.sqlite")
     result = codea1(*line.split())
     assert (result.exit_code, result.stdout) == (2, "")
@@ -64,7 +61,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(
 
 
 def test_a_run_that_may_only_be_looked_at_can_be_shown_and_rescored(
-    codea1: Callable[..., Any], played: Path, open_folder: Path, powerless: Any, monkeypatch: pytest.MonkeyPatch
+    played: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, mine = open_folder / "run", open_folder / "mine"
     shutil.copytree(played, run)
@@ -84,9 +81,7 @@ def test_a_run_that_may_only_be_looked_at_can_be_shown_and_rescored(
     run.chmod(0o755)
 
 
-def test_a_book_behind_a_closed_folder_is_one_sentence(
-    codea1: Callable[..., Any], open_folder: Path, powerless: Any
-) -> None:
+def test_a_book_behind_a_closed_folder_is_one_sentence(open_folder: Path) -> None:
     closed = open_folder / "closed"
     closed.mkdir(mode=0)
     with powerless():

@@ -4,9 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -14,6 +12,7 @@ from typer.testing import CliRunner
 
 from codea1_agents.cli.boundary import Boundary
 from codea1_env.errors import BrokenInput, MissingExtra, SandboxError, UserError
+from tests.support.command_line import codea1, finished, started
 
 
 def app_that_raises(error: BaseException) -> typer.Typer:
@@ -73,12 +72,7 @@ def read(text):
 )
 @pytest.mark.parametrize("is_first", [True, False])
 def test_the_traceback_of_an_agents_error_is_shown_if_wanted(
-    codea1: Callable[..., Any],
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    code: int,
-    is_first: bool,
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int, is_first: bool
 ) -> None:
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, "faulty", raising=False)
@@ -99,9 +93,8 @@ def test_an_interrupt_is_130_without_a_traceback() -> None:
     assert (result.exit_code, result.stderr) == (130, "error: interrupted\n")
 
 
-def test_an_error_nobody_expected_keeps_its_traceback(
-    finished: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
+@pytest.mark.slow
+def test_an_error_nobody_expected_keeps_its_traceback() -> None:
     code = "import codea1_agents.cli.check as c\ndef f(*a, **k): raise ZeroDivisionError('ours')\nc.load_problems = f"
     done = finished("check", "problems", "starter", code=code)
     assert done.returncode == 1
@@ -114,8 +107,9 @@ def test_an_error_nobody_expected_keeps_its_traceback(
 PLAY = ["play", "-p", "starter", "--tester", "boundary", "-n", "1", "--out", "run"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["list", "agents"], PLAY, ["--help"], ["--version"], ["play", "--help"]])
-def test_who_stops_reading_hears_nothing(started: Callable[..., subprocess.Popen[str]], arguments: list[str]) -> None:
+def test_who_stops_reading_hears_nothing(arguments: list[str]) -> None:
     process = started(*arguments)
     assert process.stdout is not None
     assert process.stderr is not None

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,22 +11,21 @@ from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, dump_jsonl
 from codea1_env.problems.own_rows import problem_to_row
 from tests.support import argv_problems
+from tests.support.command_line import codea1, one_object
 
 RIGHT = Problem("P/right", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "1"),))
 WRONG = Problem("P/wrong", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "2"),))
 
 
 @pytest.mark.parametrize("source", ["starter", argv_problems.SOURCE])
-def test_sound_problems_are_counted_and_exit_with_0(codea1: Callable[..., Any], one_object: Any, source: str) -> None:
+def test_sound_problems_are_counted_and_exit_with_0(source: str) -> None:
     result = codea1("check", "problems", source, "--limit", 2, "--json")
     assert result.exit_code == 0, result.stderr
     data = one_object(result.stdout)
     assert (data["counts"], data["not_ok"], data["skipped"]) == ({"ok": 2}, [], [])
 
 
-def test_rows_that_are_not_ok_are_told_with_their_reasons_and_exit_with_1(
-    codea1: Callable[..., Any], one_object: Any, folder: Path
-) -> None:
+def test_rows_that_are_not_ok_are_told_with_their_reasons_and_exit_with_1(folder: Path) -> None:
     path = folder / "some.jsonl"
     dump_jsonl(ProblemSet("some", (RIGHT, WRONG)), path)
     interactive = json.dumps({**problem_to_row(RIGHT), "interactor": "print(1)"})
@@ -45,14 +42,14 @@ def test_rows_that_are_not_ok_are_told_with_their_reasons_and_exit_with_1(
 
 
 @pytest.mark.parametrize("source", ["nowhere", "nowhere.jsonl", "my_agents:lost"])
-def test_a_source_that_cannot_be_read_is_bad_input_not_a_failed_check(codea1: Callable[..., Any], source: str) -> None:
+def test_a_source_that_cannot_be_read_is_bad_input_not_a_failed_check(source: str) -> None:
     result = codea1("check", "problems", source)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
 
 
 @pytest.mark.slow
-def test_every_kind_of_outcome_is_obtained_and_the_promise_told(codea1: Callable[..., Any], one_object: Any) -> None:
+def test_every_kind_of_outcome_is_obtained_and_the_promise_told() -> None:
     result = codea1("sandbox", "check", "--json")
     data = one_object(result.stdout)
     assert result.exit_code == 0, result.stderr
@@ -62,9 +59,7 @@ def test_every_kind_of_outcome_is_obtained_and_the_promise_told(codea1: Callable
     assert "local: " in result.stderr
 
 
-def test_a_wrong_outcome_exits_with_1(
-    codea1: Callable[..., Any], one_object: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_outcome_exits_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
     finding = SandboxFinding(OutcomeKind.VALUE, (OutcomeKind.VALUE, OutcomeKind.ERROR))
     monkeypatch.setattr(sandbox_check, "check_sandbox", lambda sandbox: (finding,))
     result = codea1("sandbox", "check", "--json")
@@ -72,5 +67,5 @@ def test_a_wrong_outcome_exits_with_1(
     assert [each["ok"] for each in one_object(result.stdout)["outcomes"]] == [False]
 
 
-def test_an_unknown_sandbox_is_bad_input(codea1: Callable[..., Any]) -> None:
+def test_an_unknown_sandbox_is_bad_input() -> None:
     assert codea1("sandbox", "check", "lokal").exit_code == 2

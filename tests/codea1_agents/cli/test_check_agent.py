@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.support.command_line import codea1, one_object
 
 BAD = """\
 def forgets(observation):
@@ -26,7 +26,7 @@ def bad(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
 
 
-def test_a_good_agent_passes_and_the_object_tells_each_test(codea1: Callable[..., Any], one_object: Any) -> None:
+def test_a_good_agent_passes_and_the_object_tells_each_test() -> None:
     result = codea1("check", "agent", "mutant,strength=0.2", "--json")
     assert result.exit_code == 0, result.stderr
     data = one_object(result.stdout)
@@ -46,9 +46,7 @@ def test_a_good_agent_passes_and_the_object_tells_each_test(codea1: Callable[...
         ("dozes", 1, "failed", "did not return within 0.2 s"),
     ],
 )
-def test_a_bad_agent_is_told_with_the_reason(
-    codea1: Callable[..., Any], one_object: Any, name: str, code: int, kind: str, said: str
-) -> None:
+def test_a_bad_agent_is_told_with_the_reason(name: str, code: int, kind: str, said: str) -> None:
     result = codea1("check", "agent", f"bad_agents:{name}", "--role", "tester", "--json", "--reply-timeout", 0.2)
     assert result.exit_code == code
     tests = one_object(result.stdout)["tests"]
@@ -65,13 +63,13 @@ def test_a_bad_agent_is_told_with_the_reason(
         (["mutant", "--role", "judge"], "unknown role 'judge'"),
     ],
 )
-def test_what_cannot_be_checked_is_one_sentence(codea1: Callable[..., Any], arguments: list[str], said: str) -> None:
+def test_what_cannot_be_checked_is_one_sentence(arguments: list[str], said: str) -> None:
     result = codea1("check", "agent", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
 
 
-def test_an_agent_that_could_not_be_asked_is_no_failure_and_no_success(codea1: Callable[..., Any]) -> None:
+def test_an_agent_that_could_not_be_asked_is_no_failure_and_no_success() -> None:
     pytest.importorskip("openai")
     nobody = "openai,model=m,base_url=http://127.0.0.1:9/v1,retries=0"
     result = codea1("check", "agent", nobody, "--role", "coder")

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from codea1_agents.checks.machine import Finding
+from tests.support.command_line import codea1, one_object
 
 
-def test_what_is_missing_comes_with_the_line_that_installs_it(
-    codea1: Callable[..., Any], one_object: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_comes_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     findings = (
         Finding("Python", True, "3.11"),
         Finding("extra data", False, "pyarrow (missing)", "pip install x[data]"),
@@ -28,7 +24,7 @@ def test_what_is_missing_comes_with_the_line_that_installs_it(
     }
 
 
-def test_this_machine_is_examined(codea1: Callable[..., Any]) -> None:
+def test_this_machine_is_examined() -> None:
     shown = codea1("check", "machine").stdout
     for subject in ("Python", "cores", "memory", "sandbox", "docker", "GPU", "extra vllm"):
         assert subject in shown

@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.command_line import Started
+from tests.support.command_line import codea1, finished, started
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -25,7 +23,7 @@ async def tester(observation, info):
 """
 
 
-def test_a_run_is_the_same_with_any_concurrency(codea1: Callable[..., Any]) -> None:
+def test_a_run_is_the_same_with_any_concurrency() -> None:
     arguments = [*FAST, "--limit", 5, "--rounds", 2, "--tester", "boundary", "--quiet"]
     assert codea1(*arguments, "--out", "one").exit_code == 0
     several = codea1(*arguments, "--out", "several", "--concurrency", 4)
@@ -42,9 +40,7 @@ def test_a_run_is_the_same_with_any_concurrency(codea1: Callable[..., Any]) -> N
     assert Path("one/episodes.jsonl").read_bytes() == Path("several/episodes.jsonl").read_bytes()
 
 
-def test_an_interrupt_keeps_the_games_that_were_finished_out_of_turn(
-    started: Started, finished: Callable[..., Any], codea1: Callable[..., Any], folder: Path
-) -> None:
+def test_an_interrupt_keeps_the_games_that_were_finished_out_of_turn(folder: Path) -> None:
     (folder / "slow.py").write_text(SLOW)
     first = json.loads(codea1(*FAST, "-n", 1, "--tester", "examples", "--out", "first", "--json").stdout)
     assert first["n_episodes"] == 1
@@ -69,7 +65,7 @@ def test_an_interrupt_keeps_the_games_that_were_finished_out_of_turn(
     assert not early.exists()
 
 
-def test_somebody_at_the_keyboard_plays_one_game_at_a_time(codea1: Callable[..., Any]) -> None:
+def test_somebody_at_the_keyboard_plays_one_game_at_a_time() -> None:
     result = codea1(*FAST, "--tester", "human", "--concurrency", 2, "--out", "run")
     assert result.exit_code == 2
     assert "tester human plays one game at a time" in result.stderr

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from tests.support.command_line import codea1, one_object
 
-def test_choosing_by_blind_tests_beats_a_draw_by_lot(
-    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]
-) -> None:
+
+def test_choosing_by_blind_tests_beats_a_draw_by_lot() -> None:
     agents = ("--coder", "mutant,strength=0.6", "--tester", "boundary")
     size = ("--limit", 6, "-n", 4, "-m", 2)
     command = ("eval", "select", *agents, "--problems", "starter", *size, "--out", "s", "--json")
@@ -20,7 +19,7 @@ def test_choosing_by_blind_tests_beats_a_draw_by_lot(
     assert one_object(again.stdout) == whole  # nothing is asked again
 
 
-def test_a_problem_set_without_golden_tests_cannot_be_judged(codea1: Callable[..., Any], folder: Any) -> None:
+def test_a_problem_set_without_golden_tests_cannot_be_judged(folder: Any) -> None:
     row = '{"id": "a", "statement": "s", "entry_point": "f", "solution": "def f(): return 1"}\n'
     (folder / "untested.jsonl").write_text(row)
     result = codea1("eval", "select", "--coder", "reference", "--tester", "boundary", "--problems", "untested.jsonl")

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from tests.support.command_line import codea1, one_object
 
 CHUNK = 64
 """Samples that are asked for together: with so many of each, the two problems come one after the other."""
@@ -57,9 +56,7 @@ def source(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_the_reference_coder_gets_one_and_the_mutant_less(
-    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]
-) -> None:
+def test_the_reference_coder_gets_one_and_the_mutant_less() -> None:
     found = {}
     for agent in ("reference", "mutant,strength=1"):
         result = codea1("eval", "coder", "--agent", agent, "--problems", "starter", "-n", 2, "--limit", 10, "--json")
@@ -72,9 +69,7 @@ def test_the_reference_coder_gets_one_and_the_mutant_less(
     assert mutant["low"] <= mutant["mean"] <= mutant["high"] < 1.0
 
 
-def test_an_interrupted_evaluation_goes_on_with_what_is_missing(
-    codea1: Callable[..., Any], folder: Path, source: Path
-) -> None:
+def test_an_interrupted_evaluation_goes_on_with_what_is_missing(folder: Path, source: Path) -> None:
     command = ("eval", "coder", "--agent", "for_two:interrupted", "--problems", source, "-n", CHUNK, "--out", "e")
     (folder / "interrupt").touch()
     result = codea1(*command)
@@ -87,9 +82,7 @@ def test_an_interrupted_evaluation_goes_on_with_what_is_missing(
     assert json.loads((folder / "e" / "figures.json").read_text())["figures"]["pass@1"]["n_problems"] == 2
 
 
-def test_what_an_unavailable_coder_left_out_is_asked_for_again(
-    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], folder: Path, source: Path
-) -> None:
+def test_what_an_unavailable_coder_left_out_is_asked_for_again(folder: Path, source: Path) -> None:
     command = ("eval", "coder", "--agent", "for_two:away", "--problems", source, "--out", "e", "--json")
     (folder / "down").touch()
     result = codea1(*command)
@@ -102,14 +95,14 @@ def test_what_an_unavailable_coder_left_out_is_asked_for_again(
     assert (up["n_masked"], up["n_samples"], up["figures"]["avg@1"]["mean"]) == ({}, 2, 1.0)
 
 
-def test_a_coder_that_is_gone_is_not_asked_for_the_rest(codea1: Callable[..., Any], folder: Path, source: Path) -> None:
+def test_a_coder_that_is_gone_is_not_asked_for_the_rest(folder: Path, source: Path) -> None:
     (folder / "down").touch()
     result = codea1("eval", "coder", "--agent", "for_two:away", "--problems", source, "-n", CHUNK)
     assert result.exit_code == 3
     assert f"{CHUNK} of {2 * CHUNK} were not requested" in result.stderr.replace("\n", " ")
 
 
-def test_other_settings_do_not_go_on_in_the_same_folder(codea1: Callable[..., Any], source: Path) -> None:
+def test_other_settings_do_not_go_on_in_the_same_folder(source: Path) -> None:
     command = ("eval", "coder", "--agent", "for_two:right", "--problems", source, "--out", "e")
     assert codea1(*command).exit_code == 0
     result = codea1(*command, "--seed", 1)
@@ -117,47 +110,39 @@ def test_other_settings_do_not_go_on_in_the_same_folder(codea1: Callable[..., An
     assert "other settings: seed 0, now 1" in result.stderr.replace("\n", " ")
 
 
-def test_problems_can_be_left_out_by_id(
-    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], source: Path
-) -> None:
+def test_problems_can_be_left_out_by_id(source: Path) -> None:
     command = ("eval", "coder", "--agent", "for_two:right", "--problems", source, "--json")
     assert one_object(codea1(*command, "--without", "p/f").stdout)["n_problems"] == 1
     assert codea1(*command, "--without", "p/h").exit_code == 2
 
 
-def test_an_option_that_the_agent_does_not_have_is_bad_input(codea1: Callable[..., Any], source: Path) -> None:
+def test_an_option_that_the_agent_does_not_have_is_bad_input(source: Path) -> None:
     result = codea1("eval", "coder", "--agent", "reference,temperature=0.5", "--problems", source)
     assert result.exit_code == 2
     assert "temperature" in result.stderr
 
 
-def test_a_tester_is_measured_with_named_denominators(
-    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], source: Path
-) -> None:
+def test_a_tester_is_measured_with_named_denominators(source: Path) -> None:
     command = ("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--tests", 2, "--mode", "suite")
-    found = one_object(codea1(*command, "--coder", "mutant,strength=1", "--candidates", 3, "--json").stdout)
+    found = one_object(codea1(*command, "--json").stdout)
     assert found["figures"]["pass@1"]["mean"] == 1.0
     assert found["figures"]["pass@2"]["mean"] == 0.75
     assert (found["figures"]["mut@2"]["n_problems"], found["figures"]["mut_fixed@2"]["n_problems"]) == (1, 2)
     assert found["figures"]["Mul"]["mean"] == pytest.approx(0.75 * found["figures"]["mut@2"]["mean"])
     assert found["faults"] == {"no_code": 1}
-    assert found["selection"]["figures"]["gain"]["n_problems"] == 2
 
 
-def test_an_unknown_mode_is_bad_input(codea1: Callable[..., Any], source: Path) -> None:
+def test_an_unknown_mode_is_bad_input(source: Path) -> None:
     result = codea1("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--mode", "suites")
     assert result.exit_code == 2
     assert "did you mean 'suite'" in result.stderr
 
 
-def test_two_evaluations_are_compared_problem_by_problem(
-    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]
-) -> None:
+def test_two_evaluations_are_compared_problem_by_problem() -> None:
     for name, agent in (("a", "mutant,strength=1"), ("b", "reference")):
         arguments = ("--agent", agent, "--problems", "starter", "--limit", 10, "--out", name)
         assert codea1("eval", "coder", *arguments).exit_code == 0
-    whole = one_object(codea1("eval", "compare", "a", "b", "--json", "-o", "compared.json").stdout)
-    assert json.loads(Path("compared.json").read_text())["figures"] == whole["figures"]
+    whole = one_object(codea1("eval", "compare", "a", "b", "--json").stdout)
     found = whole["figures"]["avg@n"]
     assert found["difference"]["mean"] == pytest.approx(found["after"]["mean"] - found["before"]["mean"])
     assert found["is_shown"]
@@ -166,7 +151,7 @@ def test_two_evaluations_are_compared_problem_by_problem(
     assert (again["difference"]["mean"], again["problems_needed"], again["is_shown"]) == (0.0, None, False)
 
 
-def test_only_evaluations_of_one_kind_are_compared(codea1: Callable[..., Any], source: Path) -> None:
+def test_only_evaluations_of_one_kind_are_compared(source: Path) -> None:
     codea1("eval", "coder", "--agent", "for_two:right", "--problems", source, "--out", "a")
     codea1("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--out", "b", "--mutants", 0)
     result = codea1("eval", "compare", "a", "b")
@@ -175,7 +160,7 @@ def test_only_evaluations_of_one_kind_are_compared(codea1: Callable[..., Any], s
     assert codea1("eval", "compare", "a", "nowhere").exit_code == 2
 
 
-def test_a_comparison_of_unlike_evaluations_says_so(codea1: Callable[..., Any], source: Path) -> None:
+def test_a_comparison_of_unlike_evaluations_says_so(source: Path) -> None:
     for name, samples in (("a", 1), ("b", 2)):
         command = ("eval", "coder", "--agent", "for_two:right", "--problems", source, "-n", samples, "--out", name)
         assert codea1(*command).exit_code == 0
@@ -185,7 +170,7 @@ def test_a_comparison_of_unlike_evaluations_says_so(codea1: Callable[..., Any], 
     assert "other settings" not in codea1("eval", "compare", "a", "a").stderr
 
 
-def test_evaluations_of_two_versions_of_the_judge_are_not_compared(codea1: Callable[..., Any], source: Path) -> None:
+def test_evaluations_of_two_versions_of_the_judge_are_not_compared(source: Path) -> None:
     for name in ("a", "b"):
         assert codea1("eval", "coder", "--agent", "for_two:right", "--problems", source, "--out", name).exit_code == 0
     stored = Path("a/evaluation.json")

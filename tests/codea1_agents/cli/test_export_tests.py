@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.command_line import codea1, one_object
+
 
 @pytest.mark.slow
-def test_the_exported_file_can_be_played_under_golden_rules(
-    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]
-) -> None:
+def test_the_exported_file_can_be_played_under_golden_rules() -> None:
     options = (
         "--agent",
         "boundary",
@@ -31,7 +29,7 @@ def test_the_exported_file_can_be_played_under_golden_rules(
     assert one_object(played.stdout)["figures"]["coder_reward"]["mean"] == 1.0
 
 
-def test_nothing_is_written_where_no_test_is_confirmed(codea1: Callable[..., Any], folder: Path) -> None:
+def test_nothing_is_written_where_no_test_is_confirmed(folder: Path) -> None:
     options = ("--agent", "invalid,kind=prose", "--problems", "starter", "--limit", 2, "--out", "tests.jsonl")
     result = codea1("export", "tests", *options)
     assert result.exit_code == 2

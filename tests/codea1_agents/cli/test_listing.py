@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,15 +11,14 @@ from codea1_agents.scripted.testers import FuzzTester
 from codea1_env import plugins
 from codea1_env.errors import MissingExtra
 from codea1_env.plugins import names
+from tests.support.command_line import codea1, one_object
 
 
 @pytest.mark.parametrize(
     ("group", "key"),
     [("agents", "agents"), ("problems", "sources"), ("rewards", "rewards"), ("sandboxes", "sandboxes")],
 )
-def test_every_registered_name_is_listed_with_a_sentence(
-    codea1: Callable[..., Any], one_object: Any, group: Any, key: str
-) -> None:
+def test_every_registered_name_is_listed_with_a_sentence(group: Any, key: str) -> None:
     result = codea1("list", group, "--json")
     rows = one_object(result.stdout)[key]
     assert [row["name"] for row in rows] == list(names(group))
@@ -28,16 +26,14 @@ def test_every_registered_name_is_listed_with_a_sentence(
     assert all(row["name"] in result.stderr for row in rows)
 
 
-def test_an_agents_options_are_told_with_their_defaults(codea1: Callable[..., Any], one_object: Any) -> None:
+def test_an_agents_options_are_told_with_their_defaults() -> None:
     found = one_object(codea1("list", "agents", "--json").stdout)["agents"]
     options = {each["name"]: each["options"] for each in found}
     assert options["mutant"] == [{"name": "strength", "type": "float", "default": "0.5"}]
     assert options["examples"] == []
 
 
-def test_one_agent_is_shown_with_its_options_and_its_whole_docstring(
-    codea1: Callable[..., Any], one_object: Any
-) -> None:
+def test_one_agent_is_shown_with_its_options_and_its_whole_docstring() -> None:
     shown = codea1("list", "agents", "fuzz,hunt=true").stdout
     assert inspect.getdoc(FuzzTester).splitlines()[-1] in shown  # type: ignore[union-attr]
     assert ["hunt", "bool", "False"] in [line.split() for line in shown.splitlines()]
@@ -45,13 +41,13 @@ def test_one_agent_is_shown_with_its_options_and_its_whole_docstring(
     assert {each["name"]: each["default"] for each in found["options"]}["model"] in (None, "''")
 
 
-def test_an_unknown_agent_is_bad_input(codea1: Callable[..., Any]) -> None:
+def test_an_unknown_agent_is_bad_input() -> None:
     result = codea1("list", "agents", "mutent")
     assert result.exit_code == 2
     assert "did you mean 'mutant'" in result.stderr
 
 
-def test_problem_sources_are_listed_with_kinds_counts_and_options(codea1: Callable[..., Any], one_object: Any) -> None:
+def test_problem_sources_are_listed_with_kinds_counts_and_options() -> None:
     result = codea1("list", "problems", "--json")
     found = {each["name"]: each for each in one_object(result.stdout)["sources"]}
     assert found["humaneval"]["n_by_kind"] == {"function": 164}
@@ -59,7 +55,7 @@ def test_problem_sources_are_listed_with_kinds_counts_and_options(codea1: Callab
     assert "tiny:OPTIONS" in result.stderr
 
 
-def test_every_wording_is_listed_and_loads_with_every_extension(codea1: Callable[..., Any], one_object: Any) -> None:
+def test_every_wording_is_listed_and_loads_with_every_extension() -> None:
     found = one_object(codea1("list", "prompts", "--json").stdout)
     assert [each["name"] for each in found["prompts"]] == list(WORDINGS)
     for wording in found["prompts"]:
@@ -67,9 +63,7 @@ def test_every_wording_is_listed_and_loads_with_every_extension(codea1: Callable
             load_prompts(wording["name"] + extension["name"])
 
 
-def test_one_plug_in_that_cannot_be_imported_does_not_hide_the_others(
-    codea1: Callable[..., Any], one_object: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_plug_in_that_cannot_be_imported_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = plugins.resolve
 
     def resolve(group: Any, name: str) -> Any:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.support.command_line import codea1, one_object
 
 pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -29,7 +29,7 @@ def mine(made: Path, folder: Path) -> str:
     return "mine"
 
 
-def test_a_model_is_checked(codea1: Callable[..., Any], one_object: Callable[[str], Any], mine: str) -> None:
+def test_a_model_is_checked(mine: str) -> None:
     result = codea1("check", "model", mine, *FEW, "--max-tokens", 8, "--tests", 2, "--json")
     assert result.exit_code == 0, result.stderr
     found = one_object(result.stdout)
@@ -43,7 +43,7 @@ def test_a_model_is_checked(codea1: Callable[..., Any], one_object: Callable[[st
 
 
 @pytest.mark.parametrize("command", [("check", "model"), ("sft", "-o", "new", *QUICK)])
-def test_what_is_no_model_is_one_sentence(codea1: Callable[..., Any], mine: str, command: tuple[object, ...]) -> None:
+def test_what_is_no_model_is_one_sentence(mine: str, command: tuple[object, ...]) -> None:
     name, *rest = command if command[0] == "sft" else (command,)
     first = (name,) if isinstance(name, str) else name
     Path("broken").mkdir()
@@ -63,9 +63,7 @@ def test_what_is_no_model_is_one_sentence(codea1: Callable[..., Any], mine: str,
     assert not Path("new").exists()
 
 
-def test_a_model_is_fine_tuned_in_both_roles(
-    codea1: Callable[..., Any], one_object: Callable[[str], Any], mine: str
-) -> None:
+def test_a_model_is_fine_tuned_in_both_roles(mine: str) -> None:
     result = codea1("sft", mine, "-p", "starter", "--limit", 9, "-o", "new", *QUICK, "--json")
     assert result.exit_code == 0, result.stderr
     found = one_object(result.stdout)
@@ -81,9 +79,7 @@ def test_a_model_is_fine_tuned_in_both_roles(
     assert "must be new or empty" in again.stderr
 
 
-def test_a_testers_warm_start_as_in_the_paper(
-    codea1: Callable[..., Any], one_object: Callable[[str], Any], mine: str
-) -> None:
+def test_a_testers_warm_start_as_in_the_paper(mine: str) -> None:
     options = ("--role", "tester", "--failing", "--coder", "mutant,strength=1")
     found = one_object(codea1("sft", mine, *FEW, "-o", "new", *QUICK, *options, "--json").stdout)
     assert set(found["n_examples"]) == {"tester"}
@@ -105,16 +101,14 @@ def test_a_testers_warm_start_as_in_the_paper(
         (("--held-out", "starter"), "all problems of starter are held out"),
     ],
 )
-def test_what_is_wrong_is_refused_by_name(
-    codea1: Callable[..., Any], mine: str, options: tuple[object, ...], said: str
-) -> None:
+def test_what_is_wrong_is_refused_by_name(mine: str, options: tuple[object, ...], said: str) -> None:
     result = codea1("sft", mine, *FEW, "-o", "new", *options)
     assert result.exit_code == 2
     assert said in result.stderr
     assert not Path("new").exists()
 
 
-def test_the_settings_of_a_training_have_shortcuts(codea1: Callable[..., Any], mine: str, folder: Path) -> None:
+def test_the_settings_of_a_training_have_shortcuts(mine: str, folder: Path) -> None:
     for shortcut, said in (
         (("--coder", "./mnie", "--tester", mine), "agents.coder.model: the folder './mnie' does not exist"),
         (("--coder", mine, "--tester", "broken"), "its chat template fails"),

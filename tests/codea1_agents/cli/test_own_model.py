@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.command_line import codea1, one_object
 from tests.support.grpo import ON_RAY
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
 
@@ -44,9 +44,7 @@ def write_problems(path: Path, n: int) -> None:
     path.write_text("".join(json.dumps({"id": f"{path.stem}/{number}", **row}) + "\n" for number in range(n)))
 
 
-def test_a_random_model_writes_right_programs_in_the_end(
-    codea1: Callable[..., Any], one_object: Callable[[str], Any], folder: Path
-) -> None:
+def test_a_random_model_writes_right_programs_in_the_end(folder: Path) -> None:
     def result(*command: object) -> Any:
         done = codea1(*command, "--json")
         assert done.exit_code == 0, done.stderr

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support import ROOT
+from tests.support.command_line import codea1, finished, one_object
 
 pytest.importorskip("hatchling", reason="hatchling is not installed")
 pytestmark = pytest.mark.xdist_group("packages")
@@ -45,7 +46,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def used(finished: Callable[..., Any], one_object: Any) -> Callable[..., dict[str, Any]]:
+def used() -> Callable[..., dict[str, Any]]:
     """Run a command where these folders are importable; return its JSON."""
 
     def run(sites: Iterable[Path], *arguments: object) -> dict[str, Any]:
@@ -57,6 +58,7 @@ def used(finished: Callable[..., Any], one_object: Any) -> Callable[..., dict[st
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "listed", "command"),
     [
@@ -73,6 +75,7 @@ def test_each_is_listed_and_passes_its_check(sites, used, kind: str, listed: str
     assert used([sites[kind]], *command)
 
 
+@pytest.mark.slow
 def test_all_of_them_play_together(sites, used) -> None:
     arguments = ["-p", "calendar", "--tester", "shuffled,most=2", "--rules", "sharp", "--sandbox", "metered", "-n", "3"]
     played = used(sites.values(), "play", *arguments, "--coder", "mutant,strength=1", "--out", "run")
@@ -84,7 +87,7 @@ def test_all_of_them_play_together(sites, used) -> None:
     assert again["settings"][0]["coder"]
 
 
-def test_a_name_that_nobody_has_registered_is_one_sentence(codea1: Callable[..., Any]) -> None:
+def test_a_name_that_nobody_has_registered_is_one_sentence() -> None:
     result = codea1("play", "-p", "starter", "--rules", "sharp")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "unknown preset 'sharp'" in result.stderr

@@ -7,20 +7,17 @@ import resource
 import shutil
 import signal
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 
 from codea1_agents.play.runner import play
 from codea1_env.problems import dump_jsonl, load_problems
-from codea1_env.rules.ruleset import PRESETS
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import to_line
 from tests.support import argv_problems
-from tests.support.command_line import FAST, Finished, Started, entries_of
+from tests.support.command_line import FAST, codea1, entries_of, finished, one_object, started
 from tests.support.runs import EPISODE_SCHEMA
 from tests.support.waiting import wait_until
 
@@ -37,7 +34,7 @@ def assert_same_run(first: Path, second: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_whose_agent_never_returns_ends(finished: Finished, folder: Path) -> None:
+def test_a_process_whose_agent_never_returns_ends(folder: Path) -> None:
     (folder / "stuck.py").write_text("def spins(observation):\n    while True:\n        pass\n")
     played = "play", "-p", "starter", "--coder", "stuck:spins", "--tester", "examples", "-n", 1
     done = finished(*played, "--reply-timeout", 0.2, "--out", "run")
@@ -45,7 +42,7 @@ def test_a_process_whose_agent_never_returns_ends(finished: Finished, folder: Pa
     assert "coder stuck:spins did not return within 0.2 s (--reply-timeout)" in done.stderr
 
 
-def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is(codea1: Callable[..., Any]) -> None:
+def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is() -> None:
     result = codea1(*FAST, "-n", 2)
     assert result.exit_code == 0
     assert result.stderr == ""
@@ -58,7 +55,7 @@ def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is(codea1: Callable[
 
 
 @pytest.mark.parametrize("source", ["starter", argv_problems.SOURCE])
-def test_every_line_that_is_written_obeys_the_published_schema(codea1: Callable[..., Any], source: str) -> None:
+def test_every_line_that_is_written_obeys_the_published_schema(source: str) -> None:
     assert codea1(*FAST, "-p", source, "-n", 4, "--rounds", 2, "--out", "run").exit_code == 0
     lines = Path("run/episodes.jsonl").read_text().splitlines()
     assert len(lines) == 4
@@ -66,7 +63,7 @@ def test_every_line_that_is_written_obeys_the_published_schema(codea1: Callable[
         jsonschema.validate(json.loads(line), EPISODE_SCHEMA)
 
 
-def test_the_config_holds_what_was_resolved(codea1: Callable[..., Any]) -> None:
+def test_the_config_holds_what_was_resolved() -> None:
     codea1(*FAST, "-n", 1, "--out", "run", "--rules", "paper", "--alpha", 0.25, "--tests", 3, "--seed", 4)
     config = tomllib.loads(Path("run/config.toml").read_text())
     assert (config["seed"], config["episodes"], config["limit"]) == (4, 1, 3)
@@ -79,7 +76,7 @@ def test_the_config_holds_what_was_resolved(codea1: Callable[..., Any]) -> None:
     assert {"python", "codea1-env"} <= set(config["versions"])
 
 
-def test_json_is_one_object_and_everything_else_is_on_stderr(codea1: Callable[..., Any], one_object: Any) -> None:
+def test_json_is_one_object_and_everything_else_is_on_stderr() -> None:
     result = codea1(*FAST, "-n", 2, "--json", "--out", "run", "--show", 1)
     data = one_object(result.stdout)
     assert (data["out"], data["n_episodes"]) == ("run", 2)
@@ -90,18 +87,7 @@ def test_json_is_one_object_and_everything_else_is_on_stderr(codea1: Callable[..
     assert "95 % interval" in result.stderr
 
 
-def test_quiet_leaves_the_summary(codea1: Callable[..., Any]) -> None:
-    result = codea1(*FAST, "-n", 1, "--quiet")
-    assert "candidate:" not in result.stdout
-    assert "95 % interval" in result.stdout
-
-
-def test_as_many_duels_are_shown_as_were_asked_for(codea1: Callable[..., Any]) -> None:
-    assert codea1(*FAST, "-n", 3, "--show", 2, "--rounds", 2).stdout.count("episode ") == 2 * 2
-    assert codea1(*FAST, "-n", 3, "--show", 0).stdout.count("episode ") == 0
-
-
-def test_skipped_rows_are_noted_and_strict_refuses_them(codea1: Callable[..., Any], folder: Path) -> None:
+def test_skipped_rows_are_noted_and_strict_refuses_them(folder: Path) -> None:
     codea1(*FAST, "-n", 1)  # a place to take a good row from
     path = folder / "some.jsonl"
     dump_jsonl(load_problems("starter", limit=2), path)
@@ -116,15 +102,11 @@ def test_skipped_rows_are_noted_and_strict_refuses_them(codea1: Callable[..., An
     assert not Path("other").exists()
 
 
-def test_the_help_names_every_preset(codea1: Callable[..., Any]) -> None:
-    shown = codea1("play", "--help").stdout
-    assert [name for name in PRESETS if name not in shown] == []
-
-
 # -- reproducible --
 
 
-def test_the_same_seed_gives_the_same_run_in_two_processes_whatever_the_hash_seed(finished: Finished) -> None:
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_run_in_two_processes_whatever_the_hash_seed() -> None:
     for name, hash_seed in (("first", "1"), ("second", "2")):
         done = finished(*FAST, "-n", 6, "--rounds", 2, "--out", name, env={"PYTHONHASHSEED": hash_seed})
         assert done.returncode == 0, done.stderr
@@ -157,10 +139,9 @@ folder.to_line = to_line
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crash", [KILLED_BEFORE_A_LINE, KILLED_WITHIN_A_LINE])
-def test_a_run_killed_between_book_and_line_resumes_to_the_run_that_was_never_killed(
-    codea1: Callable[..., Any], finished: Finished, crash: str
-) -> None:
+def test_a_run_killed_between_book_and_line_resumes_to_the_run_that_was_never_killed(crash: str) -> None:
     codea1(*FAST, "-n", 7, "--out", "whole")
     assert finished(*FAST, "-n", 7, "--out", "broken", code=crash).returncode == -signal.SIGKILL
     assert len(list(iter_episodes(Path("broken")))) == 4
@@ -176,8 +157,9 @@ def wait_for_lines(run: Path, n: int) -> None:
     assert wait_until(lambda: lines.exists() and lines.read_bytes().count(b"\n") >= n, 60.0)
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_at_any_moment_resumes_to_the_same_run(
-    codea1: Callable[..., Any], started: Started, monkeypatch: pytest.MonkeyPatch, folder: Path
+    monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     monkeypatch.syspath_prepend(str(folder))
     slow = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "my_agents:slow_tester"]
@@ -193,9 +175,8 @@ def test_a_run_killed_again_and_again_at_any_moment_resumes_to_the_same_run(
     assert_same_run(Path("whole"), Path("broken"))
 
 
-def test_an_interrupted_run_is_130_keeps_what_is_done_and_names_the_line_that_continues(
-    codea1: Callable[..., Any], started: Started
-) -> None:
+@pytest.mark.slow
+def test_an_interrupted_run_is_130_keeps_what_is_done_and_names_the_line_that_continues() -> None:
     process = started(
         "play", "-p", "starter", "--tester", "my_agents:slow_tester", "-n", "40", "--out", "run", "--json"
     )
@@ -210,9 +191,8 @@ def test_an_interrupted_run_is_130_keeps_what_is_done_and_names_the_line_that_co
     assert json.loads(out)["n_episodes"] == json.loads(Path("run/metrics.json").read_text())["summary"]["n_episodes"]
 
 
-def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room(
-    codea1: Callable[..., Any], finished: Finished
-) -> None:
+@pytest.mark.slow
+def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room() -> None:
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
 
@@ -231,7 +211,7 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room(
 # -- resuming --
 
 
-def test_a_finished_run_may_be_asked_for_more_episodes(codea1: Callable[..., Any]) -> None:
+def test_a_finished_run_may_be_asked_for_more_episodes() -> None:
     codea1(*FAST, "-n", 5, "--out", "whole")
     codea1(*FAST, "-n", 2, "--out", "run")
     assert codea1("play", "--resume", "run", "-n", 5).exit_code == 0
@@ -239,7 +219,7 @@ def test_a_finished_run_may_be_asked_for_more_episodes(codea1: Callable[..., Any
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "config.toml", "episodes.jsonl", "book.sqlite", "early.jsonl", "x/y"])
-def test_a_run_is_written_through_no_link_and_waits_for_no_pipe(codea1: Callable[..., Any], name: str) -> None:
+def test_a_run_is_written_through_no_link_and_waits_for_no_pipe(name: str) -> None:
     codea1(*FAST, "-n", 2, "--out", "clean")
     for make in (lambda path: path.symlink_to(Path("victim").absolute()), os.mkfifo):
         shutil.rmtree("run", ignore_errors=True)
@@ -255,7 +235,7 @@ def test_a_run_is_written_through_no_link_and_waits_for_no_pipe(codea1: Callable
         assert Path("victim").read_bytes() == before
 
 
-def test_resuming_a_finished_run_changes_nothing(codea1: Callable[..., Any]) -> None:
+def test_resuming_a_finished_run_changes_nothing() -> None:
     codea1(*FAST, "-n", 2, "--out", "run")
     before = Path("run/episodes.jsonl").read_bytes()
     result = codea1("play", "--resume", "run", *FAST[1:], "--json")
@@ -275,7 +255,7 @@ def test_resuming_a_finished_run_changes_nothing(codea1: Callable[..., Any]) -> 
         (["--tester-view", "black_box"], "tester_view was white_box, now black_box"),
     ],
 )
-def test_a_run_is_not_continued_with_other_options(codea1: Callable[..., Any], options: list[str], said: str) -> None:
+def test_a_run_is_not_continued_with_other_options(options: list[str], said: str) -> None:
     codea1(*FAST, "-n", 2, "--out", "run")
     result = codea1("play", "--resume", "run", *options)
     assert result.exit_code == 2
@@ -314,7 +294,7 @@ def test_a_run_is_not_continued_with_other_options(codea1: Callable[..., Any], o
     ],
 )
 def test_bad_input_is_one_sentence_naming_it_and_leaves_no_run_behind(
-    codea1: Callable[..., Any], folder: Path, options: list[str], said: str
+    folder: Path, options: list[str], said: str
 ) -> None:
     result = codea1(*FAST, "-n", 1, *options)
     assert result.exit_code == 2
@@ -338,14 +318,15 @@ def test_bad_input_is_one_sentence_naming_it_and_leaves_no_run_behind(
         f"--tests {10**30}",
     ],
 )
-def test_numbers_out_of_range_are_bad_usage(codea1: Callable[..., Any], options: str) -> None:
+def test_numbers_out_of_range_are_bad_usage(options: str) -> None:
     result = codea1(*FAST, *options.split())
     assert result.exit_code == 2
     assert re.search(f"Invalid value for '([^']*' / ')?{options.split()[0]}'", result.stderr)
     assert not Path("runs").exists()
 
 
-def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line(finished: Finished) -> None:
+@pytest.mark.slow
+def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line() -> None:
     done = finished("play", "-p", "starter", "--coder", "reference", "--tester", "my_agents:forgetful", "--out", "run")
     assert done.returncode == 2
     *_, error = done.stderr.splitlines()
@@ -354,7 +335,7 @@ def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line(finish
 
 
 def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
-    codea1: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(folder))
     codea1(*FAST, "-n", 2, "--out", "run", "--tester", "examples")
@@ -371,9 +352,7 @@ def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
     assert len(list(iter_episodes(Path("run")))) == 2
 
 
-def test_a_sandbox_that_does_not_work_is_exit_code_3(
-    codea1: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sandbox_that_does_not_work_is_exit_code_3(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
     (folder / "my_sandbox.py").write_text(
         "from codea1_env.errors import SandboxError\n"
@@ -387,7 +366,7 @@ def test_a_sandbox_that_does_not_work_is_exit_code_3(
     assert (result.exit_code, result.stderr) == (3, "error: no worker starts\n")
 
 
-def test_the_python_function_plays_the_same_game_as_the_command(codea1: Callable[..., Any]) -> None:
+def test_the_python_function_plays_the_same_game_as_the_command() -> None:
     codea1(*FAST, "-n", 3, "--seed", 5, "--out", "run")
     lines: list[bytes] = []
     play(
@@ -402,7 +381,7 @@ def test_the_python_function_plays_the_same_game_as_the_command(codea1: Callable
 
 
 @pytest.mark.slow
-def test_no_progress_line_overwrites_what_a_person_types(finished: Finished, folder: Path) -> None:
+def test_no_progress_line_overwrites_what_a_person_types(folder: Path) -> None:
     (folder / "typed").write_text("def f():\n    pass\n.\n" * 2)
     terminal = {"FORCE_COLOR": "1", "TERM": "xterm"}
     played = "play", "-p", "starter", "--tester", "examples", "-n", 2, "--show", 0, "--coder"
@@ -416,7 +395,7 @@ def test_no_progress_line_overwrites_what_a_person_types(finished: Finished, fol
 
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_a_run_that_fails_in_its_first_episode_leaves_no_folder(
-    codea1: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int
+    folder: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int
 ) -> None:
     monkeypatch.syspath_prepend(str(folder))
     played = "play", "-p", "starter", "-n", 2, "--tester", "my_agents:forgetful", "--concurrency", concurrency

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,12 +11,13 @@ from codea1_env.agent import AgentContext
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.sandbox import Guarantee, load_sandbox
 from codea1_env.sandbox.local import LocalSandbox
-from tests.support.command_line import FAST, Finished, Started, entries_of
+from tests.support.command_line import FAST, codea1, entries_of, finished, one_object, started
 
 # -- agents are anyone's code --
 
 
-def test_what_agents_print_is_never_among_the_results(finished: Finished, one_object: Any) -> None:
+@pytest.mark.slow
+def test_what_agents_print_is_never_among_the_results() -> None:
     done = finished(*FAST, "-n", 2, "--tester", "my_agents:chatty", "--json", "--out", "run")
     assert done.returncode == 0, done.stderr
     assert one_object(done.stdout)["n_episodes"] == 2
@@ -29,25 +28,27 @@ def test_what_agents_print_is_never_among_the_results(finished: Finished, one_ob
     assert "aloud" not in done.stdout
 
 
-def test_an_agent_that_exits_is_the_agents_error_not_the_sandboxs(finished: Finished) -> None:
+@pytest.mark.slow
+def test_an_agent_that_exits_is_the_agents_error_not_the_sandboxs() -> None:
     done = finished(*FAST, "-n", 1, "--tester", "my_agents:quits", "--out", "run")
     assert (done.returncode, done.stdout) == (2, "")
     assert "sys.exit(3)" in done.stderr
 
 
-def test_an_async_agent_plays(finished: Finished) -> None:
+@pytest.mark.slow
+def test_an_async_agent_plays() -> None:
     done = finished(*FAST, "-n", 1, "--tester", "my_agents:later", "--out", "run", "--json")
     assert (done.returncode, done.stderr.count("Warning")) == (0, 0), done.stderr
 
 
-def test_many_rounds_do_not_stop_the_scripted_coder(codea1: Callable[..., Any]) -> None:
+def test_many_rounds_do_not_stop_the_scripted_coder() -> None:
     problems = load_problems("starter", limit=1)
     coder = MutantCoder(AgentContext(problems, load_sandbox("local")))
     seen = {"round": 2000, "program": "", "feedback": ""}
     assert "def " in coder.act(seen, {"problem_id": problems[0].id})
 
 
-def test_golden_rules_without_golden_tests_are_refused_before_a_folder_is_made(codea1: Callable[..., Any]) -> None:
+def test_golden_rules_without_golden_tests_are_refused_before_a_folder_is_made() -> None:
     one, two = load_problems("starter", limit=2)
     dump_jsonl([one, replace(two, golden=())], "some.jsonl")
     result = codea1("play", "-p", "some.jsonl", "--rules", "golden", "--out", "run")
@@ -59,7 +60,7 @@ def test_golden_rules_without_golden_tests_are_refused_before_a_folder_is_made(c
 # -- the sandbox, and the book, by name --
 
 
-def test_the_sandbox_is_named_with_its_guarantee(codea1: Callable[..., Any]) -> None:
+def test_the_sandbox_is_named_with_its_guarantee() -> None:
     result = codea1(*FAST, "-n", 1, "--out", "run")
     stored = json.loads(Path("run/metrics.json").read_text())["sandbox"]
     assert stored["name"] == "local"
@@ -67,7 +68,7 @@ def test_the_sandbox_is_named_with_its_guarantee(codea1: Callable[..., Any]) -> 
     assert f"sandbox: local: {stored['guarantee']}, by {stored['tier']} (" in result.stdout
 
 
-def test_a_weak_sandbox_is_warned_of_even_if_quiet(codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_weak_sandbox_is_warned_of_even_if_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "warning" not in codea1(*FAST, "-n", 1, "--out", "first").stderr
     monkeypatch.setattr(LocalSandbox, "guarantee", Guarantee.TRUSTED_ONLY)
     result = codea1(*FAST, "-n", 1, "--quiet", "--out", "second")
@@ -76,7 +77,7 @@ def test_a_weak_sandbox_is_warned_of_even_if_quiet(codea1: Callable[..., Any], m
     assert result.stderr.count("\n") == 1
 
 
-def test_the_book_says_who_played_and_a_rebuilt_one_the_same(codea1: Callable[..., Any]) -> None:
+def test_the_book_says_who_played_and_a_rebuilt_one_the_same() -> None:
     codea1(*FAST, "-n", 3, "--out", "run")
     first = entries_of(Path("run"))
     who = {(e.entry.provenance.coder, e.entry.provenance.tester) for e in first}
@@ -86,7 +87,8 @@ def test_the_book_says_who_played_and_a_rebuilt_one_the_same(codea1: Callable[..
     assert entries_of(Path("run")) == first
 
 
-def test_an_interrupt_before_the_first_episode_names_the_line_that_continues(started: Started) -> None:
+@pytest.mark.slow
+def test_an_interrupt_before_the_first_episode_names_the_line_that_continues() -> None:
     process = started(
         *FAST,
         "--tester",

@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.support.command_line import finished, one_object
 
 MODULE = '''\
 class Quoter:
@@ -41,9 +41,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def test_an_agent_of_another_package_is_listed_and_plays(
-    finished: Callable[..., Any], one_object: Any, installed: Path
-) -> None:
+@pytest.mark.slow
+def test_an_agent_of_another_package_is_listed_and_plays(installed: Path) -> None:
     environment = {"PYTHONPATH": str(installed)}
     listed = finished("list", "agents", "--json", env=environment)
     assert listed.returncode == 0, listed.stderr

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codea1_env.audit import load_attacks
 from tests.support import ROOT
+from tests.support.command_line import codea1, one_object
 
 pytestmark = pytest.mark.xdist_group("watches the machine")
 
@@ -49,7 +48,7 @@ def weak(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.slow
-def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., Any], one_object: Any) -> None:
+def test_an_attack_that_is_held_is_told_and_exits_with_0() -> None:
     result = codea1("sandbox", "audit", "--only", "always_equal", "--json")
     assert result.exit_code == 0, result.stderr
     data = one_object(result.stdout)
@@ -57,7 +56,7 @@ def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., A
     assert data["attacks"][0]["tries"] in result.stderr
 
 
-def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], one_object: Any, weak: str) -> None:
+def test_a_forged_verdict_is_told_and_exits_with_1(weak: str) -> None:
     result = codea1("sandbox", "audit", "--sandbox", weak, "--only", "always_equal", "--json")
     assert result.exit_code == 1, result.stderr
     data = one_object(result.stdout)
@@ -68,9 +67,7 @@ def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], o
 
 
 @pytest.mark.parametrize(("attack", "kind"), [("walrus", "suite"), ("bytes_for_numbers", "candidate")])
-def test_a_suite_or_a_candidate_can_be_judged_alone(
-    codea1: Callable[..., Any], one_object: Any, attack: str, kind: str
-) -> None:
+def test_a_suite_or_a_candidate_can_be_judged_alone(attack: str, kind: str) -> None:
     data = one_object(codea1("sandbox", "audit", "--only", attack, "--json").stdout)
     assert [(each["kind"], each["result"]) for each in data["attacks"]] == [(kind, "held")]
 
@@ -83,6 +80,6 @@ def test_the_documents_list_every_attack_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--only", "nothing"], ["--sandbox", "lokal"], ["--sandbox", "weak:lost"]])
-def test_bad_usage_is_bad_input(codea1: Callable[..., Any], weak: str, arguments: list[str]) -> None:
+def test_bad_usage_is_bad_input(weak: str, arguments: list[str]) -> None:
     result = codea1("sandbox", "audit", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.cli.app import all_commands
+from tests.support.command_line import codea1
 
 pytestmark = pytest.mark.slow
 
@@ -70,14 +71,14 @@ def specs(server: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 PLAY = ("play", "-p", "two.jsonl", "-n", 6)
 BOTH = ("--coder", "SPEC", "--tester", "SPEC", "--out", "run")
 SELECT = ("eval", "select", "--problems", "two.jsonl", "-n", 3, "-m", 3, *BOTH)
-TESTER = ("--problems", "two.jsonl", "--agent", "SPEC", "--coder", "SPEC", "--out", "run")
+TESTER = ("--problems", "two.jsonl", "--agent", "SPEC", "--out", "run")
 COMMANDS = {
     "play": (*PLAY, *BOTH, "--show", 2),
     "play at once": (*PLAY, *BOTH, "--concurrency", 2, "--json"),
     "eval coder": ("eval", "coder", "-n", 3, "--problems", "two.jsonl", "--agent", "SPEC", "--out", "run"),
     "eval tester": ("eval", "tester", *TESTER),
     "eval select": SELECT,
-    "export tests": ("export", "tests", *TESTER),
+    "export tests": ("export", "tests", *TESTER, "--coder", "SPEC"),
     "check agent": ("check", "agent", "SPEC"),
     "crossplay": ("crossplay", "-p", "two.jsonl", "--coders", "SPEC", "--testers", "mine=SPEC", "--out", "run"),
     "sft": ("sft", "MODEL", "--problems", "two.jsonl", "--coder", "SPEC", "--out", "run", "--measured", 0),
@@ -117,7 +118,7 @@ def holders(folder: Path) -> list[Path]:
     [*((command, "openai") for command in COMMANDS if command != "sft"), ("play at once", "tape")],
 )
 def test_no_command_shows_or_writes_a_key(
-    codea1: Callable[..., Any], specs: dict[str, str], folder: Path, command: str, agent: str, server: Any
+    specs: dict[str, str], folder: Path, command: str, agent: str, server: Any
 ) -> None:
     result = codea1(*filled(COMMANDS[command], specs[agent]), "--traceback")
     assert server.n_asked
@@ -132,7 +133,7 @@ def test_no_command_shows_or_writes_a_key(
 
 
 def test_a_fine_tuning_keeps_the_key_of_its_coder(
-    codea1: Callable[..., Any], specs: dict[str, str], folder: Path, server: Any, model_folder: str
+    specs: dict[str, str], folder: Path, server: Any, model_folder: str
 ) -> None:
     result = codea1(*filled(COMMANDS["sft"], specs["openai"], model_folder))
     assert server.n_asked
@@ -143,7 +144,7 @@ def test_a_fine_tuning_keeps_the_key_of_its_coder(
 @pytest.mark.parametrize("arguments", [*COMMANDS.values(), *SLIPS.values()], ids=[*COMMANDS, *SLIPS])
 @pytest.mark.parametrize("spec", [f"openai,model=m,api_key={KEY}", f"openai,base_url=http://me:{KEY}@h/v1"])
 def test_a_key_on_the_command_line_is_refused_and_not_repeated(
-    codea1: Callable[..., Any], folder: Path, arguments: tuple[object, ...], spec: str
+    folder: Path, arguments: tuple[object, ...], spec: str
 ) -> None:
     before = sorted(folder.rglob("*"))
     result = codea1(*filled(arguments, spec))
@@ -169,7 +170,7 @@ def test_every_command_that_takes_an_agent_is_among_these() -> None:
 
 
 @pytest.mark.models
-def test_an_experiment_takes_no_keys(codea1: Callable[..., Any], folder: Path) -> None:
+def test_an_experiment_takes_no_keys(folder: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     declared = f"""name = "mine"
 [[systems]]

@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from codea1_env.service.client import RemoteReferee
-from tests.support.command_line import Started, check_document
+from tests.support.command_line import check_document, codea1, started
 from tests.support.waiting import wait_until
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 
 
 @pytest.fixture
-def serving(started: Started) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def serving() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     process = started("serve", "-p", "starter", "--port", 0, "--workers", 1, "--grace", 1, "--json")
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -93,17 +93,18 @@ def test_ctrl_c_ends_it_while_a_program_runs(serving: tuple[subprocess.Popen[str
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "said", "token"),
     [
-        (("--host", "0.0.0.0"), "other machines"),
-        (("--sandbox", "nowhere"), "unknown sandbox"),
-        (("--token-file", "nowhere.txt"), "the token cannot be read"),
-        (("--token-file", "short.txt"), "at least 16 characters"),
-        (("--sandbox", "docker", "--workers", 2), "--workers requires --sandbox local"),
+        (("--host", "0.0.0.0"), "other machines", ""),
+        (("--sandbox", "nowhere"), "unknown sandbox", ""),
+        ((), "at least 16 characters", "s3cret"),
+        (("--sandbox", "docker", "--workers", 2), "--workers requires --sandbox local", ""),
     ],
 )
-def test_what_cannot_be_served_is_one_sentence(codea1: Callable[..., Any], options: tuple[str, ...], said: str) -> None:
-    Path("short.txt").write_text("s3cret")
+def test_what_cannot_be_served_is_one_sentence(
+    options: tuple[str, ...], said: str, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
     result = codea1("serve", "-p", "starter", "--port", 0, *options)
     assert "s3cret" not in result.stderr
     assert result.exit_code == 2
@@ -111,9 +112,8 @@ def test_what_cannot_be_served_is_one_sentence(codea1: Callable[..., Any], optio
     assert result.stderr.count("\n") == 1
 
 
-def test_its_token_is_in_the_environment_and_never_shown(
-    started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_its_token_is_in_the_environment_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = "a-t0ken-of-20-letters"
     monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
     process = started("serve", "-p", "starter", "--port", 0, "--workers", 1, "--json")

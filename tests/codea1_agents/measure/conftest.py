@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 import pytest
 
 from codea1_env.problems.problem import GoldenCase, Problem, ProblemSet
@@ -33,13 +31,3 @@ def problems() -> ProblemSet:
 @pytest.fixture
 def sandbox() -> Sandbox:
     return load_sandbox("local")
-
-
-@pytest.fixture
-def written() -> Callable[[Iterable[str]], str]:
-    """Put lines into a block of Python."""
-
-    def write(lines: Iterable[str]) -> str:
-        return "```python\n" + "\n".join(lines) + "\n```"
-
-    return write

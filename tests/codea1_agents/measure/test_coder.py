@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import isnan
 from typing import Any
@@ -10,6 +9,7 @@ from codea1_agents.measure.records import CoderSample
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase, ProblemSet
 from codea1_env.sandbox import Job, JobReport, Sandbox
+from tests.support.scripted import scripted
 
 RIGHT = {
     "larger": "def larger(a, b):\n    return max(a, b)",
@@ -25,9 +25,7 @@ def samples_of(problems: Any, named: Any, sandbox: Any, **options: Any) -> list[
     return [each for batch in evaluate_coder(problems, named, sandbox, **options) for each in batch]
 
 
-def test_right_programs_pass_and_wrong_ones_do_not(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
-) -> None:
+def test_right_programs_pass_and_wrong_ones_do_not(problems: ProblemSet, sandbox: Sandbox) -> None:
     wrong = {"larger": "def larger(a, b):\n    return a", "sign": "no program at all"}
     _, named = scripted(lambda observation, info: (RIGHT if info["sample"] else wrong)[info["problem_id"]])
     found = samples_of(problems, named, sandbox, samples=2)
@@ -40,9 +38,7 @@ def test_right_programs_pass_and_wrong_ones_do_not(
     assert {k: each.mean for k, each in figures.pass_at.items()} == {1: 0.5, 2: 1.0}
 
 
-def test_an_unavailable_coder_is_masked_and_counted_never_zero(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
-) -> None:
+def test_an_unavailable_coder_is_masked_and_counted_never_zero(problems: ProblemSet, sandbox: Sandbox) -> None:
     _, named = scripted(lambda observation, info: None if info["sample"] == 1 else right(observation, info))
     figures = figures_of_coder(samples_of(problems, named, sandbox, samples=2))
     assert figures.average.mean == 1.0
@@ -64,17 +60,13 @@ class Broken:
         return [JobReport(ours, (ours,) * len(job.calls)) for job in jobs]
 
 
-def test_a_failing_sandbox_is_masked_and_counted_never_zero(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
-) -> None:
+def test_a_failing_sandbox_is_masked_and_counted_never_zero(problems: ProblemSet, sandbox: Sandbox) -> None:
     figures = figures_of_coder(samples_of(problems, scripted(right)[1], Broken(sandbox)))
     assert figures.n_masked == {"sandbox": 2}
     assert isnan(figures.average.mean)
 
 
-def test_a_broken_golden_test_masks_unless_another_one_fails(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
-) -> None:
+def test_a_broken_golden_test_masks_unless_another_one_fails(problems: ProblemSet, sandbox: Sandbox) -> None:
     broken = replace(problems[0], golden=(GoldenCase("larger(1, 2)", "undefined"), GoldenCase("larger(3, 2)", "3")))
     programs = [RIGHT["larger"], "def larger(a, b):\n    return b"]
     _, named = scripted(lambda observation, info: programs[info["sample"]])
@@ -82,26 +74,20 @@ def test_a_broken_golden_test_masks_unless_another_one_fails(
     assert [(each.passed, each.masked) for each in found] == [(None, "test"), (False, "")]
 
 
-def test_what_is_known_is_not_asked_for_again(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
-) -> None:
+def test_what_is_known_is_not_asked_for_again(problems: ProblemSet, sandbox: Sandbox) -> None:
     agent, named = scripted(right)
     found = samples_of(problems, named, sandbox, samples=2, known={("larger", 0), ("sign", 1)})
     assert [(each.problem_id, each.sample) for each in found] == [("larger", 1), ("sign", 0)]
     assert len(agent.asked) == 2
 
 
-def test_a_coder_that_is_gone_is_not_asked_for_all_the_rest(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
-) -> None:
+def test_a_coder_that_is_gone_is_not_asked_for_all_the_rest(problems: ProblemSet, sandbox: Sandbox) -> None:
     agent, named = scripted(lambda observation, info: None)
     found = samples_of(problems, named, sandbox, samples=100)
     assert len(agent.asked) == len(found) < 200
 
 
-def test_a_program_that_ends_its_process_has_failed_every_test(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
-) -> None:
+def test_a_program_that_ends_its_process_has_failed_every_test(problems: ProblemSet, sandbox: Sandbox) -> None:
     _, named = scripted(lambda observation, info: "def larger(a, b):\n    __import__('os')._exit(0)")
     (found,) = samples_of(problems[:1], named, sandbox)
     assert (found.passed, found.pass_rate) == (False, 0.0)

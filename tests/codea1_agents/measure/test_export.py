@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, load_problems
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox import Sandbox
+from tests.support.scripted import scripted, written
 
 TESTS = {
     "larger": [
@@ -25,7 +25,7 @@ TESTS = {
 
 
 @pytest.fixture
-def tester(scripted: Callable[..., Any], written: Callable[..., str]) -> tuple[Any, Any]:
+def tester() -> tuple[Any, Any]:
     made: tuple[Any, Any] = scripted(lambda observation, info: written(TESTS[info["problem_id"]]))
     return made
 
@@ -55,7 +55,7 @@ def test_only_confirmed_tests_are_written_and_the_rest_is_counted(
 
 
 def test_a_tester_is_blind_unless_it_is_given_a_coder(
-    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any], scripted: Callable[..., Any]
+    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any]
 ) -> None:
     export_tests(problems, tester[1], sandbox)
     assert {(o["program"], i["tester_view"]) for o, i in tester[0].asked} == {("", "blind")}
@@ -65,9 +65,7 @@ def test_a_tester_is_blind_unless_it_is_given_a_coder(
     assert {(o["program"], i["tester_view"]) for o, i in tester[0].asked} == {("def seen(): pass", "white_box")}
 
 
-def test_problems_without_a_test_have_no_row(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
-) -> None:
+def test_problems_without_a_test_have_no_row(problems: ProblemSet, sandbox: Sandbox) -> None:
     _, named = scripted(lambda observation, info: "nothing" if info["problem_id"] == "sign" else None)
     found = export_tests(problems, named, sandbox, suites=2)
     assert (found.rows, found.without_tests, found.unavailable) == ([], ["sign"], ["larger"])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from codea1_agents.measure.folder import EvaluationFolder, read_records
 from codea1_agents.measure.records import CoderSample
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from tests.support.folders import is_held
 
 SETTINGS = {"kind": "coder", "seed": 1, "task": {"tests": (1, 2)}}
 
@@ -60,7 +60,7 @@ def test_a_corrupted_line_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_writers_are_told_apart(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
+def test_two_writers_are_told_apart(tmp_path: Path) -> None:
     with EvaluationFolder(tmp_path, SETTINGS, CoderSample):
         assert is_held(tmp_path)
     assert not is_held(tmp_path)

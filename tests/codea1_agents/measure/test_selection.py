@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from codea1_env.facts.answers import AnswerRules
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox import Sandbox
 from tests.support.replies import bare
+from tests.support.scripted import scripted, written
 
 PROGRAMS = [
     "def sign(n):\n    return 1",
@@ -25,9 +25,7 @@ def record_of(problems: Any, sandbox: Sandbox, coder: Any, tester: Any, **option
     return record
 
 
-def test_the_candidate_that_passes_most_distinct_tests_is_in_front(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_the_candidate_that_passes_most_distinct_tests_is_in_front(problems: ProblemSet, sandbox: Sandbox) -> None:
     suites = [["assert sign(5) == 1", "assert sign(0) == 0"], ["assert sign(5) == 1", "assert sign(-5) == -(1)"]]
     _, coder = scripted(lambda observation, info: PROGRAMS[info["sample"]])
     agent, tester = scripted(lambda observation, info: written(suites[info["sample"]]))
@@ -38,17 +36,13 @@ def test_the_candidate_that_passes_most_distinct_tests_is_in_front(
     assert all((o["program"], i["tester_view"]) == ("", "blind") for o, i in agent.asked)
 
 
-def test_wrong_tests_count_as_they_were_written(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_wrong_tests_count_as_they_were_written(problems: ProblemSet, sandbox: Sandbox) -> None:
     _, coder = scripted(lambda observation, info: PROGRAMS[info["sample"]])
     _, tester = scripted(lambda observation, info: written(["assert sign(0) == 1", "assert sign(-5) == undefined"]))
     assert record_of(problems, sandbox, coder, tester, suites=1).scores == (1, 0, 0, 0)
 
 
-def test_other_right_answers_pass_the_tests_of_testers(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_other_right_answers_pass_the_tests_of_testers(problems: ProblemSet, sandbox: Sandbox) -> None:
     checker = "def check(arguments, expected, answer):\n    return type(answer) is int and answer * arguments[0] > 0"
     loose = replace(problems[1], answers=AnswerRules(checker=checker))
     programs = ["def sign(n):\n    return 3 * n", "def sign(n):\n    return -n"]
@@ -65,9 +59,7 @@ def test_equal_tests_are_one_and_other_predictions_are_another() -> None:
     assert [(case.expression, case.prediction) for case in unique_tests(suites)] == [("f(1)", "2"), ("f(1)", "3")]
 
 
-def test_a_problem_without_tester_or_coder_is_masked(
-    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_a_problem_without_tester_or_coder_is_masked(problems: ProblemSet, sandbox: Sandbox) -> None:
     _, good = scripted(lambda observation, info: PROGRAMS[2])
     _, tests = scripted(lambda observation, info: written(["assert sign(0) == 0"]))
     _, gone = scripted(lambda observation, info: None)

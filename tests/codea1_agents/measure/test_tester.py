@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import isnan
 from typing import Any
@@ -16,24 +15,19 @@ from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.call_forms import CallForms
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem, ProblemSet
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import load_sandbox
+from tests.support.scripted import scripted, written
 
 ANY_TWO = "def check(arguments, expected, answer):\n    return type(answer) is list and len(answer) == 2"
 TASK = TesterTask(tests=2, mode=Mode.SUITE)
 
 
-@pytest.fixture
-def records_of(sandbox: Sandbox) -> Callable[..., list[TesterRecord]]:
-    def run(problems: Any, named: Any, task: TesterTask = TASK, **options: Any) -> list[TesterRecord]:
-        batches = evaluate_tester(problems, named, sandbox, task, **options)
-        return [record for batch in batches for record in batch]
-
-    return run
+def records_of(problems: Any, named: Any, task: TesterTask = TASK, **options: Any) -> list[TesterRecord]:
+    batches = evaluate_tester(problems, named, load_sandbox("local"), task, **options)
+    return [record for batch in batches for record in batch]
 
 
-def test_queries_ask_for_one_test_each_and_show_those_before(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_queries_ask_for_one_test_each_and_show_those_before(problems: ProblemSet) -> None:
     tests = ["assert larger(1, 2) == 2", "assert larger(2, 1) == 2", "assert larger(0, 0) == 0"]
     agent, named = scripted(lambda observation, info: written([tests[info["round"]], "assert larger(9, 9) == 9"]))
     (record,) = records_of(problems[:1], named, TesterTask(tests=3))
@@ -45,9 +39,7 @@ def test_queries_ask_for_one_test_each_and_show_those_before(
     assert all(test in agent.asked[2][0]["feedback"] for test in tests[:2])
 
 
-def test_wrong_and_missing_tests_are_inaccurate_and_kill_nothing(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_wrong_and_missing_tests_are_inaccurate_and_kill_nothing(problems: ProblemSet) -> None:
     replies = {
         "larger": written(["assert larger(1, 2) == 1", "assert larger(5, 3) == 5"]),
         "sign": "I would test zero.",
@@ -66,9 +58,7 @@ def test_wrong_and_missing_tests_are_inaccurate_and_kill_nothing(
     assert faults == {"wrong_prediction": 1, "no_code": 2}
 
 
-def test_more_telling_tests_kill_more_mutants(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_more_telling_tests_kill_more_mutants(problems: ProblemSet) -> None:
     _, named = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
     (record,) = records_of(problems[1:], named)
     scores = [figure_by_problem([record], f"mut@{k}", tests=2)["sign"] for k in (1, 2)]
@@ -76,18 +66,14 @@ def test_more_telling_tests_kill_more_mutants(
     assert set(record.killed_by) <= {None, 0, 1}
 
 
-def test_a_repeated_test_is_accurate_but_not_valid(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_a_repeated_test_is_accurate_but_not_valid(problems: ProblemSet) -> None:
     _, named = scripted(lambda observation, info: written(["assert sign(5) == 1"] * 2))
     (record,) = records_of(problems[1:], named)
     assert [test.right for test in record.tests] == [True, True]
     assert record.n_valid == 1
 
 
-def test_coverage_grows_with_the_tests_and_right_ones_are_counted_apart(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_coverage_grows_with_the_tests_and_right_ones_are_counted_apart(problems: ProblemSet) -> None:
     _, named = scripted(lambda observation, info: written(["assert larger(1, 2) == 0", "assert larger(2, 1) == 2"]))
     (record,) = records_of(problems[:1], named)
     found = record.coverage
@@ -99,16 +85,14 @@ def test_coverage_grows_with_the_tests_and_right_ones_are_counted_apart(
     assert found.right_branches == (0, 1)
 
 
-def test_tests_in_a_harness_count_for_coverage(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_tests_in_a_harness_count_for_coverage(problems: ProblemSet) -> None:
     _, named = scripted(lambda observation, info: written(["assert larger(1, 2) > 1", "assert larger(2, 1) < 3"]))
     (record,) = records_of(problems[:1], named)
     assert record.coverage is not None
     assert record.coverage.lines == (3, 4)
 
 
-def test_changes_of_arguments_kill_mutants(scripted: Callable[..., Any], records_of: Callable[..., Any]) -> None:
+def test_changes_of_arguments_kill_mutants() -> None:
     solution = "def push(xs, n):\n    if n > 2:\n        xs.append(n + 1)\n"
     problem = Problem("push", "Append n + 1.", "push", solution, (), calls=CallForms(in_place=True))
     tests = "xs = [1]\npush(xs, 3)\nassert xs == [1, 4]\nys = [1]\npush(ys, 2)\nassert ys == [1]"
@@ -120,7 +104,7 @@ def test_changes_of_arguments_kill_mutants(scripted: Callable[..., Any], records
     assert record.coverage.lines[-1] == record.coverage.n_lines
 
 
-def test_mutants_with_other_right_answers_live(scripted: Callable[..., Any], records_of: Callable[..., Any]) -> None:
+def test_mutants_with_other_right_answers_live() -> None:
     solution = "def spread(n):\n    return [n + 1, n - 1]\n"
     problem = Problem("spread", "Return both neighbours of n.", "spread", solution, ())
     loose = replace(problem, id="loose", answers=AnswerRules(checker=ANY_TWO))
@@ -132,9 +116,7 @@ def test_mutants_with_other_right_answers_live(scripted: Callable[..., Any], rec
     assert None in tolerant.killed_by
 
 
-def test_an_unavailable_tester_is_masked_and_counted_never_zero(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_an_unavailable_tester_is_masked_and_counted_never_zero(problems: ProblemSet) -> None:
     good = written(["assert sign(5) == 1", "assert sign(0) == 0"])
     _, named = scripted(lambda observation, info: good if info["problem_id"] == "sign" else None)
     found = figures_of_tester(records_of(problems, named), tests=2)
@@ -142,25 +124,11 @@ def test_an_unavailable_tester_is_masked_and_counted_never_zero(
     assert found.figures["pass@2"].mean == 1.0
 
 
-def test_all_figures_are_shares(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
+def test_all_figures_are_shares(problems: ProblemSet) -> None:
     _, named = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 7"]))
     found = figures_of_tester(records_of(problems, named), tests=2)
     assert set(figure_names(2)) | {"Mul", "Mul_fixed"} == set(found.figures)
     assert all(isnan(each.mean) or 0 <= each.mean <= 1 for each in found.figures.values())
-
-
-def test_gain_and_fidelity_come_from_the_coders_programs(
-    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
-) -> None:
-    programs = ["def sign(n):\n    return 1", problems[1].solution]
-    _, coder = scripted(lambda observation, info: programs[info["sample"]])
-    _, named = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
-    task = replace(TASK, candidates=2)
-    found = figures_of_tester(records_of(problems[1:], named, task, coder=coder), tests=2).selection
-    assert found is not None
-    assert (found.average.mean, found.chosen.mean, found.gain.mean, found.fidelity.mean) == (0.5, 1.0, 0.5, 1.0)
 
 
 @pytest.mark.slow

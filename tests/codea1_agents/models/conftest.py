@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.chat_server import FaultyServer, chat_servers, completion
+from tests.support.chat_server import FaultyServer, chat_servers
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
 from tests.support.waiting import wait_until
 
@@ -120,13 +119,3 @@ def faulty() -> Iterator[Callable[..., FaultyServer]]:
     """Start a server on loopback that behaves as told: (status, body), (status, body, content type), or a function."""
     with chat_servers() as start:
         yield start
-
-
-@pytest.fixture
-def said() -> Callable[..., tuple[int, str]]:
-    """Return a behaviour that replies as a healthy server does."""
-
-    def behaviour(text: str | None = "hello", **message: Any) -> tuple[int, str]:
-        return 200, json.dumps(completion(text, **message))
-
-    return behaviour

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer, without_control_tokens
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer, without_control_tokens
 from codea1_agents.prompts import Message
 from codea1_env.errors import UserError
 
@@ -121,9 +121,38 @@ def test_a_reply_without_a_templates_end_gets_the_tokenizers(tiny_base_model, ti
         ChatFormat(plain, "tiny").reply_ids(CHAT, "x = 1", ())
 
 
-def test_end_tokens_are_those_of_the_tokenizer_and_of_the_generation_settings(tokenizer):
+def test_replies_end_with_the_tokens_of_tokenizer_generation_settings_and_template(tokenizer):
     own = tokenizer.eos_token_id
     for given, expected in ((None, (own,)), (0, (0, own)), ([own, 0], (0, own))):
-        assert end_tokens(tokenizer, transformers.GenerationConfig(eos_token_id=given)) == expected
+        assert ChatFormat(tokenizer, "").ends(transformers.GenerationConfig(eos_token_id=given)) == expected
+    chat = ChatFormat(tokenizer, "")
+    assert chat.turn_end == own
+    tokenizer.eos_token = "<|im_start|>"  # as a base model with the template of its family: its turns end otherwise
+    assert chat.ends(None) == tuple(sorted({own, tokenizer.eos_token_id}))
     tokenizer.eos_token = None
-    assert end_tokens(tokenizer, transformers.GenerationConfig()) == ()
+    assert chat.ends(transformers.GenerationConfig()) == (own,)
+    tokenizer.chat_template = None
+    assert (chat.turn_end, chat.ends(None)) == (None, ())
+
+
+def test_a_tokenizer_of_another_model_is_refused(tokenizer):
+    chat = ChatFormat(tokenizer, "tiny")
+    most = max(tokenizer.get_vocab().values())
+    tokenizer.add_special_tokens({"pad_token": "<added later>"})  # no prompt has it
+    fits, small = (
+        transformers.Qwen2ForCausalLM(transformers.Qwen2Config(vocab_size=n, **SMALL)) for n in (most + 1, most)
+    )
+    chat.require_embedding_of(fits)
+    with pytest.raises(UserError, match=f"tiny: its tokenizer has a token {most:,} and its embedding {most:,} rows"):
+        chat.require_embedding_of(small)
+
+
+SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
+
+
+def test_a_template_gets_its_arguments(tokenizer):
+    tokenizer.chat_template += "{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}"
+    quiet, plain = ChatFormat(tokenizer, "tiny", {"enable_thinking": False}), ChatFormat(tokenizer, "tiny")
+    assert tokenizer.decode(quiet.prompt_ids(CHAT)) == tokenizer.decode(plain.prompt_ids(CHAT)) + "<think></think>"
+    with pytest.raises(UserError, match="tiny: template_arguments: its chat template reads no 'thinking'"):
+        ChatFormat(tokenizer, "tiny", {"thinking": False})

@@ -15,6 +15,7 @@ import pytest
 from codea1_agents.models.openai_endpoint import OpenAIAgent, _requested_wait_s
 from codea1_agents.models.transformers_agent import TransformersAgent
 from codea1_env.errors import AgentUnavailable, UserError
+from tests.support.chat_server import said
 
 pytest.importorskip("openai")
 
@@ -73,7 +74,7 @@ def test_a_real_server_that_refuses_the_model_says_so(transformers_server, obser
 # -- servers that fail --
 
 
-def test_a_reply_carries_its_counts_and_what_was_cut_is_counted(faulty, said, observation, infos):
+def test_a_reply_carries_its_counts_and_what_was_cut_is_counted(faulty, observation, infos):
     asked = agent(faulty(said("x = 1", finish_reason="length")))
     found = asked.complete(observation, infos[0])
     assert (found.cut, found.prompt_tokens, found.completion_tokens) == (True, 7, 3)
@@ -116,7 +117,7 @@ TRANSIENT = {
 
 
 @pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
-def test_a_passing_fault_is_tried_again(faulty, said, observation, infos, fault):
+def test_a_passing_fault_is_tried_again(faulty, observation, infos, fault):
     server = faulty(fault, fault, said("at last"))
     asked = agent(server)
     assert asked.act(observation, infos[0]) == "at last"
@@ -138,7 +139,7 @@ def test_a_lasting_fault_is_an_unavailable_agent_and_one_sentence(faulty, observ
     asked.close()
 
 
-def test_nobody_listening_is_an_unavailable_agent(faulty, said, observation, infos):
+def test_nobody_listening_is_an_unavailable_agent(faulty, observation, infos):
     server = faulty(said())
     url = server.url
     server.shutdown()
@@ -147,7 +148,7 @@ def test_nobody_listening_is_an_unavailable_agent(faulty, said, observation, inf
         agent(url).act(observation, infos[0])
 
 
-def test_a_server_that_comes_back_is_found_again(faulty, said, observation, infos):
+def test_a_server_that_comes_back_is_found_again(faulty, observation, infos):
     first = faulty(said("before"))
     asked = agent(first, retries=20, backoff_s=0.05)
     assert asked.act(observation, infos[0]) == "before"
@@ -177,7 +178,7 @@ def test_a_server_that_dribbles_is_given_up_at_the_time_limit(faulty, observatio
     assert time.monotonic() - start < 1.5
 
 
-def test_a_retry_waits_as_long_as_the_server_asks(faulty, said, observation, infos):
+def test_a_retry_waits_as_long_as_the_server_asks(faulty, observation, infos):
     def busy(handler: Any, _: Any) -> None:
         handler.send(429, "{}", retry_after="0.4")
 
@@ -229,7 +230,7 @@ def test_what_another_try_would_not_change_is_an_error_at_once(faulty, observati
     assert len(server.asked) == 1 + (error is UserError)
 
 
-def test_a_filtered_reply_or_prompt_is_unavailable_and_not_scored(faulty, said, observation, infos):
+def test_a_filtered_reply_or_prompt_is_unavailable_and_not_scored(faulty, observation, infos):
     filtered = told("The response was filtered", code="content_filter")
     server = faulty(said("def add(a", finish_reason="content_filter"), (400, filtered), said("fine"))
     asked = agent(server)
@@ -263,12 +264,12 @@ EMOJI = json.loads('"\\ud83d\\ude00 \\u0000"')
         ({"text": EMOJI}, EMOJI, ""),
     ],
 )
-def test_content_may_be_a_list_or_nothing(faulty, said, observation, infos, message, text, reasoning):
+def test_content_may_be_a_list_or_nothing(faulty, observation, infos, message, text, reasoning):
     found = agent(faulty(said(**message))).complete(observation, infos[0])
     assert (found.text, found.reasoning) == (text, reasoning)
 
 
-def test_what_a_server_says_of_a_key_is_not_told(faulty, said, observation, infos, monkeypatch):
+def test_what_a_server_says_of_a_key_is_not_told(faulty, observation, infos, monkeypatch):
     monkeypatch.setenv("MY_KEY", "canary-of-the-endpoint")
 
     def echo(handler: Any, _: Any) -> None:
@@ -322,7 +323,7 @@ def test_an_address_with_secrets_is_refused_without_them(url, by_variable, monke
     assert "canary" not in str(caught.value)
 
 
-def test_a_query_that_is_no_secret_is_sent(faulty, said, observation, infos):
+def test_a_query_that_is_no_secret_is_sent(faulty, observation, infos):
     seen: list[str] = []
 
     def note(handler: Any, _: Any) -> None:
@@ -333,7 +334,7 @@ def test_a_query_that_is_no_secret_is_sent(faulty, said, observation, infos):
     assert seen == ["/v1/chat/completions?api-version=3"]
 
 
-def test_a_failing_request_costs_the_others_of_its_batch_nothing(faulty, said, observation, infos):
+def test_a_failing_request_costs_the_others_of_its_batch_nothing(faulty, observation, infos):
     def only_b_fails(handler: Any, body: dict[str, Any]) -> None:
         text = body["messages"][-1]["content"]
         handler.send(*((500, "{}") if "def b" in text else (200, said("fine")[1])))
@@ -344,7 +345,7 @@ def test_a_failing_request_costs_the_others_of_its_batch_nothing(faulty, said, o
     assert replies[0] == replies[2] == replies[3] == "fine"
 
 
-def test_a_batch_is_answered_in_order_and_together_but_within_the_limit(faulty, said, observation, infos):
+def test_a_batch_is_answered_in_order_and_together_but_within_the_limit(faulty, observation, infos):
     def echo(handler: Any, body: dict[str, Any]) -> None:
         time.sleep(0.1)
         handler.send(200, said(body["messages"][-1]["content"])[1])
@@ -356,7 +357,7 @@ def test_a_batch_is_answered_in_order_and_together_but_within_the_limit(faulty, 
     assert server.busiest == 4
 
 
-def test_a_slow_request_delays_only_itself(faulty, said, observation, infos):
+def test_a_slow_request_delays_only_itself(faulty, observation, infos):
     b_is_answered = threading.Event()
 
     def slow_a(handler: Any, body: dict[str, Any]) -> None:
@@ -374,7 +375,7 @@ def test_a_slow_request_delays_only_itself(faulty, said, observation, infos):
     asyncio.run(main())
 
 
-def test_what_is_sent_says_everything_that_was_set(faulty, said, observation, infos):
+def test_what_is_sent_says_everything_that_was_set(faulty, observation, infos):
     server, odd = faulty(said()), observation | {"problem": "\ud800 \x00 ½"}  # JSON does not hold all of it
     agent(server, temperature=0.7, top_p=0.95, max_tokens=99, extra_body={"min_p": 0.1}).act(odd, infos[0])
     sent = server.asked[0]
@@ -386,7 +387,7 @@ def test_what_is_sent_says_everything_that_was_set(faulty, said, observation, in
     assert [each["role"] for each in sent["messages"]] == ["system", "user"]
 
 
-def test_dialects_can_be_met(faulty, said, observation, infos):
+def test_dialects_can_be_met(faulty, observation, infos):
     server = faulty(said())
     asked = agent(server, limit_field="max_completion_tokens", send_seed=False, system=False)
     asked.act(observation, infos[0])
@@ -396,7 +397,7 @@ def test_dialects_can_be_met(faulty, said, observation, infos):
     assert [each["role"] for each in sent["messages"]] == ["user"]
 
 
-def test_address_key_and_model_come_from_the_environment(faulty, said, observation, infos, monkeypatch):
+def test_address_key_and_model_come_from_the_environment(faulty, observation, infos, monkeypatch):
     keys: list[str] = []
 
     def note(handler: Any, body: dict[str, Any]) -> None:
@@ -413,7 +414,7 @@ def test_address_key_and_model_come_from_the_environment(faulty, said, observati
     assert "secret" not in repr(OpenAIAgent(api_key_env="MY_KEY"))
 
 
-def test_the_only_model_of_a_server_needs_no_name(faulty, said, observation, infos):
+def test_the_only_model_of_a_server_needs_no_name(faulty, observation, infos):
     server = faulty(said())
     asked = agent(server, model="")
     asked.act_batch([observation] * 4, infos)
@@ -436,7 +437,7 @@ def test_bad_options_are_refused_before_anything_is_sent(options, told):
         OpenAIAgent(**{"base_url": "http://127.0.0.1:1/v1", **options})
 
 
-def test_it_closes_twice_and_works_again_afterwards_and_leaves_no_thread(faulty, said, observation, infos):
+def test_it_closes_twice_and_works_again_afterwards_and_leaves_no_thread(faulty, observation, infos):
     server = faulty(said())
     asked = agent(server)
     for _ in range(2):

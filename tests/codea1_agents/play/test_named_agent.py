@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,16 +9,17 @@ from codea1_agents.measure.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.problems.problem import ProblemSet
+from tests.support.scripted import scripted
 
 
-def test_every_turn_has_a_seed_and_an_info_of_its_own(toys: ProblemSet, scripted: Callable[..., Any]) -> None:
+def test_every_turn_has_a_seed_and_an_info_of_its_own(toys: ProblemSet) -> None:
     agent, named = scripted(lambda observation, info: "x")
     named.replies([sample_turn(problem, "coder", k) for problem in toys for k in range(3)])
     assert len(set(agent.seeds)) == 6
     assert len({(info["problem_id"], info["sample"], info["episode_id"]) for _, info in agent.asked}) == 6
 
 
-def test_a_turns_seed_does_not_depend_on_what_was_asked_before(toys: ProblemSet, scripted: Callable[..., Any]) -> None:
+def test_a_turns_seed_does_not_depend_on_what_was_asked_before(toys: ProblemSet) -> None:
     turns = [sample_turn(toys[0], "coder", k) for k in range(3)]
     whole, named = scripted(lambda observation, info: "x")
     named.replies(turns)
@@ -28,7 +28,7 @@ def test_a_turns_seed_does_not_depend_on_what_was_asked_before(toys: ProblemSet,
     assert later.seeds == whole.seeds[2:]
 
 
-def test_one_unavailable_reply_leaves_the_others(toys: ProblemSet, scripted: Callable[..., Any]) -> None:
+def test_one_unavailable_reply_leaves_the_others(toys: ProblemSet) -> None:
     _, named = scripted(lambda observation, info: None if info["sample"] == 1 else "x")
     replies = named.replies([sample_turn(toys[0], "coder", k) for k in range(3)])
     assert [isinstance(reply, str) for reply in replies] == [True, False, True]
@@ -69,7 +69,7 @@ def test_a_batch_that_is_no_list_of_texts_is_the_agents_fault(toys: ProblemSet, 
 
 @pytest.mark.parametrize("raised", [asyncio.CancelledError, GeneratorExit, StopIteration, SystemExit])
 def test_what_python_uses_for_its_own_ends_is_the_agents_fault_too(
-    toys: ProblemSet, scripted: Callable[..., Any], raised: type[BaseException]
+    toys: ProblemSet, raised: type[BaseException]
 ) -> None:
     def agent(observation: Any, info: Any) -> str:
         raise raised
@@ -88,9 +88,7 @@ def test_an_error_without_a_line_of_the_agents_names_no_line(toys: ProblemSet) -
         NamedAgent(TakesNothing(), "bad").replies([sample_turn(toys[0], "coder", 0)])  # type: ignore[arg-type]
 
 
-def test_a_seed_may_come_from_elsewhere_and_an_agent_with_batches_keeps_its_own(
-    toys: ProblemSet, scripted: Callable[..., Any]
-) -> None:
+def test_a_seed_may_come_from_elsewhere_and_an_agent_with_batches_keeps_its_own(toys: ProblemSet) -> None:
     turns = [sample_turn(toys[0], "coder", k) for k in range(2)]
     agent, _ = scripted(lambda observation, info: "x")
     NamedAgent(agent, "it", seed=None, seed_of=lambda turn: 10 + turn.info["sample"]).replies(turns)

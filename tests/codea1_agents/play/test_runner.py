@@ -10,7 +10,6 @@ import pytest
 
 from codea1_agents.play.games import PlayedEpisode, TimeSplit, episode_seeds
 from codea1_agents.play.runner import play
-from codea1_agents.play.summary import summarise
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import SandboxError, UserError
 from codea1_env.problems import ProblemSet
@@ -19,6 +18,7 @@ from codea1_env.sandbox import Job, JobReport, Sandbox
 from tests.codea1_agents.play.conftest import Dice, episodes_of, lines
 from tests.conftest import Broken
 from tests.support.players import asserting, bad, good
+from tests.support.runs import summarise
 
 
 class Gone(Broken):

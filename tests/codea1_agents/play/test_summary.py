@@ -6,7 +6,7 @@ from math import isnan, nan
 
 import pytest
 
-from codea1_agents.play.summary import Tally, summarise
+from codea1_agents.play.summary import Tally
 from codea1_env import values
 from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import (
@@ -24,6 +24,7 @@ from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
+from tests.support.runs import summarise
 
 P, W, N, I = Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.NOT_RUN, Verdict.INTERNAL_ERROR  # noqa: E741
 RULES = replace(preset("fixed"), tests_per_suite=4)

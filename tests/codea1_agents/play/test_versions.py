@@ -3,7 +3,6 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,6 @@ def test_python_and_the_packages_that_move_results_are_told() -> None:
     found = installed_versions()
     assert found["python"] == platform.python_version()
     assert {"codea1-env", "numpy", "gymnasium", "pettingzoo", "hypothesis"} <= set(found)
-
-
-def test_a_package_that_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(package: str) -> str:
-        raise PackageNotFoundError(package)
-
-    monkeypatch.setattr(versions, "version", missing)
-    assert set(installed_versions()) == {"python"}
 
 
 @pytest.fixture
@@ -54,8 +45,3 @@ def test_a_checkout_has_its_commit_and_says_if_it_was_changed(checkout: Path) ->
     assert re.fullmatch(r"[0-9a-f]{40}", commit)
     (checkout / "package" / "__init__.py").write_text("changed = True\n")
     assert git_commit() == f"{commit}-dirty"
-
-
-def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert git_commit() is None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import pytest
-
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, Job, JobReport
 from codea1_env.values import encode
@@ -34,8 +32,3 @@ class Scripted:
 
     def close(self) -> None:
         """Nothing to end."""
-
-
-@pytest.fixture
-def scripted() -> Callable[[Answer], Scripted]:
-    return Scripted

@@ -29,6 +29,7 @@ from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from codea1_env.values import encode
+from tests.codea1_env.audit.conftest import Scripted
 from tests.support.sandboxes import Wrapper
 
 pytestmark = pytest.mark.xdist_group("watches the machine")
@@ -69,15 +70,13 @@ def result_of(sandbox: Any, attack: HostileProgram) -> tuple[AuditResult, str]:
         (FORGER, Outcome(OutcomeKind.ERROR, message="x" * 301), AuditResult.WRONG_RESULT),
     ],
 )
-def test_each_way_to_end_has_its_result(
-    scripted: Callable[..., Any], attack: HostileProgram, outcome: Outcome, result: AuditResult
-) -> None:
-    found, sentence = result_of(scripted(lambda job, call: outcome), attack)
+def test_each_way_to_end_has_its_result(attack: HostileProgram, outcome: Outcome, result: AuditResult) -> None:
+    found, sentence = result_of(Scripted(lambda job, call: outcome), attack)
     assert found is result, sentence
     assert sentence
 
 
-def test_the_host_s_secret_in_a_value_is_an_escape(scripted: Callable[..., Any]) -> None:
+def test_the_host_s_secret_in_a_value_is_an_escape() -> None:
     found: list[str] = []
 
     def answer(job: Job, call: str) -> Outcome:
@@ -86,12 +85,10 @@ def test_the_host_s_secret_in_a_value_is_an_escape(scripted: Callable[..., Any])
     with pytest.MonkeyPatch.context() as patch:
         begin = surroundings.Surroundings.__init__
         patch.setattr(surroundings.Surroundings, "__init__", lambda self: (begin(self), found.append(self.secret))[0])
-        assert result_of(scripted(answer), LOOPER)[0] is AuditResult.ESCAPED
+        assert result_of(Scripted(answer), LOOPER)[0] is AuditResult.ESCAPED
 
 
-def test_what_is_left_behind_is_found_and_removed(
-    scripted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_left_behind_is_found_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = partial(surroundings.Surroundings, wait_s=0.2)
     monkeypatch.setattr("codea1_env.audit.running.Surroundings", quick)
 
@@ -99,7 +96,7 @@ def test_what_is_left_behind_is_found_and_removed(
         tempfile.mkdtemp(prefix=MARK)
         return TIME_LIMIT
 
-    result, sentence = result_of(scripted(leave_a_file), LOOPER)
+    result, sentence = result_of(Scripted(leave_a_file), LOOPER)
     assert result is AuditResult.LEFT_BEHIND
     assert MARK in sentence
     children = []
@@ -109,7 +106,7 @@ def test_what_is_left_behind_is_found_and_removed(
         return value(42)  # a forged verdict is worse, and both are told
 
     try:
-        result, sentence = result_of(scripted(leave_a_process), FORGER)
+        result, sentence = result_of(Scripted(leave_a_process), FORGER)
     finally:
         for child in children:
             child.kill()
@@ -144,21 +141,21 @@ class Fragile(Wrapper):
     ],
 )
 def test_an_attack_that_ends_the_sandbox_or_its_service_to_others_has_escaped(
-    scripted: Callable[..., Any], n_good: int, ends: bool, said: str
+    n_good: int, ends: bool, said: str
 ) -> None:
-    result, sentence = result_of(Fragile(scripted(lambda job, call: TIME_LIMIT), n_good, ends=ends), LOOPER)
+    result, sentence = result_of(Fragile(Scripted(lambda job, call: TIME_LIMIT), n_good, ends=ends), LOOPER)
     assert result is AuditResult.ESCAPED
     assert said in sentence
 
 
-def test_a_sandbox_that_never_answers_is_no_finding(scripted: Callable[..., Any]) -> None:
+def test_a_sandbox_that_never_answers_is_no_finding() -> None:
     with pytest.raises(SandboxError, match="before any attack"):
-        run_audit(Fragile(scripted(lambda job, call: TIME_LIMIT), 1, ends=False), attacks=Attacks((LOOPER,), ()))
+        run_audit(Fragile(Scripted(lambda job, call: TIME_LIMIT), 1, ends=False), attacks=Attacks((LOOPER,), ()))
 
 
-def test_a_report_counts_and_is_sound_as_long_as_nobody_gains_or_leaves_anything(scripted: Callable[..., Any]) -> None:
+def test_a_report_counts_and_is_sound_as_long_as_nobody_gains_or_leaves_anything() -> None:
     told = []
-    sandbox = scripted(lambda job, call: value(42) if call == "f(2)" else TIME_LIMIT)
+    sandbox = Scripted(lambda job, call: value(42) if call == "f(2)" else TIME_LIMIT)
     report = run_audit(sandbox, attacks=Attacks((LOOPER, PROBE), ()), progress=lambda *at: told.append(at))
     assert report.is_sound
     assert report.counts[AuditResult.HELD] == report.counts[AuditResult.WRONG_RESULT] == 1

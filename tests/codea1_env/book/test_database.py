@@ -39,6 +39,7 @@ from codea1_env.rules.mistake_book import (
 from codea1_env.rules.ruleset import PRESETS, BookRules, BookUpdate
 from tests.support import ROOT
 from tests.support.books import FAILED, PASSED, assert_sound, candidate, failing, stored
+from tests.support.folders import powerless
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
 
@@ -347,7 +348,6 @@ def used(path: Path) -> None:
         for rules in (RELEASE, BookRules(n_stalest=4), BookRules(update=BookUpdate.QUALITY, min_quality=0.1)):
             again = {entry.to_valid_case(): PASSED for entry in book.retrieve("p", rules)}
             book.record(ProblemReport("p", (candidate(again, {3: FAILED, 50: FAILED}),)), rules)
-        book.absorb(list(book.entries()), {"p": 5})
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -505,7 +505,7 @@ def assert_readable(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o555), (0o444, 0o777), (0o666, 0o555)])
-def test_a_book_that_cannot_be_written_can_be_read(kept: Path, powerless, file_mode: int, folder_mode: int) -> None:
+def test_a_book_that_cannot_be_written_can_be_read(kept: Path, file_mode: int, folder_mode: int) -> None:
     kept.chmod(file_mode)
     kept.parent.chmod(folder_mode)
     with powerless():
@@ -513,7 +513,7 @@ def test_a_book_that_cannot_be_written_can_be_read(kept: Path, powerless, file_m
     kept.parent.chmod(0o755)
 
 
-def test_rounds_that_only_the_log_holds_are_not_overlooked(kept: Path, powerless) -> None:
+def test_rounds_that_only_the_log_holds_are_not_overlooked(kept: Path) -> None:
     with MistakeBook(kept) as book:
         book.record(failing("q", 3, 4, 5), RELEASE)
         copy = kept.with_name("copy.sqlite")
@@ -525,7 +525,7 @@ def test_rounds_that_only_the_log_holds_are_not_overlooked(kept: Path, powerless
     kept.parent.chmod(0o755)
 
 
-def test_a_book_that_may_not_be_read_is_one_sentence(kept: Path, powerless) -> None:
+def test_a_book_that_may_not_be_read_is_one_sentence(kept: Path) -> None:
     kept.chmod(0)
     with powerless(), pytest.raises(BrokenInput, match="unable to open"):
         MistakeBook(kept, read_only=True)

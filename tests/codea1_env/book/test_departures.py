@@ -12,7 +12,7 @@ from codea1_env.facts.verdicts import (
 )
 from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.ruleset import BookRules, BookUpdate
-from codea1_lab.book_history.periods import difficulties, origins, periods_of, relapses
+from codea1_lab.book_history.periods import periods_of, relapses
 from tests.support.books import FAILED, PASSED, candidate, case
 
 RULES = BookRules(update=BookUpdate.REMOVE_ON_PASS)
@@ -52,10 +52,6 @@ def test_a_fixed_case_that_fails_again_is_a_relapse_and_the_record_tells_when() 
     ]
     (relapse,) = relapses(periods)
     assert (relapse.expression, relapse.n_relapses, relapse.gaps) == ("f(1)", 1, (2,))
-    (hard,) = difficulties(periods, {"p": 5})
-    assert (hard.n_periods, hard.n_there, hard.n_fixed, hard.n_relapses, hard.fail_rate) == (3, 2, 1, 1, 1.0)
-    (origin,) = origins(periods, lambda period: period.provenance.tester)
-    assert (origin.name, origin.n_periods, origin.n_fixed, origin.n_there) == ("a tester", 3, 1, 2)
 
 
 def test_a_case_that_a_full_book_pushes_out_is_no_fix_and_its_return_no_relapse() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from codea1_env.rules.mistake_book import (
     select_replayed,
 )
 from codea1_env.rules.ruleset import PRESETS, BookRetrieval, BookRules, BookUpdate
-from tests.support.books import FAILED, PASSED, assert_sound, candidate, case, failing, stored
+from tests.support.books import FAILED, PASSED, assert_sound, candidate, case, failing, fill, stored
 
 RELEASE = BookRules()
 
@@ -167,7 +166,7 @@ def test_a_full_book_keeps_the_entries_that_the_rules_keep(update, n_left):
     with MistakeBook() as book:
         for number, (frequency, n_failed, n_evaluated) in enumerate(counts):
             entry = replace(filler(number), frequency=frequency, n_evaluated=n_evaluated, n_failed=n_failed)
-            book.absorb([StoredEntry("p", entry)], {})
+            fill(book, [StoredEntry("p", entry)])
         before = stored(book, "p")
         assert book.record(failing("p"), rules) == BookDelta(evicted=4 - n_left, size=n_left)
         assert stored(book, "p") == apply_changes(before, (), rules, round=1)
@@ -198,21 +197,6 @@ def test_many_entries_come_in_pages_and_in_order():
         assert [int(entry.key.expected) for entry in stored(book, "p")] == list(range(2500))
 
 
-def test_absorbing_is_all_or_nothing():
-    def broken(entry: BookEntry) -> Iterator[StoredEntry]:
-        yield StoredEntry("p", entry)
-        raise RuntimeError("half way")
-
-    with MistakeBook() as book:
-        book.record(failing("p", 1), RELEASE)
-        (entry,) = stored(book, "p")
-        with pytest.raises(RuntimeError, match="half way"):
-            book.absorb(broken(replace(entry, key=BookKey("f(2)", (), b"2"))), {"q": 3})
-        assert stored(book, "p") == (entry,)
-        assert (book.size(), book.problem_ids()) == (1, ("p",))
-        assert_sound(book)
-
-
 # -- cost --
 
 
@@ -241,8 +225,8 @@ def test_the_work_of_a_round_does_not_grow_with_the_book(update):
     for n_others, size in ((0, 50), (500, 5000)):
         rules = BookRules(update=update, n_stalest=2, count_replay_failures=True, max_entries=size)
         with MistakeBook() as book:
-            book.absorb((StoredEntry(f"other {n}", filler(n)) for n in range(n_others)), {})
-            book.absorb((StoredEntry("p", filler(n)) for n in range(size)), {"p": 3})
+            fill(book, (StoredEntry(f"other {n}", filler(n)) for n in range(n_others)))
+            fill(book, (StoredEntry("p", filler(n)) for n in range(size)))
             steps.append(steps_per_round(book, "p", rules))
     assert steps[1] < 1.1 * steps[0]
 
@@ -254,7 +238,7 @@ def filler(number: int) -> BookEntry:
 def test_stored_imports_are_plain_json(path):
     key = BookKey("f(math.pi)", ("import math", "from x import y as z"), b"1")
     with MistakeBook(path) as book:
-        book.absorb([StoredEntry("p", replace(filler(1), key=key))], {})
+        fill(book, [StoredEntry("p", replace(filler(1), key=key))])
         assert stored(book, "p")[0].key == key
         with book._database.reading() as connection:
             (imports,) = connection.execute("SELECT imports FROM entry").fetchone()

@@ -20,7 +20,7 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import PRESETS, BookUpdate, Reading, Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Limits, Sandbox
-from tests.support.books import entry_of
+from tests.support.books import entry_of, fill
 from tests.support.replies import reasons
 from tests.support.sandboxes import Wrapper
 from tests.support.toys import ADD, LAST, fenced
@@ -194,7 +194,7 @@ def test_a_replay_says_something_only_if_the_present_solution_confirms_it(sandbo
     (alone,) = Judge(sandbox, chosen).judge([replace(duel, replayed=confirmed)])
     assert repr(score_group(report, chosen)) == repr(score_group(alone, chosen))  # the others cost nobody anything
     with MistakeBook() as book:
-        book.absorb((StoredEntry("f", entry_of(case)) for case in cases.values()), {})
+        fill(book, (StoredEntry("f", entry_of(case)) for case in cases.values()))
         denied = book.record(report, replace(chosen.book, update=BookUpdate.RELEASE)).denied
         assert denied == len(cases) - len(confirmed) == sum(each.how is Leaving.DENIED for each in book.departures())
         assert {each.entry.key.expression for each in book.entries()} <= {case.case.expression for case in confirmed}

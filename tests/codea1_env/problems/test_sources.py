@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from codea1_env.errors import BrokenInput, MissingExtra, UnknownName, UserError
 from codea1_env.problems import Problem, ProblemSet, dump_jsonl, load_problems
+from tests.support.folders import powerless
 
 ONE = Problem("one", "One.", "f", "def f(): return 1", ())
 TWO = Problem("two", "Two.", "f", "def f(): return 2", ())
@@ -97,9 +96,7 @@ def test_what_names_no_problems_is_not_a_source(source: object) -> None:
         load_problems(source)  # type: ignore[arg-type]
 
 
-def test_what_may_not_be_read_is_one_sentence(
-    open_folder: Path, powerless: Callable[[], AbstractContextManager[None]]
-) -> None:
+def test_what_may_not_be_read_is_one_sentence(open_folder: Path) -> None:
     closed = open_folder / "closed"
     (closed / "inner").mkdir(parents=True)
     dump_jsonl([ONE], closed / "rows.jsonl")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from codea1_env.records.journal import (
     unused_folder,
     whole_lines,
 )
+from tests.support.folders import is_held
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_what_stands_after_the_last_line_feed_is_left_out_and_cut(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_journal_keeps_others_out_until_it_is_closed(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
+def test_a_journal_keeps_others_out_until_it_is_closed(tmp_path: Path) -> None:
     with Journal.begin(tmp_path / "a" / "b", "lines", "go away") as journal:
         journal.append(b"1\n")
         journal.replace(b"2\n")
@@ -40,7 +40,7 @@ def test_a_journal_keeps_others_out_until_it_is_closed(tmp_path: Path, is_held: 
     assert journal.path.read_bytes() == b"2\n3\n"
 
 
-def test_a_process_keeps_itself_out_too(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
+def test_a_process_keeps_itself_out_too(tmp_path: Path) -> None:
     with Journal.begin(tmp_path / "run", "lines", "") as first:
         (tmp_path / "other").symlink_to("run")
         for folder in ("run", "other"):

@@ -19,7 +19,6 @@ from codea1_env.rules.mistake_book import (
     Provenance,
     apply_changes,
     changes,
-    combined,
     select_replayed,
 )
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate, preset
@@ -266,14 +265,6 @@ def test_keys_that_differ_have_digests_that_differ():
 def test_an_impossible_entry_cannot_be_made(fields):
     with pytest.raises(ValueError, match="an entry with"):
         replace(entry(1), **fields)
-
-
-def test_combining_adds_counts_and_keeps_the_older_origin():
-    mine = entry(1, 2, added_round=5, last_replayed_round=6, n_evaluated=4)
-    theirs = replace(entry(1, 3, added_round=2, last_replayed_round=3, sequence=8), provenance=Provenance(run="old"))
-    both = entry(1, 5, added_round=2, last_replayed_round=6, n_evaluated=7)
-    assert combined(mine, theirs) == replace(both, provenance=Provenance(run="old"))
-    assert combined(theirs, mine).provenance == Provenance(run="old")
 
 
 # -- retrieval --

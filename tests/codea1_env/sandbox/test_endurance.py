@@ -13,11 +13,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support import ROOT
+from tests.support.processes import descendants, left_over
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
@@ -54,7 +54,7 @@ def as_reaper() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("as_reaper")
-def test_a_killed_parent_leaves_nothing_whenever_it_is_killed(descendants: Any) -> None:
+def test_a_killed_parent_leaves_nothing_whenever_it_is_killed() -> None:
     draw, before, n_seen = random.Random(0), descendants(), 0
     for _ in range(N_KILLS):
         user = subprocess.Popen([sys.executable, "-c", BUSY, str(ROOT)], stdout=subprocess.PIPE, text=True)
@@ -84,9 +84,7 @@ def reaped(pids: set[int]) -> set[int]:
     return pids
 
 
-def test_thousands_of_mixed_jobs_leave_nothing_and_are_all_answered_right(
-    descendants: Any, left_over: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thousands_of_mixed_jobs_leave_nothing_and_are_all_answered_right(monkeypatch: pytest.MonkeyPatch) -> None:
     before = descendants()
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     readings = list(runpy.run_path(str(ROOT / "benchmarks/soak.py"))["soak"](N_JOBS))

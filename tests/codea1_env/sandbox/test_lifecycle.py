@@ -31,6 +31,7 @@ from codea1_env.sandbox.local import TIERS, LocalSandbox, shared_sandbox
 from codea1_env.sandbox.local.batches import Batch
 from codea1_env.sandbox.local.scheduler import Scheduler
 from codea1_env.sandbox.local.worker import Setup, Upkeep
+from tests.support.processes import descendants, left_over
 from tests.support.sandboxes import busy_user
 from tests.support.waiting import wait_until
 
@@ -49,7 +50,7 @@ def sandbox() -> Iterator[LocalSandbox]:
 
 
 @pytest.fixture
-def nothing_is_left(descendants: Any, left_over: Any) -> Iterator[None]:
+def nothing_is_left() -> Iterator[None]:
     """Check after a test that it left no process."""
     before = descendants()
     yield
@@ -61,7 +62,7 @@ def answers(sandbox: LocalSandbox) -> bool:
 
 
 @contextlib.contextmanager
-def running(sandbox: LocalSandbox, jobs: list[Job], descendants: Any) -> Iterator[tuple[Future[Any], set[int]]]:
+def running(sandbox: LocalSandbox, jobs: list[Job]) -> Iterator[tuple[Future[Any], set[int]]]:
     """Within it, jobs run in the background; yields their reports to come and the processes of before."""
     assert answers(sandbox)
     idle = descendants()
@@ -78,7 +79,7 @@ def values(reports: Sequence[JobReport]) -> list[bytes | None]:
 # Ending
 
 
-def test_close_ends_everything_twice_and_a_later_run_starts_afresh(descendants: Any, left_over: Any) -> None:
+def test_close_ends_everything_twice_and_a_later_run_starts_afresh() -> None:
     before, files = descendants(), len(os.listdir("/proc/self/fd"))
     sandbox = LocalSandbox(2)
     assert answers(sandbox)
@@ -100,15 +101,15 @@ def test_a_forgotten_sandbox_ends_with_its_last_reference() -> None:
 
 
 @pytest.mark.usefixtures("nothing_is_left")
-def test_closing_under_a_running_job_is_an_error_for_who_waits(descendants: Any) -> None:
+def test_closing_under_a_running_job_is_an_error_for_who_waits() -> None:
     sandbox = LocalSandbox(1)
-    with running(sandbox, [LONG], descendants) as (waiting, _):
+    with running(sandbox, [LONG]) as (waiting, _):
         sandbox.close()
         with pytest.raises(SandboxError, match="closed"):
             waiting.result(timeout=0.9)
 
 
-def test_an_interrupted_run_ends_its_jobs(sandbox: LocalSandbox, descendants: Any, left_over: Any) -> None:
+def test_an_interrupted_run_ends_its_jobs(sandbox: LocalSandbox) -> None:
     assert answers(sandbox)
     before = descendants()
     timer = threading.Timer(0.3, _thread.interrupt_main)
@@ -139,7 +140,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_however_a_user_ends_nothing_is_left(ending: str, descendants: Any) -> None:
+def test_however_a_user_ends_nothing_is_left(ending: str) -> None:
     user = subprocess.Popen(
         [sys.executable, "-c", busy_user("codea1_env.sandbox.local.LocalSandbox", ENDINGS[ending])],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -166,18 +167,16 @@ def kill_workers(pids: set[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def test_a_worker_killed_under_a_job_is_replaced_and_the_job_run_again(
-    sandbox: LocalSandbox, descendants: Any, left_over: Any
-) -> None:
+def test_a_worker_killed_under_a_job_is_replaced_and_the_job_run_again(sandbox: LocalSandbox) -> None:
     before = descendants()
-    with running(sandbox, [NAP, DOUBLE, NAP], descendants) as (waiting, idle):
+    with running(sandbox, [NAP, DOUBLE, NAP]) as (waiting, idle):
         kill_workers(idle - before)
         assert values(waiting.result(timeout=20)) == [b"0.4", b"42", b"0.4"]
     sandbox.close()
     assert left_over(before) == set()
 
 
-def test_a_job_whose_worker_dies_twice_is_an_internal_error(sandbox: LocalSandbox, descendants: Any) -> None:
+def test_a_job_whose_worker_dies_twice_is_an_internal_error(sandbox: LocalSandbox) -> None:
     before = descendants()
     assert answers(sandbox)
     n_workers = len(descendants() - before)
@@ -211,7 +210,7 @@ def scheduler_of(upkeep: Upkeep) -> Iterator[Callable[[list[Job]], set[bytes | N
         yield run
 
 
-def test_a_worker_that_has_served_its_time_is_replaced(descendants: Any, left_over: Any) -> None:
+def test_a_worker_that_has_served_its_time_is_replaced() -> None:
     before = descendants()
     with scheduler_of(Upkeep(max_forks=5)) as run:
         assert run([DOUBLE]) == {b"42"}
@@ -226,10 +225,10 @@ def is_sealed_against_suicide(sandbox: LocalSandbox) -> bool:
 
 
 @pytest.mark.parametrize("n_kills", [1, 2])
-def test_a_job_killed_from_outside_is_run_again_once(sandbox: LocalSandbox, descendants: Any, n_kills: int) -> None:
+def test_a_job_killed_from_outside_is_run_again_once(sandbox: LocalSandbox, n_kills: int) -> None:
     if not is_sealed_against_suicide(sandbox):
         pytest.skip("a job might have killed itself here")
-    with running(sandbox, [NAP], descendants) as (waiting, idle):
+    with running(sandbox, [NAP]) as (waiting, idle):
         for _ in range(n_kills):
             (job,) = wait_until(lambda: descendants() - idle)
             os.kill(job, signal.SIGKILL)
@@ -248,14 +247,14 @@ def test_a_sealed_program_cannot_kill_itself_so_that_it_looks_like_our_failure(s
     assert [outcome.error_type for outcome in report.outcomes] == ["PermissionError"] * 3
 
 
-def test_an_idle_worker_that_dies_is_replaced(sandbox: LocalSandbox, descendants: Any) -> None:
+def test_an_idle_worker_that_dies_is_replaced(sandbox: LocalSandbox) -> None:
     before = descendants()
     assert answers(sandbox)
     kill_workers(descendants() - before)
     assert answers(sandbox)
 
 
-def test_a_worker_that_hangs_is_replaced(descendants: Any, left_over: Any) -> None:
+def test_a_worker_that_hangs_is_replaced() -> None:
     before = descendants()
     with scheduler_of(Upkeep(answer_timeout_s=0.3)) as run:
         assert run([DOUBLE]) == {b"42"}
@@ -359,9 +358,9 @@ def test_threads_share_the_workers_and_each_gets_its_own_reports(sandbox: LocalS
             assert found == [f"[{k},{n}]".encode() for k in range(10)]
 
 
-def test_a_small_batch_does_not_wait_for_a_large_one(sandbox: LocalSandbox, descendants: Any) -> None:
+def test_a_small_batch_does_not_wait_for_a_large_one(sandbox: LocalSandbox) -> None:
     busy = Job("def f():\n    for _ in range(10**6): pass\n", "f", (Call("f()"),))
-    with running(sandbox, [busy] * 60, descendants) as (large, _):
+    with running(sandbox, [busy] * 60) as (large, _):
         assert answers(sandbox)
         assert not large.done()
         large.result(timeout=30)
@@ -384,10 +383,8 @@ def test_after_a_fork_both_processes_have_workers_of_their_own(sandbox: LocalSan
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_process_that_never_uses_the_sandbox_does_not_disturb_it(
-    sandbox: LocalSandbox, descendants: Any
-) -> None:
-    with running(sandbox, [NAP] * 4, descendants) as (waiting, _):
+def test_a_forked_process_that_never_uses_the_sandbox_does_not_disturb_it(sandbox: LocalSandbox) -> None:
+    with running(sandbox, [NAP] * 4) as (waiting, _):
         for _ in range(5):
             pid = os.fork()
             if pid == 0:
@@ -408,9 +405,7 @@ def test_a_pickled_sandbox_is_another_one_with_the_same_settings() -> None:
         again.close()
 
 
-def test_hundreds_of_jobs_leave_no_descriptor_and_no_process(
-    sandbox: LocalSandbox, descendants: Any, left_over: Any
-) -> None:
+def test_hundreds_of_jobs_leave_no_descriptor_and_no_process(sandbox: LocalSandbox) -> None:
     assert answers(sandbox)
     before, files = descendants(), len(os.listdir("/proc/self/fd"))
     crash = Job("import os\ndef f(): os._exit(1)\n", "f", (Call("f()"), Call("f()")))

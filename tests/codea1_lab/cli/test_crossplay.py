@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from tests.support.command_line import codea1, one_object
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
@@ -16,9 +15,7 @@ QUICK = ["-p", "starter", "--limit", "3", "-n", "1", "--tests", "3"]
 
 
 @pytest.mark.slow
-def test_it_writes_matrices_ratings_and_pictures_that_a_report_shows(
-    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], folder: Path
-) -> None:
+def test_it_writes_matrices_ratings_and_pictures_that_a_report_shows(folder: Path) -> None:
     codea1("play", "-p", "starter", "--coder", "reference", "--tester", "examples", "-n", "2", "--out", "run")
     asked = ["crossplay", "--coders", "right=reference", *QUICK, "--seed", "1"]
     found = one_object(codea1(*asked, "-o", "run/crossplay", "--json").stdout)
@@ -40,7 +37,7 @@ def test_it_writes_matrices_ratings_and_pictures_that_a_report_shows(
     assert "Transfer: stored suites" in page
 
 
-def test_people_read_tables(codea1: Callable[..., Any]) -> None:
+def test_people_read_tables() -> None:
     result = codea1("crossplay", "--coders", "reference", "--testers", "fuzz", "--no-yardsticks", *QUICK)
     assert result.exit_code == 0
     assert "on policy: the tester's reward" in result.stdout
@@ -53,14 +50,13 @@ def test_people_read_tables(codea1: Callable[..., Any]) -> None:
     ("arguments", "said"),
     [
         ([], "name at least one run or agent"),
-        (["mutant", "--transfer", "some"], "--transfer"),
         (["mutant", "--no-yardsticks"], "expected at least one tester"),
         (["--coders", "fuzz"], "fuzz does not play the coder"),
         (["mutant", "--coders", "mutant=mutant,strength=1"], "two coders are called mutant"),
         (["mutant", "-o", "my_agents.py"], "exists"),
     ],
 )
-def test_what_cannot_be_played_is_one_sentence(codea1: Callable[..., Any], arguments: list[str], said: str) -> None:
+def test_what_cannot_be_played_is_one_sentence(arguments: list[str], said: str) -> None:
     result = codea1("crossplay", *arguments, *QUICK)
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.support.command_line import codea1, one_object
 
 pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -40,9 +40,7 @@ def declared(folder: Path) -> Path:
     return path
 
 
-def test_an_experiment_runs_and_is_looked_at_any_time(
-    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], declared: Path
-) -> None:
+def test_an_experiment_runs_and_is_looked_at_any_time(declared: Path) -> None:
     early = codea1("experiment", declared, "-o", "out", "--report-only")
     assert (early.exit_code, early.stderr) == (2, "error: out does not contain an experiment yet\n")
     done = codea1("experiment", declared, "-o", "out", "--seeds", 1, "--workers", 1, "--json")
@@ -56,7 +54,7 @@ def test_an_experiment_runs_and_is_looked_at_any_time(
     assert report.exists()
 
 
-def test_cells_of_a_file_of_results_do_not_run_again(codea1: Callable[..., Any], declared: Path) -> None:
+def test_cells_of_a_file_of_results_do_not_run_again(declared: Path) -> None:
     assert codea1("experiment", declared, "-o", "out", "--seeds", 1, "--workers", 1, "--only", "base").exit_code == 0
     kept = Path("kept")
     kept.mkdir()
@@ -71,7 +69,7 @@ def test_cells_of_a_file_of_results_do_not_run_again(codea1: Callable[..., Any],
     assert "2 of 2 cells" in (kept / "report.md").read_text()
 
 
-def test_results_of_more_seeds_stay_in_their_file(codea1: Callable[..., Any], declared: Path) -> None:
+def test_results_of_more_seeds_stay_in_their_file(declared: Path) -> None:
     lines = [f'{{"system": "a{n % 2}", "base": 0, "seed": {n}, "figures": {{}}}}' for n in range(6)]
     Path("kept").mkdir()
     Path("kept/results.jsonl").write_text("\n".join(lines).replace("a0", "base").replace("a1", "dropped"))
@@ -80,16 +78,14 @@ def test_results_of_more_seeds_stay_in_their_file(codea1: Callable[..., Any], de
         assert len(Path("kept/results.jsonl").read_text().splitlines()) == 6
 
 
-def test_a_wrong_source_is_found_before_anything_is_trained(codea1: Callable[..., Any], declared: Path) -> None:
+def test_a_wrong_source_is_found_before_anything_is_trained(declared: Path) -> None:
     declared.write_text(DECLARED.replace("tiny:held-out", "startr"))
     found = codea1("experiment", declared, "-o", "out")
     assert (found.exit_code, "did you mean" in found.stderr) == (2, True)
     assert not Path("out").exists()
 
 
-def test_without_the_packages_for_training_no_cell_starts(
-    codea1: Callable[..., Any], declared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_packages_for_training_no_cell_starts(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
     found = codea1("experiment", declared, "-o", "out")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codea1_lab.tabular.table import FIRST, STUDIES
+from tests.support.command_line import codea1
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +23,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
 
 
-def test_solve_prints_residuals_and_writes_pictures_and_the_bank(codea1: Callable[..., Any], folder: Path) -> None:
+def test_solve_prints_residuals_and_writes_pictures_and_the_bank(folder: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     asked = ["game", "solve", "starter", "--limit", "1", "--no-solution", "--json"]
     found = json.loads(codea1(*asked, "--save", "one.bank.jsonl", "-o", "pictures").stdout)
@@ -36,13 +35,13 @@ def test_solve_prints_residuals_and_writes_pictures_and_the_bank(codea1: Callabl
     assert again["by_problem"][0]["coder_payoffs"] == found["by_problem"][0]["coder_payoffs"]
 
 
-def test_dynamics_become_less_exploitable(codea1: Callable[..., Any]) -> None:
+def test_dynamics_become_less_exploitable() -> None:
     asked = ["game", "dynamics", "starter", "--limit", "1", "--method", "regret", "--steps", "300", "--json"]
     found = json.loads(codea1(*asked).stdout)
     assert found["average_exploitability"][-1] < found["average_exploitability"][0] / 5
 
 
-def test_questions_are_answered(codea1: Callable[..., Any]) -> None:
+def test_questions_are_answered() -> None:
     result = codea1("game", "questions", "starter", "--limit", "1", "--rounds", "2", "--json")
     found = json.loads(result.stdout)
     assert {each["rules"] for each in found["alpha"]} == {"fixed", "first_kill", "paper", "release"}
@@ -60,16 +59,14 @@ def test_questions_are_answered(codea1: Callable[..., Any]) -> None:
         (["solve", "starter", "--rules", "unfair"], "unknown preset"),
     ],
 )
-def test_bad_input_is_one_sentence(codea1: Callable[..., Any], arguments: list[str], told: str) -> None:
+def test_bad_input_is_one_sentence(arguments: list[str], told: str) -> None:
     result = codea1("game", *arguments)
     assert result.exit_code == 2
     assert told in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_the_tabular_game_prints_and_keeps_a_table(
-    codea1: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tabular_game_prints_and_keeps_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = STUDIES["tabular-game"].regimes[0]
     small = replace(first, schedule=replace(first.schedule, steps=1))
     monkeypatch.setitem(STUDIES, "tabular-game", replace(STUDIES["tabular-game"], regimes=(small,)))
@@ -85,7 +82,7 @@ def test_the_tabular_game_prints_and_keeps_a_table(
 
 
 def test_the_map_has_a_picture_and_says_from_where_on_a_tester_leads(
-    codea1: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     small = tuple(replace(each, schedule=replace(each.schedule, steps=1)) for each in STUDIES["map"].regimes)
@@ -97,7 +94,7 @@ def test_the_map_has_a_picture_and_says_from_where_on_a_tester_leads(
     assert found["pictures"] == ["tabular-map.svg"]
 
 
-def test_rewards_of_the_tabular_game_are_compared(codea1: Callable[..., Any], tmp_path: Path) -> None:
+def test_rewards_of_the_tabular_game_are_compared(tmp_path: Path) -> None:
     found = json.loads(codea1("game", "rewards", "--steps", "1", "--seeds", "1", "-o", tmp_path, "--json").stdout)
     kept = json.loads((tmp_path / "rewards.json").read_text())
     assert kept["lines"] == found["lines"]
@@ -105,7 +102,7 @@ def test_rewards_of_the_tabular_game_are_compared(codea1: Callable[..., Any], tm
     assert all(line["leads"]["right"]["mean"] == 0 for line in kept["lines"] if line["payment"] == "fixed")
 
 
-def test_whether_to_aim(codea1: Callable[..., Any]) -> None:
+def test_whether_to_aim() -> None:
     given = ("game", "aim", "--right-naive", "0.8", "--right-aimed", "0.6", "--kills-naive", "0.1", "--alpha", "0.5")
     plain, with_book = (json.loads(codea1(*given, *more, "--json").stdout) for more in ((), ("--book",)))
     assert plain["least_kill_rate"] == pytest.approx(0.8 / 0.6 * 0.1 + 0.2 / 0.6)
@@ -114,5 +111,5 @@ def test_whether_to_aim(codea1: Callable[..., Any]) -> None:
     assert "retreats" in codea1(*given, "--kills-aimed", "0.4").stdout
 
 
-def test_an_unknown_study_is_refused(codea1: Callable[..., Any]) -> None:
+def test_an_unknown_study_is_refused() -> None:
     assert codea1("game", "tabular", "--study", "deep").exit_code == 2

@@ -69,18 +69,6 @@ def test_on_policy_suites_meet_their_programs_and_transfer_those_of_others(toys:
     assert {each.coder for each in submissions.suites} == {"right", "wrong"}
 
 
-def test_blind_suites_are_asked_for_without_a_program(toys: ProblemSet, sandbox: Sandbox) -> None:
-    _, wrong = player("wrong", WRONG)
-    tester, hard = player("hard", HARD)
-    play, submissions = played(toys, sandbox, [wrong], [hard], transfer="blind")
-    assert play.transfer is not None
-    assert play.transfer.beats.tolist() == [[[1.0, 1.0]]]
-    blind = [(o, i) for o, i in tester.asked if i.get("tester_view") == "blind"]
-    assert len(blind) == 4
-    assert all(observation["program"] == "" for observation, _ in blind)
-    assert sum(each.coder == "" for each in submissions.suites) == 4
-
-
 def test_one_coder_alone_has_no_others(toys: ProblemSet, sandbox: Sandbox) -> None:
     play, _ = played(toys, sandbox, [player("wrong", WRONG)[1]], [player("hard", HARD)[1]])
     assert play.transfer is None

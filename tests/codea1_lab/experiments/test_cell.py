@@ -47,11 +47,6 @@ EXPERIMENT = Experiment(
 )
 
 
-@pytest.fixture(autouse=True)
-def _own_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-
-
 def test_cells_train_measure_and_hand_their_models_on(tmp_path: Path) -> None:
     from codea1_lab.experiments.cell import run_cell
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from random import Random
 from typing import Any
 
 import pytest
@@ -11,9 +10,8 @@ import pytest
 from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_lab.experiments import declaration
-from codea1_lab.experiments.declaration import Experiment, System, load_experiment
+from codea1_lab.experiments.declaration import Experiment, System
 from codea1_lab.experiments.grid import Cell, cells_of, chosen_cells, fingerprint, needs, ready, with_needed
-from tests.support import ROOT
 
 SMALL = Experiment(
     name="small",
@@ -90,10 +88,3 @@ def test_a_fingerprint_is_of_what_decides_the_figures() -> None:
     assert fingerprint(other, "static") != fingerprint(SMALL, "static")  # it needs a1
     assert fingerprint(other, "from-base") == fingerprint(SMALL, "from-base")
     assert fingerprint(SMALL.model_copy(update={"set": {"run.steps": 1}}), "base") != fingerprint(SMALL, "base")
-
-
-def test_the_draw_of_cells_to_repeat_names_those_of_the_page() -> None:
-    page = (ROOT / "docs" / "experiments" / "deep-rare" / "predictions.md").read_text()
-    declared = load_experiment("deep-rare")
-    trained = [cell.name for cell in cells_of(declared) if declared.system(cell.system).preset]
-    assert f"--only {','.join(Random(20261124).sample(trained, 4))}\n" in page

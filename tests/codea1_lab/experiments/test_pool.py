@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from codea1_lab.experiments.folder import ExperimentFolder
 from codea1_lab.experiments.grid import Cell, cells_of
 from codea1_lab.experiments.pool import CellFailed, CellProgress, LocalProcesses, run_cells
 from codea1_lab.experiments.results import RESULT
+from tests.support.folders import is_held
 from tests.support.waiting import wait_until
 
 SMALL = Experiment(
@@ -110,7 +111,7 @@ def test_a_second_interruption_ends_the_wait_and_leaves_no_process(
 
 
 @pytest.mark.slow
-def test_a_folder_belongs_to_one_experiment_and_one_process(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
+def test_a_folder_belongs_to_one_experiment_and_one_process(tmp_path: Path) -> None:
     with ExperimentFolder(tmp_path / "a", SMALL):
         assert is_held(tmp_path / "a")
     assert not is_held(tmp_path / "a")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.play.summary import summarise
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.folder import iter_episodes
 from codea1_lab.report.writing import read_run, write_report
+from tests.support.runs import summarise
 
 Keys: Any = pytest.importorskip("selenium.webdriver.common.keys", reason="needs the extra dev-browser").Keys
 if shutil.which("chromium") is None or shutil.which("chromedriver") is None:

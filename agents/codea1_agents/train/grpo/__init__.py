@@ -20,7 +20,8 @@ the replies of each group. Both roles may be one model (self-play). Either role 
     path = algorithm.save_to_path()  # weights, optimisers, Mistake Book, position in the data
     again = GRPO.from_checkpoint(path)
 
-It is an RLlib algorithm like any other: `tune.Tuner(GRPO, param_space=config)`, callbacks and fault tolerance work.
+It is an RLlib algorithm like any other: `tune.Tuner(GRPO, param_space=config)`, callbacks, evaluation, own learners and
+modules and fault tolerance work; settings of RLlib that would change nothing are refused (docs/training.md).
 `environment(env=...)` takes a class derived from `code_a1_v0.group_env`, or a name that `ray.tune.register_env` knows.
 The rewards are those that its `step` returns. `multi_agent(policy_mapping_fn=...)` maps `coder_*` and `tester_*` to
 modules. `GRPO` adds:
@@ -39,7 +40,7 @@ modules. `GRPO` adds:
 
 The modules, in the order of the data of one iteration:
 
-- `config` (`GRPOConfig`), `hyperparameters`, `settings`: what one can set.
+- `config` (`GRPOConfig`), `hyperparameters`, `settings`, `rllib_settings`: what one can set.
 - `algorithm` (`GRPO`, an RLlib `Algorithm`): the iteration. `runners`: what it has its runners do.
 - `env_runner` (`TreeEnvRunner`), `rollout`, `players`, `sampling`, `vllm_engine`: a group of replies to each problem.
 - `advantages`, `batch`: what each reply is worth, and in which optimiser step a learner sees it.

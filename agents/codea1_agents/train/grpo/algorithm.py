@@ -7,6 +7,7 @@ the book before the iteration, not on the runner that rolls it out. Other runner
 from __future__ import annotations
 
 import logging
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,20 +19,22 @@ from typing import Any
 import numpy as np
 import ray
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.core import COMPONENT_LEARNER_GROUP
+from ray.rllib.core import COMPONENT_LEARNER_GROUP, DEFAULT_MODULE_ID
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
+    EVALUATION_RESULTS,
     LEARNER_RESULTS,
     LEARNER_UPDATE_TIMER,
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
     SYNCH_WORKER_WEIGHTS_TIMER,
     TIMERS,
 )
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from codea1_agents.train.failures import RunnerFailed
+from codea1_agents.train.failures import RunnerFailed, SamplerDiffers
 from codea1_agents.train.grpo.batch import ScoredResponse, planned, shards, with_advantages_over_batch
 from codea1_agents.train.grpo.config import GRPOSettings
-from codea1_agents.train.grpo.metrics import StepFacts, mean_figures, n_tokens, skipped_problems
+from codea1_agents.train.grpo.metrics import StepFacts, episode_figures, mean_figures, n_tokens, skipped_problems
 from codea1_agents.train.grpo.progress import Meter, Phase, Progress, Report, report_minibatches, unreported
 from codea1_agents.train.grpo.rollout import RolledTree, Task
 from codea1_agents.train.grpo.runners import (
@@ -42,6 +45,7 @@ from codea1_agents.train.grpo.runners import (
     roll_out,
     send_weights,
 )
+from codea1_agents.train.ray_start import start_ray
 from codea1_env.book.store import MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import Problem, load_problems
@@ -51,6 +55,7 @@ from codea1_env.rules.ruleset import BookUpdate
 _LOG = logging.getLogger(__name__)
 _STATE = "grpo"
 _BOOK_STREAM = 11  # separates the random numbers of the book from the others of a task
+_SINGLE_TOKEN = 20  # times the allowed mean: one token may differ so much
 _ROLLOUT_TIMER = "rollouts"
 
 
@@ -62,9 +67,22 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Return the settings of the paper."""
         return GRPOConfig()
 
+    def __init__(self, config: GRPOConfig | None = None, **more: Any) -> None:
+        """Build an algorithm; start Ray if it does not run in this process (`ray_start.start_ray`)."""
+        for name in ("ray.rllib", "ray.tune", "ray._common"):  # the last says what RLlib itself should not use
+            logging.getLogger(name).setLevel(getattr(config, "log_level", "ERROR"))
+        if not ray.is_initialized():
+            start_ray(ray, getattr(config, "n_cpus", 2))
+        super().__init__(config, **more)
+
+    def _setup_logdir(self) -> None:
+        """Use Tune's folder; without Tune nothing is written, so RLlib's folder in the home directory is not made."""
+        self._logdir = tempfile.gettempdir()
+        if self._storage:
+            super()._setup_logdir()
+
     def setup(self, config: GRPOConfig) -> None:
         """Build runners and learners, and open the Mistake Book."""
-        super().setup(config)
         self.settings = config.settings()
         self.problems = load_problems(self.settings.problems)
         self.book = MistakeBook()
@@ -79,7 +97,10 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Progress of the iteration."""
         self._relay: Relay | None = None
         self._report: Report = unreported
+        self._compared: set[str] = set()  # modules whose sampler was compared with the learner
         self._ahead: RolloutsAhead | None = None  # those of the next iteration
+        self._evaluated: tuple[str, ...] = ()  # names of the last evaluation's figures
+        super().setup(config)  # last, as it calls `on_algorithm_init`
 
     def watch(self, show: Callable[[Progress], object]) -> None:
         """Call a function with the progress of every iteration; at once, or from a thread.
@@ -114,6 +135,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
             rolled = self._rolled_out()
         rolled_s = time.perf_counter() - begun - synced_s
+        self.metrics.aggregate(rolled.metrics, key=ENV_RUNNER_RESULTS)
         self.meter.begin(Phase.LEARNING)
         self.last_trees = rolled.trees
         responses = [each for tree in rolled.trees for each in tree.trained(self.settings)]
@@ -146,7 +168,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def _log(self, facts: StepFacts, n_responses: int) -> None:
         """Log the facts about an iteration as RLlib's metrics, and each skipped problem once."""
-        for name, value in facts.figures.items():
+        for name, value in {**facts.figures, **episode_figures(self.last_trees)}.items():
             self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, n_responses, reduce="lifetime_sum")
         self.metrics.log_value("tasks_lost", facts.n_tasks_lost, window=1)
@@ -170,16 +192,22 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """
         if self._ahead is not None:
             self._ahead.finish()
-        send_weights(self, self.env_runner_group.healthy_worker_ids(), local=self.env_runner)
+        send_weights(self.learner_group, self.env_runner_group)
 
     def restore_env_runners(self, env_runner_group: Any) -> list[int]:
-        """Start lost runners again and send them the learners' weights, unless rollouts are in progress."""
-        if self._ahead is not None and not self._ahead.is_over:
+        """Start lost runners again and send them the learners' weights, unless their rollouts are in progress."""
+        is_of_training = env_runner_group is self.env_runner_group
+        if is_of_training and self._ahead is not None and not self._ahead.is_over:
             return []
         restored: list[int] = super().restore_env_runners(env_runner_group)
         if restored:
-            send_weights(self, restored)
+            send_weights(self.learner_group, env_runner_group, restored)
         return restored
+
+    def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> Any:
+        """Return a module as runners have it, with the learners' present weights."""
+        self.sync_runners()
+        return super().get_module(module_id)
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Load a checkpoint and send its weights to the runners."""
@@ -192,6 +220,37 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
             self.sync_runners()
         return time.perf_counter() - begun
+
+    # Evaluation
+
+    def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
+        """Evaluate the present weights, and return RLlib's results; `evaluate_episodes` says on which problems.
+
+        Raises:
+            RunnerFailed: a runner raised an exception, or all were lost.
+        """
+        if self.eval_env_runner_group is None:
+            self.sync_runners()
+        else:
+            send_weights(self.learner_group, self.eval_env_runner_group)
+        found: dict[str, Any] = super().evaluate(parallel_train_future)
+        figures = found.get(ENV_RUNNER_RESULTS, {})  # in an order that changes from run to run
+        ordered = (*self._evaluated, *sorted(figures))
+        return {**found, ENV_RUNNER_RESULTS: {name: figures[name] for name in ordered if name in figures}}
+
+    def log_evaluation(self, figures: Mapping[str, float]) -> None:
+        """Report figures as the results of an evaluation, instead of those of the last one.
+
+        For functions that `evaluation(custom_evaluation_function=...)` sets.
+        """
+        place = (EVALUATION_RESULTS, ENV_RUNNER_RESULTS)
+        for name in self._evaluated:
+            self.metrics.delete((*place, name), key_error=False)
+        self._evaluated = tuple(figures)
+        logger = MetricsLogger(root=False, stats_cls_lookup=self.config.stats_cls_lookup)
+        for name, value in figures.items():
+            logger.log_value(name, value, reduce="mean", window=1)
+        self.metrics.aggregate([logger.reduce()], key=place)
 
     # Tasks
 
@@ -269,6 +328,26 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
         )
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        for module in sorted({each.module for each in batch} - self._compared):
+            self._compare_once(module)
+
+    def _compare_once(self, module: str) -> None:
+        """Raise SamplerDiffers if the sampler of a module did not have its policy when the run began.
+
+        Whatever engine sampled, the first batch has its log-probabilities of real replies, and sampler and learner had
+        the same weights. A gap beyond rounding means that they compute different functions: an architecture that is
+        sampled without its context, a missing scale, another soft cap.
+        """
+        self._compared.add(module)
+        mean, most = (float(self.metrics.peek((LEARNER_RESULTS, module, f"sampler_gap{of}"))) for of in ("", "_max"))
+        allowed = self.settings.models[module].allowed_gap
+        if not (mean <= allowed and most <= _SINGLE_TOKEN * allowed):
+            raise SamplerDiffers(
+                f"{module!r}: sampler and learner do not compute the same model: their log-probabilities differ by "
+                f"{mean:.2g} nats in the mean and {most:.2g} at most; allowed are {allowed:g} and "
+                f"{_SINGLE_TOKEN * allowed:g}. Choose another rollout_engine or data types of more bits "
+                "(sampling_dtype, autocast), or raise largest_gap if this is rounding"
+            )
 
     # State
 
@@ -284,6 +363,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         if self._check_component(_STATE, components, not_components):
             state[_STATE] = {
                 "next_task": self._next_task,
+                "evaluated": self._evaluated,
                 "ahead": None if self._ahead is None else self._ahead.finish(),
                 "book": self.book.snapshot(),
                 "judge_version": JUDGE_VERSION,
@@ -304,6 +384,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         super().set_state({name: value for name, value in state.items() if name != _STATE})
         if _STATE in state:
             self._next_task = state[_STATE]["next_task"]
+            self._evaluated = state[_STATE].get("evaluated", ())
             ahead = state[_STATE]["ahead"]
             self._ahead = None if ahead is None else RolloutsAhead(self, ahead.tasks, ahead)
             self.book.restore(state[_STATE]["book"])

@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from codea1_agents.models.model_files import loading_errors, require_model
+from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
 from codea1_agents.train.grpo.settings import LoraSettings
 from codea1_env.errors import UserError, extra_needed
 
 _ADAPTER = "default"  # peft's name of the first adapter
 
 
+@no_progress_bars()
 def load_causal_model(path: str, dtype: str = "float32") -> Any:
     """Return a causal language model in evaluation mode.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -28,7 +29,9 @@ from codea1_agents.train.grpo.hyperparameters import (
 from codea1_agents.train.grpo.learner import GRPOTorchLearner, ResponsesToBatch
 from codea1_agents.train.grpo.learner_group import ShardedLearnerGroup, WatchedLearnerGroup
 from codea1_agents.train.grpo.rl_module import CausalLMModule
+from codea1_agents.train.grpo.rllib_settings import refusing, require_honoured
 from codea1_agents.train.grpo.rollout import require_group_env
+from codea1_agents.train.grpo.runners import evaluate_episodes
 from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings, is_sharded
 from codea1_agents.train.grpo.vllm_engine import require_engine_options
 from codea1_env.agent import AgentSpec, require_agent
@@ -85,8 +88,10 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.batch_mode = "complete_episodes"
         self.add_default_connectors_to_learner_pipeline = False
         self._dont_auto_sync_env_runner_states = True
-        self._learner_connector = ResponsesToBatch
+        self.custom_evaluation_function = evaluate_episodes
+        self.policies_to_train: list[str] | None = None
         self.num_env_runners = 0
+        self.log_level = "ERROR"  # RLlib logs much about its own internals
         self.seed = 0
         self.problem_source = ""
         self.rules: Ruleset = preset("fixed")
@@ -95,7 +100,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.limits: Limits | None = None
         self.models: dict[str, ModelSettings] = {}
         self.scripted: dict[str, AgentSpec] = {}
-        self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
         for kind in _DECLARED:
             self._set(values_of(kind()))
@@ -157,7 +161,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         coder: str | ModelSettings = "",
         tester: str | ModelSettings = "",
         shared: str | ModelSettings = "",
-        frozen: Collection[str] = (),
+        frozen: Collection[str] = NotProvided,
         prompts: str = NotProvided,
     ) -> Self:
         """Set the language models: one module per role, or one module for both roles (self-play).
@@ -169,7 +173,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             coder: directory or hub id of a causal language model, or its settings.
             tester: the same for the tester.
             shared: one model for both roles, instead of the two.
-            frozen: modules that play and do not learn.
+            frozen: modules that play and do not learn; left out: as before. The others are RLlib's `policies_to_train`.
             prompts: wording, by name or file.
 
         Raises:
@@ -189,10 +193,11 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         }
         if isinstance(self.policy_mapping_fn, ByRole):
             self.policy_mapping_fn = ByRole(dict.fromkeys(_ROLES, _SHARED) if shared else {})
-        unknown = sorted(set(frozen) - set(self.models))
-        if unknown:
-            raise UserError(f"llm_agents: {unknown[0]!r} cannot be frozen, modules are {', '.join(self.models)}")
-        self.frozen = frozenset(frozen)
+        if frozen is not NotProvided:
+            unknown = sorted(set(frozen) - set(self.models))
+            if unknown:
+                raise UserError(f"llm_agents: {unknown[0]!r} cannot be frozen, modules are {', '.join(self.models)}")
+            self.policies_to_train = sorted(set(self.models) - set(frozen))
         return self._set({"prompts": prompts})
 
     def agents(self, *, coder: AgentSpec = NotProvided, tester: AgentSpec = NotProvided) -> Self:
@@ -222,7 +227,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         own = _checked("training", Training, settings)
         own = self._with_lengths(own)
         super().training(**{name: own.pop(name) for name in values_of(_RLlibs()).keys() & own.keys()})
-        return self._set(own)
+        self._set(own)
+        return require_honoured(self, "learners")
 
     @takes(Learners)
     def learners(self, **settings: Any) -> Self:
@@ -235,7 +241,18 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         own = _checked("learners", Learners, settings)
         spread = {name: own.pop(name) for name in values_of(LearnerSettings()).keys() & own.keys()}
         super().learners(**own)
-        return self._set(spread)
+        self._set(spread)
+        return require_honoured(self, "learners")
+
+    callbacks = refusing(AlgorithmConfig.callbacks)
+    env_runners = refusing(AlgorithmConfig.env_runners)
+    evaluation = refusing(AlgorithmConfig.evaluation)
+    fault_tolerance = refusing(AlgorithmConfig.fault_tolerance)
+    framework = refusing(AlgorithmConfig.framework)
+    multi_agent = refusing(AlgorithmConfig.multi_agent)
+    offline_data = refusing(AlgorithmConfig.offline_data)
+    reporting = refusing(AlgorithmConfig.reporting)
+    rl_module = refusing(AlgorithmConfig.rl_module)
 
     def update_from_dict(self, config_dict: Mapping[str, Any]) -> Self:
         """Set values by name, as RLlib does: what `to_dict` returned, and Ray Tune's samples.
@@ -259,6 +276,13 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def is_colocated(self) -> bool:
         """Whether each runner shares a GPU with a learner."""
         return bool(self.placement == "colocated")
+
+    @property
+    def n_cpus(self) -> int:
+        """Cores that all processes of the training take, with some for the driver."""
+        per_learner = 1 if self.num_cpus_per_learner == "auto" else self.num_cpus_per_learner
+        n_runners = self.num_env_runners + self.evaluation_num_env_runners
+        return int(n_runners * self.num_cpus_per_env_runner + self.num_learners * per_learner) + 2
 
     @property
     def is_sharded(self) -> bool:
@@ -290,21 +314,30 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         for role in _ROLES:
             if not self._has_player(role) and (role == "coder" or self.rules.reward.pays_tester):
                 raise UserError(f"nobody plays the {role}: name a model with llm_agents or an agent with agents")
-        if not set(self.models) - self.frozen:
+        if not self.trained_modules:
             raise UserError("nothing learns: every model is frozen, or there is none")
+        require_honoured(self)
+        self._check_modules()
         if not self.in_evaluation:
             self._check_placement()
         self._check_suites()
-        if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
-            self.create_local_env_runner = False  # it would start engines that nothing uses
+        engines = {each.rollout_engine for each in self.models.values()}
+        if self.in_evaluation or (self.num_env_runners and engines != {"transformers"}):
+            self.create_local_env_runner = not self.num_env_runners  # it would start engines that nothing uses
         if self.advantages != "sum":
             require_parts(names_of_suite_parts(self.rules), self.advantages)
         for each in self.models.values():
             require_engine_options(each)
-        self.multi_agent(policies=set(self.models), policies_to_train=sorted(set(self.models) - self.frozen))
-        self.rl_module(rl_module_spec=self._module_specs())
+        self.multi_agent(policies=set(self.models))
         self._set_own_rates()
         super().validate()
+        if self.evaluation_config:  # its runners are built last
+            self.get_evaluation_config_object().validate()
+
+    @property
+    def trained_modules(self) -> frozenset[str]:
+        """The modules that learn: RLlib's `policies_to_train`, by default all."""
+        return frozenset(self.models if self.policies_to_train is None else self.policies_to_train)
 
     @property
     def module_by_role(self) -> dict[str, str]:
@@ -318,8 +351,18 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def _require_values(self) -> None:
         if not self.problem_source:
             raise UserError("problems: name the problems to train on, e.g. problems('humaneval')")
+        require_source(self.problem_source)
         for kind in _DECLARED:
             settings_in(self, kind)  # Ray Tune and `update_from_dict` set values without asking
+
+    def _check_modules(self) -> None:
+        named = {"multi_agent: policies_to_train": self.trained_modules, "lr_by_module": self.lr_by_module}
+        if isinstance(self._rl_module_spec, MultiRLModuleSpec):
+            named["rl_module: rl_module_spec"] = self._rl_module_spec.rl_module_specs
+        for setting, modules in named.items():
+            allowed = self.trained_modules if setting == "lr_by_module" else self.models
+            for module in sorted(set(modules) - set(allowed)):
+                raise UserError(f"{setting}: {module!r} is no module; modules are {', '.join(sorted(allowed))}")
 
     def _has_player(self, role: str) -> bool:
         return role in self.module_by_role or role in self.scripted
@@ -345,41 +388,44 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             require_colocation(self)
 
     def _set_own_rates(self) -> None:
-        """Set the learning rates of single modules, from `lr_by_module`.
-
-        Raises:
-            UserError: it names a module that does not learn.
-        """
-        for module in self.lr_by_module:
-            if module not in set(self.models) - self.frozen:
-                raise UserError(f"lr_by_module: {module!r} is no module that learns")
-        overrides = dict(self.algorithm_config_overrides_per_module or {})
+        """Set the learning rates of single modules, from `lr_by_module`."""
+        overrides = dict(self.algorithm_config_overrides_per_module)
         for module, lr in self.lr_by_module.items():
             overrides[module] = {**(overrides.get(module) or {}), "lr": lr}
-        if overrides:
-            self.multi_agent(algorithm_config_overrides_per_module=overrides)
+        self.rl_module(algorithm_config_overrides_per_module=overrides)
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """Return RLlib's default; `validate` sets the specs of the modules."""
+        """Return the spec of a module whose class `rl_module` does not name."""
         return RLModuleSpec(module_class=CausalLMModule)
 
-    def _module_specs(self) -> MultiRLModuleSpec:
-        """Return the spec of each module; a module without a divergence term has no reference."""
-        specs = {}
-        for module, settings in self.models.items():
-            learns = module not in self.frozen
-            full = replace(
-                settings,
-                with_reference=settings.with_reference and learns and self.kl_coeff > 0,
-                entropy_bonus=self.entropy_coeff != 0,
-                logits_at_once=self.logits_at_once,
-                prompt_once=self.prompt_once,
-                temperature=self.temperature,
-                sharded=self.is_sharded,
-                offloaded=self.offload_parameters,
-            )
-            specs[module] = RLModuleSpec(module_class=CausalLMModule, model_config=full.to_dict())
-        return MultiRLModuleSpec(rl_module_specs=specs)
+    def get_multi_rl_module_spec(self, *, inference_only: bool = False, **settings: Any) -> MultiRLModuleSpec:
+        """Return the specs of all modules, of the classes that `rl_module` names, with the settings of their models."""
+        found = super().get_multi_rl_module_spec(inference_only=inference_only, **settings)
+        found.inference_only = inference_only
+        for module, spec in found.rl_module_specs.items():
+            spec.inference_only = inference_only  # RLlib sets it only on specs that it made
+            spec.model_config = self._full_settings(module).to_dict()
+        return found
+
+    def _full_settings(self, module: str) -> ModelSettings:
+        """Return the settings of a module; one without a divergence term has no reference."""
+        settings = self.models[module]
+        return replace(
+            settings,
+            with_reference=settings.with_reference and module in self.trained_modules and self.kl_coeff > 0,
+            entropy_bonus=self.entropy_coeff != 0,
+            logits_at_once=self.logits_at_once,
+            prompt_once=self.prompt_once,
+            temperature=self.temperature,
+            sharded=self.is_sharded,
+            offloaded=self.offload_parameters,
+        )
+
+    def build_learner_connector(self, *spaces: Any, **settings: Any) -> ConnectorV2:
+        """Return the connectors of `learner_connector`, if any, followed by that which makes batches."""
+        found = super().build_learner_connector(*spaces, **settings)
+        found.append(ResponsesToBatch())
+        return found
 
     def get_default_learner_class(self) -> type[GRPOTorchLearner]:
         """Return the learner's class."""
@@ -401,7 +447,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             models=self.models,
             module_by_role=self.module_by_role,
             agents=self.scripted,
-            frozen=self.frozen,
+            frozen=frozenset(self.models) - self.trained_modules,
             lengths=settings_in(self, LengthSettings),
             prompts=self.prompts,
         )

@@ -8,18 +8,21 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.callbacks.utils import make_callback
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.env_runner import EnvRunner
+from ray.rllib.utils import force_list
 from ray.rllib.utils.checkpoints import Checkpointable
-from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
+from ray.rllib.utils.metrics import NUM_EPISODES, WEIGHTS_SEQ_NO
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.hyperparameters import Shape
+from codea1_agents.train.grpo.metrics import episode_figures, mean_figures
 from codea1_agents.train.grpo.players import AgentPlayer, ModelPlayer, Player
 from codea1_agents.train.grpo.progress import Report, unreported
-from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTrees, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, RolledTrees, Task, TreeRoller
 from codea1_agents.train.grpo.sampling import RolloutEngine, SamplingRules, TransformersEngine
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_agents.train.grpo.vllm_engine import VllmEngine
@@ -30,6 +33,7 @@ from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.ruleset import Ruleset
 
 _SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing reads it
+_FIRST_SAMPLED = 1 << 33  # number of the first task of `sample`, which neither training nor evaluation reaches
 _ROLES: tuple[Role, ...] = ("coder", "tester")
 
 
@@ -39,7 +43,9 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
     def __init__(self, *, config: Any, **kwargs: Any) -> None:
         super().__init__(config=config, **kwargs)
         self.settings: TrainingSettings = config.settings()
-        self._version = 0
+        self._version = self._n_sampled = 0
+        self._sampled = MetricsLogger(root=False, stats_cls_lookup=config.stats_cls_lookup)
+        self._callbacks = [kind() for kind in force_list(config.callbacks_class)]
         self.module: Any = None
         self.engines: dict[str, RolloutEngine] = {}
         """By module."""
@@ -80,11 +86,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     def make_module(self) -> None:
         """Build the players: modules without references, and agents that do not learn."""
-        spec = self.config.get_multi_rl_module_spec(spaces=self.get_spaces(), inference_only=True)
-        spec.inference_only = True
-        for sub_spec in spec.rl_module_specs.values():
-            sub_spec.inference_only = True  # RLlib sets it only on specs that it made
-        self.module = spec.build()
+        self.module = self.config.get_multi_rl_module_spec(spaces=self.get_spaces(), inference_only=True).build()
         for name, settings in self.settings.models.items():
             if settings.rollout_engine == "transformers" and self.config.num_gpus_per_env_runner:
                 self.module[name].to("cuda" if torch.cuda.is_available() else "cpu")
@@ -125,21 +127,21 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             context = AgentContext(referee.problems, referee.sandbox, self.settings.seed)
             agent = load_agent(spec, context, role=role)
             return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
-        model = self.module[module_id].model
-        tokenizer = load_tokenizer(self.settings.models[module_id].path)
+        module = self.module[module_id]
         return ModelPlayer(
             self.engines[module_id],
-            ChatFormat(tokenizer, self.settings.models[module_id].path),
-            end_tokens(tokenizer, model.generation_config),
+            module.chat,
+            module.ends,
             load_prompts(self.settings.prompts),
             sampling or self.sampling(role),
             self.settings.lengths.max_prompt_tokens[role],
         )
 
     def sampling(self, role: Role) -> SamplingRules:
-        """Return how the model of a role samples in training."""
+        """Return how the model of a role samples; in evaluations with `explore=False`, the most probable tokens."""
         longest, rollout = self.settings.lengths.max_tokens[role], self.settings.rollout
-        return SamplingRules(longest, rollout.temperature, rows_at_once=rollout.rows_sampled_at_once)
+        temperature = rollout.temperature if self.config.explore else 0.0
+        return SamplingRules(longest, temperature, rows_at_once=rollout.rows_sampled_at_once)
 
     def stop(self) -> None:
         """Close the engines and environments. The sandbox is shared within the process and ends with it."""
@@ -149,8 +151,8 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # Sampling
 
-    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> RolledTrees:
-        """Return one tree per task.
+    def roll_out(self, tasks: Sequence[Task], report: Report = unreported) -> RolledTrees:
+        """Return one tree per task, after RLlib's callbacks about them.
 
         Raises:
             StaleWeights: the last hand-over of weights was not completed, or there was none.
@@ -158,11 +160,41 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         if tasks:
             self._receiver.require_complete()
         assert self._roller is not None
-        return self._roller.roll(tasks, report)
+        rolled = self._roller.roll(tasks, report)
+        shared = {"env_runner": self, "metrics_logger": self.metrics}
+        for index, tree in enumerate(rolled.trees):
+            more = {"env": self.env, "env_index": index, "rl_module": self.module, "prev_episode_chunks": []}
+            self._call("on_episode_end", episode=tree, **more, **shared)
+        self._call("on_sample_end", samples=list(rolled.trees), **shared)
+        return rolled
 
-    def get_metrics(self) -> Any:
-        """Return RLlib's own metrics. The driver computes the figures of rollouts, as it has all trees."""
-        return self.metrics.reduce()
+    def _call(self, callback: str, **values: Any) -> None:
+        functions = getattr(self.config, f"callbacks_{callback}")
+        make_callback(callback, callbacks_objects=self._callbacks, callbacks_functions=functions, kwargs=values)
+
+    def sample(self, *, num_episodes: int | None = None, **_: Any) -> list[RolledTree]:
+        """Return complete episodes of the next problems, which train nothing, and log their figures.
+
+        That is what custom functions of RLlib call. Each runner begins with other problems and has its own seeds.
+
+        Args:
+            num_episodes: how many; None: as many as run at a time.
+        """
+        problems, n_runners = self.env.referee.problems, max(1, self.num_workers)
+        n = self.settings.rollout.problems_at_once if num_episodes is None else num_episodes
+        numbers = [(self._n_sampled + each) * n_runners + max(0, self.worker_index - 1) for each in range(n)]
+        self._n_sampled += n
+        tasks = [Task(_FIRST_SAMPLED + number, problems[number % len(problems)].id) for number in numbers]
+        trees = self.roll_out(tasks).trees
+        if trees:
+            figures = mean_figures(trees, self.settings.rules.tests_per_suite)
+            for name, value in {**figures, **episode_figures(trees)}.items():
+                self._sampled.log_value(name, value, reduce="sum" if name == NUM_EPISODES else "mean")
+        return list(trees)
+
+    def get_metrics(self) -> dict[str, Any]:
+        """Return what callbacks and `sample` have logged. The driver computes the figures of its rollouts."""
+        return {**self.metrics.reduce(), **self._sampled.reduce()}
 
     # State
 
@@ -213,5 +245,5 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         return (), {"config": self.config}
 
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
-        """Return the modules."""
-        return [(COMPONENT_RL_MODULE, self.module)]
+        """Return nothing: a checkpoint has the weights of the learners."""
+        return []

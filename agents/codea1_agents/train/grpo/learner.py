@@ -31,6 +31,7 @@ from codea1_agents.train.grpo.batch import (
 from codea1_agents.train.grpo.hyperparameters import LossSettings
 from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
 from codea1_agents.train.grpo.sharding import clip_gradients
+from codea1_env.errors import UserError
 
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
 _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sampler_truncated_share"})
@@ -38,17 +39,34 @@ _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sa
 
 
 class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """The learner's only connector: makes one padded batch per module."""
+    """The learner's last connector: makes one padded batch per module."""
 
-    def __call__(self, *, rl_module: Any, episodes: Sequence[ScoredResponse], **_: Any) -> dict[str, dict[str, Tensor]]:
-        """Return the columns of each module that has a response."""
+    def __call__(
+        self, *, rl_module: Any, batch: Mapping[str, Batch], episodes: Sequence[ScoredResponse], **_: Any
+    ) -> dict[str, dict[str, Tensor]]:
+        """Return the columns of each module that has a response.
+
+        Args:
+            rl_module: the modules.
+            batch: columns (B, ...) of earlier connectors, by module. They stay, as with RLlib's own connectors.
+            episodes: the responses. Rows are in their order.
+
+        Raises:
+            UserError: earlier connectors left no response, or a column that has not one row per response.
+        """
+        if not episodes:
+            raise UserError("learner_connector: its connectors left no response to learn from")
         by_module: dict[str, list[ScoredResponse]] = {}
         for each in episodes:
             by_module.setdefault(each.module, []).append(each)
         found = {}
         for module, responses in by_module.items():
             device = next(rl_module[module].parameters()).device
-            found[module] = {name: column.to(device) for name, column in padded_batch(responses).items()}
+            columns = {**padded_batch(responses), **batch.get(module, {})}
+            for name, column in columns.items():
+                if len(column) != len(responses):
+                    raise UserError(f"learner_connector: column {name!r} has {len(column)} rows, not {len(responses)}")
+            found[module] = {name: column.to(device) for name, column in columns.items()}
         return found
 
 
@@ -80,6 +98,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
 
     def build(self) -> None:
         """Build modules and optimisers. From then on the time limit on waiting holds; loading may take longer."""
+        self._of_loss: dict[str, float] = {}  # figures of the losses of one optimiser step
         super().build()
         if self.config.num_learners > 1:
             _set_pg_timeout(timedelta(seconds=self.config.learner_timeout_s))
@@ -100,8 +119,14 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Batch, fwd_out: Mapping[str, Tensor]
     ) -> Tensor:
-        """Return the loss of a batch; see `grpo_loss`."""
-        return batch_loss(config, batch, fwd_out).loss
+        """Return the loss of a part of an optimiser step; see `grpo_loss`.
+
+        The losses of all parts and learners are added up. So what a derived class adds must be a sum over tokens,
+        weighted by `batch["token_weight"]` (B,) and `batch["response_mask"]` (B, R).
+        """
+        found = batch_loss(config, batch, fwd_out)
+        _accumulate(self._of_loss, _figures(found))
+        return found.loss
 
     def _update(self, batch: Mapping[str, Batch], **_: Any) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
         """Run all epochs over the batch. RLlib's own minibatches would train the smaller module more often."""
@@ -168,13 +193,15 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         optimizer.zero_grad(set_to_none=True)
         n_passes = self._max_over_learners(len(parts))
         found: dict[str, float] = {}
+        self._of_loss = found
         for number in range(n_passes):
             part = parts[number] if number < len(parts) else nothing_of(parts[0])
             with self._synced(module, is_last=number == n_passes - 1):
                 forward = module(part)
-                loss = batch_loss(config, part, forward)
-                (loss.loss * max(self.config.num_learners, 1)).backward()
-            _accumulate(found, _figures(loss) | (_gap_figures(config, part, forward) if is_first else {}))
+                losses = self.compute_losses(fwd_out={module_id: forward}, batch={module_id: part})
+                (losses[module_id] * max(self.config.num_learners, 1)).backward()
+            gap = _gap_figures(config, part, forward) if is_first else {}
+            _accumulate(found, {"loss": float(losses[module_id].detach()), **gap})
         params = self._optimizer_parameters[optimizer]
         norm = clip_gradients([self._params[each] for each in params], config.grad_clip or math.inf)
         found = {**self._over_all_learners(found), "grad_norm": norm}
@@ -236,7 +263,7 @@ def _accumulate(totals: dict[str, float], figures: Mapping[str, float]) -> None:
 
 
 def _figures(parts: LossParts) -> dict[str, float]:
-    found = {each.name: float(getattr(parts, each.name).detach()) for each in fields(parts)}
+    found = {each.name: float(getattr(parts, each.name)) for each in fields(parts) if each.name != "loss"}
     return {"policy_loss": found.pop("policy"), **found}
 
 

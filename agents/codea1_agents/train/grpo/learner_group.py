@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -60,6 +61,11 @@ class WatchedLearnerGroup(LearnerGroup):  # type: ignore[misc]  # Ray has no typ
         except RayActorError as error:
             _end(self._workers or ())
             raise LearnerLost("a learner died before it was ready") from error
+
+    def __del__(self) -> None:
+        """Shut down, but not at the end of the interpreter, when Ray's modules are gone."""
+        if not sys.is_finalizing():
+            super().__del__()
 
 
 class LearnerCalls(FaultTolerantActorManager):  # type: ignore[misc]  # Ray has no types

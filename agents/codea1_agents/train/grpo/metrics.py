@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from ray.rllib.utils.metrics import EPISODE_RETURN_MAX, EPISODE_RETURN_MEAN, EPISODE_RETURN_MIN, NUM_EPISODES
 
 from codea1_agents.train.grpo.rollout import RolledTree
 from codea1_env.facts.submissions import RejectionReason
@@ -101,6 +102,16 @@ def mean_figures(trees: Sequence[RolledTree], tests_per_suite: int) -> dict[str,
         for name, value in tree_figures(tree, tests_per_suite).items():
             found.setdefault(name, []).append(value)
     return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+
+
+def episode_figures(trees: Sequence[RolledTree]) -> dict[str, float]:
+    """Return RLlib's figures of episodes; masked rewards count in no return."""
+    returns = [value for tree in trees if not math.isnan(value := tree.get_return())]
+    found = {NUM_EPISODES: float(len(trees))}
+    if returns:
+        found |= {EPISODE_RETURN_MIN: min(returns), EPISODE_RETURN_MAX: max(returns)}
+        found[EPISODE_RETURN_MEAN] = math.fsum(returns) / len(returns)
+    return found
 
 
 def skipped_problems(trees: Iterable[RolledTree]) -> dict[str, str]:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
-from codea1_agents.models.chat_format import load_tokenizer
-from codea1_agents.models.model_files import require_model
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.models.model_files import no_progress_bars, require_model
+from codea1_agents.prompts import Message
 from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.causal_models import (
     adapted,
@@ -33,6 +35,7 @@ from codea1_agents.train.grpo.causal_models import (
     untied,
 )
 from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass, TokenFigures
+from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.grpo.sharding import (
     is_first_learner,
@@ -47,6 +50,7 @@ from codea1_agents.train.grpo.weights import array_of, copy_into, tensor_of
 _LOG = logging.getLogger(__name__)
 
 
+@no_progress_bars()
 def export_state(
     settings: ModelSettings, state: Mapping[str, Any], folder: str | Path, *, file_size: str = "1GB"
 ) -> None:
@@ -144,6 +148,49 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if mode and self.settings.gradient_checkpointing and not self.inference_only:
             self.model.train()  # `transformers` checkpoints in this mode only; these models have no dropout
         return self
+
+    @cached_property
+    def chat(self) -> ChatFormat:
+        """The model's tokenizer and chat template."""
+        settings = self.settings
+        found = ChatFormat(load_tokenizer(settings.path), settings.path, settings.template_arguments)
+        found.require_embedding_of(self.model)
+        return found
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Ids of the tokens that end a reply."""
+        return self.chat.ends(self.model.generation_config)
+
+    def generate(self, text: str, *, max_tokens: int = 512) -> str:
+        """Return the reply to a user's message, of the most probable tokens. A sharded module has only a part."""
+        prompts = [self.chat.prompt_ids([Message("user", text)])]
+        (tokens,) = self.forward_inference({Columns.OBS: prompts}, max_tokens=max_tokens)[Columns.ACTIONS]
+        return self.chat.reply(tokens)
+
+    def _forward_inference(self, batch: Mapping[str, Any], **sampling: Any) -> dict[str, Any]:
+        """Return replies of the most probable tokens; see `_forward_exploration`."""
+        return self._forward_exploration(batch, **sampling, temperature=0.0)
+
+    def _forward_exploration(
+        self, batch: Mapping[str, Any], *, seed: int = 0, temperature: float | None = None, **sampling: Any
+    ) -> dict[str, Any]:
+        """Return sampled replies: `actions`, rows of token ids, and `action_logp`, the log-probability of each token.
+
+        Args:
+            batch: `obs`: prompts, rows of token ids.
+            seed: of all rows.
+            temperature: None: that of the training.
+            sampling: further fields of `SamplingRules`.
+        """
+        prompts = batch[Columns.OBS]
+        rules = SamplingRules(temperature=self.settings.temperature if temperature is None else temperature, **sampling)
+        seeds = [(seed, row) for row in range(len(prompts))]
+        found = sample_responses(self.model, prompts, seeds, end_tokens=self.ends, rules=rules)
+        return {
+            Columns.ACTIONS: [each.tokens for each in found],
+            Columns.ACTION_LOGP: [each.log_probs for each in found],
+        }
 
     def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
         """Return log-probabilities of the response's tokens, those of the reference, and entropies, each (B, R)."""

@@ -6,6 +6,7 @@ generate the next ones.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +55,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RolledTree:
-    """A judged tree with its sampled replies: N candidates and G groups of M suites.
+    """A judged tree with its sampled replies: N candidates and G groups of M suites. To RLlib, it is an episode.
 
     G is N, or 1 if a suite tests all candidates.
     """
@@ -81,6 +82,32 @@ class RolledTree:
     def all_suites(self) -> tuple[Answer, ...]:
         """The suites of all groups."""
         return tuple(answer for group in self.suites for answer in group)
+
+    # What callbacks of RLlib expect of an episode
+
+    @property
+    def id_(self) -> str:
+        """The episode's id in reports and in the Mistake Book."""
+        return f"{self.task.number:08x}"
+
+    def get_rewards(self) -> dict[str, float]:
+        """Return the rewards by agent, without masked ones."""
+        found = {coder_name(n): float(reward) for n, reward in enumerate(self.coder_rewards)}
+        found |= {tester_name(*place): float(reward) for place, reward in np.ndenumerate(self.tester_rewards)}
+        return {agent: reward for agent, reward in found.items() if not np.isnan(reward)}
+
+    def get_return(self) -> float:
+        """Return the sum of the rewards; nan if all are masked."""
+        rewards = self.get_rewards()
+        return math.fsum(rewards.values()) if rewards else math.nan
+
+    def env_steps(self) -> int:
+        """Return how often the environment was stepped: once for all coders, and once for all testers."""
+        return 1 + bool(self.all_suites)
+
+    def agent_steps(self) -> int:
+        """Return the number of replies."""
+        return len(self.candidates) + len(self.all_suites)
 
     def trained(self, settings: TrainingSettings) -> Iterator[ScoredResponse]:
         """Yield the responses that train a module: candidates, and the kept groups of suites, without masked ones."""
@@ -133,6 +160,8 @@ class RolledTrees:
     """Seconds in which players generate."""
     judge_s: float
     """Seconds in which the sandbox works."""
+    metrics: Any = None
+    """RLlib's metrics of the runner."""
 
 
 class TreeRoller:

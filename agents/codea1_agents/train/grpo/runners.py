@@ -19,15 +19,19 @@ from typing import Any, TypeVar
 
 import ray
 from ray.exceptions import RayError
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, EVALUATION_RESULTS
 from ray.util.queue import Queue
 
 from codea1_agents.train.failures import RunnerFailed, StaleWeights
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
+from codea1_agents.train.grpo.metrics import episode_figures, mean_figures
 from codea1_agents.train.grpo.progress import Part, Report, unreported
 from codea1_agents.train.grpo.rollout import RolledTree, RolledTrees, Task
-from codea1_agents.train.grpo.weights import HandoverPlan, Piece, PieceNames, piece_of, plan_of
+from codea1_agents.train.grpo.weights import HandoverPlan, Piece, piece_of, plan_of
 from codea1_env.errors import UserError
+from codea1_env.problems import load_problems
 
+_FIRST_EVALUATED = 1 << 32  # number of an evaluation's first task, which no training reaches
 _MAX_ROUNDS = 4  # how often the items of lost runners are distributed again
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -48,18 +52,26 @@ class RolledOut:
     """Seconds in which the sandbox of the slowest runner worked."""
     iteration: int
     """After how many iterations of learning the weights were sent that sampled the trees."""
+    metrics: tuple[Any, ...] = ()
+    """RLlib's metrics of each runner: what callbacks logged."""
 
 
 def _rolls(tasks: Sequence[Task], report: Report = unreported) -> Callable[[TreeEnvRunner], RolledTrees]:
     def work(runner: TreeEnvRunner) -> RolledTrees:
-        rolled = runner.sample(tasks=tasks, report=report)
-        return replace(rolled, trees=tuple(tree.trimmed(runner.settings) for tree in rolled.trees))
+        rolled = runner.roll_out(tasks, report)
+        trees = tuple(tree.trimmed(runner.settings) for tree in rolled.trees)
+        return replace(rolled, trees=trees, metrics=runner.metrics.reduce())
 
     return work
 
 
 def roll_out(
-    algorithm: Any, tasks: Sequence[Task], report: Report = unreported, *, done: Sequence[RolledTrees] = ()
+    algorithm: Any,
+    tasks: Sequence[Task],
+    report: Report = unreported,
+    *,
+    done: Sequence[RolledTrees] = (),
+    group: Any = None,
 ) -> RolledOut:
     """Return the trees of some tasks; wait for them, and start lost runners again.
 
@@ -68,13 +80,15 @@ def roll_out(
         tasks: of the iteration.
         report: called when a part of some problems is done.
         done: what runners have returned already.
+        group: of the runners; None: those of the training.
 
     Raises:
         RunnerFailed: a runner raised an exception, or all were lost.
     """
     results = list(done)
     trees = {each.task.number: each for result in results for each in result.trees}
-    for result in map_over_runners(algorithm, tasks, partial(_rolls, report=report), lambda task: task.number in trees):
+    work_on, is_done = partial(_rolls, report=report), lambda task: task.number in trees
+    for result in map_over_runners(algorithm, tasks, work_on, is_done, group):
         results.append(result)
         trees.update({each.task.number: each for each in result.trees})
     if tasks and not trees:
@@ -85,7 +99,32 @@ def roll_out(
         max((result.generate_s for result in results), default=0.0),
         max((result.judge_s for result in results), default=0.0),
         algorithm.iteration,
+        tuple(result.metrics for result in results if result.metrics),
     )
+
+
+def evaluate_episodes(algorithm: Any, runners: Any) -> tuple[dict[str, float], int, int]:
+    """Evaluate on `evaluation_duration` problems: the default of `evaluation(custom_evaluation_function=...)`.
+
+    They are the first problems of the configuration of the evaluation, and each evaluation uses the same seeds. Its
+    figures are those of rollouts, which do not depend on the number of runners.
+
+    Args:
+        algorithm: a `GRPO`.
+        runners: those of evaluations; None: those of the training, with its settings.
+
+    Returns:
+        The figures, the steps of environments, and the replies.
+    """
+    config = algorithm.config if runners is None else algorithm.evaluation_config
+    problems = load_problems(config.problem_source)
+    numbers = range(config.evaluation_duration)
+    tasks = [Task(_FIRST_EVALUATED + number, problems[number % len(problems)].id) for number in numbers]
+    rolled = roll_out(algorithm, tasks, group=runners)
+    algorithm.metrics.aggregate(rolled.metrics, key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
+    figures = {**mean_figures(rolled.trees, config.rules.tests_per_suite), **episode_figures(rolled.trees)}
+    algorithm.log_evaluation(figures)
+    return figures, sum(each.env_steps() for each in rolled.trees), sum(each.agent_steps() for each in rolled.trees)
 
 
 class RolloutsAhead:
@@ -109,7 +148,7 @@ class RolloutsAhead:
         if rolled is None:
             executor = ThreadPoolExecutor(1, thread_name_prefix="codea1-rollouts")
             self._results: Future[list[RolledTrees]] = executor.submit(
-                lambda: list(_map_once(algorithm, tasks, _rolls))
+                lambda: list(_map_once(algorithm, tasks, _rolls, algorithm.env_runner_group))
             )
             executor.shutdown(wait=False)
 
@@ -135,6 +174,7 @@ def map_over_runners(
     items: Sequence[_T],
     work_on: Callable[[Sequence[_T]], Callable[[Any], _R]],
     is_done: Callable[[_T], bool],
+    group: Any = None,
 ) -> Iterator[_R]:
     """Yield one result per runner; items that a lost runner leaves undone are distributed again, at most three times.
 
@@ -143,29 +183,31 @@ def map_over_runners(
         items: to be distributed.
         work_on: returns what a runner does with its items; pickled for remote runners.
         is_done: whether an item is done, given all results so far.
+        group: of the runners; None: those of the training.
 
     Raises:
         RunnerFailed: a remote runner raised an exception.
     """
+    group = group or algorithm.env_runner_group
     for _ in range(_MAX_ROUNDS):
         remaining = [item for item in items if not is_done(item)]
         if not remaining:
             return
-        if algorithm.env_runner_group.healthy_worker_ids():
-            yield from _map_once(algorithm, remaining, work_on)
-        elif algorithm.env_runner is not None:
-            yield work_on(remaining)(algorithm.env_runner)
+        if group.healthy_worker_ids():
+            yield from _map_once(algorithm, remaining, work_on, group)
+        elif group.local_env_runner is not None:
+            yield work_on(remaining)(group.local_env_runner)
             continue
-        algorithm.restore_env_runners(algorithm.env_runner_group)
+        algorithm.restore_env_runners(group)
 
 
 def _map_once(
-    algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]]
+    algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]], group: Any
 ) -> Iterator[_R]:
     """Yield one result per remote runner; a lost runner yields nothing, and is not started again."""
-    ids = algorithm.env_runner_group.healthy_worker_ids()
+    ids = group.healthy_worker_ids()
     works = [work_on(items[start :: len(ids)]) for start in range(len(ids))]
-    for outcome in _outcomes(algorithm.env_runner_group, works, ids):
+    for outcome in _outcomes(group, works, ids):
         _require_success(algorithm, outcome)
         with _without_collection():
             result: _R = pickle.loads(outcome.result)
@@ -234,37 +276,40 @@ def _without_collection() -> Iterator[None]:
 # Weights
 
 
-def send_weights(algorithm: Any, ids: Sequence[int], *, local: Any = None) -> None:
+def send_weights(learners: Any, group: Any, ids: Sequence[int] | None = None) -> None:
     """Send the learners' weights to samplers and wait until they have verified them.
 
     At any time there is one piece: in this process, and if there are remote runners, once more in Ray's object store,
     where each node has one copy.
 
     Args:
-        algorithm: a `GRPO`.
-        ids: of remote runners. One that is lost meanwhile gets no more pieces and is no error.
-        local: the runner in this process, if it gets weights, too.
+        learners: the group of learners.
+        group: of runners.
+        ids: of remote runners; None: all, and the local one. One that is lost meanwhile gets no more pieces and is no
+            error.
 
     Raises:
         StaleWeights: a runner does not have the weights.
         UserError: the engine of a remote runner did not start.
     """
-    plan: HandoverPlan = _from_first(algorithm.learner_group, plan_of)
+    local = group.local_env_runner if ids is None else None
+    ids = group.healthy_worker_ids() if ids is None else ids
+    plan: HandoverPlan = _from_first(learners, plan_of)
     for names in plan.pieces:
-        _send_piece(algorithm, names, ids, local)
+        piece: Piece = _from_first(learners, partial(piece_of, which=names))
+        if local is not None:
+            local.receive_weights(piece)
+        reference = ray.put(piece) if ids else None
+        del piece
+        _deliver(group, partial(_receive, reference), ids)
+        del reference
     if local is not None:
         local.use_weights(plan.version)
-    _deliver(algorithm, lambda runner: runner.use_weights(plan.version), ids)
+    _deliver(group, lambda runner: runner.use_weights(plan.version), ids)
 
 
-def _send_piece(algorithm: Any, names: PieceNames, ids: Sequence[int], local: Any) -> None:
-    piece: Piece = _from_first(algorithm.learner_group, partial(piece_of, which=names))
-    if local is not None:
-        local.receive_weights(piece)
-    if ids:
-        reference = ray.put(piece)
-        del piece
-        _deliver(algorithm, lambda runner: runner.receive_weights(ray.get(reference)), ids)
+def _receive(reference: Any, runner: TreeEnvRunner) -> None:
+    runner.receive_weights(ray.get(reference))
 
 
 def _from_first(learners: Any, get: Callable[[Any], _R | None]) -> _R:
@@ -274,8 +319,8 @@ def _from_first(learners: Any, get: Callable[[Any], _R | None]) -> _R:
     return first
 
 
-def _deliver(algorithm: Any, work: Callable[[Any], None], ids: Sequence[int]) -> None:
-    for outcome in _outcomes(algorithm.env_runner_group, [work] * len(ids), ids):
+def _deliver(group: Any, work: Callable[[Any], None], ids: Sequence[int]) -> None:
+    for outcome in _outcomes(group, [work] * len(ids), ids):
         if outcome.user_error is not None:
             raise outcome.user_error
         if outcome.fault:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -195,14 +196,13 @@ class _Batch:
 
 
 def _next_logits(model: Any, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
-    output = model(
-        input_ids=ids,
-        attention_mask=mask,
-        position_ids=positions,
-        past_key_values=cache,
-        use_cache=True,
-        logits_to_keep=1,
-    )
+    given = {"input_ids": ids, "position_ids": positions, "use_cache": True, "logits_to_keep": 1}
+    if "cache_params" in signature(model.forward).parameters:
+        # A recurrent model has another name for its state, would ignore one by the usual name without a word, and has
+        # no use for a mask of what it has read before.
+        output = model(**given, cache_params=cache, attention_mask=mask[:, -ids.shape[1] :])
+    else:
+        output = model(**given, past_key_values=cache, attention_mask=mask)
     logits: Tensor = output.logits[:, -1].float()
     return logits
 

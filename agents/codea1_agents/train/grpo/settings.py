@@ -31,7 +31,7 @@ SHARDS = "shards"
 SHARDED_ABOVE = 1_000_000_000
 """Parameters of all models of a run above which `auto` shards them; with gradients and AdamW these are 16 GB."""
 
-_GAPS = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.05}  # the last two are loose: docs/training-engines.md
+_GAPS = {"": 1e-3, "float32": 1e-3, "float16": 0.05, "bfloat16": 0.2}  # docs/training-engines.md, "What is verified"
 _USED = 0.9  # share of a GPU's memory that all engines of a runner use together, as vLLM's usual default for one
 _CPU_CACHE_BYTES = 4 * 2**30  # caches of all engines of a runner on a CPU, whose memory is not the runner's alone
 
@@ -83,9 +83,11 @@ class ModelOptions:
     """Most MB (2^20 bytes) of weights that are on their way at once. A larger tensor is on its way alone."""
     handover_folder: str = ""
     """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
-    handover_gap: NotNegative = 0.0
-    """Largest difference of log-probabilities between vLLM and `transformers`, in nats, after the first hand-over to an
-    engine; 0: by `sampling_dtype`."""
+    largest_gap: NotNegative = 0.0
+    """Largest mean difference between the log-probabilities of sampler and learner before the first update of a run, in
+    nats per token; a single token may differ twenty times as much. 0: by the data types of both."""
+    template_arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the chat template, e.g. `{ enable_thinking = false }`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,9 @@ class ModelSettings(ModelOptions):
 
     @property
     def allowed_gap(self) -> float:
-        """Largest difference of log-probabilities after the first hand-over, in nats."""
-        return self.handover_gap or _GAPS[self.sampling_dtype]
+        """Largest mean difference of log-probabilities before the first update, in nats: by the coarsest data type."""
+        dtypes = (self.sampling_dtype, self.autocast, self.gathering_dtype)
+        return self.largest_gap or max(map(_GAPS.__getitem__, dtypes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dictionary for RLlib's `model_config`. `ModelSettings(**d)` restores these settings."""

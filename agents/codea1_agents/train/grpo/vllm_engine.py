@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from codea1_agents.models.model_files import loading_errors, require_model
@@ -24,7 +23,6 @@ from codea1_env.errors import UnknownName, UserError, extra_needed
 
 _MEMORY = Path("/dev/shm")
 _PROBE_TOKENS = 144  # more than vLLM's block of 128 on a CPU: only whole blocks are cached, and a stale one must show
-_PROBE_REPLY = 8
 _MEMORY_OPTIONS = frozenset({"gpu_memory_utilization", "kv_cache_memory_bytes"})
 _INSTEAD = {"model": "path", "dtype": "sampling_dtype"}  # our own settings
 _WORKER = "codea1_agents.train.grpo.vllm_worker.WeightLoader"
@@ -64,7 +62,6 @@ class VllmEngine:
         require_engine_options(settings)
         self._settings, self._model, self._params = settings, model, vllm.SamplingParams
         self._fault = "no weights have been handed over yet"
-        self._is_compared = False
         memory = memory_options(gpus_per_runner, n_engines, is_cpu=current_platform.is_cpu())
         sleeping = {"enable_sleep_mode": True} if sleeps else {}
         arguments = {**engine_arguments(settings, memory), **sleeping, "model": require_model("vllm", settings.path)}
@@ -72,7 +69,7 @@ class VllmEngine:
             self._engine: Any = vllm.LLM(**arguments)
         self._context = int(self._engine.llm_engine.model_config.max_model_len)
         vocabulary = int(model.config.get_text_config().vocab_size)
-        n_probe = max(1, min(_PROBE_TOKENS, self._context - _PROBE_REPLY))
+        n_probe = max(1, min(_PROBE_TOKENS, self._context - 1))
         self._probe = np.random.default_rng(0).integers(0, vocabulary, n_probe).tolist()
 
     @property
@@ -112,7 +109,6 @@ class VllmEngine:
         try:
             self._hand_over(version)
             self._empty_prefix_cache()
-            self._compare_once()
         except Exception as error:
             self._fault = f"weights {version} could not be handed over to vLLM: {error}"
             raise StaleWeights(self._fault) from error
@@ -155,42 +151,16 @@ class VllmEngine:
 
     def _empty_prefix_cache(self) -> None:
         """Empty the cache that the old weights computed; verify it with the probe, which is in the cache before."""
-        self._continue_probe(1)
+        self._probed()
         if not self._engine.reset_prefix_cache():
             raise RuntimeError("its prefix cache could not be emptied")
-        if cached := self._continue_probe(1).num_cached_tokens:
+        if cached := self._probed().num_cached_tokens:
             raise RuntimeError(f"its prefix cache still has {cached} tokens after it was emptied")
 
-    def _compare_once(self) -> None:
-        """Compare log-probabilities with the model's, after the first hand-over of the engine."""
-        if self._is_compared:
-            return
-        gap = largest_gap(
-            self._model, self._probe, _response(self._continue_probe(_PROBE_REPLY).outputs[0], frozenset())
-        )
-        if not gap <= self._settings.allowed_gap:
-            raise RuntimeError(
-                f"its log-probabilities are {gap:.2g} off those of {self._settings.path!r} in transformers, and "
-                f"{self._settings.allowed_gap:g} is allowed (handover_gap)"
-            )
-        self._is_compared = True
-
-    def _continue_probe(self, n_tokens: int) -> Any:
-        """Return vLLM's output for the greedy continuation of the probe by `n_tokens`, or as many as fit."""
-        n_reply = max(1, min(n_tokens, self._context - len(self._probe)))
-        params = self._params(temperature=0.0, max_tokens=n_reply, logprobs=0, detokenize=False, ignore_eos=True)
-        inputs = [{"prompt_token_ids": self._probe}]
-        return self._engine.generate(inputs, [params], use_tqdm=False)[0]
-
-
-def largest_gap(model: Any, prompt: Sequence[int], response: Response, temperature: float = 1.0) -> float:
-    """Return the largest difference, in nats, between the log-probabilities of a response and those of a model."""
-    ids = torch.tensor([[*prompt, *response.tokens]], device=model.device)
-    with torch.inference_mode():
-        logits = model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1].float()
-    expected = (logits / temperature).log_softmax(-1).gather(-1, ids[0, len(prompt) :].unsqueeze(-1)).squeeze(-1)
-    reported = torch.tensor(response.log_probs, device=expected.device)
-    return float((reported - expected).abs().max())
+    def _probed(self) -> Any:
+        """Return vLLM's output for one token after the probe."""
+        params = self._params(temperature=0.0, max_tokens=1, detokenize=False, ignore_eos=True)
+        return self._engine.generate([{"prompt_token_ids": self._probe}], [params], use_tqdm=False)[0]
 
 
 def _response(output: Any, ends: frozenset[int]) -> Response:

@@ -11,6 +11,7 @@ from codea1_agents.train.grpo.algorithm import GRPOConfig
 from codea1_agents.train.grpo.hyperparameters import LearnerSettings, RolloutSettings, UpdateSettings
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.loop.game import limits_of, require_game, rules_of
+from codea1_agents.train.loop.held_out import HeldOut
 from codea1_agents.train.settings.modules import ROLES, longest, models_of
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import UserError
@@ -57,8 +58,9 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
             num_gpus_per_learner=cluster.gpus_per_learner,
             **values_of(cluster, LearnerSettings),
         )
+        .evaluation(custom_evaluation_function=HeldOut(config.evaluation))
         .fault_tolerance(restart_failed_env_runners=cluster.restart_lost)
-        .debugging(seed=config.run.seed, log_level="ERROR")
+        .debugging(seed=config.run.seed)
     )
     try:
         made.validate()

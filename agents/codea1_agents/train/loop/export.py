@@ -9,7 +9,7 @@ from typing import Any
 
 from codea1_agents.models.model_files import writing_errors
 from codea1_agents.train.grpo.settings import SHARDS, ModelSettings
-from codea1_agents.train.loop.folder import last_checkpoint, stored_run
+from codea1_agents.train.loop.folder import last_checkpoint, require_intact, stored_run
 from codea1_agents.train.settings.loading import changed
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.records.file_errors import file_errors
@@ -52,6 +52,7 @@ def state_in(checkpoint: Path, module: str, scratch: Path) -> Mapping[str, Any]:
     Raises:
         BrokenInput: the checkpoint is damaged.
     """
+    require_intact(checkpoint)
     place = checkpoint / _LEARNERS
     try:
         if is_sharded_checkpoint(checkpoint):

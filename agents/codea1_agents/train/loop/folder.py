@@ -12,8 +12,9 @@
     models/ROLE          the models after the last step
 
 A step is done when its line is written. A run continues from its last checkpoint, after the lines behind it are cut. A
-checkpoint is written under another name and then renamed, so there is a whole one or none. A thread waits for the disk,
-while the next step runs (docs/decisions/015).
+checkpoint is written under another name and then renamed, so there is a whole one or none. Its `manifest.json` has the
+digest of each of its files, which are compared before any is read. A thread computes them and waits for the disk, while
+the next step runs (docs/decisions/015).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,7 +42,7 @@ from codea1_env.runs.config import to_toml
 
 _CONFIG, _FACTS, _METRICS = "config.toml", "run.json", "metrics.jsonl"
 _RESTARTS = "restarts.jsonl"
-_CHECKPOINTS, _BOOK = "checkpoints", "book.sqlite"
+_CHECKPOINTS, _BOOK, _MANIFEST = "checkpoints", "book.sqlite", "manifest.json"
 
 
 class TrainingFolder(Closing):
@@ -133,6 +135,7 @@ class TrainingFolder(Closing):
     def _finish(self, place: Path, draft: Path, unfinished: ExitStack, book: bytes, keep: int) -> None:
         with self._checkpoint_errors(place), unfinished:
             self._journal.sync()
+            (draft / _MANIFEST).write_bytes(_manifest_of(draft))
             _sync_files(draft)
         with file_errors(self.path):
             write_whole(self.path / _BOOK, book)
@@ -218,8 +221,9 @@ class TrainingFolder(Closing):
         with file_errors(self.path):
             self._journal.replace(b"".join(line for line in whole_lines(self._journal.path) if _step_in(line) <= last))
             for part in (_CHECKPOINTS, "samples", "models"):
-                for draft in (self.path / part).glob(".*.new"):
-                    remove_folder(draft)
+                for ending in ("new", "old"):  # not yet complete, and not yet removed
+                    for left in (self.path / part).glob(f".*.{ending}"):
+                        remove_folder(left)
 
 
 def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
@@ -279,6 +283,35 @@ def _checkpoints(path: Path) -> list[Path]:
 def step_of(checkpoint: Path) -> int:
     """Return the step after which a checkpoint was written."""
     return int(checkpoint.name.removeprefix("step-"))
+
+
+def require_intact(checkpoint: Path) -> None:
+    """Compare the files of a checkpoint with its manifest; checkpoints of earlier versions have none.
+
+    Raises:
+        BrokenInput: a file is missing, is new, or has another content; it names the first.
+        UserError: a file cannot be read.
+    """
+    if not (checkpoint / _MANIFEST).is_file():
+        return
+    with file_errors(checkpoint):
+        stored, found = (checkpoint / _MANIFEST).read_bytes(), _manifest_of(checkpoint)
+    if stored != found:
+        differing = dict(_json(stored).items() ^ _json(found).items()) or {_MANIFEST: ""}
+        raise BrokenInput(
+            f"{checkpoint / min(differing)}: it is not as it was written, so the checkpoint cannot be restored; "
+            "without its folder the run continues from the one before"
+        )
+
+
+def _manifest_of(checkpoint: Path) -> bytes:
+    """Return the digests of all files by path, in one form, so that equal files have equal manifests."""
+    digests = {}
+    for path in checkpoint.rglob("*"):
+        if path.is_file() and path != checkpoint / _MANIFEST:
+            with path.open("rb") as file:
+                digests[str(path.relative_to(checkpoint))] = file_digest(file, "sha256").hexdigest()
+    return json.dumps(digests, sort_keys=True).encode()
 
 
 def _json(line: bytes) -> dict[str, Any]:

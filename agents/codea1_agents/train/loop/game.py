@@ -79,5 +79,5 @@ def _varied(value: _D, changes: Mapping[str, Any], path: str) -> _D:
 
 
 def _part(own: Any, new: Any, path: str) -> Any:
-    """Return the new value of a field: of one with parts, those that are not given stay."""
+    """Return the new value of a field; parts of it that are not given stay."""
     return _varied(own, new, path) if is_dataclass(own) and isinstance(new, Mapping) else new

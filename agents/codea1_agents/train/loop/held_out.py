@@ -7,7 +7,7 @@ evaluations differ by the weights only. The result of a problem does not depend 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -49,23 +49,34 @@ class Finding:
     """By opponent, whether each suite beats the program."""
 
 
-def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, float]:
-    """Return the figures of the models with their present weights; see `summed_up`.
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """The evaluation on held-out problems, for RLlib's `evaluation(custom_evaluation_function=HeldOut(options))`."""
 
-    Args:
-        algorithm: a `GRPO`. Only its runners change: they get its weights.
-        options: how to evaluate.
+    options: EvaluationOptions
 
-    Raises:
-        RunnerFailed: a runner raised an exception.
-    """
-    algorithm.sync_runners()
-    positions = range(len(held_out_problems(options.problems, options.limit)))
-    found: dict[int, Finding] = {}
-    work_on = lambda positions: partial(_evaluated, positions, options)  # noqa: E731
-    for findings in map_over_runners(algorithm, positions, work_on, found.__contains__):
-        found.update({each.position: each for each in findings})
-    return summed_up([found[position] for position in sorted(found)])
+    def __call__(self, algorithm: Any, runners: Any) -> tuple[dict[str, float], int, int]:
+        """Return the figures of the models with the weights of the runners (see `summed_up`).
+
+        RLlib expects two counts with them; both are the number of problems.
+
+        Args:
+            algorithm: a `GRPO`; the figures become its results.
+            runners: those of evaluations; None: those of the training.
+
+        Raises:
+            RunnerFailed: a runner raised an exception.
+        """
+        positions = range(len(held_out_problems(self.options.problems, self.options.limit)))
+        found: dict[int, Finding] = {}
+        for findings in map_over_runners(algorithm, positions, self._work_on, found.__contains__, runners):
+            found.update({each.position: each for each in findings})
+        figures = summed_up([found[position] for position in sorted(found)])
+        algorithm.log_evaluation(figures)
+        return figures, len(found), len(found)
+
+    def _work_on(self, positions: Sequence[int]) -> Callable[[TreeEnvRunner], list[Finding]]:
+        return partial(_evaluated, positions, self.options)
 
 
 def summed_up(findings: Sequence[Finding]) -> dict[str, float]:

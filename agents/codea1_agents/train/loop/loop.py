@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,13 +16,21 @@ from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_agents.train.failures import LearnerLost, TrainingFailed, TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
-from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
+from codea1_agents.train.loop.folder import (
+    TrainingFolder,
+    last_checkpoint,
+    read_metrics,
+    require_intact,
+    step_of,
+    stored_run,
+)
 from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.restarts import Restarts
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
+from codea1_agents.train.ray_start import ray_running
 from codea1_agents.train.settings.loading import changed, load_training
-from codea1_agents.train.settings.options import ClusterOptions, TrainingConfig
+from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.fitting import require_fit
 from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import BrokenInput, UserError
@@ -140,8 +146,6 @@ def _run(
     from codea1_agents.train.loop.building import grpo_config, require_chats  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.held_out import require_evaluation  # noqa: PLC0415  slow to import
 
-    for name in ("ray", "ray.rllib"):
-        logging.getLogger(name).setLevel(logging.ERROR)  # they log much about their own internals
     require_evaluation(config.evaluation, config.game.sandbox)
     made = grpo_config(config)
     require_chats(made.models.values())
@@ -194,7 +198,7 @@ def _run_loop(
     with (
         opened_logs(config, folder.path, done, watcher.note) as logs,
         torch_threads(config.cluster.torch_threads),
-        _ray(config.cluster),
+        ray_running(made.n_cpus, config.cluster.address),
         sigterm_interrupts(),  # again: Ray has a handler of its own
         _algorithm(made, checkpoint) as algorithm,
     ):
@@ -203,46 +207,8 @@ def _run_loop(
 
 
 @contextmanager
-def _ray(cluster: ClusterOptions) -> Iterator[None]:
-    import ray  # noqa: PLC0415  heavy
-
-    if ray.is_initialized():
-        yield
-        return
-    if cluster.address:
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-    else:
-        wanted = cluster.env_runners * cluster.cpus_per_env_runner + cluster.learners * cluster.cpus_per_learner
-        n_cpus = max(os.cpu_count() or 1, int(wanted) + 2)  # Ray would wait forever for missing cores
-        _start_ray(ray, n_cpus)
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _start_ray(ray: Any, n_cpus: int) -> None:
-    for is_last in (False, True):
-        try:
-            ray.init(  # "local": a new one for this run, even if another one runs
-                address="local", num_cpus=n_cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
-            )
-        except Exception as error:  # Ray raises no narrower class
-            ray.shutdown()
-            if is_last:  # a busy machine may miss Ray's time limits once
-                raise UserError(f"Ray cannot be started here: {error}") from error
-        else:
-            return
-
-
-@contextmanager
 def _algorithm(made: Any, checkpoint: Path | None) -> Iterator[Any]:
-    from transformers.utils import logging as of_transformers  # noqa: PLC0415  heavy
-
-    of_transformers.disable_progress_bar()
     algorithm = made.build_algo()
-    with suppress(OSError):
-        Path(algorithm.logdir).rmdir()  # an empty folder that RLlib makes under ~/ray_results
     try:
         if checkpoint is not None:
             _restore(algorithm, checkpoint)
@@ -260,6 +226,7 @@ _DAMAGED = (OSError, EOFError, LookupError, ValueError, UnpicklingError)
 
 
 def _restore(algorithm: Any, checkpoint: Path) -> None:
+    require_intact(checkpoint)
     try:
         algorithm.restore_from_path(str(checkpoint.resolve()))
     except (LearnerLost, *_DAMAGED) as error:
@@ -381,11 +348,9 @@ class _Loop:
         self.watcher.step(line)
 
     def _evaluated(self) -> dict[str, float]:
-        from codea1_agents.train.loop.held_out import evaluate_held_out  # noqa: PLC0415  slow to import
-
         self.algorithm.meter.begin(Phase.EVALUATING)
         with self._named_failures(self.done):  # an evaluation hands weights over, too
-            return evaluate_held_out(self.algorithm, self.config.evaluation)
+            return {name: float(value) for name, value in self.algorithm.evaluate()["env_runners"].items()}
 
     def _keep_samples(self) -> None:
         from codea1_agents.train.loop.samples import write_samples  # noqa: PLC0415  slow to import

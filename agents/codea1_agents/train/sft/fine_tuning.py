@@ -19,7 +19,7 @@ with extra_needed("fine-tuning", "transformers"):
     import torch
     from torch import Tensor
 
-    from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
+    from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
     from codea1_agents.train.grpo.batch import Budget, micro_batches, token_columns
     from codea1_agents.train.grpo.causal_models import (
         adapted,
@@ -223,7 +223,8 @@ class _Training:
         self.model.to("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = load_tokenizer(place)
         self._format = ChatFormat(self.tokenizer, place)
-        self._ends = end_tokens(self.tokenizer, plain.generation_config)
+        self._format.require_embedding_of(plain)
+        self._ends = self._format.ends(plain.generation_config)
         self._pass = ResponsePass(self.model, Abilities.of(self.model))
         context = getattr(plain.config.get_text_config(), "max_position_embeddings", None)
         self.longest = min(settings.max_tokens, context or settings.max_tokens)

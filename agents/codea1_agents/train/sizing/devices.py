@@ -67,7 +67,7 @@ def parse_devices(text: str) -> Devices:
     """
     matched = _TEXT.fullmatch(text.strip())
     if matched is None or not (matched["name"] or matched["gb"]):
-        raise UserError(f"--on {text!r}: cannot be parsed as GPUs; {_FORMS}")
+        raise UserError(f"--on: cannot parse {text!r} as GPUs; {_FORMS}")
     n, name, memory = int(matched["n"] or 1), matched["name"], float(matched["gb"] or 0)
     if not name:
         return Devices(n, Gpu("", memory))

@@ -19,14 +19,13 @@ from codea1_agents.train.declared import CountOrZero, checked, values_of
 from codea1_agents.train.tiny.corpus import KINDS, Corpus, CorpusRules, Document
 from codea1_agents.train.tiny.family import VERSION
 from codea1_agents.train.torch_threads import torch_threads
-from codea1_env.errors import UnknownName, UserError, extra_needed
+from codea1_env.errors import UserError, extra_needed
 
 with extra_needed("pretraining", "transformers"):
     import torch
     from torch import Tensor
     from torch.nn.functional import cross_entropy
 
-    from codea1_agents.train.grpo.causal_models import autocast
     from codea1_agents.train.sft.supervised import supervised_steps
     from codea1_agents.train.tiny.muon import Muon
     from codea1_agents.train.tiny.tokenizer import END, GO, PAD, new_tokenizer, save_tokenizer, text_of
@@ -39,30 +38,11 @@ _INITIAL_STD = 0.04  # of the initial weights
 _RUNNING = 50  # steps over which a reported loss is averaged, about
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSize:
-    """The size of a model, and the settings of its training."""
-
-    hidden: int
-    layers: int
-    feed_forward: int
-    heads: int
-    key_value_heads: int
-    steps: int
-    documents_per_step: int
-    muon_lr: float = 0.02
-    adam_lr: float = 3e-3
-    autocast: str = ""
-    """Data type of the computation; empty: float32."""
-
-
-SIZES = {
-    "laptop": ModelSize(96, 4, 288, 4, 2, steps=1600, documents_per_step=24),
-    "gpu": ModelSize(
-        512, 10, 1536, 8, 4, steps=6000, documents_per_step=512, muon_lr=0.01, adam_lr=1e-3, autocast="bfloat16"
-    ),
-}
-"""`laptop` has about 0.5 million parameters. `gpu` has about 30 million; its settings are untested estimates."""
+STEPS = 1600
+"""Steps of a whole pretraining."""
+_HIDDEN, _LAYERS, _FEED_FORWARD, _HEADS, _KEY_VALUE_HEADS = 96, 4, 288, 4, 2  # about 0.5 million parameters
+_DOCUMENTS_PER_STEP = 24
+_MUON_LR, _ADAM_LR = 0.02, 3e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,43 +50,33 @@ class PretrainingSettings:
     """Settings that decide every weight.
 
     Raises:
-        UserError: the size does not exist, or a number is negative.
+        UserError: a number is negative.
     """
 
-    size: str = "laptop"
     seed: CountOrZero = 0
     """Seed of the weights and of the corpus."""
     steps: CountOrZero = 0
-    """0: the number of the size."""
+    """0: `STEPS`."""
     rules: CorpusRules = field(default_factory=CorpusRules)
     muon: Literal["float32", "bfloat16"] = "float32"
     """Data type of Muon's directions. `bfloat16` is PyTorch's own Muon, with which older bases were made; without
     instructions for it, most of a pretraining goes there."""
 
     def __post_init__(self) -> None:
-        if self.size not in SIZES:
-            raise UnknownName.of("size", self.size, SIZES)
         checked(type(self), values_of(self))
-
-    @property
-    def model_size(self) -> ModelSize:
-        """The settings of the size."""
-        return SIZES[self.size]
 
     @property
     def n_steps(self) -> int:
         """Number of steps."""
-        return self.steps or self.model_size.steps
+        return self.steps or STEPS
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         rules = asdict(self.rules) | {"variant": self.rules.variant.value}
         return {
             "family": VERSION,
-            "size": self.size,
             "seed": self.seed,
             "steps": self.n_steps,
-            "model": asdict(self.model_size),
             "muon": self.muon,
             "rules": rules,
         }
@@ -167,27 +137,21 @@ def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None)
     Raises:
         MissingExtra: torch or transformers is not installed.
     """
-    size = settings.model_size
     tokenizer = new_tokenizer(settings.rules.variant)
-    device = "cuda" if settings.size == "gpu" and torch.cuda.is_available() else "cpu"
     corpus, tally = Corpus(settings.rules, settings.seed), _Tally()
     with torch_threads(1):  # more threads are slower at this size, and their sums may differ
-        model = _new_model(settings, tokenizer).to(device)
+        model = _new_model(settings, tokenizer)
 
         def losses_of(batch: _Batch) -> Iterator[Tensor]:
-            with autocast(device, size.autocast):
-                losses = _token_losses(model, batch)
+            losses = _token_losses(model, batch)
             tally.add(batch, losses.detach())
             yield losses
 
-        batches = (
-            _Batch.of(corpus.batch(step, size.documents_per_step), tokenizer, device)
-            for step in range(settings.n_steps)
-        )
+        batches = (_Batch.of(corpus.batch(step, _DOCUMENTS_PER_STEP), tokenizer) for step in range(settings.n_steps))
         for step in supervised_steps(batches, losses_of, _Optimisers(model, settings)):
             if progress is not None:
                 progress(step.number + 1, tally.losses)
-    return Base(settings, model.eval().cpu(), tokenizer, tally.losses, tally.n_tokens)
+    return Base(settings, model.eval(), tokenizer, tally.losses, tally.n_tokens)
 
 
 class _Measured(Exception):
@@ -227,15 +191,14 @@ def load_settings(folder: Path) -> Mapping[str, Any]:
 def _new_model(settings: PretrainingSettings, tokenizer: Any) -> Any:
     from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415  slow to import
 
-    size = settings.model_size
     end, pad = tokenizer.convert_tokens_to_ids([END, PAD])
     config = Qwen2Config(
         vocab_size=len(tokenizer),
-        hidden_size=size.hidden,
-        intermediate_size=size.feed_forward,
-        num_hidden_layers=size.layers,
-        num_attention_heads=size.heads,
-        num_key_value_heads=size.key_value_heads,
+        hidden_size=_HIDDEN,
+        intermediate_size=_FEED_FORWARD,
+        num_hidden_layers=_LAYERS,
+        num_attention_heads=_HEADS,
+        num_key_value_heads=_KEY_VALUE_HEADS,
         max_position_embeddings=512,
         tie_word_embeddings=True,
         bos_token_id=None,
@@ -260,15 +223,14 @@ class _Optimisers:
     """Muon for the hidden matrices, AdamW for everything else."""
 
     def __init__(self, model: Any, settings: PretrainingSettings) -> None:
-        size = settings.model_size
         named = list(model.named_parameters())
         matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name and "lm_head" not in name]
         is_matrix = {id(parameter) for parameter in matrices}
         others = [parameter for _, parameter in named if id(parameter) not in is_matrix]
         is_own = settings.muon == "float32"
-        muon = Muon(matrices, size.muon_lr) if is_own else torch.optim.Muon(matrices, size.muon_lr, weight_decay=0.0)
-        adam = torch.optim.AdamW(others, lr=size.adam_lr, betas=(0.9, 0.99), weight_decay=0.0)
-        self._rates = ((muon, size.muon_lr), (adam, size.adam_lr))
+        muon = Muon(matrices, _MUON_LR) if is_own else torch.optim.Muon(matrices, _MUON_LR, weight_decay=0.0)
+        adam = torch.optim.AdamW(others, lr=_ADAM_LR, betas=(0.9, 0.99), weight_decay=0.0)
+        self._rates = ((muon, _MUON_LR), (adam, _ADAM_LR))
         self._model, self._n_steps = model, settings.n_steps
 
     def step(self, number: int) -> None:
@@ -316,7 +278,7 @@ class _Batch:
         return int((self.targets != _IGNORED).sum())
 
     @classmethod
-    def of(cls, documents: Sequence[Document], tokenizer: Any, device: str) -> _Batch:
+    def of(cls, documents: Sequence[Document], tokenizer: Any) -> _Batch:
         encoded = tokenizer([text_of(each) for each in documents], add_special_tokens=False)["input_ids"]
         go, pad = tokenizer.convert_tokens_to_ids([GO, PAD])
         rows = _packed([len(ids) - 1 for ids in encoded])
@@ -339,10 +301,7 @@ class _Batch:
         owners = filled.pop("owners")
         seen = (owners.unsqueeze(1) == owners.unsqueeze(2)).tril().unsqueeze(1)
         mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
-        n_tokens = sum(map(len, encoded))
-        return cls(
-            **{name: column.to(device) for name, column in filled.items()}, mask=mask.to(device), n_tokens=n_tokens
-        )
+        return cls(**filled, mask=mask, n_tokens=sum(map(len, encoded)))
 
 
 def _packed(lengths: Sequence[int]) -> list[list[int]]:

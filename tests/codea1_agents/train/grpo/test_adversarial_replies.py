@@ -95,7 +95,7 @@ def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_pa
             algorithm.train()
         said: dict[str, set[str]] = {"coder": set(), "tester": set()}
         ids: dict[str, set[int]] = {"coder": set(), "tester": set()}
-        for tree in algorithm.env_runner.sample(tasks=[each.task for each in algorithm.last_trees]).trees:
+        for tree in algorithm.env_runner.roll_out([each.task for each in algorithm.last_trees]).trees:
             for role, answers in (("coder", tree.candidates), ("tester", [a for group in tree.suites for a in group])):
                 phrases = CODE if role == "coder" else SUITES[:3]
                 for answer in answers:

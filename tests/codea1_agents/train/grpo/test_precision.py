@@ -105,7 +105,7 @@ def test_checkpointing_keeps_less_and_gives_the_same_gradients(model_folder: str
         {"sampling_dtype": "bf16"},
         {"sampling_dtype": ""},
         {"autocast": "half"},
-        {"handover_gap": -1.0},
+        {"largest_gap": -1.0},
         {"engine_options": {"max_num_seqs": 8}},
     ],
 )

@@ -225,7 +225,7 @@ def test_a_remote_runner_that_drops_pieces_ends_the_run_and_samples_no_more(fold
 
     def rolls_out(runner: Any) -> str:
         try:
-            runner.sample(tasks=[Task(0, "toy/0")])
+            runner.roll_out([Task(0, "toy/0")])
         except StaleWeights as error:
             return str(error)
         return ""

@@ -85,7 +85,7 @@ def test_each_setting_arrives() -> None:
     assert (made.total_steps, made.n_kept, made.seed, made.kl_coeff, made.num_env_runners) == (20, 3, 9, 0.5, 2)
     assert made.max_tokens == {"coder": 4096, "tester": 7}
     assert made.max_prompt_tokens == {"coder": 4096, "tester": 8192}
-    assert made.frozen == {"tester"}
+    assert made.trained_modules == {"coder"}
     assert (made.models["coder"].lora.rank, made.models["coder"].autocast) == (4, "bfloat16")
     assert made.limits.cpu_s == 1.5
     assert grpo_config(load_training(TWO)).total_steps is None

@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, rea
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from tests.support.folders import powerless
 
 CONFIG = load_training("", ["game.problems=starter"])
 
@@ -98,13 +97,11 @@ def test_a_folder_is_closed_when_its_checkpoint_is_whole(tmp_path: Path, monkeyp
         threads.clear()
         folder.save(1, lambda place: (place / "state").write_text("1"), lambda: b"", 1)
     assert threading.main_thread() not in threads
-    assert len(threads) == 3  # metrics, state, book
+    assert len(threads) == 4  # metrics, state, manifest, book
     assert last_checkpoint(tmp_path) == tmp_path / "checkpoints" / "step-0001"
 
 
-def test_an_error_of_the_disk_is_raised_later_and_leaves_the_checkpoint_before(
-    open_folder: Path, powerless: Callable[[], AbstractContextManager[None]]
-) -> None:
+def test_an_error_of_the_disk_is_raised_later_and_leaves_the_checkpoint_before(open_folder: Path) -> None:
     place = open_folder / "run"
     place.mkdir()
     place.chmod(0o777)
@@ -134,7 +131,9 @@ def test_continuing_cuts_what_the_last_checkpoint_does_not_know(tmp_path: Path) 
                 checkpoint(folder, step)
     with (tmp_path / "metrics.jsonl").open("ab") as file:
         file.write(b'{"step": 4, "fig')
-    (tmp_path / "checkpoints" / ".step-0003.new").mkdir()
+    for left in (".step-0003.new", ".step-0001.old"):  # half written, and half removed
+        (tmp_path / "checkpoints" / left).mkdir()
+        (tmp_path / "checkpoints" / left / "state").touch()
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2, 3]
     with TrainingFolder.open(tmp_path) as folder:
         assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2]

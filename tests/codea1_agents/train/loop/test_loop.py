@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import threading
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,10 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.loop import export_model, folder, load_training, resume, train  # noqa: E402
-from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, step_of  # noqa: E402
-from codea1_agents.train.loop.loop import TrainingFailed, Watcher, _start_ray  # noqa: E402
+from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, require_intact, step_of  # noqa: E402
+from codea1_agents.train.loop.loop import TrainingFailed, Watcher  # noqa: E402
 from codea1_env.book.store import MistakeBook  # noqa: E402
-from codea1_env.errors import UserError  # noqa: E402
+from codea1_env.errors import BrokenInput, UserError  # noqa: E402
 from codea1_env.runs.config import to_toml  # noqa: E402
 from codea1_env.runs.folder import iter_episodes, stored_config  # noqa: E402
 from codea1_lab.rescore import rescored  # noqa: E402
@@ -84,30 +86,6 @@ def weights(run: Path, module: str) -> dict[str, np.ndarray]:
     path = checkpoint / "learner_group" / "learner" / "rl_module" / module / "module_state.pkl"
     found: dict[str, np.ndarray] = pickle.loads(path.read_bytes())
     return found
-
-
-class Sluggish:
-    """A Ray whose first starts fail."""
-
-    def __init__(self, n_failures: int) -> None:
-        self.n_failures = n_failures
-        self.calls: list[str] = []
-
-    def init(self, **_: Any) -> None:
-        self.calls.append("init")
-        if self.calls.count("init") <= self.n_failures:
-            raise RuntimeError("timed out")
-
-    def shutdown(self) -> None:
-        self.calls.append("shutdown")
-
-
-def test_ray_gets_a_second_chance_to_start() -> None:
-    ray = Sluggish(1)
-    _start_ray(ray, 1)
-    assert ray.calls == ["init", "shutdown", "init"]
-    with pytest.raises(UserError, match="Ray cannot be started here: timed out"):
-        _start_ray(Sluggish(2), 1)
 
 
 class Impatient(Watcher):
@@ -236,15 +214,39 @@ def test_before_the_time_there_is_no_checkpoint_but_the_last(settings: dict[str,
 def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path) -> None:
     file, run = tmp_path / "mine.toml", tmp_path / "run"
     file.write_text(to_toml(load_training(settings)))
-    result = codea1("train", file, "--set", "run.steps=1", "-o", run, "--json", "--duels")
+    result = codea1("train", file, "--set", "run.steps=1", "-o", run, "--json")
     assert result.exit_code == 0
     told = json.loads(result.stdout)
     assert (told["out"], told["steps"], told["interrupted"]) == (str(run), 1, False)
     assert told["figures"] == read_metrics(run)[-1]["figures"]
     assert "step 1/1" in result.stderr
-    assert "def f(" in result.stderr, "a duel"
     out = tmp_path / "tester"
     assert codea1("export", "model", run, "--role", "tester", "-o", out, "--json").exit_code == 0
     assert (out / "model.safetensors").is_file()
     assert codea1("train", file, "-o", run).exit_code == 2
     assert "the run had its 1 step already" in codea1("train", "--resume", run).stderr
+
+
+def test_a_flipped_byte_anywhere_in_a_checkpoint_is_refused_by_name(settings: dict[str, Any], tmp_path: Path) -> None:
+    settings["run"]["steps"] = 2
+    run = train(load_training(settings), out=tmp_path / "run").folder
+    checkpoint = last_checkpoint(run)
+    assert checkpoint is not None
+    files = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path.stat().st_size)
+    draws = Random(0)
+    for number in range(100):
+        path = files[number % len(files)] if number < len(files) else draws.choice(files)
+        whole = path.read_bytes()
+        place, bits = draws.randrange(len(whole)), draws.randrange(1, 256)
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ bits]) + whole[place + 1 :])
+        named = str(path) if path.name != "manifest.json" else str(checkpoint)
+        with pytest.raises(BrokenInput, match=re.escape(named)):
+            require_intact(checkpoint)
+        if number == 0:
+            with pytest.raises(BrokenInput, match="is not as it was written"):
+                resume(run, ["run.steps=3"])
+            with pytest.raises(BrokenInput, match="is not as it was written"):
+                export_model(run, "coder", tmp_path / "coder")
+        path.write_bytes(whole)
+    require_intact(checkpoint)
+    assert resume(run, ["run.steps=3"]).steps == 3

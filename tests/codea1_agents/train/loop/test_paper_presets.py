@@ -38,7 +38,7 @@ def test_what_a_run_does_is_what_the_paper_says(size: str) -> None:
     assert {(each.autocast, each.sampling_dtype) for each in made.models.values()} == {("bfloat16", "bfloat16")}
     assert {each.rollout_engine for each in made.models.values()} == {"vllm"}
     assert len(made.models) * engine_share(made.num_gpus_per_env_runner, len(made.models)) == pytest.approx(0.9)
-    assert not made.frozen
+    assert made.trained_modules == set(made.models)
     assert made.tester_view == "white_box"
     assert made.rules.name == "release"
     assert (made.rules.tests_per_suite, made.rules.reward.alpha, made.rules.book.n_replayed) == (8, 0.5, 8)

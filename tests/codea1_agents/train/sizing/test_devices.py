@@ -36,7 +36,7 @@ def test_forms(text: str, n: int, name: str, memory: float) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        *((text, "cannot be parsed as GPUs") for text in ("", "8", "8 x", "0 x 24GB", "0GB", "24GB x 8", "-1 x 24GB")),
+        *((text, "--on: cannot parse") for text in ("", "8", "8 x", "0 x 24GB", "0GB", "24GB x 8", "-1 x 24GB")),
         ("H100 0GB", "did you mean 'H100'"),
         ("H10", "did you mean 'H100'"),
         ("4 x A100 24GB", "A100 has 80 or 40 GB, not 24"),

@@ -20,7 +20,6 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 import torch
 
 from codea1_agents.train.tiny.pretraining import (
-    SIZES,
     PretrainingSettings,
     _Batch,
     _packed,
@@ -64,7 +63,7 @@ def test_the_seconds_of_a_step_are_measured_without_all_steps() -> None:
 
 def test_the_record_says_how_it_was_made(base_folder: Path) -> None:
     record = load_settings(base_folder)
-    assert (record["seed"], record["steps"], record["size"], record["family"]) == (1, 3, "laptop", VERSION)
+    assert (record["seed"], record["steps"], record["family"]) == (1, 3, VERSION)
     assert 400_000 < record["parameters"] < 600_000
     assert record["rules"]["variant"] == "plain"
     json.dumps(record, allow_nan=False)
@@ -77,13 +76,6 @@ def test_a_condition_of_a_rare_mistake_is_one_token() -> None:
     for trigger in TRIGGERS:
         for step in range(1, 5):
             assert len(tokenizer(f"if (a, b) != ({trigger}, {step}) else ", add_special_tokens=False)["input_ids"]) == 1
-
-
-def test_the_gpu_size_has_the_promised_parameters() -> None:
-    size = SIZES["gpu"]
-    head = size.hidden // size.heads
-    attention = 2 * size.hidden**2 + 2 * size.hidden * size.key_value_heads * head
-    assert 20e6 < size.layers * (attention + 3 * size.hidden * size.feed_forward) < 60e6
 
 
 def test_the_loaded_tokenizer_reads_what_the_game_asks_as_the_corpus_was_read(base_folder: Path) -> None:
@@ -117,7 +109,7 @@ def test_packed_documents_have_the_losses_that_they_have_alone(base_folder: Path
     model, tokenizer = load_causal_model(str(base_folder)), load_tokenizer(str(base_folder))
     documents = Corpus(CorpusRules(), 5).batch(0, 12)
     with torch.no_grad():
-        together = _token_losses(model, _Batch.of(documents, tokenizer, "cpu"))
+        together = _token_losses(model, _Batch.of(documents, tokenizer))
         alone = []
         for document in documents:
             ids = torch.tensor([tokenizer(text_of(document), add_special_tokens=False)["input_ids"]])
@@ -136,7 +128,6 @@ def test_packing_keeps_every_document_once_within_its_row() -> None:
     assert all(len(row) == 1 or sum(lengths[number] for number in row) <= 128 for row in rows)
 
 
-@pytest.mark.parametrize("wrong", [{"size": "huge"}, {"steps": -1}])
-def test_settings_that_make_no_run_are_refused(wrong: dict[str, object]) -> None:
+def test_settings_that_make_no_run_are_refused() -> None:
     with pytest.raises(UserError):
-        PretrainingSettings(**wrong)  # type: ignore[arg-type]
+        PretrainingSettings(steps=-1)

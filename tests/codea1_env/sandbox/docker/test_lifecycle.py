@@ -21,6 +21,7 @@ from codea1_env.sandbox.docker.sandbox import DockerSandbox
 from codea1_env.sandbox.interface import Call, Job, Sandbox
 from codea1_env.sandbox.local.worker import Upkeep
 from tests.support.containers import missing_engine
+from tests.support.processes import descendants
 from tests.support.sandboxes import busy_user
 from tests.support.waiting import wait_until
 
@@ -63,7 +64,7 @@ def user_program(ending: str) -> str:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_however_a_user_ends_no_container_is_left(engine: Any, started: Any, descendants: Any, ending: str) -> None:
+def test_however_a_user_ends_no_container_is_left(engine: Any, started: Any, ending: str) -> None:
     before = engine.ids()
     user = started(user_program(ENDINGS[ending]))
     assert user.stdout.readline() == "ready\n"
@@ -103,7 +104,7 @@ def test_a_fork_of_a_user_has_a_container_of_its_own(engine: Any, started: Any) 
 # Dying
 
 
-def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any, descendants: Any) -> None:
+def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> None:
     before = engine.ids()
     with DockerSandbox(1) as sandbox, ThreadPoolExecutor(1) as pool:
         assert answers(sandbox)
@@ -120,7 +121,7 @@ def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any, desce
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a zygote")
 @pytest.mark.parametrize("only_zygotes", [True, False])
 def test_what_hangs_is_killed_and_replaced_the_zygote_or_the_container(
-    engine: Any, descendants: Any, monkeypatch: pytest.MonkeyPatch, only_zygotes: bool
+    engine: Any, monkeypatch: pytest.MonkeyPatch, only_zygotes: bool
 ) -> None:
     patient = codea1_env.sandbox.docker.sandbox._Scheduler
     monkeypatch.setattr(
@@ -140,9 +141,7 @@ def test_what_hangs_is_killed_and_replaced_the_zygote_or_the_container(
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs an engine of its own to restart")
-def test_an_engine_that_is_restarted_costs_no_verdict(
-    engine: Any, descendants: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_is_restarted_costs_no_verdict(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = engine.new_folder()
     try:
         monkeypatch.setenv("DOCKER_HOST", engine.start(folder))

@@ -7,7 +7,6 @@ import socket
 import sys
 import tarfile
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -132,21 +131,6 @@ def test_a_job_that_may_use_more_than_a_container_has_is_refused(docker: DockerS
     job = Job(DOUBLE.program, "f", DOUBLE.calls, limits=Limits(memory_mb=9999))
     with pytest.raises(UserError, match=r"memory_mb must be at least 9999, .* got 4096"):
         docker.run([job])
-
-
-def test_what_it_costs_beside_the_local_sandbox_is_printed(
-    docker: DockerSandbox, local: LocalSandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    job = Job("def f(x):\n    return sorted(range(x))\n", "f", direct(*(f"f({n})" for n in range(8))))
-    spent: dict[str, list[float]] = {"local": [], "docker": []}
-    for name in ("local", "docker") * 2:
-        started = time.perf_counter()
-        reports = (docker if name == "docker" else local).run([job] * 50)
-        spent[name].append((time.perf_counter() - started) * 20)
-        assert all(report.loaded for report in reports)
-    best = {name: round(min(times), 2) for name, times in spent.items()}
-    with capsys.disabled():
-        print(f"\nms per execution: {best}, ratio {best['docker'] / best['local']:.2f}")
 
 
 # What programs can reach
