@@ -75,7 +75,7 @@ def judged_trees(number: int) -> list[Any]:
     coder = SimpleNamespace(answer=lambda ts: [Answer(made[t.tree].coder_replies[t.candidate]) for t in ts])
     tester = SimpleNamespace(answer=lambda ts: [Answer(made[t.tree].tester_replies[t.candidate][t.suite]) for t in ts])
     problems = ProblemSet("workload", tuple(each.problem for each in made))
-    shape = Shape(problems_at_once=number, keep_flat_groups=True)
+    shape = Shape(problems_at_once=number, keep_zero_std_groups=True)
     envs = GroupEnvs(GroupEnv, {}, problems=problems, rules=settings.rules, shape=shape, settings=settings)
     tasks = [
         Task(place, each.problem.id, tuple(case.to_valid_case() for case in each.book))

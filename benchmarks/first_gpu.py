@@ -199,7 +199,7 @@ def sampler_against_learner(bench: Bench) -> Figures:
     """Return by how much log-probabilities of a sampler in bfloat16 differ from those of learners, in nats."""
     scale = bench.scale
     prompts = bench.prompts(scale.sampled_rows[0], scale.prompt // 4)
-    rules = SamplingRules(max_tokens=scale.sampled_tokens, rows_at_once=len(prompts))
+    rules = SamplingRules(max_tokens=scale.sampled_tokens, micro_batch_size=len(prompts))
     seeds = [(0, number) for number in range(len(prompts))]
     found: Figures = {}
     for sampler in ("float32", "bfloat16"):
@@ -211,7 +211,7 @@ def sampler_against_learner(bench: Bench) -> Figures:
         for learner, attention in (("float32", "sdpa"), ("bfloat16", "sdpa"), ("bfloat16", "eager")):
             policy = bench.model(attention=attention)
             with torch.no_grad(), autocast(bench.device, learner.replace("float32", "")):
-                figures = ResponsePass(policy, Abilities.of(policy))(batch, prompt_once=False, logits_at_once=256)
+                figures = ResponsePass(policy, Abilities.of(policy))(batch, prompt_once=False, logits_chunk_tokens=256)
             gap = (figures.log_probs - batch[Column.SAMPLED_LOG_PROBS])[batch[Column.RESPONSE_MASK]].abs().float()
             ratio = gap.exp()
             found[f"{sampler} sampler, {learner} learner ({attention})"] = {
@@ -261,7 +261,7 @@ _KERNELS = {
 
 def _loss(policy: ResponsePass, batch: Mapping[str, torch.Tensor], **how: Any) -> torch.Tensor:
     with autocast(batch[Column.PROMPT_IDS].device, "bfloat16"):
-        figures = policy(dict(batch), **{"prompt_once": False, "logits_at_once": 256, **how})
+        figures = policy(dict(batch), **{"prompt_once": False, "logits_chunk_tokens": 256, **how})
     return grpo_loss(
         log_probs=figures.log_probs,
         old_log_probs=batch[Column.SAMPLED_LOG_PROBS],
@@ -280,8 +280,8 @@ def learning(bench: Bench, rates: Figures) -> Figures:
     ways: dict[str, Figures] = {
         "whole rows": {},
         "prompt once": {"prompt_once": True},
-        "prompt once, all logits at once": {"prompt_once": True, "logits_at_once": 0},
-        "prompt once, 2048 logits": {"prompt_once": True, "logits_at_once": 2048},
+        "prompt once, all logits at once": {"prompt_once": True, "logits_chunk_tokens": 0},
+        "prompt once, 2048 logits": {"prompt_once": True, "logits_chunk_tokens": 2048},
         "whole rows, checkpointing": {"gradient_checkpointing": True},
     }
     for name, how in ways.items():
@@ -322,7 +322,7 @@ def _learned(bench: Bench, how: Figures, rates: Figures) -> Figures:
             path="",
             autocast="bfloat16",
             gradient_checkpointing=checkpoints,
-            logits_at_once=how.get("logits_at_once", 256),
+            logits_chunk_tokens=how.get("logits_chunk_tokens", 256),
             with_reference=False,
         ),
         MicroBatch(
@@ -351,7 +351,7 @@ def sampling(bench: Bench, rates: Figures) -> Figures:
     model = bench.model(torch.bfloat16)
     for rows in scale.sampled_rows:
         prompts = [prompt for prompt in bench.prompts(rows // scale.group, scale.prompt) for _ in range(scale.group)]
-        rules = SamplingRules(max_tokens=scale.sampled_tokens, rows_at_once=rows)
+        rules = SamplingRules(max_tokens=scale.sampled_tokens, micro_batch_size=rows)
         seeds = [(1, number) for number in range(rows)]
 
         def run(prompts: Any = prompts, seeds: Any = seeds, rules: Any = rules) -> None:
@@ -521,7 +521,7 @@ def rllib_steps(layout: str, model: str) -> list[Figures]:
     config.llm_agents(coder=model, tester=model, prompts="tiny")
     lengths = {"coder": 56, "tester": 96}
     config.training(lr=1e-3, problems_per_step=8, n_suites=4, n_kept=2, max_tokens=lengths, warmup_steps=0)
-    config.training(rows_sampled_at_once=256, rows_at_once=0, minibatches_per_epoch=1)
+    config.training(sampling_batch_size=256, micro_batch_size=0, minibatches_per_epoch=1)
     if "processes" in layout:
         config.env_runners(num_env_runners=1, num_gpus_per_env_runner=0.6 * gpus)
         config.learners(num_learners=1, num_gpus_per_learner=0.4 * gpus)

@@ -58,7 +58,7 @@ def _prompts(options: argparse.Namespace) -> list[tuple[int, ...]]:
 
 
 def _ours(model: Any, prompts: Sequence[tuple[int, ...]], n_tokens: int) -> int:
-    rules = SamplingRules(max_tokens=n_tokens, rows_at_once=len(prompts))
+    rules = SamplingRules(max_tokens=n_tokens, micro_batch_size=len(prompts))
     seeds = [[0, number] for number in range(len(prompts))]
     found = sample_responses(model, prompts, seeds, end_tokens=[], rules=rules)
     return sum(len(response.tokens) for response in found)

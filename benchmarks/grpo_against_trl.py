@@ -124,7 +124,7 @@ class Ours:
             .llm_agents(coder=model)
             .training(lr=1e-4, kl_coeff=0.001, n_candidates=GROUP, n_suites=0, problems_per_step=PROBLEMS)
             .training(problems_at_once=PROBLEMS, minibatches_per_epoch=1, warmup_steps=0, weight_decay=0.0)
-            .training(rows_at_once=ROWS, rows_sampled_at_once=ROWS, max_tokens={"coder": LONGEST, "tester": LONGEST})
+            .training(micro_batch_size=ROWS, sampling_batch_size=ROWS, max_tokens={"coder": LONGEST, "tester": LONGEST})
         )
         self._algorithm = config.build_algo()
         self.measured, self.split = Measured(), {name: [] for name in ("sync_s", "generate_s", "judge_s", "learn_s")}

@@ -69,7 +69,7 @@ def measured(settings: ModelSettings, rows: Rows) -> StepBytes:
     """Return the bytes that a CPU allocates for a model in a folder, in the second of two micro-batches."""
     module = _module(settings)
     trained = [each for each in module.model.parameters() if each.requires_grad]
-    batch = _batch(rows, settings.logits_at_once)
+    batch = _batch(rows, settings.logits_chunk_tokens)
     _log_probs(module, batch).sum().backward()
     with _allocations() as forward:
         loss = _log_probs(module, batch).sum()

@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -45,6 +46,11 @@ _LEFT_OUT = frozenset({"time", "times", "guarantee", "tier", "run", "versions"})
 """Keys of times and host facts. The name of a run in a book is a digest of all settings, including versions."""
 _DIGITS, _LEARNER_DIGITS = 9, 4
 _SHOWN = 5
+_RENAMED = {
+    "suites_that_beat": "kill_rate",
+    "doubted_share": "undecided_rate",
+}
+"""Figures that records before 2026-11-27 have under another name; settings are not part of a record."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ game.problems = "toys.jsonl"
 agents.coder = {model = "coder", max_tokens = 2}
 agents.tester = {model = "tester", max_tokens = 2}
 rollout = {problems_per_step = 6, problems_at_once = 3, n_candidates = 6, n_suites = 4}
-training = {lr = 3e-3, warmup_steps = 0, minibatches_per_epoch = 1, rows_at_once = 0}
+training = {lr = 3e-3, warmup_steps = 0, minibatches_per_epoch = 1, micro_batch_size = 0}
 cluster = {torch_threads = 1, cpus_per_env_runner = 0.5}
 checkpoints = {every = 0, export = false}
 evaluation = {every = 1, problems = "toys.jsonl", samples = 4}
@@ -150,7 +156,7 @@ logging = {tensorboard = false, samples_every = 1, samples = 3}
 _TRAININGS = {
     "per-candidate": (),
     "per-problem": ("rollout.suites_per=problem", "game.rules=release", "game.tester_view=black_box"),
-    "scripted-tester": ("agents.tester={agent='boundary'}", "game.rules=paper", "rollout.keep_flat_groups=true"),
+    "scripted-tester": ("agents.tester={agent='boundary'}", "game.rules=paper", "rollout.keep_zero_std_groups=true"),
 }
 
 
@@ -309,12 +315,18 @@ def differences(old: Path, new: Path) -> list[str]:
         if missing := [str(root) for root, files in zip((old, new), of_folder, strict=True) if name not in files]:
             report.append(f"{name}: not in {missing[0]}")
             continue
-        was, now = (files[name].read_text().splitlines() for files in of_folder)
+        was, now = (_with_present_names(files[name].read_text()).splitlines() for files in of_folder)
         gone, come = _without(was, now), _without(now, was)
         if gone or come:
             report.append(f"{name}: {len(gone)} lines only in {old}, {len(come)} only in {new}; the first:")
             report += [f"  - {line}" for line in gone[:_SHOWN]] + [f"  + {line}" for line in come[:_SHOWN]]
     return report
+
+
+def _with_present_names(text: str) -> str:
+    for before, present in _RENAMED.items():
+        text = re.sub(rf"\b{before}\b", present, text)
+    return text
 
 
 def _without(lines: list[str], others: list[str]) -> list[str]:

@@ -43,8 +43,8 @@ def config_of(options: argparse.Namespace) -> GRPOConfig:
             n_kept=2,
             problems_per_step=options.problems_per_step,
             minibatches_per_epoch=1,
-            rows_at_once=0,
-            rows_sampled_at_once=256,
+            micro_batch_size=0,
+            sampling_batch_size=256,
             max_tokens={"coder": options.coder_tokens, "tester": options.tester_tokens},
         )
         .env_runners(num_env_runners=options.runners)
@@ -93,7 +93,7 @@ class PlainLoop:
         sampling = SamplingRules(
             settings.lengths.max_tokens[role],
             settings.rollout.temperature,
-            rows_at_once=settings.rollout.rows_sampled_at_once,
+            micro_batch_size=settings.rollout.sampling_batch_size,
         )
         return ModelPlayer(
             TransformersEngine(model),
@@ -136,7 +136,7 @@ class PlainLoop:
         for group in optimizer.param_groups:
             group["lr"] = config.lr * factor
         optimizer.zero_grad(set_to_none=True)
-        budget = Budget(config.rows_at_once, config.tokens_at_once, module.computes_prompts_once)
+        budget = Budget(config.micro_batch_size, config.micro_batch_tokens, module.computes_prompts_once)
         for piece in micro_batches(padded_batch(responses), budget):
             batch_loss(config, piece, module.forward_train(piece)).loss.backward()
         params = [each for each in module.parameters() if each.requires_grad]

@@ -31,7 +31,7 @@ def make_learner(folder: str, *, prompt_once: bool) -> Any:
     from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: PLC0415
 
     config = GRPOConfig().problems("starter").llm_agents(coder=folder).agents(tester="fuzz")
-    config.training(lr=1e-6, minibatches_per_epoch=1, rows_at_once=GROUP, prompt_once=prompt_once)
+    config.training(lr=1e-6, minibatches_per_epoch=1, micro_batch_size=GROUP, prompt_once=prompt_once)
     config.validate()
     spaces = {"coder": (gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2))}  # nothing reads them
     learner = GRPOTorchLearner(config=config, module_spec=config.get_multi_rl_module_spec(spaces=spaces))

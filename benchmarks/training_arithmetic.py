@@ -98,7 +98,7 @@ def comparison(millions: float = 55, vocabulary: int = 32_000) -> dict[str, dict
         random_model(millions, vocabulary).save_pretrained(folder)
         new_tokenizer().save_pretrained(folder)
         for name, options in VARIANTS.items():
-            settings = ModelSettings(folder, logits_at_once=64, **options)
+            settings = ModelSettings(folder, logits_chunk_tokens=64, **options)
             both = computed(settings, rows := Rows(2, 64, 128)), measured(settings, rows)
             found[name] = {
                 each.name: {"computed": getattr(both[0], each.name), "measured": getattr(both[1], each.name)}

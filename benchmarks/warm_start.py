@@ -24,7 +24,7 @@ from measuring import option_parser
 from rich.console import Console
 from rich.table import Table
 
-from codea1_agents.measure.zero_shot import ZeroShotTask, zero_shot
+from codea1_agents.evaluation.zero_shot import ZeroShotTask, zero_shot
 from codea1_agents.statistics import Estimate, estimate_document
 from codea1_agents.train.loop import load_training, train
 from codea1_agents.train.sft.fine_tuning import SftSettings

@@ -1,7 +1,7 @@
 """Evaluate a tester: mutation score, coverage and validity of its tests, with intervals over problems."""
 
-from codea1_agents.measure.tester import TesterTask, evaluate_tester
-from codea1_agents.measure.tester_figures import figures_of_tester
+from codea1_agents.evaluation.tester import TesterTask, evaluate_tester
+from codea1_agents.evaluation.tester_figures import figures_of_tester
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import AgentContext, load_agent, load_problems
 from codea1_env.sandbox import load_sandbox

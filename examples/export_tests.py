@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from codea1_agents.measure.export import export_tests, write_rows
+from codea1_agents.evaluation.export import export_tests, write_rows
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import AgentContext, load_agent, load_problems
 from codea1_env.sandbox import load_sandbox

@@ -34,7 +34,7 @@ def tiny_config(models: Mapping[str, Any], problems: str) -> Any:
             max_tokens={"coder": 2, "tester": 2},
             minibatches_per_epoch=1,
             warmup_steps=0,
-            rows_at_once=5,
+            micro_batch_size=5,
         )
     )
 

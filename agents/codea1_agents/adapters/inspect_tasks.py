@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from codea1_agents.adapters.messages import Wording, messages, rows
 from codea1_agents.adapters.scoring import of_turn, require_suites, required
-from codea1_agents.measure.coder import USUAL_K
+from codea1_agents.evaluation.coder import USUAL_K
 from codea1_env.agent import Role
 from codea1_env.bank import load_bank_file
 from codea1_env.errors import AgentUnavailable, extra_needed

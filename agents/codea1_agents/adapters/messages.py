@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, get_args
 
 from codea1_agents.adapters.scoring import Frozen, frozen_agent, require_paid
-from codea1_agents.measure.turns import sample_turn
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.models.chat_format import without_control_tokens
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_agents.prompts.templates import View

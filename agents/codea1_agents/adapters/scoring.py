@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
-from codea1_agents.measure.turns import sample_turn
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.agent import AgentContext, AgentSpec, Role, load_agent
 from codea1_env.errors import UserError

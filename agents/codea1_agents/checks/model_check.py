@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-from codea1_agents.measure.mutant_trials import MutantTrial
-from codea1_agents.measure.records import CoderSample
-from codea1_agents.measure.zero_shot import ZeroShot, ZeroShotTask, zero_shot
+from codea1_agents.evaluation.mutant_trials import MutantTrial
+from codea1_agents.evaluation.records import CoderSample
+from codea1_agents.evaluation.zero_shot import ZeroShot, ZeroShotTask, zero_shot
 from codea1_agents.models.completions import Usage
 from codea1_agents.models.model_facts import ModelFacts, model_facts
 from codea1_agents.play.named_agent import NamedAgent

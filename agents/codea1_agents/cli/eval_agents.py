@@ -12,10 +12,10 @@ from typer import Option
 from codea1_agents.cli.console import counted, tally
 from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session, from_options
 from codea1_agents.cli.options import agent_spec, how_many, n_tests, seed_of
-from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
-from codea1_agents.measure.records import CoderSample, TesterRecord
-from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
-from codea1_agents.measure.tester_figures import figures_of_tester
+from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
+from codea1_agents.evaluation.records import CoderSample, TesterRecord
+from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
+from codea1_agents.evaluation.tester_figures import figures_of_tester
 from codea1_agents.statistics import Estimate, estimate_document
 from codea1_env.errors import UnknownName
 from codea1_env.rendering import harmless

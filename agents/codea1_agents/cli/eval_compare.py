@@ -12,11 +12,11 @@ from typer import Argument
 
 from codea1_agents.cli.console import Page, new_table, number
 from codea1_agents.cli.options import Options, seed_of
-from codea1_agents.measure.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
-from codea1_agents.measure.comparison import PairedFigure, compare_figure
-from codea1_agents.measure.folder import read_records, stored_settings
-from codea1_agents.measure.records import CoderSample, TesterRecord
-from codea1_agents.measure.tester_figures import figure_by_problem, figure_names
+from codea1_agents.evaluation.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
+from codea1_agents.evaluation.comparison import PairedFigure, compare_figure
+from codea1_agents.evaluation.folder import read_records, stored_settings
+from codea1_agents.evaluation.records import CoderSample, TesterRecord
+from codea1_agents.evaluation.tester_figures import figure_by_problem, figure_names
 from codea1_agents.statistics import estimate_document, json_number
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import judge_version_in

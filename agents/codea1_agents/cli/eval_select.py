@@ -12,8 +12,8 @@ from codea1_agents.cli.options import (
     n_suites,
     n_tests,
 )
-from codea1_agents.measure.records import SelectionRecord
-from codea1_agents.measure.selection import SelectionFigures, select_candidates, selection_figures
+from codea1_agents.evaluation.records import SelectionRecord
+from codea1_agents.evaluation.selection import SelectionFigures, select_candidates, selection_figures
 from codea1_agents.statistics import estimate_document
 
 

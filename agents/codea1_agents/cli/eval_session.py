@@ -19,7 +19,7 @@ from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.next_steps import show_next
 from codea1_agents.cli.options import Options, Problems, SessionOptions, output
 from codea1_agents.cli.progress import Progress
-from codea1_agents.measure.folder import EvaluationFolder
+from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent

@@ -13,7 +13,7 @@ from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.eval_session import eval_session
 from codea1_agents.cli.options import Options, Problems, SessionOptions, agent_spec, n_suites, n_tests, output, seed_of
 from codea1_agents.cli.train import require_training
-from codea1_agents.measure.export import export_tests, write_rows
+from codea1_agents.evaluation.export import export_tests, write_rows
 from codea1_env.problems import DEFAULT_SOURCE
 
 

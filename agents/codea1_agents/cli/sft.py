@@ -73,8 +73,10 @@ class SftOptions(SessionOptions):
     max_tokens: Annotated[
         int, Option(min=1, help="Longest prompt and reply together, in tokens; longer examples are left out.")
     ] = 4096
-    tokens_at_once: Annotated[int, Option(min=1, help="Tokens per forward pass, with padding; bounds memory.")] = 8192
-    logits_at_once: Annotated[int, Option(min=0, help="Reply tokens whose logits exist at a time; 0: all.")] = 256
+    micro_batch_tokens: Annotated[int, Option(min=1, help="Tokens per forward pass, with padding; bounds memory.")] = (
+        8192
+    )
+    logits_chunk_tokens: Annotated[int, Option(min=0, help="Reply tokens whose logits exist at a time; 0: all.")] = 256
     lora: Annotated[int, Option(min=0, help="Rank of adapters to train instead of the model; 0 trains the model.")] = 0
     autocast: Annotated[str, Option(help="Data type of the computation, e.g. bfloat16.", show_default="float32")] = ""
     gradient_checkpointing: Annotated[

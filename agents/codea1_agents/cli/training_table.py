@@ -52,7 +52,7 @@ _OF_GAME = (
     ("replayed", "pass_replayed"),
     ("load", "valid_candidates"),
     ("validity", "suite_validity"),
-    ("kills", "suites_that_beat"),
+    ("kills", "kill_rate"),
     ("book", "book_size"),
     ("added", "book_added"),
     ("removed", "book_removed"),
@@ -119,7 +119,7 @@ class PlainLines(_StepWatcher):
                 ("coder", "coder_reward"),
                 ("tester", "tester_reward"),
                 ("validity", "suite_validity"),
-                ("kills", "suites_that_beat"),
+                ("kills", "kill_rate"),
             )
             if name in figures
         ]

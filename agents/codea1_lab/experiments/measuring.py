@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from math import isnan
 
-from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
-from codea1_agents.measure.mutant_trials import View
-from codea1_agents.measure.selection import select_candidates, selection_figures
-from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
-from codea1_agents.measure.tester_figures import figures_of_tester
+from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
+from codea1_agents.evaluation.mutant_trials import View
+from codea1_agents.evaluation.selection import select_candidates, selection_figures
+from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
+from codea1_agents.evaluation.tester_figures import figures_of_tester
 from codea1_agents.train.tiny.measuring import measure
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.problems import load_problems

@@ -8,7 +8,7 @@ from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
 
-from codea1_agents.measure.canvas import canvas
+from codea1_agents.evaluation.canvas import canvas
 from codea1_lab.experiments.declaration import Experiment, Picture
 from codea1_lab.experiments.results import CellResult
 from codea1_lab.experiments.spread import Spread, spread_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from codea1_agents.measure.export import export_tests, write_rows
+from codea1_agents.evaluation.export import export_tests, write_rows
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.measure.canvas import canvas
+from codea1_agents.evaluation.canvas import canvas
 from codea1_lab.games.dynamics import Trajectory
 from codea1_lab.games.equilibria import Equilibrium
 from codea1_lab.games.matrix_game import MatrixGame

@@ -48,7 +48,7 @@ _Line: TypeAlias = Mapping[str, Any]
 
 _PANELS = (
     PanelSpec("rewards", "Rewards", "Mean rewards of the rollouts.", by_role("reward")),
-    *reply_panels("valid_candidates", "suites_that_beat", {"golden_pass_rate": ("golden", "t5")}),
+    *reply_panels("valid_candidates", "kill_rate", {"golden_pass_rate": ("golden", "t5")}),
     PanelSpec(
         "parts",
         "Parts of the rewards",
@@ -246,7 +246,7 @@ def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Figure]
         ("coder reward, last tenth", "coder_reward", "coder"),
         ("tester reward, last tenth", "tester_reward", "tester"),
         ("suite validity, last tenth", "suite_validity", ""),
-        ("suites that beat a program, last tenth", "suites_that_beat", ""),
+        ("suites that beat a program, last tenth", "kill_rate", ""),
     ):
         known = {str(line["step"]): [line["figures"][key]] for line in last if key in line["figures"]}
         if known:

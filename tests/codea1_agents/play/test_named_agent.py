@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.measure.turns import sample_turn
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.problems.problem import ProblemSet

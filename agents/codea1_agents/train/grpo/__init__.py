@@ -29,7 +29,7 @@ modules. `GRPO` adds:
 - **Results do not depend on the layout.** Each response has its own random numbers, and the loss is a mean over the
   tokens of the whole batch. Runners, learners and micro-batches change the weights by rounding only.
 - **Failures of the sandbox are no evidence.** A rollout without a verdict is masked; it never gets a reward of 0.
-  Groups of equal rewards are counted, and dropped unless `keep_flat_groups`. Without any group, no step is made.
+  Groups of equal rewards are counted, and dropped unless `keep_zero_std_groups`. Without any group, no step is made.
   Problems too long for a model are skipped and counted in `problems_skipped`. The log and `GRPO.last_step.skipped` name
   them with the reason.
 - **Errors end a run with one sentence**: `train.failures.NotFinite` (the weights are those before the step) and

@@ -414,7 +414,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             settings,
             with_reference=settings.with_reference and module in self.trained_modules and self.kl_coeff > 0,
             entropy_bonus=self.entropy_coeff != 0,
-            logits_at_once=self.logits_at_once,
+            logits_chunk_tokens=self.logits_chunk_tokens,
             prompt_once=self.prompt_once,
             temperature=self.temperature,
             sharded=self.is_sharded,

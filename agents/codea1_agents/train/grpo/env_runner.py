@@ -141,7 +141,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         """Return how the model of a role samples; in evaluations with `explore=False`, the most probable tokens."""
         longest, rollout = self.settings.lengths.max_tokens[role], self.settings.rollout
         temperature = rollout.temperature if self.config.explore else 0.0
-        return SamplingRules(longest, temperature, rows_at_once=rollout.rows_sampled_at_once)
+        return SamplingRules(longest, temperature, micro_batch_size=rollout.sampling_batch_size)
 
     def stop(self) -> None:
         """Close the engines and environments. The sandbox is shared within the process and ends with it."""

@@ -148,7 +148,7 @@ def token_figures(
     tokens: Tensor,
     mask: Tensor,
     *,
-    logits_at_once: int = 0,
+    logits_chunk_tokens: int = 0,
     temperature: float = 1.0,
     entropy_gradient: bool = False,
 ) -> TokenFigures:
@@ -159,7 +159,7 @@ def token_figures(
         head: makes logits (n, V) of hidden states (n, H).
         tokens: (B, R), int64.
         mask: (B, R), bool: the response's own tokens. The others cost nothing.
-        logits_at_once: tokens whose logits exist at the same time; 0: all. It does not change results.
+        logits_chunk_tokens: tokens whose logits exist at the same time; 0: all. It does not change results.
         temperature: of the distribution, by which logits are divided.
         entropy_gradient: whether the entropy has a gradient.
     """
@@ -175,7 +175,7 @@ def token_figures(
         return token_log_probs(logits, of_tokens), entropy
 
     kept_states, kept_tokens = states[mask], tokens[mask]
-    size = logits_at_once or max(len(kept_tokens), 1)
+    size = logits_chunk_tokens or max(len(kept_tokens), 1)
     pieces = list(zip(kept_states.split(size), kept_tokens.split(size), strict=True))
     if len(pieces) > 1 and torch.is_grad_enabled():
         found = [checkpoint(figures, *piece, use_reentrant=False) for piece in pieces]

@@ -34,7 +34,7 @@ class Shape:
     """`candidate`: each suite is written for one candidate. `problem`: each suite tests all candidates."""
     n_kept: Count = 1
     """Candidates per problem whose suites train the tester (l in the paper)."""
-    keep_flat_groups: Flag = False
+    keep_zero_std_groups: Flag = False
     """Whether groups of equal rewards train. Their advantages are 0: they count in the divergence and in the mean over
     tokens only. The official code drops no group (`paper-*`: true), and the paper mentions no filter."""
     problems_at_once: Count = 8
@@ -55,7 +55,7 @@ class RolloutSettings(Shape):
     temperature: Positive = 1.0
     """Sampling temperature of training. Log-probabilities are those of the distribution at this temperature. There
     is no `top_p` or `top_k`: the loss trains the whole distribution."""
-    rows_sampled_at_once: Count = 64
+    sampling_batch_size: Count = 64
     """Responses in one batch of the sampler."""
     overlap: Annotated[int, Field(ge=0, le=1, strict=True)] = 0
     """1: remote runners sample the next iteration while the learners work. Their weights are then one iteration old."""
@@ -104,29 +104,29 @@ class UpdateSettings(LossSettings):
     """Passes over the responses of an iteration."""
     minibatches_per_epoch: Count = 2
     """Optimiser steps per pass."""
-    rows_at_once: CountOrZero = 8
+    micro_batch_size: CountOrZero = 8
     """Responses per forward pass. 0: the whole minibatch. It bounds memory and does not change results."""
-    tokens_at_once: CountOrZero = 0
+    micro_batch_tokens: CountOrZero = 0
     """Tokens per forward pass, prompts and padding included; a longer response has a pass of its own. 0: any number."""
     prompt_once: Flag = True
     """Whether the learner computes a prompt once for all responses to it in a forward pass. It does not change results.
     With gradient checkpointing, and for models whose cache cannot be repeated, each response computes its own."""
-    logits_at_once: CountOrZero = 256
+    logits_chunk_tokens: CountOrZero = 256
     """Response tokens whose logits exist at the same time; the others' are computed again for the gradient. 0: all."""
     old_log_probs: Literal["sampler", "learner"] = "sampler"
     """Whose log-probabilities the ratio of the loss starts from. `learner`: those that the learner computes before the
     first update of an iteration, so that a sampler of other precision does not move the ratio."""
-    importance_cap: NotNegative = 0.0
+    tis_cap: NotNegative = 0.0
     """With `old_log_probs = "learner"`: the loss of a token is weighed by the learner's probability of it over the
-    sampler's, at most `importance_cap`. 0: by 1."""
+    sampler's, at most `tis_cap`. 0: by 1."""
     weight_decay: NotNegative = 0.1
     """Of AdamW."""
     grad_clip: Positive | None = 1.0
     """Largest norm of the gradient. None: any."""
 
     def __post_init__(self) -> None:
-        if self.importance_cap and self.old_log_probs != "learner":
-            raise ValueError("importance_cap: weights by importance need old_log_probs = 'learner'")
+        if self.tis_cap and self.old_log_probs != "learner":
+            raise ValueError("tis_cap: weights by importance need old_log_probs = 'learner'")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def batch_loss(config: Any, batch: Mapping[str, Tensor], found: Mapping[str, Ten
     return grpo_loss(
         log_probs=found[Column.LOG_PROBS],
         old_log_probs=old,
-        importance=importance_weights(old, sampled, config.importance_cap) if config.importance_cap else None,
+        importance=importance_weights(old, sampled, config.tis_cap) if config.tis_cap else None,
         reference_log_probs=found.get(Column.REFERENCE_LOG_PROBS),
         entropy=found.get(Column.ENTROPY),
         advantages=batch[Column.ADVANTAGES],
@@ -165,7 +165,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         exactly 1.
         """
         module = self._module[module_id].unwrapped()  # DDP's own forward pass would wait for the other learners
-        budget = Budget(config.rows_at_once, config.tokens_at_once, module.computes_prompts_once)
+        budget = Budget(config.micro_batch_size, config.micro_batch_tokens, module.computes_prompts_once)
         numbers = batch[Column.MINIBATCH]
         steps = [
             micro_batches({name: column[numbers == number] for name, column in batch.items()}, budget)
@@ -273,7 +273,7 @@ def _gap_figures(config: Any, batch: Batch, found: Mapping[str, Tensor]) -> dict
         batch[Column.SAMPLED_LOG_PROBS],
         batch[Column.RESPONSE_MASK],
         batch[Column.TOKEN_WEIGHT],
-        config.importance_cap,
+        config.tis_cap,
     )
     return {f"sampler_{each.name}": float(getattr(gap, each.name)) for each in fields(gap)}
 

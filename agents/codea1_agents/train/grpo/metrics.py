@@ -161,7 +161,7 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
     right = [n_right(suite.cases) for each in written for suite in each.suites]
     yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
     met = [suite for each in candidates if each.is_valid for suite in each.suites]
-    yield "suites_that_beat", _mean(suite.beats for suite in met)
+    yield "kill_rate", _mean(suite.beats for suite in met)
     yield from _judging(candidates)
     written_suites = [suite.suite for each in written for suite in each.suites]
     yield "vacuous_share", _share_of_reason(RejectionReason.VACUOUS, written_suites)
@@ -183,7 +183,7 @@ def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float
     n_cases += sum(each.rechecks.undecided for each in valid)
     if n_cases:
         yield "equal_answers_share", sum(each.rechecks.equal_answers for each in valid) / n_cases
-        yield "doubted_share", sum(each.rechecks.undecided for each in valid) / n_cases
+        yield "undecided_rate", sum(each.rechecks.undecided for each in valid) / n_cases
         yield "rerun_share", sum(each.rechecks.rerun for each in valid) / n_cases
 
 

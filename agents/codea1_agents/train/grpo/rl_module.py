@@ -223,7 +223,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
                 dict(batch),
                 prompt_once=self.computes_prompts_once,
                 in_step=self.settings.sharded,
-                logits_at_once=self.settings.logits_at_once,
+                logits_chunk_tokens=self.settings.logits_chunk_tokens,
                 temperature=self.settings.temperature,
                 entropy_gradient=entropy_gradient,
             )

@@ -268,7 +268,7 @@ class _Batch:
     def trees(self) -> Iterator[RolledTree]:
         if self._is_judging:
             self.vector.recv()
-        n_kept, keeps_flat = self._roller.shape.n_kept, self._roller.shape.keep_flat_groups
+        n_kept, keeps_flat = self._roller.shape.n_kept, self._roller.shape.keep_zero_std_groups
         by_parts = self._roller.advantages.advantages != "sum"  # parts may differ where their sums are equal
         for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
             of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)

@@ -44,12 +44,12 @@ class SamplingRules:
     top_p: float = 1.0
     """Tokens are drawn from the most probable ones that together reach this share; 1: all tokens. For evaluation only:
     the loss trains the whole distribution."""
-    rows_at_once: int = PROMPTS_AT_ONCE
+    micro_batch_size: int = PROMPTS_AT_ONCE
     """Responses in one batch."""
 
     def __post_init__(self) -> None:
         is_in_range = 0 <= self.temperature < float("inf") and 0 < self.top_p <= 1
-        if self.max_tokens < 1 or self.rows_at_once < 1 or not is_in_range:
+        if self.max_tokens < 1 or self.micro_batch_size < 1 or not is_in_range:
             raise ValueError(f"sampling: a number is out of range: {self}")
 
 
@@ -104,8 +104,8 @@ def sample_responses(
     keys = [(len(prompt), first.setdefault(tuple(prompt), position)) for position, prompt in enumerate(prompts)]
     order = sorted(range(len(prompts)), key=keys.__getitem__)
     found: dict[int, Response] = {}
-    for start in range(0, len(order), rules.rows_at_once):
-        rows = order[start : start + rules.rows_at_once]
+    for start in range(0, len(order), rules.micro_batch_size):
+        rows = order[start : start + rules.micro_batch_size]
         uniform = np.stack([np.random.default_rng(seeds[row]).random(rules.max_tokens) for row in rows])
         with torch.inference_mode():
             batch = _sampled(model, [tuple(prompts[row]) for row in rows], uniform, ends, rules)

@@ -104,7 +104,7 @@ class ModelSettings(ModelOptions):
     """Whether the divergence from the model as it was loaded is part of the loss."""
     entropy_bonus: bool = False
     """Whether entropy is part of the loss. Otherwise it is only reported and has no gradient."""
-    logits_at_once: int = 256
+    logits_chunk_tokens: int = 256
     """Response tokens whose logits the learner holds at the same time; 0: all. `GRPOConfig` sets it from its own."""
     prompt_once: bool = True
     """Whether the learner computes a prompt once for all responses to it. `GRPOConfig` sets it from its own."""

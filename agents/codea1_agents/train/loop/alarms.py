@@ -59,7 +59,7 @@ def _hacked_difficulty(history: History) -> str:
     """Whether tests get harder to pass because they get worse, so invalid tests earn rewards."""
     before, now = _windows(history)
     fall = _mean(before, "suite_validity") - _mean(now, "suite_validity")
-    rise = _mean(now, "suites_that_beat") - _mean(before, "suites_that_beat")
+    rise = _mean(now, "kill_rate") - _mean(before, "kill_rate")
     if fall >= _VALIDITY_FALL and rise >= _DIFFICULTY_RISE:
         return (
             f"suite validity fell by {fall:.2f} while the share of suites that beat a program rose by {rise:.2f}, so"
@@ -127,7 +127,7 @@ def _entropy(history: History) -> str:
 def _sampler_gap(history: History) -> str:
     for module, name in _of_modules(history, "sampler_gap"):
         if (gap := _mean(_windows(history)[1], name)) >= _WIDE_GAP:
-            advice = 'set sampling_dtype = "float32", or training.old_log_probs = "learner" with an importance_cap'
+            advice = 'set sampling_dtype = "float32", or training.old_log_probs = "learner" with an tis_cap'
             return f"the {module}'s sampler and learner differ by {gap:.2f} nats per token: {advice}"
     return ""
 
@@ -167,7 +167,7 @@ ALARMS: dict[str, Alarm] = {
         "equal_answers_share", _OFTEN_DECIDED, f"pass by equal answers only, not by equal values: {_LOOK}"
     ),
     "doubted": _cases(
-        "doubted_share",
+        "undecided_rate",
         _OFTEN_DECIDED,
         f"are not evidence, because programs or tests make their result unknowable: {_LOOK}",
     ),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from codea1_agents.measure.metrics import pass_at_k
+from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.statistics import known_mean
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.hyperparameters import Shape

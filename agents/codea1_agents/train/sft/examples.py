@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
-from codea1_agents.measure.turns import sample_turn
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.prompts import Message, Prompts
 from codea1_agents.scripted.fences import fenced

@@ -63,9 +63,9 @@ class SftSettings:
     """Seed of the order of examples."""
     max_tokens: Count = 4096
     """Longest prompt and reply together, in tokens; longer examples are left out."""
-    tokens_at_once: Count = 8192
+    micro_batch_tokens: Count = 8192
     """Most tokens of a forward pass, with padding; a longer example has a pass of its own."""
-    logits_at_once: CountOrZero = 256
+    logits_chunk_tokens: CountOrZero = 256
     """Reply tokens whose logits exist at the same time; 0: all."""
     autocast: Literal["", "bfloat16", "float16"] = ""
     """Data type of the computation, e.g. `bfloat16`; empty: float32. The weights are always float32."""
@@ -196,8 +196,8 @@ def fine_tuned(
         after = training.losses_by_role(unseen)
     except torch.OutOfMemoryError as error:
         raise UserError(
-            f"model {place!r} does not fit into the memory of {training.model.device}: lower tokens_at_once"
-            f" ({settings.tokens_at_once}), or use gradient_checkpointing or lora"
+            f"model {place!r} does not fit into the memory of {training.model.device}: lower micro_batch_tokens"
+            f" ({settings.micro_batch_tokens}), or use gradient_checkpointing or lora"
         ) from error
     return FineTuned(
         model=training.model,
@@ -271,12 +271,12 @@ class _Training:
         """Yield the losses (B, R) of the reply tokens of parts of a batch, 0 on padding."""
         columns = token_columns([row.prompt for row in batch.rows], [row.reply for row in batch.rows])
         on_device = {name: column.to(self.model.device) for name, column in columns.items()}
-        for part in micro_batches(on_device, Budget(tokens=self._settings.tokens_at_once)):
+        for part in micro_batches(on_device, Budget(tokens=self._settings.micro_batch_tokens)):
             yield self._losses_of(part)
 
     def _losses_of(self, part: Mapping[str, Tensor]) -> Tensor:
         with autocast(self.model.device, self._settings.autocast):
-            found = self._pass(part, prompt_once=False, logits_at_once=self._settings.logits_at_once)
+            found = self._pass(part, prompt_once=False, logits_chunk_tokens=self._settings.logits_chunk_tokens)
         return -found.log_probs
 
 

@@ -69,7 +69,7 @@ def _single_changes(config: TrainingConfig, size: RunSize) -> Iterator[dict[str,
     whole = [name for name, each in learning.items() if each.settings.lora is None]
     every: list[dict[str, Any]] = [
         {f"agents.{name}.gradient_checkpointing": True for name in learning},
-        {"training.tokens_at_once": max((each.longest for each in learning.values()), default=0)},
+        {"training.micro_batch_tokens": max((each.longest for each in learning.values()), default=0)},
         {"training.kl_coeff": 0.0},
         {"cluster.sharding": "full"} if config.cluster.learners > 1 and config.cluster.sharding == "none" else {},
         {f"agents.{name}.lora.rank": 16 for name in whole},

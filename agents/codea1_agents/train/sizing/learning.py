@@ -201,7 +201,7 @@ def _layer_bytes(module: SizedModule) -> int:
 
 def _head_bytes(module: SizedModule) -> int:
     """Return the most bytes of logits, and of the gradient of the output layer, which the parts add up."""
-    replies, at_once, weights = module.batch.replies, module.settings.logits_at_once, module.shape.head_weights
+    replies, at_once, weights = module.batch.replies, module.settings.logits_chunk_tokens, module.shape.head_weights
     logits = min(at_once or replies, replies) * module.shape.vocabulary
     head, sums = (0, 0) if module.settings.lora else (FLOAT * weights, module.compute_bytes * weights)
     if not _has_parts(module):
@@ -211,7 +211,7 @@ def _head_bytes(module: SizedModule) -> int:
 
 def _has_parts(module: SizedModule) -> bool:
     """Return whether the logits of a micro-batch are computed in several parts."""
-    return 0 < module.settings.logits_at_once < module.batch.replies
+    return 0 < module.settings.logits_chunk_tokens < module.batch.replies
 
 
 def _layer_casts(module: SizedModule) -> int:

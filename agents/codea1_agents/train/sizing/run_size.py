@@ -140,11 +140,13 @@ def _module(config: TrainingConfig, name: str, settings: ModelSettings, work: Se
     return SizedModule(
         shape=shape,
         settings=replace(
-            settings, with_reference=config.training.kl_coeff > 0, logits_at_once=config.training.logits_at_once
+            settings,
+            with_reference=config.training.kl_coeff > 0,
+            logits_chunk_tokens=config.training.logits_chunk_tokens,
         ),
         batch=_largest_batch(config, row, max(replies.values()), [each for each in work if each.module == name]),
         learns=not getattr(config.agents, name).frozen,
-        rows=in_flight if settings.rollout_engine == "vllm" else config.rollout.rows_sampled_at_once,
+        rows=in_flight if settings.rollout_engine == "vllm" else config.rollout.sampling_batch_size,
         longest=row,
     )
 
@@ -157,8 +159,8 @@ def _largest_batch(config: TrainingConfig, row: int, reply: int, work: Sequence[
     update = config.training
     n_batches = update.minibatches_per_epoch * max(config.cluster.learners, 1)
     trained = ceil(sum(each.trained for each in work) / n_batches)
-    rows = max(1, min(trained, update.rows_at_once or trained))
-    tokens = max(row, min(rows * row, update.tokens_at_once or rows * row))
+    rows = max(1, min(trained, update.micro_batch_size or trained))
+    tokens = max(row, min(rows * row, update.micro_batch_tokens or rows * row))
     group = max((each.group for each in work if each.prompt_once), default=1)
     width = min(row, tokens // 2) if rows > 1 else 0
     return MicroBatch(tokens, min(tokens, rows * reply), min(rows * row, group * tokens), tokens * width)

@@ -8,7 +8,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.measure.canvas import canvas
+from codea1_agents.evaluation.canvas import canvas
 
 Line = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 
-from codea1_agents.measure.mutant_trials import View
+from codea1_agents.evaluation.mutant_trials import View
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.errors import SandboxError

@@ -39,7 +39,7 @@ def suites_by_hand(tree: RolledTree, form: str) -> dict[Place, float]:
 
 @pytest.mark.parametrize("form", ["sum", "decoupled", "conditioned"])
 def test_learners_get_the_advantages_of_the_setting(config: GRPOConfig, learnt: dict[Place, float], form: str) -> None:
-    config.environment(rules=RULES).training(advantages=form, valid_from=VALID_FROM, keep_flat_groups=False)
+    config.environment(rules=RULES).training(advantages=form, valid_from=VALID_FROM, keep_zero_std_groups=False)
     trees, found = one_step(config, learnt)
     expected = {place: value for tree in trees for place, value in suites_by_hand(tree, form).items()}
     if form == "decoupled":

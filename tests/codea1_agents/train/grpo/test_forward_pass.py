@@ -123,7 +123,7 @@ N_ROWS, N_TOKENS, WIDTH, VOCABULARY = 3, 11, 8, 37
 MASK = torch.arange(N_TOKENS) < torch.tensor([[11], [4], [1]])
 
 
-def pieces_of(logits_at_once: int, *, entropy_gradient: bool = True) -> list[torch.Tensor]:
+def pieces_of(logits_chunk_tokens: int, *, entropy_gradient: bool = True) -> list[torch.Tensor]:
     """Return log-probabilities, entropies, and the gradients of a sum of them into states and output matrix."""
     draw = torch.Generator().manual_seed(0)
     states = torch.randn(N_ROWS, N_TOKENS, WIDTH, generator=draw, requires_grad=True)
@@ -134,7 +134,7 @@ def pieces_of(logits_at_once: int, *, entropy_gradient: bool = True) -> list[tor
         lambda part: part @ weight.T,
         tokens,
         MASK,
-        logits_at_once=logits_at_once,
+        logits_chunk_tokens=logits_chunk_tokens,
         entropy_gradient=entropy_gradient,
     )
     (found.log_probs.sum() + found.entropy.square().sum()).backward()
@@ -142,9 +142,9 @@ def pieces_of(logits_at_once: int, *, entropy_gradient: bool = True) -> list[tor
 
 
 @pytest.mark.parametrize("entropy_gradient", [False, True])
-@pytest.mark.parametrize("logits_at_once", [1, 3, 15, 16, 1000])
-def test_pieces_change_neither_figures_nor_gradients(logits_at_once: int, entropy_gradient: bool) -> None:
-    whole, parts = (pieces_of(size, entropy_gradient=entropy_gradient) for size in (0, logits_at_once))
+@pytest.mark.parametrize("logits_chunk_tokens", [1, 3, 15, 16, 1000])
+def test_pieces_change_neither_figures_nor_gradients(logits_chunk_tokens: int, entropy_gradient: bool) -> None:
+    whole, parts = (pieces_of(size, entropy_gradient=entropy_gradient) for size in (0, logits_chunk_tokens))
     for one, other in zip(whole, parts, strict=True):
         assert torch.allclose(one, other, atol=1e-5)  # sums of squares up to 10, in float32
 
@@ -153,14 +153,14 @@ def test_they_are_those_of_plain_torch_and_zero_on_padding() -> None:
     draw = torch.Generator().manual_seed(1)
     logits = torch.randn(N_ROWS, N_TOKENS, VOCABULARY, generator=draw)
     tokens = torch.randint(VOCABULARY, (N_ROWS, N_TOKENS), generator=draw)
-    found = token_figures(logits, torch.nn.Identity(), tokens, MASK, logits_at_once=4)
+    found = token_figures(logits, torch.nn.Identity(), tokens, MASK, logits_chunk_tokens=4)
     distribution = torch.distributions.Categorical(logits=logits)
     assert torch.allclose(found.log_probs, distribution.log_prob(tokens) * MASK, atol=1e-6)
     assert torch.allclose(found.entropy, distribution.entropy() * MASK, atol=1e-6)
 
 
-@pytest.mark.parametrize("logits_at_once", [16, 64])
-def test_parts_in_half_precision_lose_no_bits_of_the_weights_gradient(logits_at_once: int) -> None:
+@pytest.mark.parametrize("logits_chunk_tokens", [16, 64])
+def test_parts_in_half_precision_lose_no_bits_of_the_weights_gradient(logits_chunk_tokens: int) -> None:
     """Autocast would share one cast of the weights among all parts, and add up their gradients in its eight bits."""
     draw = torch.Generator().manual_seed(2)
     head = torch.nn.Linear(16, VOCABULARY, bias=False)
@@ -170,12 +170,12 @@ def test_parts_in_half_precision_lose_no_bits_of_the_weights_gradient(logits_at_
     def gradient(size: int, *, halved: bool) -> torch.Tensor:
         head.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=halved):
-            found = token_figures(states, head, tokens, torch.ones_like(tokens) > 0, logits_at_once=size)
+            found = token_figures(states, head, tokens, torch.ones_like(tokens) > 0, logits_chunk_tokens=size)
         found.log_probs.sum().backward()
         return head.weight.grad.clone()
 
     exact = gradient(0, halved=False)
-    whole, parts = (float((gradient(size, halved=True) - exact).norm()) for size in (0, logits_at_once))
+    whole, parts = (float((gradient(size, halved=True) - exact).norm()) for size in (0, logits_chunk_tokens))
     assert parts < 1.5 * whole
 
 
@@ -191,7 +191,7 @@ tokens, mask = torch.zeros(1, n_tokens, dtype=torch.int64), torch.ones(1, n_toke
 small = token_figures(states[:, :1], lambda part: part @ weight.T, tokens[:, :1], mask[:, :1])
 small.log_probs.sum().backward()
 before = peak()
-found = token_figures(states, lambda part: part @ weight.T, tokens, mask, logits_at_once=64, entropy_gradient=True)
+found = token_figures(states, lambda part: part @ weight.T, tokens, mask, logits_chunk_tokens=64, entropy_gradient=True)
 (found.log_probs.sum() + found.entropy.sum()).backward()
 print(peak() - before)
 """

@@ -89,7 +89,7 @@ def _of(kind: dict[str, Any]) -> st.SearchStrategy[Any]:
 def test_a_value_in_range_is_the_same_from_everywhere(data: st.DataObject) -> None:
     table, name = data.draw(st.sampled_from(SETTINGS))
     value = data.draw(valid(table, name))
-    if name == "importance_cap" or value is None:
+    if name == "tis_cap" or value is None:
         return  # needs another one; TOML has no null
     from_python = getattr(getattr(GRPOConfig(), METHODS[table])(**{name: value}), name)
     from_file = getattr(getattr(load_training({table: {name: value}}), table), name)
@@ -108,7 +108,7 @@ def test_a_value_out_of_range_is_refused_from_everywhere_with_the_same_sentence(
         pass
     else:
         return
-    if name == "importance_cap":
+    if name == "tis_cap":
         return  # needs another one
     said = set()
     in_python = getattr(GRPOConfig(), METHODS[table]) if table in METHODS else partial(ModelSettings, "a")
@@ -189,8 +189,8 @@ def test_validate_refuses_what_others_have_set() -> None:
     config.problems("starter").update_from_dict({"n_suites": -1})
     with pytest.raises(UserError, match="n_suites should be greater than or equal to 0, got -1"):
         config.validate()
-    config.update_from_dict({"n_suites": 1, "importance_cap": 2.0})
-    with pytest.raises(UserError, match="importance_cap: weights by importance need old_log_probs = 'learner'"):
+    config.update_from_dict({"n_suites": 1, "tis_cap": 2.0})
+    with pytest.raises(UserError, match="tis_cap: weights by importance need old_log_probs = 'learner'"):
         config.validate()
 
 

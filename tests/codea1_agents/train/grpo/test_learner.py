@@ -55,15 +55,15 @@ BATCH = [scored("coder", prompt, response, advantage=a) for prompt, response, a 
 @pytest.mark.parametrize(
     "parts",
     [
-        *({"rows_at_once": rows} for rows in (1, 3, 8)),
-        {"rows_at_once": 0, "tokens_at_once": 20, "logits_at_once": 16},
-        {"rows_at_once": 0, "model": {"gradient_checkpointing": True}},
+        *({"micro_batch_size": rows} for rows in (1, 3, 8)),
+        {"micro_batch_size": 0, "micro_batch_tokens": 20, "logits_chunk_tokens": 16},
+        {"micro_batch_size": 0, "model": {"gradient_checkpointing": True}},
     ],
 )
 def test_d22_micro_batches_change_nothing(phrase_folders: dict[str, str], parts: dict[str, Any]) -> None:
     """Means of means would weigh the tokens of a part by its size. `test_same_updates.py` compares more settings."""
-    whole = learner(phrase_folders["coder"], lr=1e-4, rows_at_once=0, logits_at_once=0)
-    other = learner(phrase_folders["coder"], **{"lr": 1e-4, "logits_at_once": 0, **parts})
+    whole = learner(phrase_folders["coder"], lr=1e-4, micro_batch_size=0, logits_chunk_tokens=0)
+    other = learner(phrase_folders["coder"], **{"lr": 1e-4, "logits_chunk_tokens": 0, **parts})
     before = weights(whole)
     for _ in range(2):
         update(whole, BATCH)
@@ -231,7 +231,7 @@ def test_old_log_probs_are_the_learners_own_or_the_samplers(phrase_folders: dict
 def test_weights_by_importance_scale_the_policy_loss_up_to_the_cap(phrase_folders: dict[str, str]) -> None:
     found = {}
     for cap in (0.0, 1.5, 4.0):
-        one = learner(phrase_folders["coder"], kl_coeff=0.0, old_log_probs="learner", importance_cap=cap)
+        one = learner(phrase_folders["coder"], kl_coeff=0.0, old_log_probs="learner", tis_cap=cap)
         found[cap] = update(one, sampled_by(one, math.log(2.0)))
     plain = found[0.0]["policy_loss"]
     assert found[1.5]["policy_loss"] == pytest.approx(1.5 * plain, rel=1e-4)
@@ -240,7 +240,7 @@ def test_weights_by_importance_scale_the_policy_loss_up_to_the_cap(phrase_folder
 
 
 def test_ratios_of_later_steps_start_from_the_policy_before_the_first(phrase_folders: dict[str, str]) -> None:
-    one = learner(phrase_folders["coder"], old_log_probs="learner", epochs_per_step=2, rows_at_once=2)
+    one = learner(phrase_folders["coder"], old_log_probs="learner", epochs_per_step=2, micro_batch_size=2)
     plan = planned(sampled_by(one, 0.5), 2, (0,))
     found = one.update(episodes=plan)["coder"]
     assert 0.0 < float(found["ratio_gap"].peek()) < 0.4

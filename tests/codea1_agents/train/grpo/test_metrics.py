@@ -28,7 +28,7 @@ def test_a_suite_that_all_candidates_meet_counts_once(sandbox, toys):
     assert figures["suite_validity"] == pytest.approx(2 / 3)
     assert figures["untested_share"] == 0.0
     # Of three programs that load, the two wrong ones are beaten by all three suites.
-    assert figures["suites_that_beat"] == pytest.approx(2 / 3)
+    assert figures["kill_rate"] == pytest.approx(2 / 3)
 
 
 def test_programs_that_no_case_speaks_of_are_counted_among_those_that_load(sandbox, toys):

@@ -125,7 +125,7 @@ def test_a_learner_adds_a_term_to_the_loss(config: GRPOConfig) -> None:
     assert distance(plain, added) > 1e-4
     assert of_coder["penalty"] > 0
     assert of_coder["loss"] == pytest.approx(of_coder["policy_loss"] + of_coder["penalty"], abs=1e-4)
-    _, in_parts = with_term(config, 1.0, rows_at_once=1)
+    _, in_parts = with_term(config, 1.0, micro_batch_size=1)
     assert distance(added, in_parts) < 1e-5  # the parts of a step add up
     _, by_two = with_term(config.learners(num_learners=2, num_cpus_per_learner=0.5), 1.0)
     assert distance(added, by_two) < 1e-5

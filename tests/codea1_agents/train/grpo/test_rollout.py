@@ -128,7 +128,7 @@ def test_groups_without_spread_are_learnt_from_only_where_they_are_kept(sandbox,
     assert not dropped.kept.any()
     assert not dropped.coder.is_trained.any()
     assert not dropped.tester.is_trained.any()
-    (kept,) = rolled(sandbox, toys, players, replace(shape, keep_flat_groups=True))
+    (kept,) = rolled(sandbox, toys, players, replace(shape, keep_zero_std_groups=True))
     assert kept.kept.tolist() == [True, False]
     assert kept.coder.is_trained.all()
     assert kept.tester.is_trained.all()

@@ -33,12 +33,12 @@ SHAPE |= {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embe
 SHAPE |= {"tie_word_embeddings": False}
 ARCHITECTURES = {"qwen2": ("Qwen2", {}), "llama": ("Llama", {}), "mistral-window": ("Mistral", {"sliding_window": 6})}
 COMBINATIONS = [
-    {"prompt_once": once, "logits_at_once": logits, **parts}
+    {"prompt_once": once, "logits_chunk_tokens": logits, **parts}
     for once, logits, parts in product(
-        (False, True), (16, 256, 0), ({"rows_at_once": 1}, {"rows_at_once": 0, "tokens_at_once": 60})
+        (False, True), (16, 256, 0), ({"micro_batch_size": 1}, {"micro_batch_size": 0, "micro_batch_tokens": 60})
     )
 ]
-PLAIN = {"prompt_once": False, "logits_at_once": 0, "rows_at_once": 0}
+PLAIN = {"prompt_once": False, "logits_chunk_tokens": 0, "micro_batch_size": 0}
 N_UPDATES = 2
 WITH_DDP = [("qwen2", None), ("mistral-window", LoraSettings(rank=2))]
 """Two are enough, since learners are processes that take long to start."""
@@ -88,7 +88,7 @@ class Prepared:
         config = learner.config.copy(copy_frozen=False)
         learner.config = config.training(**self.settings)
         module = learner.module["coder"].unwrapped()
-        of_module = {name: self.settings[name] for name in ("prompt_once", "logits_at_once")}
+        of_module = {name: self.settings[name] for name in ("prompt_once", "logits_chunk_tokens")}
         module.settings = replace(module.settings, **of_module)
         learner.first_gradients = {}
 

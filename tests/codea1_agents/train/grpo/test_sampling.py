@@ -36,7 +36,7 @@ def test_log_probs_are_those_of_one_forward_pass_without_padding_or_cache() -> N
 def test_a_response_does_not_depend_on_its_batch() -> None:
     together = sampled()
     one_by_one = [sampled([prompt], [seed])[0] for prompt, seed in zip(PROMPTS, SEEDS, strict=True)]
-    in_pairs = sampled(rows_at_once=2)
+    in_pairs = sampled(micro_batch_size=2)
     assert [r.tokens for r in together] == [r.tokens for r in one_by_one] == [r.tokens for r in in_pairs]
 
 
@@ -82,7 +82,7 @@ def test_tokens_come_as_often_as_they_are_probable() -> None:
     with torch.no_grad():
         probabilities = model(torch.tensor([[1, 2, 3]])).logits[0, -1].softmax(-1).numpy()
     n = 4000
-    found = sampled([[1, 2, 3]] * n, [[seed] for seed in range(n)], model, max_tokens=1, rows_at_once=1000)
+    found = sampled([[1, 2, 3]] * n, [[seed] for seed in range(n)], model, max_tokens=1, micro_batch_size=1000)
     counts = np.bincount([response.tokens[0] for response in found], minlength=len(probabilities))
     assert np.abs(counts / n - probabilities).max() < 5 * np.sqrt(probabilities.max() / n)
 
@@ -105,7 +105,7 @@ def test_temperature_zero_takes_the_most_probable_token() -> None:
     assert greedy == sampled(seeds=[[7, n] for n in range(len(PROMPTS))], temperature=0.0)
 
 
-@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"temperature": -1}, {"rows_at_once": 0}])
+@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"temperature": -1}, {"micro_batch_size": 0}])
 def test_impossible_rules_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="out of range"):
         sampled(**wrong)
@@ -122,6 +122,6 @@ def test_top_p_keeps_the_most_probable_tokens_that_reach_it() -> None:
         probable = model(torch.tensor([prompt])).logits[0, -1].softmax(-1).sort(descending=True)
     n_kept = int((probable.values.cumsum(-1) < 0.05).sum()) + 1
     seeds = [[0, n] for n in range(400)]
-    found = sampled([prompt] * 400, seeds, model, max_tokens=1, top_p=0.05, rows_at_once=1000)
+    found = sampled([prompt] * 400, seeds, model, max_tokens=1, top_p=0.05, micro_batch_size=1000)
     assert {response.tokens[0] for response in found} == set(probable.indices[:n_kept].tolist())
     assert n_kept < 30

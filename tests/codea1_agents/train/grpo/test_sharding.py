@@ -53,7 +53,7 @@ class Case:
     @property
     def training(self) -> dict[str, Any]:
         logits = PIECE if self.pieces else 0
-        return {"prompt_once": self.prompt_once, "logits_at_once": logits, "tokens_at_once": TOKENS_AT_ONCE}
+        return {"prompt_once": self.prompt_once, "logits_chunk_tokens": logits, "micro_batch_tokens": TOKENS_AT_ONCE}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def group_of(folder: str, case: Case) -> Any:
         .llm_agents(coder=ModelSettings(folder, **case.coder), tester=ModelSettings(folder, **case.tester))
         .learners(num_learners=case.n_learners, sharding=case.sharding)
         .learners(offload_optimizer=case.offload_optimizer, offload_parameters=case.offload_parameters)
-        .training(lr=1e-3, minibatches_per_epoch=1, warmup_steps=0, kl_coeff=0.01, rows_at_once=0, **case.training)
+        .training(lr=1e-3, minibatches_per_epoch=1, warmup_steps=0, kl_coeff=0.01, micro_batch_size=0, **case.training)
     )
     config.validate()
     one = (gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2))  # nothing reads them

@@ -28,7 +28,7 @@ def settings(phrase_folders: dict[str, str], increments: str) -> dict[str, Any]:
         "game": {"problems": increments},
         "agents": {role: {"model": folder, "max_tokens": 2} for role, folder in phrase_folders.items()},
         "rollout": {"problems_per_step": 2, "problems_at_once": 2, "n_candidates": 6, "n_suites": 4},
-        "training": {"lr": 3e-3, "warmup_steps": 0, "minibatches_per_epoch": 1, "rows_at_once": 0},
+        "training": {"lr": 3e-3, "warmup_steps": 0, "minibatches_per_epoch": 1, "micro_batch_size": 0},
         "cluster": {"torch_threads": 1, "cpus_per_env_runner": 0.5},
         "checkpoints": {"every": 2},
         "logging": {"tensorboard": False, "samples_every": 0},

@@ -12,7 +12,7 @@ from codea1_agents.train.loop.alarms import ALARMS, AT_ONCE, WINDOW, alarms_of
 
 HEALTHY = {
     "suite_validity": 0.6,
-    "suites_that_beat": 0.5,
+    "kill_rate": 0.5,
     "distinct_suites": 0.9,
     "distinct_programs": 0.8,
     "coder_spread_share": 0.6,
@@ -25,7 +25,7 @@ HEALTHY = {
     "coder_sampler_gap": 0.003,
     "masked_share": 0.0,
     "equal_answers_share": 0.001,
-    "doubted_share": 0.0,
+    "undecided_rate": 0.0,
     "rerun_share": 0.1,
     "vacuous_share": 0.02,
 }
@@ -36,13 +36,13 @@ def run(*changes: dict[str, float], each: int = WINDOW) -> list[dict[str, float]
 
 
 def test_a_run_that_goes_well_raises_none() -> None:
-    assert alarms_of(run({}, {"suite_validity": 0.8, "suites_that_beat": 0.6})) == {}
+    assert alarms_of(run({}, {"suite_validity": 0.8, "kill_rate": 0.6})) == {}
 
 
 @pytest.mark.parametrize(
     ("name", "changed"),
     [
-        ("hacked_difficulty", {"suite_validity": 0.4, "suites_that_beat": 0.7}),
+        ("hacked_difficulty", {"suite_validity": 0.4, "kill_rate": 0.7}),
         ("no_validity", {"suite_validity": 0.01}),
         ("entropy", {"coder_entropy": 0.01}),
         ("sampler_gap", {"coder_sampler_gap": 0.2}),
@@ -56,7 +56,7 @@ def test_a_run_that_goes_well_raises_none() -> None:
         ("divergence", {"tester_kl": 0.3}),
         ("masked", {"masked_share": 0.5}),
         ("equal_answers", {"equal_answers_share": 0.2}),
-        ("doubted", {"doubted_share": 0.1}),
+        ("doubted", {"undecided_rate": 0.1}),
         ("rerun", {"rerun_share": 0.9}),
         ("vacuous", {"vacuous_share": 0.4}),
     ],
@@ -83,7 +83,7 @@ def test_an_extreme_raises_its_alarm_after_a_few_steps(name: str, changed: Any) 
 
 def test_falling_validity_alone_and_harder_tests_alone_are_no_alarm() -> None:
     assert alarms_of(run({}, {"suite_validity": 0.3})) == {}
-    assert alarms_of(run({}, {"suites_that_beat": 0.9})) == {}
+    assert alarms_of(run({}, {"kill_rate": 0.9})) == {}
 
 
 def test_one_odd_step_is_no_alarm() -> None:

@@ -21,7 +21,7 @@ def test_what_a_run_does_is_what_the_paper_says(size: str) -> None:
     made = grpo_config(config)
     assert made.problems_per_step == 256
     assert (made.n_candidates, made.n_suites, made.n_kept, made.suites_per) == (8, 8, 1, "candidate")
-    assert made.settings().rollout.keep_flat_groups  # the official code drops no group
+    assert made.settings().rollout.keep_zero_std_groups  # the official code drops no group
     assert made.temperature == 1.0
     assert 256 // made.minibatches_per_epoch == 128
     assert made.epochs_per_step == 1
@@ -57,5 +57,5 @@ def test_the_larger_ones_differ_in_their_models_and_memory_only() -> None:
                 config["agents"][role]["model"] = ""
             config["about"] = ""
             config["cluster"] = {}
-            config["training"]["rows_at_once"] = 0
+            config["training"]["micro_batch_size"] = 0
         assert other == small

@@ -66,9 +66,9 @@ def test_the_loss_counts_the_reply_only_up_to_the_end_of_the_turn(kind: str, tmp
 @pytest.mark.parametrize(
     ("change", "most"),
     [
-        ({"tokens_at_once": 1}, 1e-3),
-        ({"tokens_at_once": 700}, 1e-3),
-        ({"logits_at_once": 3}, 1e-3),
+        ({"micro_batch_tokens": 1}, 1e-3),
+        ({"micro_batch_tokens": 700}, 1e-3),
+        ({"logits_chunk_tokens": 3}, 1e-3),
         ({"gradient_checkpointing": True}, 1e-4),
     ],
 )

@@ -113,8 +113,8 @@ def test_tokens_bound_micro_batches() -> None:
         return max(each.batch.tokens for each in size("paper-1.5b", "8 x 96GB", *changes).modules.values())
 
     assert largest() == 4 * 12_288
-    assert largest("training.tokens_at_once=20000") == 20_000
-    assert largest("training.tokens_at_once=100") == 12_288  # a row is not split
+    assert largest("training.micro_batch_tokens=20000") == 20_000
+    assert largest("training.micro_batch_tokens=100") == 12_288  # a row is not split
 
 
 def test_minutes_need_a_gpu_of_known_speed() -> None:
@@ -164,7 +164,7 @@ def test_what_stays_as_it_is_is_no_advice() -> None:
 
 
 def test_changes_are_printed_with_all_their_digits() -> None:
-    changes = {"training.tokens_at_once": 1_234_567, "training.kl_coeff": 0.0, "agents.coder.frozen": True}
+    changes = {"training.micro_batch_tokens": 1_234_567, "training.kl_coeff": 0.0, "agents.coder.frozen": True}
     assert fitting._as_text(changes) == (
-        "training.tokens_at_once=1234567, training.kl_coeff=0.0 and agents.coder.frozen=true"
+        "training.micro_batch_tokens=1234567, training.kl_coeff=0.0 and agents.coder.frozen=true"
     )

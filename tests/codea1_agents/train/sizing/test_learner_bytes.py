@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_bytes_are_as_computed(options: dict[str, Any], rows: Rows, folder: str) -> None:
     if "lora" in options:
         pytest.importorskip("peft", reason="peft is not installed")
-    settings = ModelSettings(folder, logits_at_once=64, **options)
+    settings = ModelSettings(folder, logits_chunk_tokens=64, **options)
     by_arithmetic, allocated = computed(settings, rows), measured(settings, rows)
     for each in fields(allocated):
         expected, found = (getattr(of, each.name) for of in (by_arithmetic, allocated))

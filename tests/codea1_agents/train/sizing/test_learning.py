@@ -114,6 +114,6 @@ def test_padded_rows_need_a_mask() -> None:
 
 
 def test_small_parts_of_logits_save_memory() -> None:
-    whole, in_parts = (module(tokens=8192, logits_at_once=each) for each in (0, 256))
+    whole, in_parts = (module(tokens=8192, logits_chunk_tokens=each) for each in (0, 256))
     assert kept_bytes(whole) - kept_bytes(in_parts) == 4 * 4096 * SHAPE.vocabulary
     assert work_bytes(in_parts) < work_bytes(whole)

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from codea1_agents.measure.records import SelectionRecord
-from codea1_agents.measure.selection import select_candidates, selection_figures, unique_tests
+from codea1_agents.evaluation.records import SelectionRecord
+from codea1_agents.evaluation.selection import select_candidates, selection_figures, unique_tests
 from codea1_env.facts.answers import AnswerRules
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox import Sandbox

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
-from codea1_agents.measure.metrics import best_positions, pass_at_k, selected_score, spearman
-from codea1_agents.measure.records import SelectionRecord
-from codea1_agents.measure.turns import sample_turn
+from codea1_agents.evaluation.metrics import best_positions, pass_at_k, selected_score, spearman
+from codea1_agents.evaluation.records import SelectionRecord
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
 from codea1_env.facts.entry_points import placeholder_program

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
-from codea1_agents.measure.mutant_trials import MutantTrial, figures_of_trials, mutant_trials
-from codea1_agents.measure.records import CoderSample
+from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
+from codea1_agents.evaluation.mutant_trials import MutantTrial, figures_of_trials, mutant_trials
+from codea1_agents.evaluation.records import CoderSample
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate
 from codea1_env.agent import Role

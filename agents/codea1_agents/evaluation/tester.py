@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from codea1_agents.measure.records import CoverageRecord, TesterRecord, TestRecord
-from codea1_agents.measure.solution_runs import (
+from codea1_agents.evaluation.records import CoverageRecord, TesterRecord, TestRecord
+from codea1_agents.evaluation.solution_runs import (
     CheckedTest,
     MutantRuns,
     check_tests,
@@ -24,7 +24,7 @@ from codea1_agents.measure.solution_runs import (
     run_coverage,
     run_mutants,
 )
-from codea1_agents.measure.turns import sample_turn
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_env.facts.submissions import RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite

@@ -10,8 +10,8 @@ from statistics import mean
 
 import pytest
 
-from codea1_agents.measure.metrics import fixed_mutation_score, spearman
-from codea1_agents.measure.solution_runs import CheckedTest, MutantRuns, check_tests, drawn_mutants, run_mutants
+from codea1_agents.evaluation.metrics import fixed_mutation_score, spearman
+from codea1_agents.evaluation.solution_runs import CheckedTest, MutantRuns, check_tests, drawn_mutants, run_mutants
 from codea1_agents.scripted.mutation import Mutant
 from codea1_agents.scripted.mutation_operators import Operator
 from codea1_agents.scripted.testers import BoundaryTester

@@ -13,8 +13,13 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import isnan, nan
 
-from codea1_agents.measure.metrics import accuracy_at_k, conditional_mutation_score, covered_share, fixed_mutation_score
-from codea1_agents.measure.records import CoverageRecord, TesterRecord
+from codea1_agents.evaluation.metrics import (
+    accuracy_at_k,
+    conditional_mutation_score,
+    covered_share,
+    fixed_mutation_score,
+)
+from codea1_agents.evaluation.records import CoverageRecord, TesterRecord
 from codea1_agents.statistics import Estimate, mean_interval, product_interval
 
 USUAL_TEST_K = (1, 2, 5)

@@ -8,8 +8,8 @@ from itertools import islice
 
 import numpy as np
 
-from codea1_agents.measure.coverage import Coverage, Instrumented, instrumented, read_coverage
-from codea1_agents.measure.records import CoverageRecord
+from codea1_agents.evaluation.coverage import Coverage, Instrumented, instrumented, read_coverage
+from codea1_agents.evaluation.records import CoverageRecord
 from codea1_agents.scripted.mutation import Mutant, mutants_of
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.measure.solution_runs import check_tests
+from codea1_agents.evaluation.solution_runs import check_tests
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Suite, TestCase

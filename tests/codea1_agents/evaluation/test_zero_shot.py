@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from codea1_agents.measure.mutant_trials import figures_of_trials, mutant_trials
-from codea1_agents.measure.zero_shot import ZeroShotTask, zero_shot
+from codea1_agents.evaluation.mutant_trials import figures_of_trials, mutant_trials
+from codea1_agents.evaluation.zero_shot import ZeroShotTask, zero_shot
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import AgentUnavailable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.measure.metrics import (
+from codea1_agents.evaluation.metrics import (
     accuracy_at_k,
     best_positions,
     conditional_mutation_score,

@@ -4,8 +4,8 @@ from dataclasses import replace
 from math import isnan
 from typing import Any
 
-from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
-from codea1_agents.measure.records import CoderSample
+from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
+from codea1_agents.evaluation.records import CoderSample
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase, ProblemSet
 from codea1_env.sandbox import Job, JobReport, Sandbox

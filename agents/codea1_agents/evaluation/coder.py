@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import nan
 
-from codea1_agents.measure.metrics import pass_at_k
-from codea1_agents.measure.records import CoderSample
-from codea1_agents.measure.turns import sample_turn
+from codea1_agents.evaluation.metrics import pass_at_k
+from codea1_agents.evaluation.records import CoderSample
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.facts.verdicts import GoldenFinding

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from codea1_agents.measure.comparison import compare_figure
-from codea1_agents.measure.folder import EvaluationFolder, read_records
-from codea1_agents.measure.records import CoderSample
+from codea1_agents.evaluation.comparison import compare_figure
+from codea1_agents.evaluation.folder import EvaluationFolder, read_records
+from codea1_agents.evaluation.records import CoderSample
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from tests.support.folders import is_held

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from codea1_agents.measure.coverage import Coverage, instrumented, read_coverage
+from codea1_agents.evaluation.coverage import Coverage, instrumented, read_coverage
 from codea1_env.facts.problem_kinds import ProblemKind, programs_of
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Call, Job, Sandbox

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.measure.export import export_tests, write_rows
+from codea1_agents.evaluation.export import export_tests, write_rows
 from codea1_env.errors import UserError
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, load_problems

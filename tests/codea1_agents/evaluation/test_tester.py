@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.measure.records import TesterRecord
-from codea1_agents.measure.solution_runs import drawn_mutants
-from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
-from codea1_agents.measure.tester_figures import figure_by_problem, figure_names, figures_of_tester
+from codea1_agents.evaluation.records import TesterRecord
+from codea1_agents.evaluation.solution_runs import drawn_mutants
+from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
+from codea1_agents.evaluation.tester_figures import figure_by_problem, figure_names, figures_of_tester
 from codea1_agents.scripted.mutation import mutants
 from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.call_forms import CallForms

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan
 
-from codea1_agents.measure.metrics import n_problems_needed
+from codea1_agents.evaluation.metrics import n_problems_needed
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
 
 
