@@ -350,7 +350,7 @@ def cross_play(deck: Deck) -> dict[Game, Kept]:
         [Player(name, NamedAgent(Says(text), name)) for name, text in texts.items() if text != GONE]
         for texts in (PROGRAMS, SUITES)
     )  # who never answers is an error there
-    play, _ = play_all([deck.problem], coders, testers, deck.sandbox, deck.rules, samples=1, transfer="none")
+    play, _ = play_all([deck.problem], coders, testers, deck.sandbox, deck.rules, samples=1)
     found = {}
     for c, coder in enumerate(coders):
         for t, tester in enumerate(testers):

@@ -20,7 +20,6 @@ def main() -> NoReturn:
     never replaces an installed module.
     """
     sys.path.append("")
-    os.environ.setdefault("MKL_CBWR", "AUTO")  # or sums of torch could depend on where their numbers are in memory
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  stays open until the process ends

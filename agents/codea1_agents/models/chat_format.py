@@ -80,7 +80,7 @@ class ChatFormat:
         """
         control = {number for number, token in self._tokenizer.added_tokens_decoder.items() if token.special}
         written = self.prompt_ids([Message("system", "s"), Message("user", "u")])
-        largest = max(*written, *(set(self._tokenizer.get_vocab().values()) - control))
+        largest = max({*written, *(set(self._tokenizer.get_vocab().values()) - control)}, default=0)
         n_rows = model.get_input_embeddings().num_embeddings
         if largest >= n_rows:
             raise UserError(

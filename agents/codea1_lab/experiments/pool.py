@@ -40,9 +40,9 @@ def cell_command(folder: Path, cell: Cell) -> list[str]:
 
 
 def cell_environment(outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of a cell: one thread, and its own Ray."""
+    """Return the environment variables of a cell: one thread, sums that do not depend on addresses, and its own Ray."""
     kept = {name: value for name, value in outer.items() if not name.startswith("RAY_")}
-    return {**kept, "OMP_NUM_THREADS": "1"}
+    return {"MKL_CBWR": "AUTO", **kept, "OMP_NUM_THREADS": "1"}
 
 
 class LocalProcesses:

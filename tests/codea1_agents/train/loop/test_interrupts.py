@@ -45,7 +45,7 @@ main()
 """
 """Runs a command whose n-th call of a function waits at a gate."""
 
-SAMPLING = ("codea1_agents.train.grpo.env_runner", "TreeEnvRunner.sample", "3")
+SAMPLING = ("codea1_agents.train.grpo.env_runner", "TreeEnvRunner.roll_out", "3")
 BUILDING = ("codea1_agents.train.grpo.algorithm", "GRPO.setup", "1")
 LEARNING = ("codea1_agents.train.grpo.learner", "GRPOTorchLearner._update", "3")
 NO_GATE = (*SAMPLING[:2], "0")
