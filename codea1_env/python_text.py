@@ -29,6 +29,7 @@ MAX_BRACKETS = 128
 _TOKEN_US, _FIELD_US, _NODE_US, _STEP_US = 8, 60, 60, 2
 _FIELD_STEPS = 6  # 2**6 characters of f-strings per microsecond: dear, since nobody needs many
 _CHARACTERS = 2
+_LINES_PER_CHARACTER = 32  # empty lines that cost no more than to walk over a character's share of a tree
 _RETRIES = 5
 _ROW_US = 100_000_000
 
@@ -83,7 +84,7 @@ class TextBudget:
                 `MAX_BRACKETS`.
         """
         self.take_characters(len(text))  # the counting itself
-        self._take(_TOKEN_US * sum(1 for _ in _TOKEN.finditer(text)), "it is too long")
+        self._take(_TOKEN_US * len(_TOKEN.findall(text)), "it is too long")
         if "{" in text or sum(map(text.count, "([")) > MAX_BRACKETS:
             costs = _lexical_costs(text)
             if costs.depth > MAX_BRACKETS:
@@ -137,12 +138,13 @@ def _lexical_costs(text: str) -> _Costs:
     return _Costs(deepest, n_fields, n_steps)
 
 
-def parse(text: str, budget: TextBudget | None = None) -> ast.Module:
+def parse(text: str, budget: TextBudget | None = None, first_line: int = 1) -> ast.Module:
     """Return the syntax tree of a text; its warnings are suppressed.
 
     Args:
         text: any text.
         budget: what its sender may still spend; None if the text came alone.
+        first_line: the line number that the tree gives to the first line; errors count from 1.
 
     Raises:
         UnreadableError: SYNTAX_ERROR if it is not Python, TOO_LONG if it costs more than is left.
@@ -151,7 +153,7 @@ def parse(text: str, budget: TextBudget | None = None) -> ast.Module:
     try:
         with _WARNING_FILTERS, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _tree(text)
+            return _tree(text) if first_line == 1 else _tree_from(first_line, text)
     except PYTHON_ERRORS as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
         raise UnreadableError(RejectionReason.SYNTAX_ERROR, _message(error), line) from error
@@ -165,6 +167,16 @@ def _tree(text: str) -> ast.Module:
         except SystemError:
             continue
     return ast.parse(text)
+
+
+def _tree_from(first_line: int, text: str) -> ast.Module:
+    """Parse and number the lines. Empty lines before the text do so at once, but they count in messages, too."""
+    if first_line <= _LINES_PER_CHARACTER * len(text):
+        try:
+            return _tree("\n" * (first_line - 1) + text)
+        except PYTHON_ERRORS:
+            pass
+    return ast.increment_lineno(_tree(text), first_line - 1)
 
 
 def write(node: ast.expr, *, shared: bool = False, formatted: bool = False) -> str:

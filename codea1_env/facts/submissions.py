@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 Role = Literal["coder", "tester"]
 
@@ -131,6 +131,30 @@ class Candidate:
     rejection: Rejection | None = None
 
 
+class Span(NamedTuple):
+    """A part of a reply: offsets of characters into the text as written."""
+
+    start: int
+    end: int
+    """After its last character."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a test case stands in its reply. The spans of a side are in order and overlap with no other of the case.
+
+    An expression that was assigned to a name, or given to a parameter, belongs to the side that uses the name; to none
+    if both do. The rows of a table share the spans of the assert that they are read with.
+    """
+
+    statement: Span
+    """The assert, or what else states the test."""
+    input: tuple[Span, ...]
+    """The side that calls the entry point; of a property case its whole condition."""
+    answer: tuple[Span, ...]
+    """The other side, which predicts the value; empty for a property case."""
+
+
 @dataclass(frozen=True, slots=True)
 class TestCase:
     """One expression that calls the entry point, with the value that the tester predicts for it.
@@ -160,6 +184,8 @@ class TestCase:
     calls: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """The entry-point calls of `expression`, sorted; empty if not all of them have literal arguments. If `direct`, the
     call with its arguments in canonical form; empty where `expression` is in that form already."""
+    written: Written | None = field(default=None, compare=False, repr=False)
+    """Where it stands in the reply; None if it did not come from one, and in the release reading."""
 
     def to_assert(self) -> str:
         """Return one line of Python that states the case (imports first, separated by semicolons)."""

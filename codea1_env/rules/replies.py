@@ -14,6 +14,7 @@ decide whether two cases are the same.
 
 from __future__ import annotations
 
+import itertools
 import re
 import string
 from collections import Counter
@@ -36,8 +37,9 @@ from codea1_env.rules.reading import strict_programs
 from codea1_env.rules.reading.answers import read_answer
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
-from codea1_env.rules.reading.statements import read_statements
+from codea1_env.rules.reading.statements import read_statements, sources_of
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
+from codea1_env.rules.reading.written import Places
 from codea1_env.rules.ruleset import Reading
 
 MAX_CHARACTERS = 65_536
@@ -188,6 +190,7 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
         if holds_assert(outside):
             reader.prose_is_broken = False
             blocks = [outside]
+    reader.places = Places(answer, sources_of(itertools.chain(*blocks)), _column)
     for pieces in blocks:
         reader.read(pieces)
     reader.finish()
@@ -198,6 +201,13 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
 
 def _code_of_item(item: re.Match[str]) -> str:
     return item["quoted"] or item["code"]
+
+
+def _column(line: str, code: str) -> int:
+    """Return where the code that was read of a line of the answer begins in it: behind a margin, a fence, a bullet."""
+    begin = line.find(code)
+    item = _LISTED.match(line) if line[:begin].strip() else None
+    return begin if item is None or _code_of_item(item) != code else item.start(item.lastgroup or 0)
 
 
 def _test_blocks(fenced: Fenced) -> list[Block]:

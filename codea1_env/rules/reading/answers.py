@@ -79,6 +79,21 @@ class _Edit(NamedTuple):
     text: str = ""
 
 
+class _Pass(NamedTuple):
+    """Edits of one text, by where their replacements start and end in the new text."""
+
+    starts: Sequence[int]
+    ends: Sequence[int]
+    moved: Sequence[int]
+    """How far the text before each edit, and after the last one, has moved."""
+
+    @classmethod
+    def of(cls, edits: Sequence[_Edit]) -> _Pass:
+        moved = list(accumulate((len(edit.text) - (edit.end - edit.start) for edit in edits), initial=0))
+        starts = [edit.start + by for edit, by in zip(edits, moved, strict=False)]
+        return cls(starts, [start + len(edit.text) for start, edit in zip(starts, edits, strict=True)], moved)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer in a reply."""
@@ -87,18 +102,15 @@ class Answer:
     """With as many lines as the reply; lines that are not part of the answer are empty."""
     unfinished: bool = False
     """Whether the reply ends before its answer begins: in the middle of its reasoning."""
-    _passes: tuple[tuple[_Edit, ...], ...] = ()
+    _passes: tuple[_Pass, ...] = ()
 
     def offset(self, position: int) -> int:
         """Return where a character of `text` stands in the reply as written."""
-        for edits in reversed(self._passes):
-            moved = 0
-            for edit in edits:
-                if edit.start + moved + len(edit.text) > position:
-                    position = min(position, edit.start + moved)
-                    break
-                moved += len(edit.text) - (edit.end - edit.start)
-            position -= moved
+        for starts, ends, moved in reversed(self._passes):
+            index = bisect_right(ends, position)
+            if index < len(starts):
+                position = min(position, starts[index])
+            position -= moved[index]
         return position
 
 
@@ -110,7 +122,7 @@ def read_answer(reply: str, budget: TextBudget) -> Answer:
     for step in _STEPS:
         edits = tuple(step(text, budget))
         if edits:
-            passes.append(edits)
+            passes.append(_Pass.of(edits))
             unfinished = unfinished or (step is _reasoning and edits[-1].end == len(text))
             text = _edited(text, edits)
     return Answer(text, unfinished, tuple(passes))

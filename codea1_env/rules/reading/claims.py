@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from codea1_env.rules.reading.written import placed
+
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -43,7 +45,7 @@ def plain_claim(condition: ast.expr, bindings: Mapping[str, str]) -> ast.expr:
                     right, op, left, bindings
                 )
                 if compared is None:
-                    return _equality_for_membership(_comparison(left, op, right, expected))
+                    return placed(_equality_for_membership(_comparison(left, op, right, expected)), node)
                 node, expected = compared[0], expected is compared[1]
             case _:
                 return node if expected else ast.UnaryOp(ast.Not(), node)

@@ -19,6 +19,7 @@ _FOLDED_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: operator.mul,
 }
 _LARGE = 1 << 64
+_LEAVES = (ast.Constant, ast.Name, ast.expr_context)
 
 
 def is_direct_call(expression: str, entry_point: str) -> bool:
@@ -73,7 +74,10 @@ def entry_point_node(entry_point: str) -> ast.expr:
 
 def calls_of(node: ast.AST, entry_point: str) -> list[ast.Call]:
     """Return all calls of `entry_point` by its name in a tree, nested ones included, and those that `raises` makes."""
-    calls = (child for child in ast.walk(node) if isinstance(child, ast.Call))
+    nodes = [node]
+    for each in nodes:  # breadth first; most nodes are leaves
+        nodes += [child for child in ast.iter_child_nodes(each) if not isinstance(child, _LEAVES)]
+    calls = (each for each in nodes if isinstance(each, ast.Call))
     found = (call if is_call_of(call, entry_point) else raised_call(call, entry_point) for call in calls)
     return [call for call in found if call is not None]
 

@@ -14,6 +14,7 @@ from operator import is_
 
 from codea1_env.python_text import parse
 from codea1_env.rules.reading.direct_calls import is_literal
+from codea1_env.rules.reading.written import placed
 
 RAISES = "raises"
 """`raises(Class, f, *arguments)`: whether a call raises an exception of a class; a name that every harness has."""
@@ -49,9 +50,9 @@ def condition_of(node: ast.expr) -> ast.expr | None:
     if len(args) < needed or any(isinstance(argument, ast.Starred) for argument in args):
         return None
     if name == "assertAlmostEqual":
-        return _almost_equal(args, given)
+        return _almost_equal(node, args, given)
     claim = _OF_ONE.get(name) or _OF_TWO.get(name)
-    return claim(*args[:needed]) if claim is not None and not given else None
+    return placed(claim(*args[:needed]), node) if claim is not None and not given else None
 
 
 def _compared(op: type[ast.cmpop], left: ast.expr, right: ast.expr) -> ast.expr:
@@ -62,6 +63,8 @@ def _with_same_items(one: ast.expr, other: ast.expr) -> ast.expr:
     (statement,) = parse(_COUNTED_ALIKE).body
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Call)
+    for part in ast.walk(statement):
+        vars(part).pop("lineno", None)  # nobody wrote it
     return ast.Call(statement.value.func, [_called("list", one), _called("list", other)], [])
 
 
@@ -98,7 +101,7 @@ def _called(name: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
-def _almost_equal(args: Sequence[ast.expr], given: dict[str | None, ast.expr]) -> ast.expr | None:
+def _almost_equal(node: ast.Call, args: Sequence[ast.expr], given: dict[str | None, ast.expr]) -> ast.expr | None:
     """Return `first == pytest.approx(second, abs=...)`: unittest rounds the difference, or compares it with `delta`."""
     places = args[2] if len(args) > 2 else given.pop("places", ast.Constant(7))
     delta = given.pop("delta", None)
@@ -108,7 +111,7 @@ def _almost_equal(args: Sequence[ast.expr], given: dict[str | None, ast.expr]) -
         return None
     tolerances = [ast.keyword("rel", ast.Constant(0.0)), ast.keyword("abs", delta)]
     approx = ast.Attribute(ast.Name("pytest", ast.Load()), "approx", ast.Load())
-    return ast.Compare(args[0], [ast.Eq()], [ast.Call(approx, [args[1]], tolerances)])
+    return placed(ast.Compare(args[0], [ast.Eq()], [ast.Call(approx, [args[1]], tolerances)]), node)
 
 
 # -- decorators ------------------------------------------------------------------------------------
@@ -211,7 +214,7 @@ class _Folding(ast.NodeTransformer):
             new = [self._part(item) for item in old] if isinstance(old, list) else self._part(old)
             if not (_are_same(new, old) if isinstance(new, list) else new is old):
                 changed[name] = new
-        return type(node)(**{**dict(ast.iter_fields(node)), **changed}) if changed else node
+        return placed(type(node)(**{**dict(ast.iter_fields(node)), **changed}), node) if changed else node
 
     def _part(self, part: object) -> object:
         return self.visit(part) if isinstance(part, ast.AST) else part
@@ -230,7 +233,7 @@ class _Folding(ast.NodeTransformer):
         keywords = [each for keyword in found.keywords for each in _unpacked_keyword(keyword)]
         if _are_same(args, found.args) and _are_same(keywords, found.keywords):
             return found
-        return ast.Call(found.func, args, keywords)
+        return placed(ast.Call(found.func, args, keywords), node)
 
 
 def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
@@ -305,7 +308,7 @@ def raising_call(node: ast.expr) -> Raising | None:
     if len(node.args) < 2:
         return Raising(ast.Constant(None), node, unread="a context of an exception that nothing enters")
     classes, function, *arguments = node.args
-    call = ast.Call(function, arguments, node.keywords)
+    call = placed(ast.Call(function, arguments, node.keywords), node)
     match function:
         case ast.Lambda(body=body) if not (arguments or node.keywords):
             return Raising(classes, body)
@@ -315,7 +318,7 @@ def raising_call(node: ast.expr) -> Raising | None:
 def without_true(condition: ast.expr) -> ast.expr:
     """Return a call that a condition compares with True; other conditions as they are."""
     match condition:
-        case ast.Compare(left=ast.Call() as call, ops=[ast.Eq() | ast.Is()], comparators=[ast.Constant(value=True)]):
+        case ast.Compare(comparators=[ast.Constant(value=True)], ops=[ast.Eq() | ast.Is()], left=ast.Call() as call):
             return call
     return condition
 

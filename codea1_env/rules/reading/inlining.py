@@ -29,6 +29,7 @@ from codea1_env.rules.reading.claims import has_one_object
 from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
 from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
+from codea1_env.rules.reading.written import placed
 
 _INSPECTORS = frozenset({"isinstance", "issubclass", "repr", "str"})
 _TEMPLATE_METHODS = frozenset({"format", "format_map"})
@@ -105,7 +106,9 @@ class _Inliner:
         self._check_depth(level)
         self.size += 1
         self.scope.budget.take_steps(1)
-        return _VISITORS.get(type(node), _Inliner._other)(self, node, bound, level)
+        made = _VISITORS.get(type(node), _Inliner._other)(self, node, bound, level)
+        # What stands for a name was written elsewhere.
+        return made if made is node or isinstance(node, ast.Name | ast.Attribute) else placed(made, node)
 
     def _check_depth(self, level: int) -> None:
         if level > MAX_DEPTH:
@@ -226,13 +229,13 @@ class _Inliner:
             self._check_use(f"{module}.{node.attr}")
             if not may_be_imported_from(module, node.attr):
                 raise _forbidden(f"tests may not use '{module}.{node.attr}'")
-            return ast.Attribute(self._module_base(node.value, level + 1), node.attr, node.ctx)
+            return placed(ast.Attribute(self._module_base(node.value, level + 1), node.attr, node.ctx), node)
         if not may_be_attribute(node.attr):
             raise _forbidden(f"the attribute {node.attr!r} may not be used")
         thing = self.visit(node.value, bound, level + 1)
         if node.attr in _TEMPLATE_METHODS and not _is_plain_template(thing):
             raise _forbidden(f"{node.attr!r} needs a literal text whose fields name no attributes or items")
-        return ast.Attribute(thing, node.attr, node.ctx)
+        return placed(ast.Attribute(thing, node.attr, node.ctx), node)
 
     def _module(self, node: ast.expr, bound: frozenset[str]) -> str:
         """Return the dotted name of the module that `node` denotes; empty if it denotes none."""
@@ -273,7 +276,7 @@ class _Inliner:
             self._check_depth(level)
             self.size += 1
             items = [self._inspected(item, bound, level + 1) for item in node.elts]
-            return ast.Set(items) if isinstance(node, ast.Set) else type(node)(items, node.ctx)
+            return placed(ast.Set(items) if isinstance(node, ast.Set) else type(node)(items, node.ctx), node)
         match node:
             case ast.Call(func=ast.Name(id="type"), args=[thing], keywords=[]) if not isinstance(
                 thing, ast.Starred

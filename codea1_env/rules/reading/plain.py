@@ -17,6 +17,7 @@ from codea1_env.facts.submissions import TestCase
 from codea1_env.python_text import MAX_DEPTH
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
+from codea1_env.rules.reading.written import Places
 
 _MAX_KEYS = 256  # keys that collide cost quadratic time
 _MAX_LITERAL = 4096  # characters, for the same reason
@@ -27,12 +28,14 @@ class _NotPlain(Exception):
     """The expression needs the general path."""
 
 
-def read_plain_case(left: ast.expr, right: ast.expr, entry_point: str, line: int) -> TestCase | None:
+def read_plain_case(
+    left: ast.expr, right: ast.expr, entry_point: str, statement: ast.stmt, places: Places | None
+) -> TestCase | None:
     """Return the case that `left == right` states, None unless one side is a plain call and the other a plain value."""
     if not is_call_of(left, entry_point):
         left, right = right, left
-    if not is_call_of(left, entry_point):
-        return None
+        if not is_call_of(left, entry_point):
+            return None
     try:
         arguments = [*map(repr, _items(left.args)), *map(_keyword, _distinct(left.keywords))]
         value = _value(right)
@@ -40,9 +43,10 @@ def read_plain_case(left: ast.expr, right: ast.expr, entry_point: str, line: int
     except (_NotPlain, ValueError):  # more digits than Python writes
         return None
     # Every level opens a bracket, except for a sign and its number.
-    if max(map(_n_brackets, (expression, prediction))) > MAX_DEPTH - 2:
+    if any(len(text) > MAX_DEPTH - 2 < _n_brackets(text) for text in (expression, prediction)):
         return None
-    return TestCase(expression, prediction, (), True, line, _encoded(value))
+    written = None if places is None else places.written(statement, left, right)
+    return TestCase(expression, prediction, (), True, statement.lineno, _encoded(value), written=written)
 
 
 def encoded_prediction(node: ast.expr, text: str) -> bytes | None:

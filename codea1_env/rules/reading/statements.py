@@ -27,20 +27,19 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The lines that statements were parsed from, and their position in the reply."""
+    """The lines that statements were parsed from, and their position in the reply.
+
+    The nodes know the lines of the reply. Their columns count bytes of `lines`, each of which is a part of the reply's.
+    """
 
     lines: Sequence[str]
     first_line: int
     """Line of the reply that `lines[0]` is, from 1."""
 
-    def line(self, node: ast.stmt) -> int:
-        """Return the line of the reply on which `node` begins, from 1."""
-        return self.first_line + node.lineno - 1
-
     def text(self, node: ast.stmt) -> str:
         """Return the source of `node`; whole lines if it spans several or if they are not ASCII."""
         end = node.end_lineno or node.lineno
-        text = "\n".join(self.lines[node.lineno - 1 : end])
+        text = "\n".join(self.lines[node.lineno - self.first_line : end - self.first_line + 1])
         if end == node.lineno and text.isascii():  # column offsets count bytes
             return text[node.col_offset : node.end_col_offset]
         return text.strip()
@@ -56,7 +55,7 @@ class Statement:
     @property
     def line(self) -> int:
         """Line of the reply, from 1."""
-        return self.source.line(self.node)
+        return self.node.lineno
 
     @property
     def text(self) -> str:
@@ -119,6 +118,19 @@ def read_statements(text: str, first_line: int, budget: TextBudget) -> list[Piec
         return _merged(recovery.pieces(lines, first_line, 0))
 
 
+def sources_of(pieces: Iterable[Piece]) -> list[Source]:
+    """Return the sources of all statements in `pieces`, in the order of their lines."""
+    found: dict[int, Source] = {}
+    pending = list(pieces)
+    while pending:
+        piece = pending.pop()
+        if isinstance(piece, Partial):
+            pending += (piece.head, *piece.body)
+        elif isinstance(piece, Statement):
+            found[piece.source.first_line] = piece.source
+    return [source for _, source in sorted(found.items())]
+
+
 def segments(text: str) -> list[Segment]:
     """Cut `text` before each line that is indented no deeper than the first line of the statement before it."""
     groups: list[list[LogicalLine]] = []
@@ -145,7 +157,7 @@ class _Recovery:
     budget: TextBudget
 
     def parsed(self, text: str, source: Source) -> list[Piece]:
-        return [Statement(node, source) for node in parse(text, self.budget).body]
+        return [Statement(node, source) for node in parse(text, self.budget, source.first_line).body]
 
     def pieces(self, lines: Sequence[str], first_line: int, nesting: int) -> Iterator[Piece]:
         for segment in segments("\n".join(lines)):
@@ -178,7 +190,7 @@ class _Recovery:
 
     def _definition(self, head: list[str], line: int) -> Statement | None:
         try:
-            body = parse("\n".join(head) + " pass", self.budget).body
+            body = parse("\n".join(head) + " pass", self.budget, line).body
         except UnreadableError:
             return None
         is_one = len(body) == 1 and isinstance(body[0], DEFINITIONS)

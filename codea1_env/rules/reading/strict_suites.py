@@ -43,7 +43,7 @@ from typing import TypeVar
 
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase, Written
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, write
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
@@ -73,6 +73,7 @@ from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_
 from codea1_env.rules.reading.scopes import ENTRY_POINT, Helper, Imported, Inlined, Scope, Unusable
 from codea1_env.rules.reading.statements import DEFINITIONS, MAX_NESTING, Broken, Partial, Piece, Statement
 from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_row, value_of
+from codea1_env.rules.reading.written import Places, with_operands_before
 
 _RowT = TypeVar("_RowT")
 
@@ -122,6 +123,8 @@ class SuiteReader:
     """What tests of the problem may do besides plain calls."""
     exceptions: bool = True
     """Whether a test may expect an exception."""
+    places: Places | None = None
+    """Where what is read stands in the reply; None if it comes from none."""
     cases: list[TestCase] = field(default_factory=list)
     rejections: Rejections = field(default_factory=Rejections)
     scope: Scope = field(init=False)
@@ -499,7 +502,7 @@ class SuiteReader:
 
     def _assert(self, statement: Statement, condition: ast.expr, scope: Scope) -> None:
         try:
-            case = self._case_or_case_after_calls(condition, scope, statement.line)
+            case = self._case_or_case_after_calls(condition, scope, statement)
         except UnreadableError as error:
             self.reject(error.reason, statement.text, statement.line, error.detail)
             return
@@ -576,18 +579,20 @@ class SuiteReader:
                 scope.invalidate(place, rebound=not isinstance(node.ctx, ast.Load), by=_first_line(text))
         self.reject(RejectionReason.NOT_AN_ASSERT, text, statement.line, detail)
 
-    def _case(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
+    def _case(self, condition: ast.expr, scope: Scope, statement: Statement) -> TestCase:
         sides = sides_of_equality(condition)
-        plain = None if sides is None or scope.shadow is not None else read_plain_case(*sides, self.entry_point, line)
-        if plain is not None:
-            return plain
+        if sides is not None and scope.shadow is None:
+            plain = read_plain_case(*sides, self.entry_point, statement.node, self.places)
+            if plain is not None:
+                return plain
         inlined = inline_names(condition, scope)
         try:
-            return self._general_case(inlined, line)
+            return self._general_case(inlined, statement, (condition,))
         except RecursionError:  # as in `inline_names`
             raise UnreadableError(RejectionReason.SYNTAX_ERROR, "nested too deeply") from None
 
-    def _general_case(self, inlined: Inlined, line: int) -> TestCase:
+    def _general_case(self, inlined: Inlined, statement: Statement, said: Sequence[ast.expr]) -> TestCase:
+        """Return the case of a condition; `said` is the condition before its names were inlined, or its parts."""
         if not inlined.calls_entry_point:
             detail = f"never calls {self.entry_point!r} by its name"
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
@@ -598,11 +603,19 @@ class SuiteReader:
         vacuous_because = vacuity_reason(claim, self.entry_point, inlined.bindings)
         if vacuous_because:
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, vacuous_because)
-        if raised_call(claim, self.entry_point) is not None:
-            return self._test_case(inlined, claim, ast.Constant(True), line)
-        return self._test_case(
-            inlined, *(self._sides(claim, inlined) or (_call_bool(claim, inlined), ast.Constant(True))), line
-        )
+        is_raised = raised_call(claim, self.entry_point) is not None
+        sides = None if is_raised else self._sides(claim, inlined)
+        if sides is None:
+            expression = claim if is_raised else _call_bool(claim, inlined)
+            written = self._written(statement, (*said, inlined.node), ())
+            return self._test_case(inlined, expression, ast.Constant(True), statement.line, written)
+        written = self._written(statement, *with_operands_before(claim, sides))
+        return self._test_case(inlined, *sides, statement.line, written)
+
+    def _written(
+        self, statement: Statement, entered: Sequence[ast.expr], answered: Sequence[ast.expr]
+    ) -> Written | None:
+        return None if self.places is None else self.places.gathered(statement.node, entered, answered)
 
     def _raising_case(self, raising: Raising, statement: Statement, scope: Scope) -> TestCase:
         if not self.exceptions:
@@ -621,14 +634,15 @@ class SuiteReader:
             raise UnreadableError(RejectionReason.NOT_AN_ASSERT, detail)
         claim = ast.Call(ast.Name(RAISES, ast.Load()), [classes.node, call.func, *call.args], call.keywords)
         size, depth = called.size + classes.size + 1, max(called.depth, classes.depth + 1)
+        stated = [part for part in ast.iter_child_nodes(statement.node) if isinstance(part, ast.expr)]
         inlined = replace(called, node=claim, bindings=bindings, size=size, depth=depth)
-        return self._general_case(inlined, statement.line)
+        return self._general_case(inlined, statement, stated[:1] or (raising.classes, raising.call))
 
-    def _case_or_case_after_calls(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
+    def _case_or_case_after_calls(self, condition: ast.expr, scope: Scope, statement: Statement) -> TestCase:
         try:
-            return self._case(condition, scope, line)
+            return self._case(condition, scope, statement)
         except UnreadableError as error:
-            after = None if calls_of(condition, self.entry_point) else self._case_after_calls(condition, line)
+            after = None if calls_of(condition, self.entry_point) else self._case_after_calls(condition, statement)
             is_invalid = error.reason in COUNTED_AS_INVALID
             if after is None and is_invalid and self._is_about_an_argument(condition):
                 raise UnreadableError(RejectionReason.NOT_AN_ASSERT, _AFTER_A_CALL) from None
@@ -636,13 +650,14 @@ class SuiteReader:
                 raise
             return after
 
-    def _case_after_calls(self, condition: ast.expr, line: int) -> TestCase | None:
+    def _case_after_calls(self, condition: ast.expr, statement: Statement) -> TestCase | None:
         """Return the case of an assert about an argument of an earlier call; None if it is about something else."""
         before = self._before
         names = {part.id for part in ast.walk(condition) if isinstance(part, ast.Name)}
         if before is None or not before.pieces or not any(_is_mutable(before, name) for name in names):
             return None
-        reader = SuiteReader(self.entry_point, budget=self.budget, forms=replace(self.forms, in_place=True))
+        forms = replace(self.forms, in_place=True)
+        reader = SuiteReader(self.entry_point, budget=self.budget, forms=forms, places=self.places)
         while before.n_read < len(before.pieces):
             piece = before.pieces[before.n_read]
             before.n_read += 1
@@ -657,7 +672,7 @@ class SuiteReader:
         if not any(isinstance(value, Inlined) and value.calls_entry_point for value in values):
             return None
         try:
-            return reader._case(condition, before.scope, line)
+            return reader._case(condition, before.scope, statement)
         except RecursionError:
             return None
         except UnreadableError as error:
@@ -687,7 +702,9 @@ class SuiteReader:
             return None
         return (left, right) if left_calls else (right, left)
 
-    def _test_case(self, inlined: Inlined, expression: ast.expr, prediction: ast.expr, line: int) -> TestCase:
+    def _test_case(
+        self, inlined: Inlined, expression: ast.expr, prediction: ast.expr, line: int, written: Written | None
+    ) -> TestCase:
         text, predicted_text = _text(expression, inlined), _text(prediction, inlined)
         direct = is_direct(expression, self.entry_point) or self._is_closed(expression, inlined)
         return TestCase(
@@ -698,6 +715,7 @@ class SuiteReader:
             line=line,
             predicted=encoded_prediction(prediction, predicted_text),
             calls=plain_call(expression, text) if direct else direct_calls_in(expression, self.entry_point),
+            written=written,
         )
 
     def _is_closed(self, expression: ast.expr, inlined: Inlined) -> bool:

@@ -141,7 +141,8 @@ left; an assert that is not an equality is a property, whose value is True. What
 "with a reason, and
 does not count as an invalid test. Rows beyond the number of cases that a suite may hold count as too many, "
 "and all texts of a
-reply share one budget. [rules.md](rules.md) says what happens to a case next.
+reply share one budget. [rules.md](rules.md) says what happens to a case next. `TestCase.written` says where the
+two sides of a case stand in the reply as written: its input, which calls the function, and its answer.
 """
 
 
