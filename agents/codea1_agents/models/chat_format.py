@@ -14,6 +14,7 @@ from codea1_agents.prompts.messages import TURN_OF_USER
 from codea1_env.errors import UserError
 
 _REPLY = "r0"
+_OWN_ARGUMENTS = frozenset({"", "add_generation_prompt", "chat", "conversation", "messages", "tokenize"})
 _PROBE = "def f(x):\n    return [x, -12.5, 'é'] + g(x)  # <a> of  two\n"
 
 
@@ -33,8 +34,10 @@ class ChatFormat:
         """
         self._tokenizer, self._name, self._arguments = tokenizer, name, dict(arguments)
         for argument in self._arguments:
-            if not re.search(rf"\b{re.escape(argument)}\b", str(getattr(tokenizer, "chat_template", None) or "")):
-                raise UserError(f"{name}: template_arguments: its chat template reads no {argument!r}")
+            if argument in _OWN_ARGUMENTS or not re.search(
+                rf"\b{re.escape(argument)}\b", str(getattr(tokenizer, "chat_template", None) or "")
+            ):
+                raise UserError(f"{name}: template_arguments: {argument!r} is no argument that its chat template takes")
         self._control = tuple(
             sorted(
                 (str(token) for token in tokenizer.added_tokens_decoder.values() if token.special),

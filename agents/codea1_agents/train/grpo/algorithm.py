@@ -328,8 +328,9 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
         )
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
-        for module in sorted({each.module for each in batch} - self._compared):
-            self._compare_once(module)
+        if not self.last_step.staleness:  # a run that continues with overlap has replies of the weights before
+            for module in sorted({each.module for each in batch} - self._compared):
+                self._compare_once(module)
 
     def _compare_once(self, module: str) -> None:
         """Raise SamplerDiffers if the sampler of a module did not have its policy when the run began.
@@ -339,7 +340,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         sampled without its context, a missing scale, another soft cap.
         """
         self._compared.add(module)
-        mean, most = (float(self.metrics.peek((LEARNER_RESULTS, module, f"sampler_gap{of}"))) for of in ("", "_max"))
+        found = (self.metrics.peek((LEARNER_RESULTS, module, f"sampler_gap{of}"), default=0.0) for of in ("", "_max"))
+        mean, most = map(float, found)  # 0 where a connector has dropped all of its responses
         allowed = self.settings.models[module].allowed_gap
         if not (mean <= allowed and most <= _SINGLE_TOKEN * allowed):
             raise SamplerDiffers(
