@@ -19,7 +19,7 @@ from tests.support.language_models import PHRASES, phrase_folder
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.train.failures import StaleWeights  # noqa: E402
-from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
+from codea1_agents.train.grpo import GRPO, GRPOConfig  # noqa: E402
 from codea1_agents.train.grpo import runners as runners_module  # noqa: E402
 from codea1_agents.train.grpo.causal_models import untied  # noqa: E402
 from codea1_agents.train.grpo.rollout import Task  # noqa: E402
@@ -52,6 +52,22 @@ def beginning(algorithm: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
 def sampled(algorithm: Any) -> list[tuple[Any, ...]]:
     """The programs of the last iteration, by task."""
     return [(tree.task.number, *(answer.text for answer in tree.candidates)) for tree in algorithm.last_trees]
+
+
+def test_a_new_process_continues_with_replies_of_the_weights_before(
+    settings: GRPOConfig, cluster: None, tmp_path: Path
+) -> None:
+    """They are not compared with the learner's: a gap of theirs is the update between, no fault of the sampler."""
+    first = settings.copy(copy_frozen=False).build_algo()
+    for _ in range(2):
+        first.train()
+    saved = str(first.save_to_path(tmp_path / "saved"))
+    first.stop()
+    again = GRPO.from_checkpoint(saved)
+    figures = again.train()["learners"]["coder"]
+    again.stop()
+    assert again.last_step.staleness == 1
+    assert figures["sampler_gap"] > again.settings.models["coder"].allowed_gap
 
 
 def test_each_iteration_is_sampled_with_the_weights_before_the_last_one(
