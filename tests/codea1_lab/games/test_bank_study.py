@@ -88,5 +88,5 @@ def test_pictures_are_drawn(starter_bank, tmp_path, ending):
         before = drawn[1].read_bytes()
         draw_trajectory(way, drawn[1], programs=programs, suites=suites)
         assert drawn[1].read_bytes() == before
-    with pytest.raises(UserError, match="ends in"):
+    with pytest.raises(UserError, match="must end in"):
         draw_curves({}, tmp_path / "curves.pdf", x="", y="")

@@ -181,7 +181,7 @@ def test_a_module_that_there_is_not_is_refused() -> None:
         ("environment", {"sandbox": "nope"}, "unknown sandbox 'nope'"),
         ("environment", {"sandbox": 5}, "environment: sandbox must be of type str, got int"),
         ("environment", {"env_config": 5}, "environment: env_config must be of type dict, got int"),
-        ("agents", {"tester": 5}, "agent 5: int has no act"),
+        ("agents", {"tester": 5}, "agent 5: expected a function or an object with act"),
         ("agents", {"tester": "fuz"}, "unknown agent 'fuz': did you mean 'fuzz'"),
         ("llm_agents", {"coder": "a", "prompts": "nope"}, "prompts 'nope': neither a file nor one of"),
         ("llm_agents", {"coder": "a", "frozen": "coder"}, r"frozen must be a list of modules, as in \['coder'\]"),
