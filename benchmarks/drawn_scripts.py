@@ -13,7 +13,7 @@ from functools import partial
 from drawn import Program, Subject, Test, drawn_subjects, holding
 from plain_python import Ended, Mode, PlainPython
 
-from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.answers import OutputForm
 from codea1_env.facts.problem_kinds import RUN, ProblemKind
 from codea1_env.problems.problem import Problem
 

@@ -1,4 +1,4 @@
-"""Which answers of an entry point are right besides the solution's own."""
+"""Which answers of an entry point are right besides the solution's own, and the form in which outputs are compared."""
 
 from __future__ import annotations
 
@@ -20,6 +20,26 @@ class AnswerOrder(StrEnum):
     """The items of a list or tuple may have any order; each occurs as often as in the solution's answer."""
     UNORDERED_ROWS = "unordered_rows"
     """So may the items of each list or tuple in it."""
+
+
+class OutputForm(StrEnum):
+    """What counts in the output of a program."""
+
+    WORDS = "words"
+    """The words, in order. White space between them and line breaks do not count."""
+    EXACT = "exact"
+    """Every character, except that line breaks at the end do not count, and `\\r\\n` is `\\n`."""
+
+
+def in_form(output: bytes, form: OutputForm) -> str:
+    """Return an output as the text that is compared: the words joined by single spaces, or the lines as they are.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    if form is OutputForm.WORDS:
+        return b" ".join(output.split()).decode()
+    return output.decode().replace("\r\n", "\n").rstrip("\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from codea1_env.errors import BrokenInput, UnknownName, UserError
-from codea1_env.facts.answers import CHECK, EQUAL_ANSWERS, AnswerRules
+from codea1_env.facts.answers import CHECK, EQUAL_ANSWERS, AnswerRules, OutputForm
 from codea1_env.facts.call_forms import CallForms
-from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.problem_kinds import RUN, ProblemKind, Programs, kind_of, programs_of
 from codea1_env.problems.columns import Row, checked_text, items_of, optional_text, sub_row, text, texts_of
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem, Refusal, WrongProgram

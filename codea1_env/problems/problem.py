@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import overload
 
 from codea1_env.errors import UnknownName, UserError, of_type
-from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerOrder, AnswerRules
+from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerOrder, AnswerRules, OutputForm
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
-from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.problem_kinds import ProblemKind, Programs, Script, programs_of
 
 

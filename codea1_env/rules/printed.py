@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 from codea1_env import values
-from codea1_env.facts.outputs import OutputForm, in_form
+from codea1_env.facts.answers import OutputForm, in_form
 from codea1_env.facts.submissions import TestCase
 
 _SPACE = re.compile(r"(\s+)")

@@ -20,8 +20,8 @@ import string
 from collections import Counter
 from functools import lru_cache
 
+from codea1_env.facts.answers import OutputForm
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
-from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.submissions import (
     COUNTED_AS_INVALID,
     Candidate,

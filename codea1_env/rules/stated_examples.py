@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from codea1_env import values
+from codea1_env.facts.answers import OutputForm
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
-from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.submissions import TestCase
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, with_arguments
 from codea1_env.rules.reading.in_place import called_in_place

@@ -12,8 +12,8 @@ from enum import StrEnum
 from functools import cache
 from importlib import import_module
 
+from codea1_env.facts.answers import OutputForm
 from codea1_env.facts.entry_points import is_method
-from codea1_env.facts.outputs import OutputForm
 
 
 class ProblemKind(StrEnum):

@@ -11,8 +11,8 @@ import json
 from collections.abc import Sequence
 from os import WEXITSTATUS, WIFSIGNALED
 
+from codea1_env.facts.answers import in_form
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.outputs import in_form
 from codea1_env.facts.problem_kinds import Script
 from codea1_env.sandbox.local.execution import Execution, Stage, Turn, numbered
 from codea1_env.sandbox.local.process import Process, as_outcome

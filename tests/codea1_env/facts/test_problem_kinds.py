@@ -4,7 +4,7 @@ import pytest
 
 from codea1_agents.prompts import load_prompts
 from codea1_agents.scripted.input_texts import TEXT_INPUTS
-from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.answers import OutputForm
 from codea1_env.facts.problem_kinds import RUN, ProblemKind, kind_of, programs_of
 from codea1_env.sandbox.inside import script
 

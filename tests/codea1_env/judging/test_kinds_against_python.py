@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codea1_agents.scripted.mutation import mutants_of
-from codea1_env.facts.outputs import in_form
+from codea1_env.facts.answers import in_form
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_results
 from codea1_env.problems import GoldenCase, Problem, load_problems

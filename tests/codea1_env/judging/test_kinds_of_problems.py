@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from codea1_env.audit import Auditor, AuditResult, HostileProgram, load_attacks
-from codea1_env.facts.answers import AnswerRules
+from codea1_env.facts.answers import AnswerRules, OutputForm
 from codea1_env.facts.outcomes import OutcomeKind
-from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.problem_kinds import Script
 from codea1_env.facts.submissions import RejectionReason, Suite
 from codea1_env.facts.verdicts import CandidateReport, Verdict

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.answers import OutputForm
 from codea1_env.facts.problem_kinds import ProblemKind, Script
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.problems.own_rows import problem_from_row, problem_to_row

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.facts.outputs import OutputForm, in_form
+from codea1_env.facts.answers import OutputForm, in_form
 
 WORDS = st.lists(st.text("abc123é", min_size=1), max_size=6)
 BLANKS = st.text(" \t\n\r", min_size=1, max_size=3)
