@@ -113,18 +113,19 @@ class VllmAgent(LocalModel):
         if not requests:
             return []
         prompts = [{"prompt_token_ids": list(each.prompt_ids)} for each in requests]
-        settings = [self._settings(each.seed) for each in requests]
+        ends = list(self._format.ends(None))  # once for all: it writes a chat with the template
+        settings = [self._settings(each.seed, ends) for each in requests]
         outputs = self._engine.generate(prompts, settings, use_tqdm=False)
         return [self._completion(each) for each in outputs]
 
-    def _settings(self, seed: int) -> Any:
+    def _settings(self, seed: int, ends: list[int]) -> Any:
         sampling = self._sampling
         return self._params(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             max_tokens=sampling.max_tokens,
             seed=seed,
-            stop_token_ids=list(self._format.ends(None)),
+            stop_token_ids=ends,
         )
 
     def _completion(self, output: Any) -> Completion:

@@ -69,8 +69,6 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def __init__(self, config: GRPOConfig | None = None, **more: Any) -> None:
         """Build an algorithm; start Ray if it does not run in this process (`ray_start.start_ray`)."""
-        for name in ("ray.rllib", "ray.tune", "ray._common"):  # the last says what RLlib itself should not use
-            logging.getLogger(name).setLevel(getattr(config, "log_level", "ERROR"))
         if not ray.is_initialized():
             start_ray(ray, getattr(config, "n_cpus", 2))
         super().__init__(config, **more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
@@ -305,8 +306,13 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
 
     # What RLlib calls
 
+    def _set_log_levels(self) -> None:
+        for name in ("ray.rllib", "ray.tune", "ray._common"):  # the last says what RLlib itself should not use
+            logging.getLogger(name).setLevel(self.log_level)
+
     def validate(self) -> None:
         """Raise UserError for settings that make no run; set what follows from other settings."""
+        self._set_log_levels()
         require_group_env(self.env, self.env_config)
         self._require_values()
         if self.sharding == "full" and self.num_learners < 2:

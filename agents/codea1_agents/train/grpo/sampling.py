@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from inspect import signature
 from typing import Any, Protocol, TypeAlias
 
@@ -197,7 +198,7 @@ class _Batch:
 
 def _next_logits(model: Any, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
     given = {"input_ids": ids, "position_ids": positions, "use_cache": True, "logits_to_keep": 1}
-    if "cache_params" in signature(model.forward).parameters:
+    if _is_recurrent(type(model)):  # type: ignore[arg-type]  # classes are hashable
         # A recurrent model has another name for its state, would ignore one by the usual name without a word, and has
         # no use for a mask of what it has read before.
         output = model(**given, cache_params=cache, attention_mask=mask[:, -ids.shape[1] :])
@@ -205,6 +206,11 @@ def _next_logits(model: Any, ids: Tensor, mask: Tensor, positions: Tensor, cache
         output = model(**given, past_key_values=cache, attention_mask=mask)
     logits: Tensor = output.logits[:, -1].float()
     return logits
+
+
+@cache  # of a class and not of a call: inspecting it takes as long as a percent of a small model's step
+def _is_recurrent(kind: type[Any]) -> bool:
+    return "cache_params" in signature(kind.forward).parameters
 
 
 def _drawn(logits: Tensor, uniform: Tensor, temperature: float, top_p: float = 1.0) -> tuple[Tensor, Tensor]:

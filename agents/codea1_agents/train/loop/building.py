@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -26,7 +25,6 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
     """
     if not config.game.problems:
         raise UserError("game.problems: name the problems to train on, e.g. --set game.problems=humaneval")
-    logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # it warns of its own defaults while settings are checked
     models = models_of(config)
     _require_players(config, models)
     require_game(config)

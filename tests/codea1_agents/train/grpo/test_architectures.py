@@ -54,9 +54,9 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 }
 
 
-def folder_of(name: str, folder: Path) -> str:
+def folder_of(name: str, folder: Path, **shape: Any) -> str:
     """Write a model of random weights that says the phrases of `phrase_tokenizer`."""
-    config = getattr(transformers, f"{name}Config")(**SHAPE | ARCHITECTURES[name])
+    config = getattr(transformers, f"{name}Config")(**SHAPE | shape)
     made = getattr(transformers, f"{name.removesuffix('Text')}ForCausalLM")
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -66,20 +66,20 @@ def folder_of(name: str, folder: Path) -> str:
 
 
 def test_a_model_that_is_sampled_without_its_context_is_refused(tmp_path: Path, increments: str) -> None:
-    ARCHITECTURES["RecurrentGemma"] = {"num_hidden_layers": 3}
-    config = tiny_config({"coder": folder_of("RecurrentGemma", tmp_path)}, increments).agents(tester="examples")
+    folder = folder_of("RecurrentGemma", tmp_path, num_hidden_layers=3)
+    config = tiny_config({"coder": folder}, increments).agents(tester="examples")
     algorithm = config.training(max_tokens={"coder": 8}, problems_per_step=3).build_algo()
     try:
         with pytest.raises(SamplerDiffers, match=r"'coder': sampler and learner .* allowed are 0\.001 and 0\.02"):
             algorithm.train()
     finally:
         algorithm.stop()
-        del ARCHITECTURES["RecurrentGemma"]
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_it_trains_on_what_it_sampled(name: str, tmp_path: Path, increments: str) -> None:
-    config = tiny_config({"coder": folder_of(name, tmp_path)}, increments).agents(tester="examples")
+    folder = folder_of(name, tmp_path, **ARCHITECTURES[name])
+    config = tiny_config({"coder": folder}, increments).agents(tester="examples")
     config.training(max_tokens={"coder": 4}, problems_per_step=3)
     algorithm = config.build_algo()
     try:
