@@ -40,7 +40,8 @@ class Cell(Strict):
     """A prediction for one regime: `system` minus `other`.
 
     `experiment` names a declared experiment, `other` may be `0`, and the comparison is one of its headlines. Without an
-    experiment, `regime` names a row of `codea1 game tabular`, whose system is `code-a1`.
+    experiment, `regime` names a row of `codea1 game tabular`, whose system is `code-a1`. With a figure it is an alpha
+    of `codea1 game rewards --study credit`, whose ways to pay are compared with `fixed`.
     """
 
     regime: str
@@ -84,6 +85,7 @@ class Findings(Strict):
     """The declaration of the page."""
 
     tabular: Source
+    credit: Source
     claims: tuple[Claim, ...]
 
 
@@ -135,7 +137,9 @@ def text_of(findings: Findings) -> str:
 
 def _group(cell: Cell) -> str:
     """Return the group in which the last lines count a cell."""
-    return cell.source.split(",")[0] if cell.experiment else "tabular game"
+    if cell.experiment:
+        return cell.source.split(",")[0]
+    return "credit in the tabular game" if cell.figure else "tabular game"
 
 
 def _over_bases(other: Sequence[str]) -> str:
@@ -179,7 +183,14 @@ def _counted(counts: Counter[tuple[str, str]]) -> str:
 
 
 def _observed(findings: Findings, cell: Cell) -> Observed:
-    return _of_experiment(cell) if cell.experiment else _of_tabular(findings, cell)
+    if cell.experiment:
+        return _of_experiment(cell)
+    source = findings.credit if cell.figure else findings.tabular
+    path = DOCS / source.file
+    if not path.exists():
+        return Observed("", Difference(nan, nan, 0, 0, 0, nan), nan, source)
+    table: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return (_of_credit if cell.figure else _of_tabular)(table, cell, source)
 
 
 def _of_experiment(cell: Cell) -> Observed:
@@ -224,18 +235,20 @@ def _negative(difference: Difference) -> Difference:
     return replace(difference, mean=-difference.mean, n_larger=difference.n_smaller, n_smaller=difference.n_larger)
 
 
-def _of_tabular(findings: Findings, cell: Cell) -> Observed:
-    source = findings.tabular
-    path = DOCS / source.file
-    if not path.exists():
-        return Observed("", Difference(nan, nan, 0, 0, 0, nan), nan, source)
-    table: dict[str, Any] = json.loads(path.read_text("utf-8"))
+def _of_tabular(table: dict[str, Any], cell: Cell, source: Source) -> Observed:
     (line,) = [each for each in table["rows"] if each["regime"] == cell.regime]
-    lead = line["leads"][cell.other]
-    n, n_larger = lead["n"], lead["n_larger"]
-    difference = Difference(lead["mean"], lead["half_width"], n, n_larger, n - n_larger, nan)
     alpha = "" if line["alpha"] is None else f", alpha {line['alpha']:g}"
-    return Observed(f"{table['rules']}{alpha}", difference, nan, source)
+    return Observed(f"{table['rules']}{alpha}", _lead(line["leads"][cell.other]), nan, source)
+
+
+def _of_credit(table: dict[str, Any], cell: Cell, source: Source) -> Observed:
+    asked = (cell.system, cell.regime)
+    (line,) = [each for each in table["lines"] if (each["payment"], f"alpha {each['alpha']:g}") == asked]
+    return Observed(f"fixed, {cell.regime}, book.update=off", _lead(line["leads"][cell.figure]), nan, source)
+
+
+def _lead(lead: dict[str, Any]) -> Difference:
+    return Difference(lead["mean"], lead["half_width"], lead["n"], lead["n_larger"], lead["n"] - lead["n_larger"], nan)
 
 
 def page_with(table: str, page: str) -> str:

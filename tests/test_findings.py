@@ -11,6 +11,7 @@ import pytest
 
 from codea1_lab.experiments.spread import Difference
 from codea1_lab.tabular.learning import SYSTEMS
+from codea1_lab.tabular.payments import ALPHAS, CREDIT, NAMES
 from codea1_lab.tabular.table import DECLARED
 from tests.support import ROOT
 
@@ -31,6 +32,12 @@ def test_the_page_has_what_the_script_prints(script: ModuleType) -> None:
 
 def test_cells_of_the_tabular_game_name_its_rows(script: ModuleType) -> None:
     cells = [cell for claim in script.declared().claims for cell in claim.cells if not cell.experiment]
+    paid = [cell for cell in cells if cell.figure]
+    assert {cell.regime for cell in paid} <= {f"alpha {alpha:g}" for alpha in ALPHAS}
+    assert {cell.system for cell in paid} <= {each.name for each in CREDIT}
+    assert {cell.figure for cell in paid} <= set(NAMES)
+    assert {cell.other for cell in paid} == {"fixed"}
+    cells = [cell for cell in cells if not cell.figure]
     assert {cell.regime for cell in cells} <= {regime.name for regime in DECLARED}
     assert {cell.other for cell in cells} <= set(SYSTEMS)
 

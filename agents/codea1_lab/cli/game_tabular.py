@@ -26,9 +26,10 @@ from codea1_lab.cli.game import picture_folder
 from codea1_lab.games.pictures import draw_maps
 from codea1_lab.tabular.criterion import Skill, least_kill_rate
 from codea1_lab.tabular.learning import Schedule
-from codea1_lab.tabular.payments import AIMING, ALPHAS, PAYMENTS, WORLDS, Line, compare
+from codea1_lab.tabular.payments import AIMING, ALPHAS, WORLDS, Line, compare
 from codea1_lab.tabular.payments import FIRST as FIXED
 from codea1_lab.tabular.payments import NAMES as FIGURES
+from codea1_lab.tabular.payments import STUDIES as PAYMENTS
 from codea1_lab.tabular.table import FIRST, MAP_READING, MAP_TRIGGERS, STUDIES, Row, crossover, table
 
 
@@ -61,13 +62,15 @@ class RewardsOptions(Options):
 
     A test that is answered without care hits its aim and is hardly ever right. A star marks rewards under which the
     tester aims no less than under `release`, and is no less valid and careful, and the coder no worse, than under
-    `fixed`.
+    `fixed`. The study `credit` pays single tests, too, and inputs and answers apart.
 
     \b
     Example:
       codea1 game rewards --seeds 6
+      codea1 game rewards --study credit --seeds 12
     """
 
+    study: Annotated[str, Option(help="Ways to pay: suites or credit.")] = "suites"
     steps: Annotated[int, Option(min=1, help="Steps of training.")] = 50
     seeds: Annotated[int, Option(min=1, help="Trainings per world and reward.")] = 6
     out: Annotated[Path | None, output("Folder for rewards.json.", show_default="none")] = None
@@ -137,16 +140,25 @@ def compare_rewards(options: RewardsOptions) -> None:
     """Train testers under all ways to pay them and print the table.
 
     Raises:
-        UserError: a file cannot be written.
+        UserError: an unknown study, or a file cannot be written.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
     schedule = Schedule(steps=options.steps)
-    with _counting(len(ALPHAS) * len(PAYMENTS) * len(WORLDS) * options.seeds, page) as advance:
-        lines = compare(options.seeds, schedule=schedule, progress=advance)
-    page.show(new_table(REWARD_HEADINGS, [reward_cells(_line_document(line)) for line in lines], right=range(2, 10)))
+    if options.study not in PAYMENTS:
+        raise UnknownName.of("study", options.study, PAYMENTS)
+    payments = PAYMENTS[options.study]
+    with _counting(len(ALPHAS) * len(payments) * len(WORLDS) * options.seeds, page) as advance:
+        lines = compare(options.seeds, payments=payments, schedule=schedule, progress=advance)
+    if options.study == "credit":
+        headings, cells, others = ("right", "aims", "care", "beats"), credit_cells, FIXED
+    else:
+        headings, cells = ("right", "validity", "care", "aims"), reward_cells
+        others = f"{FIXED} and, the last one, over {AIMING}"
+    rows = [cells(_line_document(line)) for line in lines]
+    page.show(new_table((*_MEANS, *headings), rows, right=range(2, len(_MEANS) + len(headings))))
     page.say(
         f"Means in percent over {len(WORLDS)} worlds and {options.seeds} seeds; then leads in points, with half of the"
-        f" 95 % interval, over {FIXED} and, the last one, over {AIMING}."
+        f" 95 % interval, over {others}."
     )
     found = {
         "seeds": options.seeds,
@@ -159,18 +171,23 @@ def compare_rewards(options: RewardsOptions) -> None:
     page.finish(**found, out=None if options.out is None else str(options.out))
 
 
-REWARD_HEADINGS = ("alpha", "reward", "right", "validity", "aims", "care", "beats", "right", "validity", "care", "aims")
+_MEANS = ("alpha", "reward", "right", "validity", "aims", "care", "beats")
 
 
 def reward_cells(line: dict[str, Any]) -> tuple[str, ...]:
     """Return the cells of a line of rewards.json: five means, then three leads over `fixed` and one over `release`."""
     leads = [line["leads"][name] for name in ("right", "validity", "care")]
-    return (
-        f"{line['alpha']:g}",
-        line["payment"] + (" *" if line["wins"] else ""),
-        *(_points(line["spreads"][name]["mean"]) for name in FIGURES),
-        *map(_lead, (*leads, line["over_aiming"])),
-    )
+    return _cells(line, [*leads, line["over_aiming"]], " *" if line["wins"] else "")
+
+
+def credit_cells(line: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a line of the study `credit`: five means, then four leads over `fixed`."""
+    return _cells(line, [line["leads"][name] for name in ("right", "aims", "care", "subtle")])
+
+
+def _cells(line: dict[str, Any], leads: Iterable[dict[str, Any]], mark: str = "") -> tuple[str, ...]:
+    means = [_points(line["spreads"][name]["mean"]) for name in FIGURES]
+    return (f"{line['alpha']:g}", line["payment"] + mark, *means, *map(_lead, leads))
 
 
 def _line_document(line: Line) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import inf, nan
+from math import inf, isnan, nan
 from operator import attrgetter
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +18,18 @@ from codea1_agents.train.grpo.advantages import (
     advantages_by_parts,
     group_advantages,
     grouped_parts,
+    largest,
     over_batch,
     top_variance,
 )
-from codea1_env.facts.verdicts import ProblemReport, ValidCase
+from codea1_agents.train.grpo.credit import CreditedTest, PaidTest, group_credit, paid_tests
+from codea1_agents.train.grpo.hyperparameters import CreditForm
+from codea1_env.facts.verdicts import ProblemReport, SuiteReport, ValidCase
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
-from codea1_env.rules.reward_parts import Reward, alpha_with_book
+from codea1_env.rules.reward_parts import Reward, RewardPart, alpha_with_book
 from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import BookRules, BookUpdate, Ruleset, Validation, preset
+from codea1_lab.tabular.credit import Judged, TestPay
 from codea1_lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report, drawn_program, drawn_test
 
 Vector = NDArray[np.float64]
@@ -88,6 +93,15 @@ class System:
     """Weight of validity; None: that of the rules."""
     advantages: AdvantageForm = "sum"
     """Form of the advantages of suites."""
+    credit: CreditForm = "reply"
+    """What the aim and the care of a test are paid for: both for the suite (`reply`), both for the test (`test`), or
+    the aim for the kill and the care for being right (`block`)."""
+    pay: TestPay | None = None
+    """Of single tests, with `credit` by `reply` (their mean is the suite's reward) or `test`; None: suites have the
+    reward of the rules, and tests are paid as in training."""
+    n_answers: int = 1
+    """With `credit` by `block`: answers that are drawn per input. Several are compared with each other alone; the first
+    one is in the suite."""
 
     @property
     def has_tester(self) -> bool:
@@ -195,6 +209,8 @@ class _Suite:
     tests: tuple[DrawnTest, ...]
     has_read: tuple[bool, ...]
     """One per test: whether the tester read a bug before writing it."""
+    others: tuple[tuple[DrawnTest, ...], ...]
+    """One per test: the same input with other answers, which are not in the suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +220,9 @@ class _Round:
     beaten: list[bool]
     """By program and suite, whether the suite beats the program."""
     suites: list[_Suite]
-    trained: list[tuple[_Suite, float]]
-    """The suites that train, and their advantages."""
+    trained: list[tuple[_Suite, float | Vector]]
+    """The suites that train, with their advantages. Where tests have their own: (K, 1 + A), of the input and the A
+    answers of each."""
 
 
 @dataclass(slots=True)
@@ -299,11 +316,17 @@ class _Training:
         )
         found = score_group(report, self.rules)
         self._learn_programs(problem, programs, p_right, np.array([each.coder.value for each in found]))
-        is_tester_trained = self.system.tester_learns and self.system.has_tester
+        trained: list[tuple[_Suite, float | Vector]] = []
+        if self.system.tester_learns and self.system.has_tester:
+            rewards = [candidate.testers for candidate in found]
+            if self.system.credit == "reply" and self.system.pay is None:
+                trained = self._trained(groups, rewards)
+            else:
+                trained = self._paid(groups, report, programs, policy)
         return _Round(
             [suite.beats for candidate in report.candidates for suite in candidate.suites],
             [*chain.from_iterable(groups)],
-            self._trained(groups, [candidate.testers for candidate in found]) if is_tester_trained else [],
+            trained,
         )
 
     def _groups(self, programs: Sequence[Program], policy: _Policy) -> list[list[_Suite]]:
@@ -324,13 +347,14 @@ class _Training:
         reading = world.reading if self.system.sees_program else 0.0
         read = [place for place in rare if rng.random() < reading]
         tests = tuple(self._test(program, read, policy) for _ in range(self.schedule.tests_per_suite))
-        return _Suite(tests, (bool(read),) * len(tests))
+        others = tuple(tuple(self._answered(test, policy) for _ in range(self.system.n_answers - 1)) for test in tests)
+        return _Suite(tests, (bool(read),) * len(tests), others)
 
     def _test(self, program: Program | None, read: Sequence[int], policy: _Policy) -> DrawnTest:
         world, rng = self.world, self.rng
         aims = rng.random() < policy.aim[bool(read)]
         can_be_careless = world.right_careless is not None
-        is_careful = not can_be_careless or rng.random() < policy.care[aims]
+        is_careful = self._is_careful(policy, aims=aims)
         if not aims:
             return drawn_test(None, world, rng, is_careful=is_careful)
         place = int(rng.choice(read)) if read else int(rng.integers(world.n_places))
@@ -338,6 +362,16 @@ class _Training:
         hits = program is not None and read and not misses
         value = program.triggers[place] if program and hits else int(rng.integers(world.n_triggers))
         return drawn_test(Aim(place, value), world, rng, is_careful=is_careful)
+
+    def _is_careful(self, policy: _Policy, *, aims: bool) -> bool:
+        return self.world.right_careless is None or self.rng.random() < policy.care[aims]
+
+    def _answered(self, test: DrawnTest, policy: _Policy) -> DrawnTest:
+        """Return the test with another answer to its input."""
+        aims = test.aim is not None
+        is_careful = self._is_careful(policy, aims=aims)
+        is_right = bool(self.rng.random() < self.world.right(aims=aims, is_careful=is_careful))
+        return replace(test, is_right=is_right, is_careful=is_careful)
 
     def _replayed(self, problem: _Problem) -> list[ValidCase]:
         book = self.rules.book
@@ -356,7 +390,7 @@ class _Training:
 
     def _trained(
         self, groups: Sequence[Sequence[_Suite]], rewards: Sequence[Sequence[Reward]]
-    ) -> list[tuple[_Suite, float]]:
+    ) -> list[tuple[_Suite, float | Vector]]:
         if self.system.shares_suites:
             groups = groups[:1]
 
@@ -377,7 +411,60 @@ class _Training:
             for each in zip(group, values.tolist(), strict=True)
         ]
 
-    def _learn_suites(self, trained: Sequence[tuple[_Suite, float]], policy: _Policy) -> None:
+    def _paid(
+        self, groups: Sequence[Sequence[_Suite]], report: ProblemReport, programs: Sequence[Program], policy: _Policy
+    ) -> list[tuple[_Suite, float | Vector]]:
+        """Return the suites that train where single tests are paid."""
+        ran_by = [report.candidates] if self.system.shares_suites else [(each,) for each in report.candidates]
+        groups = groups[: len(ran_by)]
+        paid = [
+            [
+                self._paid_tests(suite, [each.suites[number] for each in ran], programs, policy)
+                for number, suite in enumerate(group)
+            ]
+            for group, ran in zip(groups, ran_by, strict=True)
+        ]
+        if self.system.credit == "reply":
+            pays = [[fmean(test.pay for test in suite) for suite in group] for group in paid]
+            return self._trained(
+                groups, [[Reward.of(RewardPart("pay", each, 1.0)) for each in group] for group in pays]
+            )
+        found = [group_credit(of_group, self.system.credit) for of_group in paid]
+        kept = largest(np.array([each.spread for each in found]), self.schedule.n_kept)
+        return [
+            (suite, np.array([*map(_credit_of_sides, suite.tests, suite.others, tests)]))
+            for group, credit, is_kept in zip(groups, found, kept, strict=True)
+            if is_kept
+            for suite, tests in zip(group, credit.suites, strict=True)
+        ]
+
+    def _paid_tests(
+        self, suite: _Suite, reports: Sequence[SuiteReport], programs: Sequence[Program], policy: _Policy
+    ) -> list[PaidTest]:
+        """Return what the tests of a suite are paid for, in their order. A duplicate earns nothing."""
+        found = sorted(paid_tests(reports, self.rules), key=lambda each: each.written.statement)
+        pay = self.system.pay
+        if pay is None:
+            return found
+        return [
+            paid
+            if isnan(paid.right)
+            else replace(paid, pay=pay(self._judged(test, paid, programs, policy), self.rules.reward.alpha))
+            for test, paid in zip(suite.tests, found, strict=True)
+        ]
+
+    def _judged(self, test: DrawnTest, paid: PaidTest, programs: Sequence[Program], policy: _Policy) -> Judged:
+        aims = test.aim is not None
+        careful, careless = (self.world.right(aims=aims, is_careful=each) for each in (True, False))
+        return Judged(
+            kill=paid.kill,
+            right=paid.right,
+            sure=careful if test.is_careful else careless,
+            expected=policy.care[aims] * careful + (1 - policy.care[aims]) * careless,
+            passed=fmean(program.passes(test.aim, self.world) for program in programs),
+        )
+
+    def _learn_suites(self, trained: Sequence[tuple[_Suite, float | Vector]], policy: _Policy) -> None:
         advantages = np.array([advantage for _, advantage in trained])
         if self.system.advantages == "decoupled":
             advantages = over_batch(advantages)
@@ -385,10 +472,21 @@ class _Training:
         share = 1.0 if self.system.coder_share is None else 1 - self.system.coder_share
         rate = share * self.schedule.lr_tester / (n_trained * self.schedule.tests_per_suite)
         for (suite, _), advantage in zip(trained, advantages, strict=True):
-            for test, has_read in zip(suite.tests, suite.has_read, strict=True):
-                aims, step = int(test.aim is not None), rate * advantage
-                self.tables.aim[int(has_read)] += step * (aims - policy.aim[has_read])
-                self.tables.care[aims] += step * (test.is_careful - policy.care[aims])
+            steps = rate * np.broadcast_to(advantage, (len(suite.tests), 1 + self.system.n_answers))
+            for test, others, has_read, (of_input, *of_answers) in zip(
+                suite.tests, suite.others, suite.has_read, steps.tolist(), strict=True
+            ):
+                aims = int(test.aim is not None)
+                self.tables.aim[int(has_read)] += of_input * (aims - policy.aim[has_read])
+                for answer, step in zip((test, *others), of_answers, strict=True):
+                    self.tables.care[aims] += step * (answer.is_careful - policy.care[aims]) / len(of_answers)
+
+
+def _credit_of_sides(test: DrawnTest, others: Sequence[DrawnTest], credit: CreditedTest) -> list[float]:
+    """Return the credit of a test's input, and of each of its answers."""
+    if not others:
+        return [credit.input, credit.answer]
+    return [credit.input, *group_advantages(np.array([float(each.is_right) for each in (test, *others)])).values]
 
 
 def _sigmoid(logits: Vector) -> Vector:

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
 from codea1_agents.train.grpo.advantages import AdvantageForm
+from codea1_agents.train.grpo.hyperparameters import CreditForm
 from codea1_env.rules.ruleset import CommonKills, CreditRules, RewardRules, preset
 from codea1_lab.experiments.grid import Cell
 from codea1_lab.experiments.spread import Difference, Spread, paired, spread_of
+from codea1_lab.tabular.credit import (
+    TestPay,
+    baseline_per_input,
+    brier,
+    fixed,
+    learnability,
+    regret,
+)
 from codea1_lab.tabular.criterion import alpha_of_first_kill
 from codea1_lab.tabular.learning import Schedule, Step, System, train
 from codea1_lab.tabular.table import Regime
@@ -35,10 +45,19 @@ class Payment:
     advantages: AdvantageForm = "sum"
     has_alpha_of_first_kill: bool = False
     """Whether validity weighs as much as it does where one failure earns the whole adversity."""
+    credit: CreditForm = "reply"
+    pay: TestPay | None = None
+    n_answers: int = 1
+    """These three as in `System`."""
 
 
 def _credited(name: str, **credit: Any) -> Payment:
     return Payment(name, replace(_FIXED, credit=CreditRules(**credit)))
+
+
+def _by_suite_and_test(pay: TestPay) -> tuple[Payment, Payment]:
+    name = pay.__name__.replace("_", " ")
+    return Payment(name, _FIXED, pay=pay), Payment(f"{name}, by test", _FIXED, credit="test", pay=pay)
 
 
 def _first_kill(name: str, **credit: Any) -> Payment:
@@ -64,7 +83,19 @@ PAYMENTS = (
     Payment("conditioned", _FIXED, "conditioned"),
     Payment("release, conditioned", preset("release").reward, "conditioned"),
 )
-"""The ways of docs/tabular-game.md."""
+"""Ways to pay suites."""
+
+CREDIT = (
+    *(each for each in PAYMENTS if each.name in ("fixed", "release", "first kill", "conditioned")),
+    Payment("fixed, by test", _FIXED, credit="test", pay=fixed),
+    *chain.from_iterable(map(_by_suite_and_test, (brier, regret, learnability, baseline_per_input))),
+    Payment("block", _FIXED, credit="block"),
+    Payment("block, 4 answers", _FIXED, credit="block", n_answers=4),
+)
+"""Ways to pay suites, tests, and inputs and answers apart."""
+
+STUDIES = {"suites": PAYMENTS, "credit": CREDIT}
+"""The studies of docs/tabular-game.md."""
 
 ALPHAS = (0.1, 0.5)
 WORLDS = tuple(
@@ -167,7 +198,15 @@ def _outcome(payment: Payment, regime: Regime, seed: int) -> Outcome:
     alpha = regime.alpha or 0.0
     if payment.has_alpha_of_first_kill:
         alpha = alpha_of_first_kill(alpha, tests)
-    system = System(payment.name, has_book=False, alpha=alpha, advantages=payment.advantages)
+    system = System(
+        payment.name,
+        has_book=False,
+        alpha=alpha,
+        advantages=payment.advantages,
+        credit=payment.credit,
+        pay=payment.pay,
+        n_answers=payment.n_answers,
+    )
     steps = train(system, regime.world, regime.schedule, replace(preset("fixed"), reward=payment.reward), seed)
     last = steps[-1]
     validity = fmean(step.validity for step in steps[1:][-_LAST:])

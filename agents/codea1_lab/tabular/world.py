@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
+from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, Span, TestCase, Written
 from codea1_env.facts.verdicts import (
     CandidateReport,
     CaseReport,
@@ -48,6 +48,12 @@ class World:
     """The same of a test whose answer is written without care; None: all are written with care."""
     distraction: float = 0.0
     """Probability that an aimed test with a careful answer misses the trigger that was read."""
+
+    def right(self, *, aims: bool, is_careful: bool) -> float:
+        """Return the probability that an answer is right."""
+        if not is_careful and self.right_careless is not None:
+            return self.right_careless
+        return self.right_aimed if aims else self.right_naive
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +124,7 @@ def drawn_program(kinds: Sequence[int], p_right: np.ndarray, world: World, rng: 
 
 def drawn_test(aim: Aim | None, world: World, rng: np.random.Generator, *, is_careful: bool = True) -> DrawnTest:
     """Return a test with or without an aim, whose answer is right as often as the world says."""
-    p_right = world.right_naive if aim is None else world.right_aimed
-    if not is_careful and world.right_careless is not None:
-        p_right = world.right_careless
-    is_right = bool(rng.random() < p_right)
+    is_right = bool(rng.random() < world.right(aims=aim is not None, is_careful=is_careful))
     rest = int(rng.integers(_INPUTS)) if aim is None or world.aims_vary else 0
     return DrawnTest(aim, is_right, rest, is_careful)
 
@@ -144,18 +147,25 @@ def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, 
     cases: dict[str, ValidCase] = {}
     rejections: list[Rejection] = []
     for line, test in enumerate(tests, 1):
-        expression = test.expression
+        expression, written = test.expression, _written(line)
         if expression in cases:
-            rejections.append(Rejection(RejectionReason.DUPLICATE, expression, line))
+            rejections.append(Rejection(RejectionReason.DUPLICATE, expression, line, written=written))
             continue
         if not test.is_right:
-            rejections.append(Rejection(RejectionReason.WRONG_PREDICTION, expression, line))
+            rejections.append(Rejection(RejectionReason.WRONG_PREDICTION, expression, line, written=written))
             if drops_wrong:
                 continue
-        case = TestCase(expression, "0", direct=True, line=line)
+        case = TestCase(expression, "0", direct=True, line=line, written=written)
         cases[expression] = ValidCase(case, _VALUE, test.is_right)
     suite = ValidSuite(tuple(cases.values()), tuple(rejections), len(rejections), 0.0)
     return SuiteReport(suite, tuple(case_report(case, program, world) for case in suite.cases))
+
+
+def _written(line: int) -> Written:
+    """Return the place of a test in a reply of two characters a line, its input and its answer."""
+    first = Span(2 * line, 2 * line + 1)
+    second = Span(first.end, first.end + 1)
+    return Written(Span(first.start, second.end), (first,), (second,))
 
 
 def case_report(case: ValidCase, program: Program, world: World) -> CaseReport:
