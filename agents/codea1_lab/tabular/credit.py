@@ -1,8 +1,8 @@
 """What single tests are paid for: pays of whole tests, to compare with credit per block (`train.grpo.credit`).
 
-A pay sees a test after it is judged. `alpha` is the weight of validity; where a pay ignores it, it says so. Pays of
-`KILL_AND_RIGHT` know of a test only whether it kills and whether it is right, so the theorem of docs/rules.md holds for
-them: if they pay for every better aim, however seldom the answer is right, they pay nothing for being right.
+A pay sees a test after it is judged; alpha is the weight of validity. All but `baseline_per_input` depend on nothing
+but whether the test kills and is right, so the theorem of docs/rules.md holds for them: if they pay for every better
+aim, however seldom its answer is right, they pay nothing for being right.
 """
 
 from __future__ import annotations
@@ -70,6 +70,3 @@ def baseline_per_input(test: Judged, alpha: float) -> float:
     On average an input earns its kills, however hard it is to answer, and care earns what it adds to right answers.
     """
     return test.kill + test.right - test.expected
-
-
-KILL_AND_RIGHT = (fixed, brier, regret, learnability)

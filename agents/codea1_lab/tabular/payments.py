@@ -13,19 +13,10 @@ from itertools import chain
 from statistics import fmean
 from typing import Any
 
-from codea1_agents.train.grpo.advantages import AdvantageForm
-from codea1_agents.train.grpo.hyperparameters import CreditForm
 from codea1_env.rules.ruleset import CommonKills, CreditRules, RewardRules, preset
 from codea1_lab.experiments.grid import Cell
 from codea1_lab.experiments.spread import Difference, Spread, paired, spread_of
-from codea1_lab.tabular.credit import (
-    TestPay,
-    baseline_per_input,
-    brier,
-    fixed,
-    learnability,
-    regret,
-)
+from codea1_lab.tabular.credit import TestPay, baseline_per_input, brier, fixed, learnability, regret
 from codea1_lab.tabular.criterion import alpha_of_first_kill
 from codea1_lab.tabular.learning import Schedule, Step, System, train
 from codea1_lab.tabular.table import Regime
@@ -34,21 +25,18 @@ from codea1_lab.tabular.world import World
 FIRST, AIMING = "fixed", "release"
 """The ways with which the others are compared: in validity and accuracy, and in how often testers aim."""
 _LAST = 10  # steps over which the validity is averaged
+_PLAIN = System("code-a1", has_book=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A reward of suites, and the form of their advantages."""
+    """A reward of suites, and a system that says what it pays for."""
 
     name: str
     reward: RewardRules
-    advantages: AdvantageForm = "sum"
+    system: System = _PLAIN
     has_alpha_of_first_kill: bool = False
     """Whether validity weighs as much as it does where one failure earns the whole adversity."""
-    credit: CreditForm = "reply"
-    pay: TestPay | None = None
-    n_answers: int = 1
-    """These three as in `System`."""
 
 
 def _credited(name: str, **credit: Any) -> Payment:
@@ -56,8 +44,8 @@ def _credited(name: str, **credit: Any) -> Payment:
 
 
 def _by_suite_and_test(pay: TestPay) -> tuple[Payment, Payment]:
-    name = pay.__name__.replace("_", " ")
-    return Payment(name, _FIXED, pay=pay), Payment(f"{name}, by test", _FIXED, credit="test", pay=pay)
+    name, by_suite = pay.__name__.replace("_", " "), replace(_PLAIN, pay=pay)
+    return Payment(name, _FIXED, by_suite), Payment(f"{name}, by test", _FIXED, replace(by_suite, credit="test"))
 
 
 def _first_kill(name: str, **credit: Any) -> Payment:
@@ -65,6 +53,7 @@ def _first_kill(name: str, **credit: Any) -> Payment:
 
 
 _FIXED = preset("fixed").reward
+_CONDITIONED = replace(_PLAIN, advantages="conditioned")
 PAYMENTS = (
     Payment("fixed", _FIXED),
     Payment("paper", preset("paper").reward),
@@ -79,18 +68,18 @@ PAYMENTS = (
     Payment("fixed, alpha of first kill", _FIXED, has_alpha_of_first_kill=True),
     _first_kill("first kill, rare kills", common_kills=CommonKills.GROUP),
     _first_kill("first kill, call, gate", wrong_answers=True, gate=0.5),
-    Payment("decoupled", _FIXED, "decoupled"),
-    Payment("conditioned", _FIXED, "conditioned"),
-    Payment("release, conditioned", preset("release").reward, "conditioned"),
+    Payment("decoupled", _FIXED, replace(_PLAIN, advantages="decoupled")),
+    Payment("conditioned", _FIXED, _CONDITIONED),
+    Payment("release, conditioned", preset("release").reward, _CONDITIONED),
 )
 """Ways to pay suites."""
 
 CREDIT = (
     *(each for each in PAYMENTS if each.name in ("fixed", "release", "first kill", "conditioned")),
-    Payment("fixed, by test", _FIXED, credit="test", pay=fixed),
+    _by_suite_and_test(fixed)[1],
     *chain.from_iterable(map(_by_suite_and_test, (brier, regret, learnability, baseline_per_input))),
-    Payment("block", _FIXED, credit="block"),
-    Payment("block, 4 answers", _FIXED, credit="block", n_answers=4),
+    Payment("block", _FIXED, replace(_PLAIN, credit="block")),
+    Payment("block, 4 answers", _FIXED, replace(_PLAIN, credit="block", n_answers=4)),
 )
 """Ways to pay suites, tests, and inputs and answers apart."""
 
@@ -198,15 +187,7 @@ def _outcome(payment: Payment, regime: Regime, seed: int) -> Outcome:
     alpha = regime.alpha or 0.0
     if payment.has_alpha_of_first_kill:
         alpha = alpha_of_first_kill(alpha, tests)
-    system = System(
-        payment.name,
-        has_book=False,
-        alpha=alpha,
-        advantages=payment.advantages,
-        credit=payment.credit,
-        pay=payment.pay,
-        n_answers=payment.n_answers,
-    )
+    system = replace(payment.system, alpha=alpha)
     steps = train(system, regime.world, regime.schedule, replace(preset("fixed"), reward=payment.reward), seed)
     last = steps[-1]
     validity = fmean(step.validity for step in steps[1:][-_LAST:])

@@ -147,7 +147,7 @@ def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, 
     cases: dict[str, ValidCase] = {}
     rejections: list[Rejection] = []
     for line, test in enumerate(tests, 1):
-        expression, written = test.expression, _written(line)
+        expression, written = test.expression, Written(Span(line, line + 1), (), ())
         if expression in cases:
             rejections.append(Rejection(RejectionReason.DUPLICATE, expression, line, written=written))
             continue
@@ -159,13 +159,6 @@ def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, 
         cases[expression] = ValidCase(case, _VALUE, test.is_right)
     suite = ValidSuite(tuple(cases.values()), tuple(rejections), len(rejections), 0.0)
     return SuiteReport(suite, tuple(case_report(case, program, world) for case in suite.cases))
-
-
-def _written(line: int) -> Written:
-    """Return the place of a test in a reply of two characters a line, its input and its answer."""
-    first = Span(2 * line, 2 * line + 1)
-    second = Span(first.end, first.end + 1)
-    return Written(Span(first.start, second.end), (first,), (second,))
 
 
 def case_report(case: ValidCase, program: Program, world: World) -> CaseReport:

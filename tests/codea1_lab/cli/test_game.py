@@ -94,11 +94,13 @@ def test_the_map_has_a_picture_and_says_from_where_on_a_tester_leads(
     assert found["pictures"] == ["tabular-map.svg"]
 
 
-def test_rewards_of_the_tabular_game_are_compared(tmp_path: Path) -> None:
-    found = json.loads(codea1("game", "rewards", "--steps", "1", "--seeds", "1", "-o", tmp_path, "--json").stdout)
+@pytest.mark.parametrize(("study", "one"), [("suites", "rare kills"), ("credit", "block")])
+def test_rewards_of_the_tabular_game_are_compared(study: str, one: str, tmp_path: Path) -> None:
+    asked = ("game", "rewards", "--study", study, "--steps", "1", "--seeds", "1")
+    found = json.loads(codea1(*asked, "-o", tmp_path, "--json").stdout)
     kept = json.loads((tmp_path / "rewards.json").read_text())
     assert kept["lines"] == found["lines"]
-    assert {line["payment"] for line in kept["lines"]} >= {"fixed", "release", "first kill"}
+    assert {line["payment"] for line in kept["lines"]} >= {"fixed", "release", "first kill", one}
     assert all(line["leads"]["right"]["mean"] == 0 for line in kept["lines"] if line["payment"] == "fixed")
 
 
@@ -112,4 +114,5 @@ def test_whether_to_aim() -> None:
 
 
 def test_an_unknown_study_is_refused() -> None:
-    assert codea1("game", "tabular", "--study", "deep").exit_code == 2
+    for command in ("tabular", "rewards"):
+        assert codea1("game", command, "--study", "deep").exit_code == 2

@@ -17,7 +17,6 @@ from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
 from codea1_lab.tabular.credit import (
-    KILL_AND_RIGHT,
     Judged,
     TestPay,
     baseline_per_input,
@@ -26,8 +25,8 @@ from codea1_lab.tabular.credit import (
     learnability,
     regret,
 )
-from codea1_lab.tabular.learning import SYSTEMS, Schedule, System, _Policy, _rules, _Suite, _Training, train
-from codea1_lab.tabular.payments import CREDIT, FIRST
+from codea1_lab.tabular.learning import Schedule, System, _Policy, _rules, _Suite, _Training, train
+from codea1_lab.tabular.payments import CREDIT, FIRST, Payment
 from codea1_lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report
 
 WORLD = World(n_kinds=4, n_rare=4, right_careless=0.1, distraction=0.3)
@@ -136,19 +135,12 @@ def test_answers_to_one_input_are_compared_with_each_other() -> None:
     )
 
 
-@pytest.mark.parametrize("system", [SYSTEMS["code-a1"], SYSTEMS["self-play-control"]], ids=lambda each: each.name)
+@pytest.mark.parametrize("shares_suites", [False, True])
 @pytest.mark.parametrize("payment", CREDIT, ids=lambda each: each.name)
-def test_all_ways_to_pay_train(payment: Any, system: System) -> None:
-    chosen = replace(
-        system,
-        has_book=False,
-        credit=payment.credit,
-        pay=payment.pay,
-        n_answers=payment.n_answers,
-        advantages=payment.advantages,
-    )
+def test_all_ways_to_pay_train(payment: Payment, *, shares_suites: bool) -> None:
+    system = replace(payment.system, shares_suites=shares_suites, sees_program=not shares_suites)
     rules = replace(preset("fixed"), reward=payment.reward)
-    one, again = (train(chosen, WORLD, SHORT, rules, 0)[-1] for _ in range(2))
+    one, again = (train(system, WORLD, SHORT, rules, 0)[-1] for _ in range(2))
     assert one == again
     assert 0.5 not in one.care
 
@@ -165,7 +157,7 @@ def earned(pay: TestPay, kills: float, right: float, alpha: float) -> float:
     return total
 
 
-@pytest.mark.parametrize("pay", KILL_AND_RIGHT)
+@pytest.mark.parametrize("pay", [fixed, brier, regret, learnability])
 @pytest.mark.parametrize("alpha", [0.1, 0.5])
 @pytest.mark.parametrize("kills", [0.0, 0.2, 0.5, 0.9])
 def test_a_pay_for_every_better_aim_pays_nothing_for_being_right(pay: TestPay, alpha: float, kills: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codea1_lab.cli.game_tabular import lead_cells, reward_cells
+from codea1_lab.cli.game_tabular import credit_cells, lead_cells, reward_cells
 from tests.support import ROOT
 
 PAGE = (ROOT / "docs" / "tabular-game.md").read_text().splitlines()
@@ -21,6 +21,7 @@ RESULTS = ROOT / "docs" / "experiments" / "tabular"
         ("result.json", "rows", lead_cells),
         ("causes/result.json", "rows", lead_cells),
         ("rewards.json", "lines", reward_cells),
+        ("credit/rewards.json", "lines", credit_cells),
     ],
 )
 def test_each_row_of_a_result_is_a_line_of_the_page(
