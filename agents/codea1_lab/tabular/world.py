@@ -147,7 +147,8 @@ def suite_report(tests: Sequence[DrawnTest], program: Program, world: World, *, 
     cases: dict[str, ValidCase] = {}
     rejections: list[Rejection] = []
     for line, test in enumerate(tests, 1):
-        expression, written = test.expression, Written(Span(line, line + 1), (), ())
+        expression, place = test.expression, Span(line, line + 1)
+        written = Written(place, (place,), (place,))
         if expression in cases:
             rejections.append(Rejection(RejectionReason.DUPLICATE, expression, line, written=written))
             continue
