@@ -7,27 +7,16 @@ from rich.text import Text
 
 from codea1_agents.cli.console import counted, estimate_cells, new_table
 from codea1_agents.play.games import TimeSplit
-from codea1_agents.play.summary import Summary
+from codea1_agents.play.summary import LABELS, Summary
 from codea1_env.rendering import harmless
 from codea1_env.runs.config import RunConfig
-
-_ROWS = (
-    ("coder reward", "coder_reward"),
-    ("  programs that load", "candidate_validity"),
-    ("  pass rate, new tests", "pass_new"),
-    ("  pass rate, replayed tests", "pass_replayed"),
-    ("tester reward", "tester_reward"),
-    ("  suite validity", "suite_validity"),
-    ("  suites that beat the program", "kill_rate"),
-    ("programs without evidence", "zero_evidence"),
-)
 
 
 def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
     """Return the title, the table, and a line about the Mistake Book and masked rounds."""
     title = f"{config.coder} against {config.tester}: {counted(summary.n_episodes, 'episode')}"
     title += f" on {counted(summary.n_problems, 'problem')}, rules {config.rules.name}, seed {config.seed}"
-    rows = [(label, *estimate_cells(getattr(summary, name))) for label, name in _ROWS]
+    rows = [(label, *estimate_cells(getattr(summary, name))) for name, label in LABELS.items()]
     table = new_table(("mean over problems", "mean", "95 % interval", "rounds"), rows, right=(1, 3))
     ends = [f"Mistake Book: {counted(summary.book_size, 'case')}"]
     if summary.n_unasked_rounds:
