@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import isnan
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod, RenderableType
@@ -21,8 +22,10 @@ from codea1_agents.checks.sandbox_check import SandboxPromise
 from codea1_agents.statistics import Estimate
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.problems import ProblemSet
 from codea1_env.problems.problem import SkippedRow
 from codea1_env.rendering import harmless
+from codea1_env.runs.config import problems_digest
 from codea1_env.sandbox.interface import Guarantee
 
 _WIDEST = 120
@@ -201,3 +204,38 @@ def _original_stdout() -> Iterator[TextIO]:
         os.dup2(kept, 1)
         with suppress(OSError):  # the flush failed; the error was already reported
             stream.close()
+
+
+def problems_document(source: str, problems: ProblemSet) -> dict[str, Any]:
+    """Return which problems a command used.
+
+    Args:
+        source: as the user named it.
+        problems: those that were used.
+    """
+    return {"source": source, "name": problems.name, "digest": problems_digest(problems), "n": len(problems)}
+
+
+NEXT_STEPS = {
+    "play": ("codea1 report {out} -o {out}.html", "codea1 rescore {out} --sweep alpha=0,.25,.5,.75,1"),
+    "train": ("codea1 report {out} -o {out}.html", "codea1 train --resume {out} --steps {steps}"),
+    "eval": ("the same with another --agent and --out OTHER, then: codea1 eval compare {out} OTHER",),
+    "eval without --out": ("the same with --out FOLDER, which codea1 eval compare reads",),
+    "experiment": ("codea1 experiment {name} --out {out} --seeds {seeds}",),
+}
+"""By what is done, as it runs in the folder where the user stands."""
+
+
+def show_next(page: Page, done: str, **values: object) -> None:
+    """Print the next steps, unless the output is for a program or the user asked for quiet.
+
+    Args:
+        page: the command's output.
+        done: a key of `NEXT_STEPS`.
+        values: what its texts name; they are quoted for a shell.
+    """
+    if page.quiet or page.as_json:
+        return
+    quoted = {name: shlex.quote(str(value)) for name, value in values.items()}
+    for text in NEXT_STEPS[done]:
+        page.say(f"next: {text.format_map(quoted)}")

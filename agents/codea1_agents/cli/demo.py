@@ -11,8 +11,7 @@ import typer
 from typer import Option
 
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page
-from codea1_agents.cli.next_steps import show_next
+from codea1_agents.cli.console import Page, show_next
 from codea1_agents.cli.options import Options, SummaryOnly, output, seed_of
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.train import require_training

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
+from rich.console import Group, RenderableType
+from rich.text import Text
 from typer import Option
 
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, counted
-from codea1_agents.cli.documents import problems_document
-from codea1_agents.cli.next_steps import show_next
+from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, problems_document, show_next
 from codea1_agents.cli.options import (
     Alpha,
     Limit,
@@ -37,12 +37,11 @@ from codea1_agents.cli.options import (
     seed_of,
 )
 from codea1_agents.cli.progress import Progress
-from codea1_agents.cli.summary_table import summary_table, time_sentence
 from codea1_agents.play.early_episodes import EarlyEpisodes
 from codea1_agents.play.games import FinishedGames, PlayedEpisode, RunSettings, TimeSplit
 from codea1_agents.play.players import Players, load_players
 from codea1_agents.play.runner import play_games
-from codea1_agents.play.summary import Tally
+from codea1_agents.play.summary import LABELS, Summary, Tally
 from codea1_agents.play.versions import git_commit, installed_versions
 from codea1_env.agent import AgentContext
 from codea1_env.agent.threads import REPLY_TIMEOUT_S
@@ -51,7 +50,7 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.plugins import is_path
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.records.faults import first_fault
-from codea1_env.rendering import duel_picture
+from codea1_env.rendering import duel_picture, harmless
 from codea1_env.rounds.trees import require_golden_tests
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import RunConfig, problems_digest
@@ -352,3 +351,28 @@ def _continue_line(folder: RunFolder) -> str:
     named = {name: getattr(folder.config, name) for name in ("problems", "coder", "tester", "sandbox")}
     own = "".join(f" --{name} {quote(value)}" for name, value in named.items() if is_path(value.partition(",")[0]))
     return f"continue with: codea1 play --resume {folder.path}{own}"
+
+
+def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
+    """Return the title, the table, and a line about the Mistake Book and masked rounds."""
+    title = f"{config.coder} against {config.tester}: {counted(summary.n_episodes, 'episode')}"
+    title += f" on {counted(summary.n_problems, 'problem')}, rules {config.rules.name}, seed {config.seed}"
+    rows = [(label, *estimate_cells(getattr(summary, name))) for name, label in LABELS.items()]
+    table = new_table(("mean over problems", "mean", "95 % interval", "rounds"), rows, right=(1, 3))
+    ends = [f"Mistake Book: {counted(summary.book_size, 'case')}"]
+    if summary.n_unasked_rounds:
+        ends.append(f"{counted(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
+    if summary.n_masked_rounds:
+        ends.append(
+            f"{counted(summary.n_masked_rounds, 'round')} masked: the sandbox or an agent failed; in no figure above"
+        )
+    return Group(Text(harmless(title), style="bold"), table, Text("; ".join(ends)))
+
+
+def time_sentence(spent: TimeSplit, wall_s: float | None = None) -> str:
+    """Return a sentence about the time spent; `wall_s` is the time of a run whose games overlapped."""
+    split = (
+        f"{spent.total_s:.1f} s: judging {spent.judging_s:.1f} s, agents {spent.agents_s:.1f} s,"
+        f" the rest {spent.rest_s:.1f} s"
+    )
+    return f"time: {split}" if wall_s is None else f"time: {wall_s:.1f} s; all games together {split}"

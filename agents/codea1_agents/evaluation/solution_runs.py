@@ -15,8 +15,12 @@ from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.judging.golden import GOLDEN_LIMITS
-from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
-from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
+from codea1_env.judging.right_answers import (
+    AnsweredCalls,
+    SuiteEvidence,
+    accept_right_answers,
+    accept_right_predictions,
+)
 from codea1_env.judging.solution_values import (
     SolutionValues,
     call_of_case,

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completion_agent import CompletionResult
-from codea1_agents.models.completions import Completion, Sampling
+from codea1_agents.models.completions import Completion, CompletionResult, Sampling
 from codea1_agents.models.local_model import LocalModel, Request
 from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
 from codea1_agents.models.row_sampling import RowSampler

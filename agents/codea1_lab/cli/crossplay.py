@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, new_table
-from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.console import Page, new_table, problems_document
 from codea1_agents.cli.eval_session import EvalSession, eval_session
 from codea1_agents.cli.options import (
     Alpha,

@@ -10,8 +10,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page
-from codea1_agents.cli.next_steps import show_next
+from codea1_agents.cli.console import Page, show_next
 from codea1_agents.cli.options import NoProgress, Options, output
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.train import require_training
