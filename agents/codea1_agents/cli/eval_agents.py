@@ -89,13 +89,7 @@ def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: lis
     figures[f"avg@{n_samples}"] = found.average
     _show(session, spec, found.n_problems, figures)
     session.page.say(f"samples: {tally(found.verdicts.items()) or 'none'}{_masked_sentence(found.n_masked)}")
-    return {
-        "figures": {name: estimate_document(estimate) for name, estimate in figures.items()},
-        "n_problems": found.n_problems,
-        "n_samples": found.n_samples,
-        "n_masked": found.n_masked,
-        "verdicts": found.verdicts,
-    }
+    return _document(figures, found, "n_problems", "n_samples", "n_masked", "verdicts")
 
 
 def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:
@@ -103,6 +97,11 @@ def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, E
         Text(harmless(f"{spec} on {session.options.problems}: {counted(n_problems, 'problem')}"), style="bold")
     )
     session.show_figures("figure", figures)
+
+
+def _document(figures: dict[str, Estimate], found: object, *facts: str) -> dict[str, Any]:
+    documents = {name: estimate_document(estimate) for name, estimate in figures.items()}
+    return {"figures": documents, **{name: getattr(found, name) for name in facts}}
 
 
 def _masked_sentence(n_masked: dict[str, int]) -> str:
@@ -139,11 +138,5 @@ def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list
         session.page.say(
             f"not measured: {found.n_masked_mutants} mutants, the coverage of {found.n_without_coverage} problems"
         )
-    return {
-        "figures": {name: estimate_document(estimate) for name, estimate in found.figures.items()},
-        "n_problems": found.n_problems,
-        "n_masked": found.n_masked,
-        "n_masked_mutants": found.n_masked_mutants,
-        "n_without_coverage": found.n_without_coverage,
-        "faults": found.faults,
-    }
+    facts = ("n_problems", "n_masked", "n_masked_mutants", "n_without_coverage", "faults")
+    return _document(found.figures, found, *facts)
