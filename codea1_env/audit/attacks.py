@@ -28,7 +28,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -211,7 +211,7 @@ class _ProgramFile(_AttackFile):
     evidence: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     outcomes: frozenset[OutcomeKind] = frozenset()
-    limits: dict[str, Any] = {}
+    limits: Limits = Limits()
 
 
 class _SuiteFile(_AttackFile):
@@ -233,9 +233,9 @@ class _CandidateFile(_AttackFile):
     golden: tuple[str, ...] = ()
     n_golden: int = 0
     rules: str = "fixed"
-    limits: dict[str, Any] = {}
-    answers: dict[str, Any] = {}
-    calls: dict[str, Any] = {}
+    limits: Limits = Limits()
+    answers: AnswerRules = EQUAL_ANSWERS
+    calls: CallForms = PLAIN_CALLS
 
 
 class _TestbedFile(_Strict):
@@ -260,14 +260,7 @@ def read_program(text: str, name: str) -> HostileProgram:
         raise BrokenInput(f"{name}: no expected result is stated")
     if uneven := [key for key, values in stated.items() if len(values) != len(file.calls)]:
         raise BrokenInput(f"{name}: {uneven[0]} needs one value per call")
-    return HostileProgram(
-        **_common(file, name),
-        program=file.program,
-        calls=file.calls,
-        outcomes=file.outcomes,
-        limits=Limits(**file.limits),
-        **stated,
-    )
+    return HostileProgram(**_same(file, name, HostileProgram))
 
 
 def read_suite(text: str, name: str, testbeds: Mapping[str, Testbed]) -> HostileSuite:
@@ -284,8 +277,7 @@ def read_suite(text: str, name: str, testbeds: Mapping[str, Testbed]) -> Hostile
         reply = reply.encode("latin-1", "backslashreplace").decode("unicode_escape")
     if file.repeat:
         reply = "".join(reply.replace("{n}", str(n)) for n in range(file.repeat))
-    expected = file.model_dump(include={"n_valid", "n_beating", "reasons"})
-    return HostileSuite(**_common(file, name), testbed=testbeds[file.ground], reply=reply, **expected)
+    return HostileSuite(**_same(file, name, HostileSuite) | {"testbed": testbeds[file.ground], "reply": reply})
 
 
 def read_candidate(text: str, name: str) -> HostileCandidate:
@@ -299,24 +291,19 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
         raise BrokenInput(f"{name}: truth needs one word per assert")
     if file.rules not in PRESETS:
         raise BrokenInput(f"{name}: unknown rules {file.rules!r}")
-    return HostileCandidate(
-        **_common(file, name),
-        solution=file.solution,
-        program=file.program,
-        asserts=tuple(each.replace("{n}", str(n)) for n in range(file.repeat) for each in file.asserts),
-        truth=file.truth * file.repeat,
-        golden=_golden(file.golden),
-        n_golden=file.n_golden,
-        limits=Limits(**file.limits),
-        rules=preset(file.rules),
-        answers=AnswerRules(**file.answers),
-        calls=CallForms(**file.calls),
-    )
+    changed: dict[str, Any] = {
+        "asserts": tuple(each.replace("{n}", str(n)) for n in range(file.repeat) for each in file.asserts),
+        "truth": file.truth * file.repeat,
+        "golden": _golden(file.golden),
+        "rules": preset(file.rules),
+    }
+    return HostileCandidate(**_same(file, name, HostileCandidate) | changed)
 
 
-def _common(file: _AttackFile, name: str) -> dict[str, Any]:
-    """Return the fields that all kinds of attack have."""
-    return {"name": name, "tries": file.tries, "is_safe": file.safe_to_run_unsandboxed}
+def _same(file: _AttackFile, name: str, kind: type[Attack]) -> dict[str, Any]:
+    """Return the fields of an attack that its file states as they are."""
+    stated = {each.name: getattr(file, each.name) for each in fields(kind) if each.name in type(file).model_fields}
+    return stated | {"name": name, "is_safe": file.safe_to_run_unsandboxed}
 
 
 def _golden(texts: Iterable[str]) -> tuple[GoldenCase, ...]:
