@@ -88,49 +88,6 @@ beyond the judge's own limits do not count either: values that cannot be sent be
 record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """One dropped piece of a reply."""
-
-    reason: RejectionReason
-    source: str
-    """The dropped text, cut to 200 characters."""
-    line: int = 0
-    """Line in the reply, from 1; 0 where it concerns several lines."""
-    detail: str = ""
-    """One sentence for people."""
-
-
-MAX_LISTED = 1_024
-"""Most dropped pieces of one reply that are listed one by one."""
-
-_MAX_SOURCE = 200
-
-
-@dataclass(slots=True)
-class Rejections:
-    """The pieces that are dropped while a reply is read, in their order: the first in full, the rest as counts."""
-
-    listed: list[Rejection] = field(default_factory=list)
-    more: Counter[RejectionReason] = field(default_factory=Counter)
-    """Counts of the pieces that are not listed."""
-
-    def add(self, reason: RejectionReason, source: str, line: int, detail: str, n: int = 1) -> None:
-        """Add `n` equal dropped pieces."""
-        n_listed = min(n, MAX_LISTED - len(self.listed))
-        self.listed += [Rejection(reason, source.strip()[:_MAX_SOURCE], line, detail)] * n_listed
-        if n > n_listed:
-            self.more[reason] += n - n_listed
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A coder's program as read from its reply; `program` is empty iff `rejection` is set."""
-
-    program: str
-    rejection: Rejection | None = None
-
-
 class Span(NamedTuple):
     """A part of a reply: offsets of characters into the text as written."""
 
@@ -153,6 +110,53 @@ class Written:
     """The side that calls the entry point; of a property case its whole condition."""
     answer: tuple[Span, ...]
     """The other side, which predicts the value; empty for a property case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One dropped piece of a reply."""
+
+    reason: RejectionReason
+    source: str
+    """The dropped text, cut to 200 characters."""
+    line: int = 0
+    """Line in the reply, from 1; 0 where it concerns several lines."""
+    detail: str = ""
+    """One sentence for people."""
+    written: Written | None = field(default=None, compare=False, repr=False)
+    """Where it stands in the reply, if it is a test that was read, or counts as a failed attempt at one."""
+
+
+MAX_LISTED = 1_024
+"""Most dropped pieces of one reply that are listed one by one."""
+
+_MAX_SOURCE = 200
+
+
+@dataclass(slots=True)
+class Rejections:
+    """The pieces that are dropped while a reply is read, in their order: the first in full, the rest as counts."""
+
+    listed: list[Rejection] = field(default_factory=list)
+    more: Counter[RejectionReason] = field(default_factory=Counter)
+    """Counts of the pieces that are not listed."""
+
+    def add(
+        self, reason: RejectionReason, source: str, line: int, detail: str, n: int = 1, written: Written | None = None
+    ) -> None:
+        """Add `n` equal dropped pieces."""
+        n_listed = min(n, MAX_LISTED - len(self.listed))
+        self.listed += [Rejection(reason, source.strip()[:_MAX_SOURCE], line, detail, written)] * n_listed
+        if n > n_listed:
+            self.more[reason] += n - n_listed
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A coder's program as read from its reply; `program` is empty iff `rejection` is set."""
+
+    program: str
+    rejection: Rejection | None = None
 
 
 @dataclass(frozen=True, slots=True)

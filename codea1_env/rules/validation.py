@@ -330,7 +330,7 @@ def _wrong_prediction(case: TestCase, valid: ValidCase) -> Rejection:
 
 
 def _rejection(case: TestCase, reason: RejectionReason, detail: str) -> Rejection:
-    return Rejection(reason, case.to_assert()[:200], case.line, detail)
+    return Rejection(reason, case.to_assert()[:200], case.line, detail, case.written)
 
 
 def _detail(item: SolutionEvidence) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from codea1_agents.train.grpo.hyperparameters import Shape
-from codea1_agents.train.grpo.players import Answer
+from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
+from codea1_agents.train.grpo.players import Answer, Player
 from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.group_env import GroupEnv
@@ -29,12 +29,23 @@ class Scripted:
         answers = [self.texts[number % len(self.texts)] for number in range(len(turns))]
         return [Answer(text) if text else Answer(unavailable="gone") for text in answers]
 
+    def starts(self, answer: Answer) -> Sequence[int]:
+        return ()
+
 
 def rolled(
-    sandbox: Sandbox, toys: ProblemSet, players: dict[str, Scripted], shape: Shape, rules: Ruleset = RULES, n: int = 1
+    sandbox: Sandbox,
+    toys: ProblemSet,
+    players: Mapping[str, Player],
+    shape: Shape,
+    rules: Ruleset = RULES,
+    n: int = 1,
+    advantages: AdvantageSettings | None = None,
 ) -> list[RolledTree]:
     envs = group_envs(sandbox, toys, shape, rules)
-    return list(TreeRoller(envs, players).roll([Task(number, "toy/add") for number in range(n)]).trees)
+    return list(
+        TreeRoller(envs, players, advantages=advantages).roll([Task(number, "toy/add") for number in range(n)]).trees
+    )
 
 
 def group_envs(

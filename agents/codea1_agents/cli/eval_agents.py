@@ -54,6 +54,12 @@ class TesterOptions(EvaluationOptions):
     mode: Annotated[
         str, Option(help="queries (one test per reply, with the former tests in the prompt) or suite (all at once).")
     ] = "queries"
+    base: Annotated[
+        str,
+        agent_spec(
+            "--base", "A model whose answers to the tester's inputs are compared with the tester's (`answers`)."
+        ),
+    ] = ""
     mutants: Annotated[int, Option(min=0, help="At most this many mutants per solution; 0 for none.")] = 40
     seed: Annotated[int, seed_of("the agents, the sampling of mutants and the intervals")] = 0
 
@@ -122,10 +128,12 @@ def run_tester(options: TesterOptions) -> None:
     with eval_session(options, without=options.without) as session:
         spec = options.agent
         tester = session.agent(spec, "tester")
-        settings = session.settings("tester", agent=spec, task=asdict(task))
+        base = session.agent(options.base, "tester") if options.base else None
+        compared = {"base": options.base} if options.base else {}
+        settings = session.settings("tester", agent=spec, task=asdict(task), **compared)
         keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)
         known = {each.problem_id for each in keeper.records if _is_settled(each.masked)}
-        batches = evaluate_tester(session.problems, tester, session.sandbox, task, known=known)
+        batches = evaluate_tester(session.problems, tester, session.sandbox, task, known=known, base=base)
         keeper.take(batches, len(session.problems), partial(_tester_figures, session, spec, task.tests))
 
 

@@ -14,6 +14,7 @@ from codea1_agents.prompts.messages import TURN_OF_USER
 from codea1_env.errors import UserError
 
 _REPLY = "r0"
+_INCOMPLETE = "\N{REPLACEMENT CHARACTER}"  # what the first bytes of a character decode to
 _OWN_ARGUMENTS = frozenset({"", "add_generation_prompt", "chat", "conversation", "messages", "tokenize"})
 _PROBE = "def f(x):\n    return [x, -12.5, 'é'] + g(x)  # <a> of  two\n"
 
@@ -128,8 +129,38 @@ class ChatFormat:
 
     def reply(self, token_ids: Sequence[int]) -> str:
         """Return the generated text without control tokens; a user turn that a base model adds is cut."""
-        text = str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
+        text = self._decoded(token_ids)
         return text if self.has_template else text.partition(TURN_OF_USER)[0]
+
+    def starts(self, token_ids: Sequence[int]) -> list[int]:
+        """Return where in `reply` each token begins: after what the tokens before it decode to.
+
+        A token that continues a character begins where the character does, and one that `reply` leaves out where the
+        next one begins; those of a user turn that was cut begin at its end.
+        """
+        text = self._decoded(token_ids)
+        found = self._starts_by_windows(token_ids, text) or [
+            _n_agreeing(text, self._decoded(token_ids[:n])) for n in range(len(token_ids))
+        ]
+        end = len(self.reply(token_ids))
+        return [min(start, end) for start in found]
+
+    def _starts_by_windows(self, token_ids: Sequence[int], text: str) -> list[int]:
+        """Return the same, decoding a few tokens at a time; [] where that does not give the whole text.
+
+        A tokenizer may decode a token differently at the beginning, so each piece is decoded behind the one before it.
+        """
+        found, pieces, length, before, begin = [], "", 0, 0, 0
+        for n in range(len(token_ids)):
+            found.append(length)
+            piece = self._decoded(token_ids[before : n + 1])[len(self._decoded(token_ids[before:begin])) :]
+            if not piece.endswith(_INCOMPLETE):
+                pieces += piece
+                length, before, begin = len(pieces), begin, n + 1
+        return found if pieces == text else []
+
+    def _decoded(self, token_ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
 
     def _safe(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         return tuple(Message(each.role, without_control_tokens(each.content, self._control)) for each in messages)
@@ -157,6 +188,12 @@ class ChatFormat:
 
     def _ids(self, text: str, *, special: bool) -> list[int]:
         return list(self._tokenizer(text, add_special_tokens=special)["input_ids"])
+
+
+def _n_agreeing(one: str, other: str) -> int:
+    """Return the length of the longest beginning of both."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def without_control_tokens(text: str, control: Sequence[str]) -> str:

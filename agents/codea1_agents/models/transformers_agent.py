@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
@@ -11,9 +12,10 @@ from codea1_agents.models.local_model import LocalModel, Request
 from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
 from codea1_agents.models.row_sampling import RowSampler
 from codea1_agents.prompts import Prompts, load_prompts
-from codea1_env.agent import AgentContext
+from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError, extra_needed
 
+_GO_ON = tuple("_.'\"([{")  # characters that continue a literal
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -83,6 +85,59 @@ class TransformersAgent(LocalModel):
             sampling=sampling,
             context_length=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
         )
+
+    def answer_probabilities(
+        self, observations: Sequence[Observation], infos: Sequence[Info], begun: Sequence[str], answers: Sequence[str]
+    ) -> list[float]:
+        """Return how probable it is that the model goes on with an answer and ends it there.
+
+        Args:
+            observations: (n,) of the turns that it replies to.
+            infos: (n,)
+            begun: (n,) the beginnings of its replies.
+            answers: (n,) Python literals.
+
+        Returns:
+            (n,) exact probabilities, at the temperature of its sampling (1 if that is greedy). Beginnings and answers
+            are encoded together, as the model would write them in the fewest tokens.
+        """
+        rows: list[list[int]] = []
+        sizes: list[int] = []
+        for observation, info, before, answer in zip(observations, infos, begun, answers, strict=True):
+            prompt = self._format.prompt_ids(self._prompts.messages(observation, info))
+            whole = self._tokenizer(before + answer, add_special_tokens=False)["input_ids"]
+            short = self._tokenizer(before, add_special_tokens=False)["input_ids"]
+            pairs = enumerate(zip(whole, short, strict=False))
+            n_common = next((n for n, (one, other) in pairs if one != other), len(short))
+            rows.append([*prompt, *whole])
+            sizes.append(len(whole) - min(n_common, len(whole) - 1))
+        found: list[float] = []
+        for start in range(0, len(rows), self._batch_size):
+            part = slice(start, start + self._batch_size)
+            found += self._probabilities(rows[part], sizes[part])
+        return found
+
+    def _probabilities(self, rows: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[float]:
+        """Return the probabilities of the last tokens of rows, so many of each, and of an end after them."""
+        torch, _ = _imported()
+        batch = self._tokenizer.pad({"input_ids": list(map(list, rows))}, padding=True, return_tensors="pt")
+        mask, ids = batch["attention_mask"].to(self._device), batch["input_ids"].to(self._device)
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        with torch.inference_mode():
+            logits = self._model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
+            log_probs = (logits.float() / (self._sampling.temperature or 1.0)).log_softmax(-1)
+        ends = torch.tensor(self._ending_tokens, device=self._device)
+        found = []
+        for row, of_row, n in zip(ids, log_probs, sizes, strict=True):
+            of_tokens = of_row[-n - 1 : -1].gather(-1, row[-n:].unsqueeze(-1)).sum()
+            found.append(float((of_tokens + of_row[-1, ends].logsumexp(-1)).exp()))
+        return found
+
+    @cached_property
+    def _ending_tokens(self) -> list[int]:
+        """The tokens that end a literal before them, since they are no part of a name, a number or an expression."""
+        texts = self._tokenizer.batch_decode([[n] for n in range(len(self._tokenizer))], skip_special_tokens=True)
+        return [n for n, text in enumerate(texts) if not (text[:1].isalnum() or text[:1] in _GO_ON)]
 
     def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
         order = sorted(range(len(requests)), key=lambda at: len(requests[at].prompt_ids))  # little padding

@@ -155,7 +155,9 @@ class SuiteReader:
 
     def reject(self, reason: RejectionReason, source: str, line: int, detail: str, n: int = 1) -> None:
         """Add `n` equal dropped pieces."""
-        self.rejections.add(reason, source, line, detail, n)
+        is_attempt = self.places is not None and line and reason in COUNTED_AS_INVALID
+        written = self.places.lines(line, 1 + source.strip().count("\n")) if self.places and is_attempt else None
+        self.rejections.add(reason, source, line, detail, n, written)
 
     # -- statements --
 

@@ -75,6 +75,12 @@ class Places:
             )
         return self.gathered(statement, (entered,), (answered,))
 
+    def lines(self, first: int, n: int) -> Written:
+        """Return where a piece stands that is not read: lines of the answer, which are all input."""
+        end = min(first + n, len(self._begins)) - 1
+        span = Span(self._answer.offset(self._begins[first - 1]), self._answer.offset(self._begins[end] - 1))
+        return Written(span, (span,), ())
+
     def gathered(self, statement: ast.stmt, entered: Sequence[ast.expr], answered: Sequence[ast.expr]) -> Written:
         """Return where a case stands whose parts may have been written elsewhere.
 

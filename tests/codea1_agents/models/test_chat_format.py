@@ -158,3 +158,38 @@ def test_a_template_gets_its_arguments(tokenizer):
         UserError, match="tiny: template_arguments: 'thinking' is no argument that its chat template takes"
     ):
         ChatFormat(tokenizer, "tiny", {"thinking": False})
+
+
+TEXT = "assert f('é', '🙂') == '日本'\n\n  x = 1 # <a> of  two"
+
+
+@pytest.mark.parametrize("special", ["", "<|im_end|>"])
+def test_tokens_begin_where_the_text_before_them_ends(tokenizer, special):
+    pieces = [TEXT[:9], TEXT[9:]]
+    ids = [number for piece in pieces for number in [*tokenizer(piece)["input_ids"], *tokenizer(special)["input_ids"]]]
+    chat = ChatFormat(tokenizer, "tiny")
+    assert chat.reply(ids) == TEXT
+    expected = []
+    for n in range(len(ids)):
+        whole = tokenizer.decode(ids[:n], skip_special_tokens=True)
+        pairs = enumerate(zip(whole, TEXT, strict=False))
+        expected.append(next((k for k, pair in pairs if len(set(pair)) > 1), len(whole)))
+    assert chat.starts(ids) == expected
+    assert len(set(expected)) < len(expected)  # several tokens make one character
+
+
+def test_what_is_cut_off_begins_at_the_end(tiny_base_model):
+    tokenizer = load_tokenizer(str(tiny_base_model))
+    chat = ChatFormat(tokenizer, "tiny")
+    found = chat.starts(tokenizer("x = 1\n### User\nmore")["input_ids"])
+    assert max(found) == len("x = 1")
+    assert found == sorted(found)
+
+
+def test_a_tokenizer_that_rewrites_what_it_decodes_is_followed_from_the_beginning(tokenizer, monkeypatch):
+    decode = type(tokenizer).decode
+    monkeypatch.setattr(type(tokenizer), "decode", lambda *given, **options: decode(*given, **options).strip())
+    ids = tokenizer("x = 1\n\n")["input_ids"]
+    found = ChatFormat(tokenizer, "tiny").starts(ids)
+    assert max(found) == len("x = 1")
+    assert found[:2] == [0, 1]

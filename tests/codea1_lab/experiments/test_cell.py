@@ -128,6 +128,7 @@ DIFFERENCES = {
     "sft-tester": "agents.tester",
     "no-predicted-answer": "game.validation",
     "black-box": "game.tester_view",
+    "block-credit": "training.credit",
     "no-mistake-book": "game.book",
     "book-as-alpha": "game.reward",
     "frozen-tester": "agents.tester",

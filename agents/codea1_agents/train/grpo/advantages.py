@@ -88,10 +88,15 @@ def top_variance(rewards: Rewards, n_kept: int = 1, *, keeps_flat: bool = False)
     filled = np.where(known, rewards, 0.0)
     mean = filled.sum(axis=-1) / n_known
     variance = np.where(known, (filled - mean[..., None]) ** 2, 0.0).sum(axis=-1) / n_known
+    can_differ: NDArray[np.bool_] = known.sum(axis=-1) >= 2
+    return can_differ & largest(variance, n_kept, keeps_flat=keeps_flat)
+
+
+def largest(variance: Rewards, n_kept: int, *, keeps_flat: bool = False) -> NDArray[np.bool_]:
+    """Return which candidates of a problem, (..., N), have the largest variances; see `top_variance`."""
     order = np.argsort(-variance, axis=-1, kind="stable")
     rank = np.argsort(order, axis=-1, kind="stable")
-    has_spread = np.sqrt(variance) > _MIN_SPREAD
-    kept: NDArray[np.bool_] = (rank < n_kept) & (has_spread | keeps_flat) & (known.sum(axis=-1) >= 2)
+    kept: NDArray[np.bool_] = (rank < n_kept) & ((np.sqrt(variance) > _MIN_SPREAD) | keeps_flat)
     return kept
 
 

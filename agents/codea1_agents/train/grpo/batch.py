@@ -33,7 +33,7 @@ class Column(StrEnum):
     PROMPT_NUMBER = "prompt_number"
     """(B,) int64: the same for rows with the same prompt."""
     ADVANTAGES = "advantages"
-    """(B,) float32."""
+    """(B, R) float32, of each token."""
     TOKEN_WEIGHT = "token_weight"
     """(B,) float32: weight of each token of the response in the loss."""
     MINIBATCH = "minibatch"
@@ -43,13 +43,19 @@ class Column(StrEnum):
     REFERENCE_LOG_PROBS = "reference_log_probs"
     """(B, R) float32, of the frozen reference."""
     ENTROPY = "entropy"
-    """(B, R) float32."""
+    """(B, R) float32, of each token."""
 
 
 Batch = Mapping[str, Tensor]
 """Columns by name."""
 _OF_PROMPTS = (Column.PROMPT_IDS, Column.PROMPT_MASK)
-_OF_RESPONSES = (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS, Column.OLD_LOG_PROBS)
+_OF_RESPONSES = (
+    Column.RESPONSE_IDS,
+    Column.RESPONSE_MASK,
+    Column.SAMPLED_LOG_PROBS,
+    Column.OLD_LOG_PROBS,
+    Column.ADVANTAGES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,9 @@ class ScoredResponse:
     prompt: tuple[int, ...]
     response: Response
     advantage: float
+    """Of the whole reply."""
+    token_advantages: Sequence[float] | None = None
+    """(n,), of each of its tokens; None: `advantage` for all."""
     token_weight: float = 0.0
     """Weight of each of its tokens in the loss. `planned` sets it, as it depends on the whole batch."""
     minibatch: int = 0
@@ -74,6 +83,10 @@ class ScoredResponse:
     def __len__(self) -> int:
         """Return 1: the action is the whole response."""
         return 1
+
+    def advantages(self) -> Sequence[float]:
+        """Return the advantage of each token."""
+        return self.token_advantages or [self.advantage] * len(self.response.tokens)
 
 
 def with_advantages_over_batch(responses: Sequence[ScoredResponse], role: str) -> list[ScoredResponse]:
@@ -140,7 +153,8 @@ def _n_tokens(group: Sequence[ScoredResponse]) -> int:
 
 def _of_weight_zero(like: ScoredResponse) -> ScoredResponse:
     nothing = Response(like.response.tokens[:1], like.response.log_probs[:1], is_cut=False)
-    return replace(like, prompt=like.prompt[-1:], response=nothing, advantage=0.0, token_weight=0.0)
+    nobody = replace(like, prompt=like.prompt[-1:], response=nothing)
+    return replace(nobody, advantage=0.0, token_advantages=None, token_weight=0.0)
 
 
 def padded_batch(responses: Sequence[ScoredResponse]) -> dict[str, Tensor]:
@@ -148,7 +162,7 @@ def padded_batch(responses: Sequence[ScoredResponse]) -> dict[str, Tensor]:
     return {
         **token_columns([each.prompt for each in responses], [each.response.tokens for each in responses]),
         Column.SAMPLED_LOG_PROBS: right_padded([each.response.log_probs for each in responses], torch.float32),
-        Column.ADVANTAGES: torch.tensor([each.advantage for each in responses], dtype=torch.float32),
+        Column.ADVANTAGES: right_padded([each.advantages() for each in responses], torch.float32),
         Column.MINIBATCH: torch.tensor([each.minibatch for each in responses]),
         Column.TOKEN_WEIGHT: torch.tensor([each.token_weight for each in responses], dtype=torch.float32),
     }

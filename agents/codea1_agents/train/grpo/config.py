@@ -17,6 +17,7 @@ from ray.tune.search.sample import Domain
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.declared import CountOrZero, NotNegative, checked, settings_in, takes, values_of
 from codea1_agents.train.grpo.advantages import require_parts
+from codea1_agents.train.grpo.credit import require_credit
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.hyperparameters import (
     AdvantageSettings,
@@ -332,6 +333,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             self.create_local_env_runner = not self.num_env_runners  # it would start engines that nothing uses
         if self.advantages != "sum":
             require_parts(names_of_suite_parts(self.rules), self.advantages)
+        require_credit(self.rules, settings_in(self, AdvantageSettings))
         for each in self.models.values():
             require_engine_options(each)
         self.multi_agent(policies=set(self.models))

@@ -21,6 +21,9 @@ from codea1_env.rounds.trees import SuitesPer
 
 _TRUNCATIONS = ("top_p", "top_k", "min_p")
 
+CreditForm = Literal["reply", "test", "block"]
+OtherText = Literal["nothing", "mean"]
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -70,6 +73,13 @@ class AdvantageSettings:
     by adversity (`advantages.advantages_by_parts`)."""
     valid_from: Annotated[float, Field(gt=0, le=1, strict=True)] = 0.5
     """Smallest validity of a suite that `conditioned` calls valid. 1: all of its K tests have right answers."""
+    credit: CreditForm = "reply"
+    """What the tokens of a suite are paid for. `reply`: all of them for the suite's reward. `test`: those of a test for
+    this test. `block`: those of a test's input for whether the program fails it, and those of its answer for whether
+    this is right (`credit`)."""
+    other_text: OtherText = "nothing"
+    """With `credit` by `test` or `block`: what text that is no test is paid for. `nothing`: it has advantage 0. `mean`:
+    for the mean of its suite."""
 
 
 @dataclass(frozen=True)

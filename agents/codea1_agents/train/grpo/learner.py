@@ -66,6 +66,11 @@ class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             for name, column in columns.items():
                 if len(column) != len(responses):
                     raise UserError(f"learner_connector: column {name!r} has {len(column)} rows, not {len(responses)}")
+            shape, expected = columns[Column.ADVANTAGES].shape, columns[Column.RESPONSE_MASK].shape
+            if shape != expected:
+                raise UserError(
+                    f"learner_connector: column 'advantages' has shape {tuple(shape)}, not {tuple(expected)}"
+                )
             found[module] = {name: column.to(device) for name, column in columns.items()}
         return found
 

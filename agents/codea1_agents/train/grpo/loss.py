@@ -62,7 +62,7 @@ def grpo_loss(
             it was.
         reference_log_probs: (B, R), of the frozen reference; None: no divergence term.
         entropy: (B, R), of the policy, with gradient if it is part of the loss; None: counts as 0.
-        advantages: (B,), one per response.
+        advantages: (B, R), one per token.
         mask: (B, R), bool.
         token_weight: (B,), weight of each token of a response. With 1 / (tokens in the global batch), the losses of
             the parts of a batch add up to the mean over its tokens.
@@ -74,14 +74,13 @@ def grpo_loss(
     log_probs, old = (torch.where(mask, each, 0.0) for each in (log_probs, old_log_probs))
     log_ratio = log_probs - old
     ratio = _ratio(log_ratio)
-    advantage = advantages.unsqueeze(-1)
-    plain = -advantage * ratio
-    clipped = -advantage * ratio.clamp(1.0 - settings.clip_low, 1.0 + settings.clip_high)
+    plain = -advantages * ratio
+    clipped = -advantages * ratio.clamp(1.0 - settings.clip_low, 1.0 + settings.clip_high)
     pessimistic = torch.maximum(plain, clipped)
-    bound = -advantage * settings.dual_clip
-    is_bounded = (advantage < 0) & (pessimistic > bound)
+    bound = -advantages * settings.dual_clip
+    is_bounded = (advantages < 0) & (pessimistic > bound)
     weighted = weight if importance is None else weight * torch.where(mask, importance, 0.0)
-    policy = (torch.where(is_bounded, bound.expand_as(pessimistic), pessimistic) * weighted).sum()
+    policy = (torch.where(is_bounded, bound, pessimistic) * weighted).sum()
     kl = spread = torch.zeros_like(policy)
     if reference_log_probs is not None:
         kl = (low_variance_kl(log_probs, torch.where(mask, reference_log_probs, 0.0)) * weight).sum()

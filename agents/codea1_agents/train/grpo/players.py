@@ -23,6 +23,8 @@ class Answer:
     prompt: tuple[int, ...] = ()
     response: Response | ResponseSize | None = None
     """None where no model of the training sampled it; its size in a tree that left its runner and does not train it."""
+    token_advantages: Sequence[float] | None = None
+    """(n_tokens,) once it is judged, where its tokens are paid for different things; else None."""
     unavailable: str = ""
     """Why there is no reply; empty if there is one. It is not the agent's fault, so the rollout is masked."""
 
@@ -37,6 +39,9 @@ class Player(Protocol):
 
     def answer(self, turns: Sequence[Turn]) -> list[Answer]:
         """Return one answer per turn, in order."""
+
+    def starts(self, answer: Answer) -> Sequence[int]:
+        """Return where each token of an answer begins in its text; () if no model of the training sampled it."""
 
 
 class ModelPlayer:
@@ -88,6 +93,11 @@ class ModelPlayer:
                 found.append(Answer(self._format.reply(response.tokens), prompt, response))
         return found
 
+    def starts(self, answer: Answer) -> Sequence[int]:
+        """Return where each token begins in the text."""
+        assert isinstance(answer.response, Response)
+        return self._format.starts(answer.response.tokens)
+
 
 def _length_fault(prompt: Sequence[int], sampling: SamplingRules, longest: int | None, context: int | None) -> str:
     """Return why a prompt is too long; empty if it is not."""
@@ -112,3 +122,7 @@ class AgentPlayer:
             Answer(reply) if isinstance(reply, str) else Answer(unavailable=str(reply) or "unavailable")
             for reply in self._asker.replies(turns)
         ]
+
+    def starts(self, answer: Answer) -> Sequence[int]:
+        """Return (): an agent is not trained."""
+        return ()

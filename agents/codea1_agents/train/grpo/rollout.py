@@ -23,9 +23,11 @@ from codea1_agents.train.grpo.advantages import (
     group_advantages,
     grouped_parts,
     has_parts,
+    largest,
     top_variance,
 )
 from codea1_agents.train.grpo.batch import ScoredResponse
+from codea1_agents.train.grpo.credit import CreditedTest, by_tests, credit_of_groups, token_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.players import Answer, Player
 from codea1_agents.train.grpo.progress import Part, Report, unreported
@@ -74,9 +76,11 @@ class RolledTree:
     coder: Advantages
     """(N,)"""
     tester: Advantages
-    """(G, M), in the form of the settings; `decoupled` ones before they are normalised over the batch."""
+    """(G, M), in the form of the settings; `decoupled` ones before they are normalised over the batch. Where tests are
+    paid (`training.credit`), the means over the sides of a suite's tests."""
     kept: NDArray[np.bool_]
-    """(G,): which groups of suites train the tester. Of the groups that can, those whose rewards vary most."""
+    """(G,): which groups of suites train the tester. Of the groups that can, those whose rewards vary most, or, where
+    tests are paid, what these are paid for."""
 
     @property
     def all_suites(self) -> tuple[Answer, ...]:
@@ -125,7 +129,9 @@ class RolledTree:
     ) -> ScoredResponse:
         assert isinstance(answer.response, Response)
         module, problem_id = settings.module_of(role), self.task.problem_id
-        return ScoredResponse(role, agent, module, problem_id, answer.prompt, answer.response, float(advantage))
+        return ScoredResponse(
+            role, agent, module, problem_id, answer.prompt, answer.response, float(advantage), answer.token_advantages
+        )
 
     def trimmed(self, settings: TrainingSettings) -> RolledTree:
         """Return the tree with the tokens of the responses that train only; of the others it has the sizes.
@@ -183,6 +189,7 @@ class TreeRoller:
         advantages: AdvantageSettings | None = None,
     ) -> None:
         self._envs, self._players, self._seed = envs, players, seed
+        self.rules = envs.referee.rules
         self.shape, self.advantages = envs.shape, advantages or AdvantageSettings()
         self._generate_s = 0.0
 
@@ -219,6 +226,18 @@ class TreeRoller:
         found = self._players[role].answer(turns) if turns else []
         self._generate_s += time.perf_counter() - begun
         return found
+
+    def credited(self, suites: Sequence[Answer], tests: Sequence[Sequence[CreditedTest]]) -> list[Answer]:
+        """Return suites with the advantages of their tokens."""
+        player, other_text = self._players["tester"], self.advantages.other_text
+        return [
+            answer
+            if answer.response is None
+            else replace(
+                answer, token_advantages=token_advantages(answer.text, player.starts(answer), of_suite, other_text)
+            )
+            for answer, of_suite in zip(suites, tests, strict=True)
+        ]
 
     def tree_of(self, task: Task) -> Tree:
         """Return the tree that the environment plays for a task."""
@@ -272,18 +291,30 @@ class _Batch:
         by_parts = self._roller.advantages.advantages != "sum"  # parts may differ where their sums are equal
         for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
             of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
-            tester = suite_advantages(judged, of_tester, self._roller.advantages, keeps_flat=keeps_flat)
-            trains = tester.is_trained.any(axis=-1, keepdims=True)
+            suites = self._suites[place]
+            if self._roller.advantages.credit == "reply":
+                tester = suite_advantages(judged, of_tester, self._roller.advantages, keeps_flat=keeps_flat)
+                trains = tester.is_trained.any(axis=-1, keepdims=True)
+                varying = np.where(trains, of_tester, np.nan)
+                kept = top_variance(varying, n_kept, keeps_flat=keeps_flat or by_parts)
+            else:
+                groups = credit_of_groups(judged, of_tester, self._roller.rules, self._roller.advantages)
+                tester = by_tests(groups, ~np.isnan(of_tester), keeps_flat=keeps_flat)
+                kept = largest(np.array([each.spread for each in groups]), n_kept, keeps_flat=keeps_flat)
+                suites = [
+                    self._roller.credited(each, group.suites) if is_kept else each
+                    for each, group, is_kept in zip(suites, groups, kept, strict=True)
+                ]
             yield RolledTree(
                 task=task,
                 judged=judged,
                 candidates=tuple(self._programs[place]),
-                suites=tuple(map(tuple, self._suites[place])),
+                suites=tuple(map(tuple, suites)),
                 coder_rewards=of_coder,
                 tester_rewards=of_tester,
                 coder=group_advantages(of_coder, keeps_flat=keeps_flat),
                 tester=tester,
-                kept=top_variance(np.where(trains, of_tester, np.nan), n_kept, keeps_flat=keeps_flat or by_parts),
+                kept=kept,
             )
 
 

@@ -40,7 +40,8 @@ def lone_groups(config: TrainingConfig) -> Iterator[str]:
     for role, setting, member in sizes:
         module = role if role in models else "shared"
         learns = module in models and not getattr(config.agents, module).frozen
-        if learns and getattr(config.rollout, setting) == 1:
+        is_alone = getattr(config.rollout, setting) == 1
+        if learns and is_alone and (role == "coder" or config.training.credit == "reply"):
             yield f"rollout.{setting} is 1: a group of one {member} has no advantage, so the {role} learns nothing"
 
 

@@ -24,7 +24,7 @@ def batch(seed: int = 0, spread: float = 3.0) -> dict[str, torch.Tensor]:
         "old_log_probs": -torch.rand(B, R, generator=draw) * spread,
         "reference_log_probs": -torch.rand(B, R, generator=draw) * spread,
         "entropy": torch.rand(B, R, generator=draw),
-        "advantages": torch.randn(B, generator=draw) * 2,
+        "advantages": torch.randn(B, R, generator=draw) * 2,
         "mask": mask,
         "token_weight": torch.full((B,), 1.0 / int(mask.sum())),
     }
@@ -36,7 +36,7 @@ def by_hand(data: dict[str, torch.Tensor], settings: LossSettings) -> float:
         for r in range(R):
             if not data["mask"][b, r]:
                 continue
-            advantage = float(data["advantages"][b])
+            advantage = float(data["advantages"][b, r])
             ratio = math.exp(float(data["log_probs"][b, r]) - float(data["old_log_probs"][b, r]))
             clipped = min(max(ratio, 1 - settings.clip_low), 1 + settings.clip_high)
             gain = min(ratio * advantage, clipped * advantage)
@@ -98,7 +98,7 @@ def test_the_policy_that_sampled_gets_the_plain_policy_gradient() -> None:
     grpo_loss(
         **{**data, "log_probs": log_probs, "old_log_probs": data["log_probs"]}, settings=LossSettings(kl_coeff=0.0)
     ).loss.backward()
-    expected = -data["advantages"].unsqueeze(-1) * data["mask"] * data["token_weight"].unsqueeze(-1)
+    expected = -data["advantages"] * data["mask"] * data["token_weight"].unsqueeze(-1)
     assert torch.allclose(log_probs.grad, expected, atol=1e-7)
 
 

@@ -150,7 +150,12 @@ def test_an_evaluation_is_the_same_whoever_plays_it(settings: dict[str, Any], tm
     alone = train(load_training(told), out=tmp_path / "alone").lines[0]["evaluation"]
     shared = train(load_training(told, ["cluster.env_runners=1"]), out=tmp_path / "shared").lines[0]["evaluation"]
     assert alone == pytest.approx(shared)
-    assert {"coder_pass_at_1", "coder_pass_at_8", "tester_validity/mutant,strength=1"} <= alone.keys()
+    assert {
+        "coder_pass_at_1",
+        "coder_pass_at_8",
+        "tester_validity/mutant,strength=1",
+        "tester_aim/mutant,strength=1",
+    } <= alone.keys()
 
 
 class Unblocking(Watcher):
