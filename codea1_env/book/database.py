@@ -21,7 +21,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput, UserError
@@ -118,17 +118,13 @@ class BookDatabase:
         """Name of the book in messages."""
         return f"Mistake Book {self.path}" if self.path else "in-memory Mistake Book"
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection on which all reads see the same state."""
-        with self._transaction("BEGIN") as connection:
-            yield connection
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Enter a connection on which all reads see the same state."""
+        return self._transaction("BEGIN")
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection whose writes are committed together when the block ends, or not at all."""
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Enter a connection whose writes are committed together when the block ends, or not at all."""
+        return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:

@@ -37,6 +37,22 @@ def codea1(*arguments: object) -> Any:
     return result
 
 
+def document(*arguments: object) -> dict[str, Any]:
+    """Run a command with `--json`, which must succeed; return the object that it prints."""
+    result = codea1(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return one_object(result.stdout)
+
+
+def refused(*arguments: object) -> str:
+    """Run a command that is refused as bad input, before it has printed anything; return the one line that it says."""
+    result = codea1(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    return str(result.stderr)
+
+
 def started(*arguments: object, code: str = "", **options: Any) -> subprocess.Popen[str]:
     """Start a command in a process of its own, as the installed script does."""
     script = f"{code}\nfrom codea1_agents.cli import main\nmain()"
