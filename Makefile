@@ -47,7 +47,7 @@ install: $(VENV)/.installed ## the package into .venv
 install-dev: $(DEV_STAMP) ## the package and what its tests need into .venv
 
 demo: install ## play HumanEval: a mutant coder against a fuzzing tester
-	$(BIN)/codea1 play --problems humaneval --coder mutant --tester fuzz --episodes 20 --show 2
+	$(BIN)/codea1 play --problems humaneval --coder mutant --tester fuzz --episodes 20
 
 coevolve: ## train two language models against each other from nothing, on this machine's processors
 	@$(MAKE) --no-print-directory install-dev EXTRAS=rllib,study

@@ -17,8 +17,8 @@ ENTRIES = with_extensions(
         "play": Entry(PLAY, "Play games between a coder and a tester, and record them.", f"{_HERE}.play:run_play"),
         "demo": Entry(
             PLAY,
-            "Run a demonstration: two small agents learn from nothing.",
-            {"coevolve": f"{_HERE}.demo:run_coevolve"},
+            "Be the tester in a duel; or watch two small agents learn from nothing.",
+            {"duel": f"{_HERE}.demo_duel:run_duel", "coevolve": f"{_HERE}.demo:run_coevolve"},
         ),
         "train": Entry(TRAIN, "Train both agents with reinforcement learning.", f"{_HERE}.train:run_training"),
         "sft": Entry(TRAIN, "Fine-tune a model on problems first.", f"{_HERE}.sft:run_sft"),
