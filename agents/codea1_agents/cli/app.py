@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from codea1_agents.cli.boundary import Boundary
-from codea1_agents.cli.entries import CHECK, LOOK, MEASURE, PLAY, TRAIN, Entry, with_extensions
+from codea1_agents.cli.entries import CHECK, LOOK, MEASURE, PLAY, TRAIN, Entry, PlainFlags, with_extensions
 
 _HERE = "codea1_agents.cli"
 
@@ -83,7 +83,7 @@ def all_commands() -> dict[str, Any]:
     return commands
 
 
-class Commands(Boundary):
+class Commands(PlainFlags, Boundary):
     """The group of all commands. Until one is chosen, a command is its line in the help."""
 
     def __init__(self, **settings: Any) -> None:
