@@ -12,8 +12,8 @@ from pathlib import Path
 from codea1_agents.cli.console import Page
 
 NEXT_STEPS = {
-    "play": ("codea1 report {out} -o {out}.html", "codea1 rescore {out} --sweep alpha=0,.25,.5,.75,1"),
-    "train": ("codea1 report {out} -o {out}.html", "codea1 train --resume {out} --steps {steps}"),
+    "play": ("codea1 report {out}", "codea1 rescore {out} --sweep alpha=0,.25,.5,.75,1"),
+    "train": ("codea1 report {out}", "codea1 train --resume {out} --steps {steps}"),
     "eval": ("the same with another --agent and --out OTHER, then: codea1 eval compare {out} OTHER",),
     "eval without --out": ("the same with --out FOLDER, which codea1 eval compare reads",),
     "duel": ("codea1 demo duel --number {number}",),

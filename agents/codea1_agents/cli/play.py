@@ -226,14 +226,14 @@ class _Run:
                 self._play_games(folder, early)
             except KeyboardInterrupt:
                 self._finish(folder, time.perf_counter() - begun)
-                self.page.note(f"interrupted; {_continue_line(folder)}", even_if_quiet=True)
+                self.page.note(f"interrupted; {self._continue_line(folder)}", even_if_quiet=True)
                 raise typer.Exit(INTERRUPTED) from None
             except CodeA1Error as error:
                 if isinstance(error, AgentUnavailable):  # write the agents' usage although there is no result
                     folder.write_metrics(self._metrics(time.perf_counter() - begun))
                 if folder.n_episodes or early.kept or isinstance(error, AgentUnavailable):
                     recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
-                    self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
+                    self.page.note(f"{recorded}; {self._continue_line(folder)}", even_if_quiet=True)
                 raise
             early.remove()
             self._finish(folder, time.perf_counter() - begun)
@@ -365,9 +365,9 @@ class _Run:
             "sandbox": {name: getattr(self.promise, name) for name in ("name", "guarantee", "tier")},
         }
 
-
-def _continue_line(folder: RunFolder) -> str:
-    """Name the command that continues a run; names of modules must be typed again."""
-    named = {name: getattr(folder.config, name) for name in ("problems", "coder", "tester", "sandbox")}
-    own = "".join(f" --{name} {quote(value)}" for name, value in named.items() if is_path(value.partition(",")[0]))
-    return as_typed(f"continue with: codea1 play --resume {folder.path}{own}")
+    def _continue_line(self, folder: RunFolder) -> str:
+        """Name the command that continues a run; what the folder does not hold must be typed again."""
+        named = {name: getattr(folder.config, name) for name in ("problems", "coder", "tester", "sandbox")}
+        own = "".join(f" --{name} {quote(value)}" for name, value in named.items() if is_path(value.partition(",")[0]))
+        shown = "" if self.options.show is None else f" --show {self.options.show}"
+        return as_typed(f"continue with: codea1 play --resume {folder.path}{own}{shown}")
