@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Extras of adapters whose packages fit in no environment with the others, or whose tests take long.
-ALONE ?= tianshou agilerl verl comlrl art
+ALONE ?= tianshou agilerl verl comlrl art openenv
 
 .PHONY: demo coevolve test test-fast adapters-test $(ALONE:%=adapters-test-%) check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
@@ -100,7 +100,7 @@ wheel-test: install-dev ## build the wheel, install it elsewhere, play from ther
 
 # Harnesses that fit in no environment with the other extras share one; the warnings of their packages are theirs.
 HARNESSES_VENV ?= build/adapters/harnesses
-HARNESSES_WITH := inspect,verifiers,openenv
+HARNESSES_WITH := inspect,verifiers
 HARNESSES_STAMP := $(HARNESSES_VENV)/.installed-$(subst $(comma),+,$(HARNESSES_WITH))
 HARNESSES_PIP := $(HARNESSES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
 HARNESSES_PYTEST := -m pytest -q -W ignore::DeprecationWarning -W ignore::ResourceWarning \
