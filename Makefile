@@ -94,9 +94,13 @@ wheel-test: install-dev ## build the wheel, install it elsewhere, play from ther
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w build/wheel .
 	$(PYTHON) -m venv build/wheel/venv
-	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) build/wheel/*.whl
+	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check build/wheel/*.whl 'gymnasium>=1.4'
 	cd build/wheel && venv/bin/codea1 play --problems starter --episodes 3 --json > /dev/null
 	cd build/wheel && venv/bin/python -c "import codea1_env, codea1_agents; assert 'site-packages' in codea1_env.__file__"
+	cd build/wheel && venv/bin/python -c "import gymnasium; from gymnasium.utils.env_checker import check_env; \
+		from pettingzoo.test import api_test; from codea1_env import code_a1_v0; \
+		api_test(code_a1_v0.env('starter'), num_cycles=20); \
+		check_env(gymnasium.make('codea1_env:codea1/Tester-v0', problems='starter', opponent='mutant').unwrapped)"
 
 # Harnesses that fit in no environment with the other extras share one; the warnings of their packages are theirs.
 HARNESSES_VENV ?= build/adapters/harnesses
