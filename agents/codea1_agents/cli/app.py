@@ -33,6 +33,7 @@ ENTRIES = with_extensions(
                 "compare": f"{_HERE}.eval_compare:run_compare",
             },
         ),
+        "grade": Entry(MEASURE, "Judge one program by one suite of tests.", f"{_HERE}.grade:run_grade"),
         "book": Entry(LOOK, "Show and study Mistake Books.", {"show": f"{_HERE}.book:show_book"}),
         "export": Entry(
             LOOK,
