@@ -17,7 +17,7 @@ ENTRIES = with_extensions(
         "play": Entry(PLAY, "Play games between a coder and a tester, and record them.", f"{_HERE}.play:run_play"),
         "demo": Entry(
             PLAY,
-            "Be the tester in a duel; or watch two small agents learn from nothing.",
+            "Be the tester in a duel; watch two small agents learn.",
             {"duel": f"{_HERE}.demo_duel:run_duel", "coevolve": f"{_HERE}.demo:run_coevolve"},
         ),
         "train": Entry(TRAIN, "Train both agents with reinforcement learning.", f"{_HERE}.train:run_training"),
