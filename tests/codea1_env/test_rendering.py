@@ -77,8 +77,10 @@ new .WT   replayed E   . passed  W wrong answer  E runtime error  T time limit
 ──────────────────────────────────────────────────────────────────────────────────────────
     7   assert find_zero([1                            syntax error: '[' was never closed
 
-coder         0.5*pass_replayed 0.000 + 0.5*pass_new 0.333 = 0.167
-tester        0.5*validity 0.250 + 0.5*adversarial 0.062 - 1*nonprintable 0.000 = 0.156
+coder         passes 1 of 4 tests
+              0.5*pass_replayed 0.000 + 0.5*pass_new 0.333 = 0.167
+tester        2 of 4 answers right, the program fails 2 of 3 tests
+              0.5*validity 0.250 + 0.5*adversarial 0.062 - 1*nonprintable 0.000 = 0.156
 Mistake Book  2 entered, 1 left; 5 for this problem now
 """
     )
@@ -187,3 +189,16 @@ def test_letters_and_emoji_of_every_script_stay_readable() -> None:
 def test_importing_the_module_does_not_import_rich() -> None:
     code = "import sys, codea1_env.rendering; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_duel_that_reveals_the_solution_marks_the_line_and_tells_who_found_it() -> None:
+    problem = replace(PROBLEM, solution="def find_zero(xs):\n    return xs[0] / xs[1]\n")
+    console = Console(file=StringIO(), width=100, force_terminal=False)
+    with console.capture() as shown:
+        console.print(duel_picture(judged(problem=problem), reveals=True))
+    assert "❱ 2     return -xs[0] / xs[1]" in shown.get()
+    sentence = (
+        "line 2 is `return -xs[0] / xs[1]`, in the solution it is `return xs[0] / xs[1]`; tests 2, 3, R1 found it."
+    )
+    assert sentence in " ".join(shown.get().split())
+    assert "solution it is" not in duel_text(judged(problem=problem))

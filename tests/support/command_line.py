@@ -23,13 +23,13 @@ FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "
 DOCUMENTS: dict[str, Any] = json.loads(files("codea1_agents.cli").joinpath("documents.json").read_text("utf-8"))
 
 
-def codea1(*arguments: object) -> Any:
-    """Run a command in this process; the result has exit_code, stdout and stderr.
+def codea1(*arguments: object, typed: str = "") -> Any:
+    """Run a command in this process, with what a person types; the result has exit_code, stdout and stderr.
 
     The document that a command with `--json` prints is checked against its schema.
     """
     words = [str(argument) for argument in arguments]
-    result = CliRunner().invoke(app, words, prog_name="codea1")
+    result = CliRunner().invoke(app, words, prog_name="codea1", input=typed or None)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     if "--json" in words and result.stdout:

@@ -102,14 +102,5 @@ def test_rewards_of_the_tabular_game_are_compared(tmp_path: Path) -> None:
     assert all(line["leads"]["right"]["mean"] == 0 for line in kept["lines"] if line["payment"] == "fixed")
 
 
-def test_whether_to_aim() -> None:
-    given = ("game", "aim", "--right-naive", "0.8", "--right-aimed", "0.6", "--kills-naive", "0.1", "--alpha", "0.5")
-    plain, with_book = (json.loads(codea1(*given, *more, "--json").stdout) for more in ((), ("--book",)))
-    assert plain["least_kill_rate"] == pytest.approx(0.8 / 0.6 * 0.1 + 0.2 / 0.6)
-    assert with_book["least_kill_rate"] == pytest.approx(0.8 / 0.6 * 0.1 + 2 * 0.2 / 0.6)
-    assert "the tester aims" in codea1(*given, "--kills-aimed", "0.5").stdout
-    assert "retreats" in codea1(*given, "--kills-aimed", "0.4").stdout
-
-
 def test_an_unknown_study_is_refused() -> None:
     assert codea1("game", "tabular", "--study", "deep").exit_code == 2

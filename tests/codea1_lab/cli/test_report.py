@@ -27,6 +27,8 @@ def test_a_report_is_written_with_its_pictures(run: Path) -> None:
     assert data["bytes"] == Path("r.html").stat().st_size
     assert Path("pictures/run/rewards.svg").is_file()
     assert Path("pictures/other/rewards.svg").is_file()
+    assert codea1("report", "other").exit_code == 0
+    assert Path("other.html").is_file()
 
 
 @pytest.mark.slow
