@@ -175,7 +175,8 @@ def number(value: float) -> str:
 
 def _console(stream: TextIO) -> Console:
     console = _Console(file=stream)
-    return console if console.is_terminal else _Console(file=stream, width=_WITHOUT_TERMINAL)
+    is_wide = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()  # rich takes the variable's width
+    return console if is_wide else _Console(file=stream, width=_WITHOUT_TERMINAL)
 
 
 @contextmanager

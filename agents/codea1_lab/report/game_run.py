@@ -18,6 +18,7 @@ from codea1_env.rounds.two_agents import role_of
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord
+from codea1_lab.report.conclusion import of_games
 from codea1_lab.report.curves import CurveTally
 from codea1_lab.report.material import (
     Figure,
@@ -58,6 +59,7 @@ def game_run(path: Path, name: str) -> RunMaterial:
         kind="games",
         axis="episode",
         facts=(*_facts(config, summary, metrics), ("judge", judge_text(judges))),
+        conclusion=of_games(summary, curves.problem_rows(), config.coder, config.tester),
         figures=_figures(summary),
         panels=(*curves.panels(), *_time_panel(metrics)),
         groups=lambda: map(_group, iter_episodes(path)),

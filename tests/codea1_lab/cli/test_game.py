@@ -104,3 +104,15 @@ def test_rewards_of_the_tabular_game_are_compared(tmp_path: Path) -> None:
 
 def test_an_unknown_study_is_refused() -> None:
     assert codea1("game", "tabular", "--study", "deep").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["solve", "dynamics", "questions"])
+def test_pictures_that_cannot_be_drawn_are_refused_before_anything_is_computed(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("codea1_agents.evaluation.canvas.find_spec", lambda name: None)
+    monkeypatch.setattr("codea1_lab.cli.game.load_sandbox", None)
+    monkeypatch.setattr("codea1_lab.cli.game_questions.load_sandbox", None)
+    result = codea1("game", command, "starter", "-o", "pictures")
+    assert result.exit_code == 2
+    assert "drawing pictures needs an optional package" in result.stderr
