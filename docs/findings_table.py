@@ -119,7 +119,7 @@ def bounds(predicted: Literal["+", "-"] | Predicted) -> tuple[float, float]:
 
 def text_of(findings: Findings) -> str:
     """Return the table and its last line."""
-    headings = ["claim", "regime", "system minus other", "rules", "predicted", "observed", "p (Holm)", "", "results"]
+    headings = ["claim", "regime", "system minus other", "rules", "predicted", "observed", "p (Holm)", "verdict"]
     lines, counts, other = head(headings), Counter[tuple[str, str]](), list[str]()
     for claim in findings.claims:
         for number, cell in enumerate(claim.cells):
@@ -154,14 +154,14 @@ def _compared(cell: Cell) -> str:
 
 def _texts(cell: Cell, observed: Observed, found: str) -> Iterator[str]:
     yield cell.regime if cell.experiment else f"tabular: {cell.regime}"
-    yield _compared(cell)
-    yield observed.rules
+    yield _compared(cell).removesuffix(": coder/held-out")
+    yield observed.rules.replace(", strict reading", "").replace("fixed with the formulas of ", "fixed/")
     yield f"{_prediction(cell.predicted)} ({cell.source})"
     if found == "not run":
-        yield from (f"not run: `{observed.source.command}`", "-", "", observed.source.file)
+        yield from (f"`{observed.source.command}`", "-", found)
     else:
-        yield difference_text(observed.difference, percent=True)
-        yield from (p_text(observed.p_corrected), found, f"[{observed.source.file}]({observed.source.page})")
+        yield difference_text(observed.difference, percent=True).replace(" ahead)", ")")
+        yield from (p_text(observed.p_corrected), f"[{found}]({observed.source.page})")
 
 
 def _prediction(predicted: Literal["+", "-"] | Predicted) -> str:
