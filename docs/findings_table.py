@@ -155,13 +155,18 @@ def _compared(cell: Cell) -> str:
 def _texts(cell: Cell, observed: Observed, found: str) -> Iterator[str]:
     yield cell.regime if cell.experiment else f"tabular: {cell.regime}"
     yield _compared(cell).removesuffix(": coder/held-out")
-    yield observed.rules.replace(", strict reading", "").replace("fixed with the formulas of ", "fixed/")
+    yield _short(observed.rules)
     yield f"{_prediction(cell.predicted)} ({cell.source})"
     if found == "not run":
         yield from (f"`{observed.source.command}`", "-", found)
     else:
         yield difference_text(observed.difference, percent=True).replace(" ahead)", ")")
         yield from (p_text(observed.p_corrected), f"[{found}]({observed.source.page})")
+
+
+def _short(rules: str) -> str:
+    """Return the rules of a cell without what the page says of all cells, and with its abbreviations."""
+    return rules.replace(", strict reading", "").replace(" with the formulas of ", "/").replace("alpha ", "alpha=")
 
 
 def _prediction(predicted: Literal["+", "-"] | Predicted) -> str:
