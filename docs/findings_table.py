@@ -1,4 +1,4 @@
-"""Writes the table of `docs/findings.md` from `docs/findings.toml` and the committed results.
+"""Writes the tables of `docs/findings.md` and its report from `docs/findings.toml` and the committed results.
 
 python docs/findings_table.py
 """
@@ -25,6 +25,7 @@ from codea1_lab.experiments.tables import difference_text, head, row
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "findings.md"
+REPORT = DOCS / "experiments" / "findings" / "report.md"
 BEGIN, END = "<!-- begin: python docs/findings_table.py -->\n", "<!-- end -->\n"
 OUTCOMES = ("rightly", "wrongly", "undecided", "not run")
 
@@ -133,6 +134,19 @@ def text_of(findings: Findings) -> str:
     return "\n".join([*lines, "", _counted(counts), "", _over_bases(other), ""])
 
 
+def overview_of(findings: Findings) -> str:
+    """Return the page's table: for each claim the regimes and mean differences of its cells, by outcome."""
+    lines = head(["claim", *OUTCOMES[:3]])
+    for claim in findings.claims:
+        columns: dict[str, list[str]] = {name: [] for name in OUTCOMES}
+        for cell in claim.cells:
+            observed = _observed(findings, cell)
+            place = cell.regime.removeprefix("deep-rare, ") if cell.experiment else "tabular"
+            columns[outcome(cell.predicted, observed)].append(f"{place} {100 * observed.difference.mean:+.1f}")
+        lines.append(row([claim.claim, *(", ".join(columns[name]) for name in OUTCOMES[:3])]))
+    return "\n".join([*lines, ""])
+
+
 def _group(cell: Cell) -> str:
     """Return the group in which the last lines count a cell."""
     return cell.source.split(",")[0] if cell.experiment else "tabular game"
@@ -161,7 +175,7 @@ def _texts(cell: Cell, observed: Observed, found: str) -> Iterator[str]:
         yield from (f"`{observed.source.command}`", "-", found)
     else:
         yield difference_text(observed.difference, percent=True).replace(" ahead)", ")")
-        yield from (p_text(observed.p_corrected), f"[{found}]({observed.source.page})")
+        yield from (p_text(observed.p_corrected), f"[{found}](../../{observed.source.page})")
 
 
 def _short(rules: str) -> str:
@@ -254,5 +268,13 @@ def declared() -> Findings:
     return Findings.model_validate(tomllib.loads((DOCS / "findings.toml").read_text("utf-8")))
 
 
+def written() -> dict[Path, str]:
+    """Return the pages with the tables of the declaration."""
+    findings = declared()
+    tables = {PAGE: overview_of(findings), REPORT: text_of(findings)}
+    return {page: page_with(table, page.read_text("utf-8")) for page, table in tables.items()}
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page_with(text_of(declared()), PAGE.read_text("utf-8")), "utf-8")
+    for page, text in written().items():
+        page.write_text(text, "utf-8")
