@@ -1,4 +1,4 @@
-"""`codea1 game questions`: the tables of docs/game.md."""
+"""`codea1 game questions`: the tables behind docs/game.md."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from codea1_lab.games.questions import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionsOptions(SourceOptions):
-    """Compute the effects of alpha, the Mistake Book and zero-sum rewards: the tables of docs/game.md.
+    """Compute the effects of alpha, the Mistake Book and zero-sum rewards: the tables behind docs/game.md.
 
     \b
     Example:
