@@ -1,7 +1,7 @@
 """A grader as most are, for comparison: it runs program and asserts in one process, and exit status 0 is a pass.
 
-`python benchmarks/plain_grader.py` prints the tables of docs/sandbox-attacks.md: the result of each attack on this
-grader and on a sandbox.
+`python benchmarks/plain_grader.py` prints the lists of docs/sandbox-attacks.md: each attack by its result on this
+grader, and its result on a sandbox unless that holds it.
 
 It runs only harmless attacks (`is_safe`), each in its own process group and folder, with limits on time and resources;
 if started by root, as a user that owns nothing. If this is not possible, it runs none.
@@ -45,10 +45,10 @@ class PlainResult(StrEnum):
     """A wrong program passes, a right one fails, or a right answer is lost."""
     REACHED = "reached"
     """It reaches something forbidden."""
-    HELD = "held"
-    """It gains nothing."""
     TIMED_OUT = "timed out"
     """It only costs time."""
+    HELD = "held"
+    """It gains nothing."""
     NOT_RUN = "not run"
 
 
@@ -209,7 +209,7 @@ def _is_open_to_all(path: Path) -> bool:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the lists."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sandbox", default="local")
     parser.add_argument("--only", metavar="ATTACK")
@@ -225,12 +225,17 @@ def main() -> None:
         if not kind:
             continue
         print(f"### {len(kind)} hostile {title}\n")
-        print(f"| attack | tries to | plain grader | {options.sandbox} |\n| --- | --- | --- | --- |")
-        for attack in kind:
-            result = found[attack.name]
-            shown = result.value if result is AuditResult.HELD else result.value.replace("_", " ").upper()
-            print(f"| {attack.name} | {attack.tries} | {plain[attack.name].value} | {shown} |".replace("||", "\\|\\|"))
-        print()
+        for result in PlainResult:
+            if rows := [attack for attack in kind if plain[attack.name] is result]:
+                print(f"Plain grader: **{result.value}** ({len(rows)})\n")
+                print(
+                    "\n".join(f"- {attack.name}: {attack.tries}{_not_held(found[attack.name])}" for attack in rows)
+                    + "\n"
+                )
+
+
+def _not_held(result: AuditResult) -> str:
+    return "" if result is AuditResult.HELD else f" - **{result.value.replace('_', ' ').upper()}**"
 
 
 if __name__ == "__main__":
