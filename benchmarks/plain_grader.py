@@ -1,7 +1,7 @@
 """A grader as most are, for comparison: it runs program and asserts in one process, and exit status 0 is a pass.
 
 `python benchmarks/plain_grader.py` prints the lists of docs/sandbox-attacks.md: each attack by its result on this
-grader, and its result on a sandbox unless that holds it.
+grader, and those that a sandbox does not hold.
 
 It runs only harmless attacks (`is_safe`), each in its own process group and folder, with limits on time and resources;
 if started by root, as a user that owns nothing. If this is not possible, it runs none.
@@ -16,6 +16,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -227,15 +229,17 @@ def main() -> None:
         print(f"### {len(kind)} hostile {title}\n")
         for result in PlainResult:
             if rows := [attack for attack in kind if plain[attack.name] is result]:
-                print(f"Plain grader: **{result.value}** ({len(rows)})\n")
-                print(
-                    "\n".join(f"- {attack.name}: {attack.tries}{_not_held(found[attack.name])}" for attack in rows)
-                    + "\n"
-                )
+                print(f"Plain grader: **{result.value}** ({len(rows)})\n\n{_listed(rows, result)}\n")
+    for name, result in found.items():
+        if result is not AuditResult.HELD:
+            print(f"- **{result.value.replace('_', ' ').upper()}** in {options.sandbox}: {name}")
 
 
-def _not_held(result: AuditResult) -> str:
-    return "" if result is AuditResult.HELD else f" - **{result.value.replace('_', ' ').upper()}**"
+def _listed(attacks: Sequence[HostileProgram | HostileSuite | HostileCandidate], result: PlainResult) -> str:
+    """Return attacks with what they try, or those that are no news by their names only: their files say the rest."""
+    if result in (PlainResult.HELD, PlainResult.NOT_RUN):
+        return textwrap.fill(", ".join(f"`{attack.name}`" for attack in attacks) + ".", 130)
+    return "\n".join(f"- {attack.name}: {attack.tries}" for attack in attacks)
 
 
 if __name__ == "__main__":
