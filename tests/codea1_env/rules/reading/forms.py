@@ -103,9 +103,9 @@ FORMS = (
         "import pytest\n\ndef test_half():\n    assert f(1) == pytest.approx(0.5)\n"
         "    assert f([3]) == pytest.approx([1.5], abs=1e-3)",
         "bool(f(1) == pytest.approx(0.5)) => True\nbool(f([3]) == pytest.approx([1.5], abs=0.001)) => True",
-        note="By pytest's formula: relative to the expected value, with an absolute tolerance of 1e-12. A false one is\n"
-        "a wrong prediction under every validation, since the solution's value would not say which tolerance is\n"
-        "right. `assertAlmostEqual` becomes the same, with an absolute tolerance only.",
+        note="By pytest's formula: relative to the expected value, with an absolute tolerance of 1e-12. A false one\n"
+        "is a wrong prediction under every validation, since the solution's value would not say which tolerance\n"
+        "is right. `assertAlmostEqual` becomes the same, with an absolute tolerance only.",
     ),
     Form(
         "Exceptions",
@@ -115,8 +115,8 @@ FORMS = (
         "raises(ValueError, f, -1) => True\nraises((KeyError, TypeError), f, None) => True\n"
         "raises(IndexError, f, '') => True",
         note="Only built-in exceptions, and not those that any fault may raise: `Exception`, `BaseException`,\n"
-        "`MemoryError`, `RecursionError` (not as a `RuntimeError` either). Another exception is a runtime error.\n"
-        "Messages are not tested. The presets `paper` and `release` do not read this form.",
+        "`MemoryError`, `RecursionError` (not as a `RuntimeError` either). Another exception is a runtime\n"
+        "error. Messages are not tested. The presets `paper` and `release` do not read this form.",
     ),
     Form(
         "The argument is unchanged",
