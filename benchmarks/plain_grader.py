@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from codea1_env.audit import load_attacks, run_audit
-from codea1_env.audit.attacks import HostileCandidate, HostileProgram, HostileSuite, Truth
+from codea1_env.audit.attacks import Attack, HostileCandidate, HostileProgram, HostileSuite, Truth
 from codea1_env.audit.findings import AuditResult, Finding
 from codea1_env.audit.surroundings import Surroundings
 from codea1_env.rules.reading.release import find_program
@@ -230,12 +230,12 @@ def main() -> None:
         for result in PlainResult:
             if rows := [attack for attack in kind if plain[attack.name] is result]:
                 print(f"Plain grader: **{result.value}** ({len(rows)})\n\n{_listed(rows, result)}\n")
-    for name, result in found.items():
-        if result is not AuditResult.HELD:
-            print(f"- **{result.value.replace('_', ' ').upper()}** in {options.sandbox}: {name}")
+    for name, verdict in found.items():
+        if verdict is not AuditResult.HELD:
+            print(f"- **{verdict.value.replace('_', ' ').upper()}** in {options.sandbox}: {name}")
 
 
-def _listed(attacks: Sequence[HostileProgram | HostileSuite | HostileCandidate], result: PlainResult) -> str:
+def _listed(attacks: Sequence[Attack], result: PlainResult) -> str:
     """Return attacks with what they try, or those that are no news by their names only: their files say the rest."""
     if result in (PlainResult.HELD, PlainResult.NOT_RUN):
         return textwrap.fill(", ".join(f"`{attack.name}`" for attack in attacks) + ".", 130)
