@@ -14,6 +14,7 @@ from codea1_agents.cli.options import Options
 from codea1_agents.human import HumanAgent
 from codea1_agents.scripted.duels import N_DUELS, Duel, duel
 from codea1_env import code_a1_v0
+from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import SuiteReport
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems import ProblemSet
@@ -62,7 +63,10 @@ def run_duel(options: DuelOptions) -> None:
                 page.say(f"{_answers(judged)}; {found} fails the program.")
                 if points:
                     page.say(f"Hint: {next(hints)}")
-                    judged = _tried(env, chosen, human)
+                    try:
+                        judged = _tried(env, chosen, human)
+                    except UserError:  # the input has ended
+                        points = 0
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     page.show(duel_picture(judged, width=page.width, reveals=True))

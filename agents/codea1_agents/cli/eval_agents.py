@@ -13,6 +13,7 @@ from typer import Option
 from codea1_agents.cli.console import counted, tally
 from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session, from_options
 from codea1_agents.cli.options import agent_spec, how_many, n_tests, seed_of
+from codea1_agents.evaluation.answers import require_answering
 from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
 from codea1_agents.evaluation.generations import Generations, read_generations
 from codea1_agents.evaluation.records import CoderSample, TesterRecord
@@ -72,7 +73,7 @@ class TesterOptions(EvaluationOptions):
     base: Annotated[
         str,
         agent_spec(
-            "--base", "A model whose answers to the tester's inputs are compared with the tester's (`answers`)."
+            "--base", "A second agent transformers,model=..., whose answers to the tester's inputs are compared."
         ),
     ] = ""
     mutants: Annotated[int, Option(min=0, help="At most this many mutants per solution; 0 for none.")] = 40
@@ -180,6 +181,8 @@ def run_tester(options: TesterOptions) -> None:
         problems = [each for each in session.problems if played.has(each.id)]
         spec = played.name
         base = session.agent(options.base, "tester") if options.base else None
+        for agent in (played.agent, base) if base is not None else ():
+            require_answering(agent)
         compared = {"base": options.base} if options.base else {}
         settings = session.settings("tester", agent=spec, task=asdict(task), **compared)
         keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)

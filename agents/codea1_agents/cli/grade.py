@@ -51,6 +51,8 @@ def run_grade(options: GradeOptions) -> None:
     """
     page, rules = Page(as_json=options.as_json), preset(options.rules)
     problem = load_problems(options.problems).by_id(options.problem)
+    if str(options.program) == str(options.tests) == "-":
+        raise UserError("program and tests: only one of them can come from stdin")
     program, tests = map(_text, (options.program, options.tests))
     with page.apart(), closing(load_sandbox(options.sandbox)) as sandbox:
         page.warn_if_weak(promise_of(sandbox))

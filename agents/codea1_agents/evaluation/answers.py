@@ -43,12 +43,14 @@ class Answering(Protocol):
 
 
 def questions_of(turn: Turn, reply: str, cases: Iterable[ValidCase]) -> list[Question]:
-    """Return the tests of a reply that predict a value and state it in one place."""
+    """Return the tests of a reply that predict a value, and state it in one place, after their input."""
     found = []
     for case in cases:
         written = case.case.written
         if case.prediction_right is None or written is None or len(written.answer) != 1:
             continue
+        if written.answer[0].start < max(span.end for span in written.input):
+            continue  # answered before it is asked
         source = values.to_source(case.expected)
         if source is not None and not source.imports:
             found.append(Question(turn, reply[: written.answer[0].start], source.expression))

@@ -7,9 +7,11 @@ testers a line has `task_id` and `tests`, a text or a list of asserts.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.problems import Problem, ProblemSet
 
+_GZIP = b"\x1f\x8b"
 _LOGGED = ("filtered_resps", "resps")
 _KEYS: Mapping[Role, tuple[str, ...]] = {
     "coder": ("solution", "completion", *_LOGGED),
@@ -77,8 +80,8 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
     """
     try:
         data = path.read_bytes()
-        lines = data.decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = (gzip.decompress(data) if data.startswith(_GZIP) else data).decode("utf-8-sig").splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read as a .jsonl file: {error}") from error
     known = {problem.id: problem for problem in problems}
     replies: dict[str, list[str]] = {}
@@ -109,14 +112,14 @@ class _Row:
 def _entry(line: str, role: Role, where: str) -> _Row:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON: {error}") from error
     held = row if isinstance(row, dict) else {}
     doc = held["doc"] if isinstance(held.get("doc"), dict) else {}
     name = held.get("task_id", doc.get("task_id"))
     key = next((each for each in _KEYS[role] if each in held), "")
     texts = list(_texts(held.get(key)))
-    if not isinstance(name, str) or not texts:
+    if not isinstance(name, str) or not (texts or (key and role == "tester")):
         raise UserError(f"{where}: expected task_id and one of {', '.join(_KEYS[role])}, got {line!r:.100}")
     return _Row(name, "tests", ["\n".join(texts)]) if role == "tester" else _Row(name, key, texts)
 

@@ -17,7 +17,7 @@ from itertools import chain, islice
 from math import isnan, nan
 from typing import ClassVar
 
-from codea1_agents.evaluation.answers import Question, answer_differences, questions_of, require_answering
+from codea1_agents.evaluation.answers import Question, answer_differences, questions_of
 from codea1_agents.evaluation.records import CoverageRecord, TesterRecord, TestRecord
 from codea1_agents.evaluation.solution_runs import (
     CheckedTest,
@@ -127,8 +127,6 @@ def evaluate_tester(
         UserError: an agent failed, or does not tell the probabilities that `base` needs.
         SandboxError: the sandbox cannot be used at all.
     """
-    for agent in (tester, base) if base is not None else ():
-        require_answering(agent)
     todo = [problem for problem in problems if problem.id not in known]
     for start in range(0, len(todo), _CHUNK):
         items = [_ProblemTests(problem) for problem in todo[start : start + _CHUNK]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -98,8 +99,9 @@ class TransformersAgent(LocalModel):
             answers: (n,) Python literals.
 
         Returns:
-            (n,) exact probabilities, at the temperature of its sampling (1 if that is greedy). Beginnings and answers
-            are encoded together, as the model would write them in the fewest tokens.
+            (n,) exact probabilities of this spelling, at the temperature of its sampling (1 if that is greedy).
+            Beginnings and answers are encoded together, as the model would write them in the fewest tokens; the last
+            one may also be the beginning of what follows.
         """
         rows: list[list[int]] = []
         sizes: list[int] = []
@@ -126,18 +128,38 @@ class TransformersAgent(LocalModel):
         with torch.inference_mode():
             logits = self._model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
             log_probs = (logits.float() / (self._sampling.temperature or 1.0)).log_softmax(-1)
-        ends = torch.tensor(self._ending_tokens, device=self._device)
         found = []
-        for row, of_row, n in zip(ids, log_probs, sizes, strict=True):
-            of_tokens = of_row[-n - 1 : -1].gather(-1, row[-n:].unsqueeze(-1)).sum()
-            found.append(float((of_tokens + of_row[-1, ends].logsumexp(-1)).exp()))
+        for row, of_row, n in zip(ids.tolist(), log_probs, sizes, strict=True):
+            total, so_far, tokens = 0.0, 0.0, row[-n:]
+            for at in range(n + 1):
+                rest = "".join(self._texts[token] for token in tokens[at:])
+                ends = torch.tensor(self._ending_after(rest), dtype=torch.int64, device=self._device)
+                total += float((so_far + of_row[at - n - 1, ends].logsumexp(-1)).exp()) if len(ends) else 0.0
+                so_far += float(of_row[at - n - 1, tokens[at]]) if at < n else 0.0
+            found.append(total)
+        return found
+
+    def _ending_after(self, rest: str) -> list[int]:
+        """Return the tokens that say the rest of a literal and end it: `]`, a line feed, or both in one."""
+        ordered, texts = self._ordered_tokens, self._texts
+        found = []
+        for place in range(bisect_left(ordered, rest, key=texts.__getitem__), len(ordered)):
+            text = texts[ordered[place]]
+            if not text.startswith(rest):
+                break
+            after = text[len(rest) : len(rest) + 1]
+            if (after or not rest) and not (after.isalnum() or after in _GO_ON):
+                found.append(ordered[place])
         return found
 
     @cached_property
-    def _ending_tokens(self) -> list[int]:
-        """The tokens that end a literal before them, since they are no part of a name, a number or an expression."""
-        texts = self._tokenizer.batch_decode([[n] for n in range(len(self._tokenizer))], skip_special_tokens=True)
-        return [n for n, text in enumerate(texts) if not (text[:1].isalnum() or text[:1] in _GO_ON)]
+    def _texts(self) -> list[str]:
+        """What each token says; a control token says nothing, and ends what is before it."""
+        return list(self._tokenizer.batch_decode([[n] for n in range(len(self._tokenizer))], skip_special_tokens=True))
+
+    @cached_property
+    def _ordered_tokens(self) -> list[int]:
+        return sorted(range(len(self._texts)), key=self._texts.__getitem__)
 
     def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
         order = sorted(range(len(requests)), key=lambda at: len(requests[at].prompt_ids))  # little padding

@@ -10,7 +10,7 @@ from codea1_agents.play.summary import Summary
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_lab.report.material import ProblemRow
 
-_TENTH = 10
+_TENTH, _HALF = 10, 0.5
 _FEW = 3  # steps below which there is no first and no last part
 
 
@@ -77,15 +77,15 @@ def of_games(summary: Summary, rows: Sequence[ProblemRow], coder: str, tester: s
         coder: name of the coder.
         tester: name of the tester.
     """
-    beaten = summary.kill_rate
-    found = []
+    beaten, found = summary.kill_rate, []
     if not isnan(beaten.mean):
-        winner = tester if beaten.mean > 0.5 else coder
-        found.append(
-            f"{winner} wins more often: {tester}'s suites beat {beaten.mean:.0%} of the programs of {coder} that load "
-            f"({beaten.low:.0%} to {beaten.high:.0%})."
-        )
-    found.append(f"{coder} earns {_told(summary.coder_reward)}, {tester} {_told(summary.tester_reward)}.")
+        ahead = tester if beaten.low > _HALF else coder if beaten.high < _HALF else ""
+        interval = "" if isnan(beaten.low) else f" ({beaten.low:.0%} to {beaten.high:.0%})"
+        wins = f"{ahead} wins more often: " if ahead else ""
+        found.append(f"{wins}{tester}'s suites beat {beaten.mean:.0%} of the programs of {coder} that load{interval}.")
+    earned = [(coder, summary.coder_reward), (tester, summary.tester_reward)]
+    told = [f"{name} earns {_told(reward)}" for name, reward in earned if not isnan(reward.mean)]
+    found += [f"{', '.join(told)}."] if told else []
     if rows and rows[0].coder_reward < 1:
         found.append(f"Look first at {rows[0].problem_id}, where the coder earns least ({rows[0].coder_reward:.2f}).")
     return tuple(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -52,6 +53,7 @@ def test_a_line_becomes_the_program_that_its_harness_would_run(
     [
         (["[1]\n"], "line 1: expected task_id and one of"),
         (["{\n"], "line 1: not JSON"),
+        (["[" * 100_000 + "\n"], "line 1: not JSON"),
         ([{"task_id": "toy/add", "completion": BODY}, {"task_id": "toy/add"}], "line 2: expected task_id"),
         ([{"task_id": "x", "completion": ""}], "none of its 1 lines is about a problem of toys"),
     ],
@@ -62,6 +64,16 @@ def test_another_file_is_refused_by_line(tmp_path: Path, rows: list[Any], fault:
     assert fault in str(caught.value)
     with pytest.raises(UserError, match="cannot be read"):
         read_generations(tmp_path / "lost", TOYS, "coder")
+
+
+def test_a_packed_file_is_read_and_a_suite_may_be_empty(tmp_path: Path) -> None:
+    path = written(tmp_path, {"task_id": "toy/add", "tests": []})
+    for data in (path.read_bytes(), gzip.compress(path.read_bytes()), "\ufeff".encode() + path.read_bytes()):
+        path.write_bytes(data)
+        assert len(read_generations(path, TOYS, "tester").replies["toy/add"]) == 1
+    path.write_bytes(b"\x1f\x8bno")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_generations(path, TOYS, "tester")
 
 
 def test_problems_with_fewer_samples_enter_with_what_they_have(tmp_path: Path) -> None:

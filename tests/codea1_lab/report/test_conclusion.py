@@ -41,14 +41,16 @@ def test_a_run_that_has_hardly_begun_says_nothing() -> None:
 
 
 def test_games_say_who_wins_and_where_to_look() -> None:
-    def summary(kills: float) -> Any:
-        known = {name: Estimate(0.4, 0.3, 0.5, 9, 9, 9) for name in ("coder_reward", "tester_reward")}
-        return SimpleNamespace(kill_rate=Estimate(kills, 0.1, 0.9, 9, 9, 9), **known)
+    def summary(kills: float, low: float, high: float, reward: float = 0.4) -> Any:
+        known = {name: Estimate(reward, 0.3, 0.5, 9, 9, 9) for name in ("coder_reward", "tester_reward")}
+        return SimpleNamespace(kill_rate=Estimate(kills, low, high, 9, 9, 9), **known)
 
     hard, easy = (ProblemRow(name, 1, reward, 0.5, 1.0, 0) for name, reward in (("p/1", 0.25), ("p/2", 1.0)))
-    found = of_games(summary(0.75), [hard, easy], "mutant", "fuzz")
-    assert found[0] == "fuzz wins more often: fuzz's suites beat 75% of the programs of mutant that load (10% to 90%)."
-    assert found[1] == "mutant earns 0.40 (0.30 to 0.50), fuzz 0.40 (0.30 to 0.50)."
+    found = of_games(summary(0.75, 0.6, 0.9), [hard, easy], "mutant", "fuzz")
+    assert found[0] == "fuzz wins more often: fuzz's suites beat 75% of the programs of mutant that load (60% to 90%)."
+    assert found[1] == "mutant earns 0.40 (0.30 to 0.50), fuzz earns 0.40 (0.30 to 0.50)."
     assert found[2] == "Look first at p/1, where the coder earns least (0.25)."
-    assert of_games(summary(0.25), [easy], "mutant", "fuzz")[0].startswith("mutant wins more often")
-    assert len(of_games(summary(nan), [], "mutant", "fuzz")) == 1
+    assert of_games(summary(0.25, 0.1, 0.4), [easy], "mutant", "fuzz")[0].startswith("mutant wins more often")
+    assert of_games(summary(0.5, 0.1, 0.9), [], "a", "b")[0].startswith("b's suites beat 50%")
+    assert of_games(summary(0.0, nan, nan), [], "a", "b")[0] == "b's suites beat 0% of the programs of a that load."
+    assert of_games(summary(nan, nan, nan, nan), [], "a", "b") == ()
