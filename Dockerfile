@@ -14,7 +14,7 @@ WORKDIR /home/player
 
 # A server of games for OpenEnv
 FROM source AS openenv
-RUN pip install -c /src/constraints-harnesses.txt '/src[openenv]'
+RUN pip install '/src[openenv]'
 USER player
 EXPOSE 8000
 CMD ["python", "-m", "codea1_agents.adapters.openenv_game", "--host", "0.0.0.0", "--port", "8000"]

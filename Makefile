@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Extras of adapters whose packages fit in no environment with the others, or whose tests take long.
-ALONE ?= tianshou agilerl verl comlrl art
+ALONE ?= tianshou agilerl verl comlrl art openenv
 
 .PHONY: demo coevolve test test-fast adapters-test $(ALONE:%=adapters-test-%) check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
@@ -47,7 +47,7 @@ install: $(VENV)/.installed ## the package into .venv
 install-dev: $(DEV_STAMP) ## the package and what its tests need into .venv
 
 demo: install ## play HumanEval: a mutant coder against a fuzzing tester
-	$(BIN)/codea1 play --problems humaneval --coder mutant --tester fuzz --episodes 20 --show 2
+	$(BIN)/codea1 play --problems humaneval --coder mutant --tester fuzz --episodes 20
 
 coevolve: ## train two language models against each other from nothing, on this machine's processors
 	@$(MAKE) --no-print-directory install-dev EXTRAS=rllib,study
@@ -94,13 +94,17 @@ wheel-test: install-dev ## build the wheel, install it elsewhere, play from ther
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w build/wheel .
 	$(PYTHON) -m venv build/wheel/venv
-	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) build/wheel/*.whl
+	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check build/wheel/*.whl 'gymnasium>=1.4'
 	cd build/wheel && venv/bin/codea1 play --problems starter --episodes 3 --json > /dev/null
 	cd build/wheel && venv/bin/python -c "import codea1_env, codea1_agents; assert 'site-packages' in codea1_env.__file__"
+	cd build/wheel && venv/bin/python -c "import gymnasium; from gymnasium.utils.env_checker import check_env; \
+		from pettingzoo.test import api_test; from codea1_env import code_a1_v0; \
+		api_test(code_a1_v0.env('starter'), num_cycles=20); \
+		check_env(gymnasium.make('codea1_env:codea1/Tester-v0', problems='starter', opponent='mutant').unwrapped)"
 
 # Harnesses that fit in no environment with the other extras share one; the warnings of their packages are theirs.
 HARNESSES_VENV ?= build/adapters/harnesses
-HARNESSES_WITH := inspect,verifiers,openenv
+HARNESSES_WITH := inspect,verifiers
 HARNESSES_STAMP := $(HARNESSES_VENV)/.installed-$(subst $(comma),+,$(HARNESSES_WITH))
 HARNESSES_PIP := $(HARNESSES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
 HARNESSES_PYTEST := -m pytest -q -W ignore::DeprecationWarning -W ignore::ResourceWarning \

@@ -1,7 +1,7 @@
 """A grader as most are, for comparison: it runs program and asserts in one process, and exit status 0 is a pass.
 
-`python benchmarks/plain_grader.py` prints the tables of docs/sandbox-attacks.md: the result of each attack on this
-grader and on a sandbox.
+`python benchmarks/plain_grader.py` prints the lists of docs/sandbox-attacks.md: each attack by its result on this
+grader, and those that a sandbox does not hold.
 
 It runs only harmless attacks (`is_safe`), each in its own process group and folder, with limits on time and resources;
 if started by root, as a user that owns nothing. If this is not possible, it runs none.
@@ -16,6 +16,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from codea1_env.audit import load_attacks, run_audit
-from codea1_env.audit.attacks import HostileCandidate, HostileProgram, HostileSuite, Truth
+from codea1_env.audit.attacks import Attack, HostileCandidate, HostileProgram, HostileSuite, Truth
 from codea1_env.audit.findings import AuditResult, Finding
 from codea1_env.audit.surroundings import Surroundings
 from codea1_env.rules.reading.release import find_program
@@ -45,10 +47,10 @@ class PlainResult(StrEnum):
     """A wrong program passes, a right one fails, or a right answer is lost."""
     REACHED = "reached"
     """It reaches something forbidden."""
-    HELD = "held"
-    """It gains nothing."""
     TIMED_OUT = "timed out"
     """It only costs time."""
+    HELD = "held"
+    """It gains nothing."""
     NOT_RUN = "not run"
 
 
@@ -209,7 +211,7 @@ def _is_open_to_all(path: Path) -> bool:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the lists."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sandbox", default="local")
     parser.add_argument("--only", metavar="ATTACK")
@@ -225,12 +227,19 @@ def main() -> None:
         if not kind:
             continue
         print(f"### {len(kind)} hostile {title}\n")
-        print(f"| attack | tries to | plain grader | {options.sandbox} |\n| --- | --- | --- | --- |")
-        for attack in kind:
-            result = found[attack.name]
-            shown = result.value if result is AuditResult.HELD else result.value.replace("_", " ").upper()
-            print(f"| {attack.name} | {attack.tries} | {plain[attack.name].value} | {shown} |".replace("||", "\\|\\|"))
-        print()
+        for result in PlainResult:
+            if rows := [attack for attack in kind if plain[attack.name] is result]:
+                print(f"Plain grader: **{result.value}** ({len(rows)})\n\n{_listed(rows, result)}\n")
+    for name, verdict in found.items():
+        if verdict is not AuditResult.HELD:
+            print(f"- **{verdict.value.replace('_', ' ').upper()}** in {options.sandbox}: {name}")
+
+
+def _listed(attacks: Sequence[Attack], result: PlainResult) -> str:
+    """Return attacks with what they try, or those that are no news by their names only: their files say the rest."""
+    if result in (PlainResult.HELD, PlainResult.NOT_RUN):
+        return textwrap.fill(", ".join(f"`{attack.name}`" for attack in attacks) + ".", 130)
+    return "\n".join(f"- {attack.name}: {attack.tries}" for attack in attacks)
 
 
 if __name__ == "__main__":

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from codea1_env import values
 from codea1_env.facts.submissions import Rejection, RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, Verdict
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.reward_parts import Reward
+from codea1_env.rules.reward_parts import Reward, n_right, n_written
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
+
+    from codea1_env.differences import Difference
 
 SYMBOLS: dict[Verdict, str] = {
     Verdict.PASSED: ".",
@@ -43,22 +46,29 @@ _MAX_REPLY_LINES = 8
 _MAX_CELL_CHARS = 160
 _MAX_CASES = 40
 _MAX_REJECTIONS = 12
+_MAX_NAMED = 3
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _STYLES = {"passed": "green", "not run": "dim", "denied": "dim", "undecided": "dim", "internal error": "magenta"}
 
 
-def duel_picture(judged: JudgedRound, *, width: int = 100) -> RenderableType:
+def duel_picture(judged: JudgedRound, *, width: int = 100, reveals: bool = False) -> RenderableType:
     """Return a rich renderable with the program, the suite, the verdicts, the rewards and the changes of the book.
 
     Args:
         judged: the round.
         width: number of columns.
+        reveals: whether to say in what the program differs from the solution, which is secret during a game.
     """
     from rich.console import Group  # noqa: PLC0415  rich is slow to import
     from rich.padding import Padding  # noqa: PLC0415
 
+    from codea1_env.differences import difference  # noqa: PLC0415  a game needs it only where it is told
+
     report = judged.report.candidates[0]
-    parts: list[RenderableType] = [_headline(judged, width), _program(judged)]
+    change = difference(report.candidate.program, judged.problem.solution) if reveals and report.is_valid else None
+    parts: list[RenderableType] = [_headline(judged, width), _program(judged, change.line if change else 0)]
+    if change is not None:
+        parts.append(_told(change, report))
     if report.replayed or any(suite.cases for suite in report.suites):
         parts += [_cases_table(report, width), _verdict_row(report)]
     rejections = [rejection for suite in report.suites for rejection in suite.suite.rejections]
@@ -152,8 +162,23 @@ def _headline(judged: JudgedRound, width: int) -> RenderableType:
     return grid
 
 
-def _program(judged: JudgedRound) -> RenderableType:
-    """The candidate's verdict and program, or its reply if that does not contain a program."""
+def _told(change: Difference, report: CandidateReport) -> Text:
+    from rich.text import Text  # noqa: PLC0415  rich is slow to import
+
+    return Text(harmless(f"{change.sentence()}; {_found_by(report)}."), style="bold", overflow="fold")
+
+
+def _found_by(report: CandidateReport) -> str:
+    """Say which cases a program fails."""
+    names = [name for name, case in _named(report) if case.verdict.is_failure]
+    if not names:
+        return "no test found it"
+    listed = ", ".join(names[:_MAX_NAMED]) + (f" and {len(names) - _MAX_NAMED} more" if names[_MAX_NAMED:] else "")
+    return f"test {listed} found it" if len(names) == 1 else f"tests {listed} found it"
+
+
+def _program(judged: JudgedRound, marked: int = 0) -> RenderableType:
+    """The candidate's verdict and program, one line marked, or its reply if that does not contain a program."""
     from rich.console import Group  # noqa: PLC0415  rich is slow to import
     from rich.syntax import Syntax  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -170,7 +195,15 @@ def _program(judged: JudgedRound) -> RenderableType:
     code = _excerpt(program, _MAX_LINES)
     return Group(
         verdict,
-        Syntax(code, "python", theme="ansi_dark", line_numbers=True, background_color="default", word_wrap=True),
+        Syntax(
+            code,
+            "python",
+            theme="ansi_dark",
+            line_numbers=True,
+            background_color="default",
+            word_wrap=True,
+            highlight_lines={marked},
+        ),
     )
 
 
@@ -258,14 +291,35 @@ def _verdict_row(report: CandidateReport) -> Text:
 
 def _outcome(judged: JudgedRound) -> RenderableType:
     from rich.table import Table  # noqa: PLC0415  rich is slow to import
+    from rich.text import Text  # noqa: PLC0415
 
     grid = Table.grid(padding=(0, 2))
-    grid.add_row("coder", reward_sum(judged.rewards.coder))
-    for reward in judged.rewards.testers:
+    report = judged.report.candidates[0]
+    grid.add_row("coder", _passes(report))
+    grid.add_row("", Text(reward_sum(judged.rewards.coder), style="dim"))
+    for suite, reward in zip_longest(report.suites, judged.rewards.testers):
         had_turn = judged.tester_reply is not None
-        grid.add_row("tester", reward_sum(reward) + ("" if had_turn else "  (no turn: the candidate is invalid)"))
+        said = _validity(suite) if had_turn and suite is not None else "no turn: the candidate is invalid"
+        grid.add_row("tester", said)
+        grid.add_row("", Text(reward_sum(reward), style="dim"))
     grid.add_row("Mistake Book", book_sentence(judged.book))
     return grid
+
+
+def _passes(report: CandidateReport) -> str:
+    """Say how many of its cases a program passes."""
+    if not report.is_valid:
+        return "its program does not load"
+    cases = [case for _, case in _named(report) if case.verdict.is_evidence]
+    return f"passes {sum(not case.verdict.is_failure for case in cases)} of {len(cases)} tests" if cases else "no test"
+
+
+def _validity(suite: SuiteReport) -> str:
+    """Say how many answers of a suite are right, and how many cases the program fails."""
+    n, n_failing = n_written(suite), sum(case.verdict.is_failure for case in suite.cases)
+    if not n:
+        return "no test"
+    return f"{n_right(suite.cases)} of {n} answers right, the program fails {n_failing} of {len(suite.cases)} tests"
 
 
 def _named(report: CandidateReport) -> Iterable[tuple[str, CaseReport]]:

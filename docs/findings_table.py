@@ -1,4 +1,4 @@
-"""Writes the table of `docs/findings.md` from `docs/findings.toml` and the committed results.
+"""Writes the tables of `docs/findings.md` and its report from `docs/findings.toml` and the committed results.
 
 python docs/findings_table.py
 """
@@ -25,6 +25,7 @@ from codea1_lab.experiments.tables import difference_text, head, row
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "findings.md"
+REPORT = DOCS / "experiments" / "findings" / "report.md"
 BEGIN, END = "<!-- begin: python docs/findings_table.py -->\n", "<!-- end -->\n"
 OUTCOMES = ("rightly", "wrongly", "undecided", "not run")
 
@@ -121,7 +122,7 @@ def bounds(predicted: Literal["+", "-"] | Predicted) -> tuple[float, float]:
 
 def text_of(findings: Findings) -> str:
     """Return the table and its last line."""
-    headings = ["claim", "regime", "system minus other", "rules", "predicted", "observed", "p (Holm)", "", "results"]
+    headings = ["claim", "regime", "system minus other", "rules", "predicted", "observed", "p (Holm)", "verdict"]
     lines, counts, other = head(headings), Counter[tuple[str, str]](), list[str]()
     for claim in findings.claims:
         for number, cell in enumerate(claim.cells):
@@ -133,6 +134,19 @@ def text_of(findings: Findings) -> str:
                 text = difference_text(observed.over_bases.difference, percent=True)
                 other.append(f"{_compared(cell)} ({cell.regime}): {text}, {over} instead of {found}")
     return "\n".join([*lines, "", _counted(counts), "", _over_bases(other), ""])
+
+
+def overview_of(findings: Findings) -> str:
+    """Return the page's table: for each claim the regimes and mean differences of its cells, by outcome."""
+    lines = head(["claim", *OUTCOMES[:3]])
+    for claim in findings.claims:
+        columns: dict[str, list[str]] = {name: [] for name in OUTCOMES}
+        for cell in claim.cells:
+            observed = _observed(findings, cell)
+            place = cell.regime.removeprefix("deep-rare, ") if cell.experiment or cell.figure else "tabular"
+            columns[outcome(cell.predicted, observed)].append(f"{place} {100 * observed.difference.mean:+.1f}")
+        lines.append(row([claim.claim, *(", ".join(columns[name]) for name in OUTCOMES[:3])]))
+    return "\n".join([*lines, ""])
 
 
 def _group(cell: Cell) -> str:
@@ -158,14 +172,19 @@ def _compared(cell: Cell) -> str:
 
 def _texts(cell: Cell, observed: Observed, found: str) -> Iterator[str]:
     yield cell.regime if cell.experiment else f"tabular: {cell.regime}"
-    yield _compared(cell)
-    yield observed.rules
+    yield _compared(cell).removesuffix(": coder/held-out")
+    yield _short(observed.rules)
     yield f"{_prediction(cell.predicted)} ({cell.source})"
     if found == "not run":
-        yield from (f"not run: `{observed.source.command}`", "-", "", observed.source.file)
+        yield from (f"`{observed.source.command}`", "-", found)
     else:
-        yield difference_text(observed.difference, percent=True)
-        yield from (p_text(observed.p_corrected), found, f"[{observed.source.file}]({observed.source.page})")
+        yield difference_text(observed.difference, percent=True).replace(" ahead)", ")")
+        yield from (p_text(observed.p_corrected), f"[{found}](../../{observed.source.page})")
+
+
+def _short(rules: str) -> str:
+    """Return the rules of a cell without what the page says of all cells, and with its abbreviations."""
+    return rules.replace(", strict reading", "").replace(" with the formulas of ", "/").replace("alpha ", "alpha=")
 
 
 def _prediction(predicted: Literal["+", "-"] | Predicted) -> str:
@@ -262,5 +281,13 @@ def declared() -> Findings:
     return Findings.model_validate(tomllib.loads((DOCS / "findings.toml").read_text("utf-8")))
 
 
+def written() -> dict[Path, str]:
+    """Return the pages with the tables of the declaration."""
+    findings = declared()
+    tables = {PAGE: overview_of(findings), REPORT: text_of(findings)}
+    return {page: page_with(table, page.read_text("utf-8")) for page, table in tables.items()}
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page_with(text_of(declared()), PAGE.read_text("utf-8")), "utf-8")
+    for page, text in written().items():
+        page.write_text(text, "utf-8")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import codea1_env
 from codea1_agents.cli.app import ENTRIES
-from codea1_agents.cli.entries import EXTENSIONS
+from codea1_agents.cli.entries import EXTENSIONS, Commands, Group
 from codea1_agents.train import grpo, loop
 from codea1_env.errors import PUBLISHED
 from tests.support import ROOT
@@ -143,6 +144,21 @@ def test_commands_in_code_exist(document):
     used = {pair for part in code for pair in re.findall(r"\bcodea1 ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", part)}
     assert [pair for pair in used if pair[0] not in groups] == []
     assert [pair for pair in used if groups[pair[0]] and pair[1] and pair[1] not in groups[pair[0]]] == []
+
+
+def command_names(commands: Commands, before: str) -> Iterator[str]:
+    for name, command in commands.items():
+        if isinstance(command, Group):
+            yield from command_names(command.commands, f"{before} {name}")
+        else:
+            yield f"{before} {name}"
+
+
+def test_the_page_of_the_command_line_has_all_commands():
+    groups = {name: entry.commands for name, entry in ENTRIES.items() if not isinstance(entry.commands, str)}
+    names = {name for group, commands in groups.items() for name in command_names(commands, group)}
+    named = set(re.findall(r"`([a-z ]+)`", (ROOT / "docs" / "command-line.md").read_text()))
+    assert names | (set(ENTRIES) - set(groups)) <= named
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

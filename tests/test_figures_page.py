@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codea1_agents.cli import summary_table, training_table
-from codea1_agents.play.summary import MEASURES, Summary
+from codea1_agents.cli import training_table
+from codea1_agents.play.summary import LABELS, MEASURES, Summary
 from codea1_agents.train.loop import alarms
 from codea1_lab.report import curves, training_run
 from tests.support import ROOT
@@ -128,7 +128,7 @@ def test_the_figures_of_games_are_those_that_are_printed() -> None:
     assert named("Figures of games") == {each.name for each in fields(Summary)}
     assert set(MEASURES) <= named("Figures of games")
     printed = {text.strip() for cells in rows("Figures of games") for text in re.split("[,;] ", cells[1])}
-    for label, _ in summary_table._ROWS:
+    for label in LABELS.values():
         assert set(label.strip().split(", ")) <= printed
 
 

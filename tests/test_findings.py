@@ -1,4 +1,4 @@
-"""The table of docs/findings.md: what its script prints, and how a prediction is judged."""
+"""The tables of docs/findings.md and its report: what their script prints, and how a prediction is judged."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ def script() -> ModuleType:
         return importlib.import_module("findings_table")
 
 
-def test_the_page_has_what_the_script_prints(script: ModuleType) -> None:
-    page = script.PAGE.read_text("utf-8")
-    assert script.page_with(script.text_of(script.declared()), page) == page
+def test_the_pages_have_what_the_script_prints(script: ModuleType) -> None:
+    assert {page: page.read_text("utf-8") for page in script.written()} == script.written()
 
 
 def test_cells_of_the_tabular_game_name_its_rows(script: ModuleType) -> None:

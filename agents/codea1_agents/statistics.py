@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 _N_RESAMPLES = 2000
 TAIL = 50 * (1 - 0.95)
 """Percent on either side of an interval."""
+TIED = 1e-9
+"""Rewards that differ by no more are equal."""
 _MAX_CELLS = 2_000_000
 """Values drawn at a time, 8 bytes each; bounds the memory and does not change the interval."""
 
@@ -136,13 +138,12 @@ def product_interval(first: Mapping[str, float], second: Mapping[str, float], *,
     return Estimate(value, low, high, n, len(pairs), 0)
 
 
-def order_change(before: Sequence[float], after: Sequence[float], *, tolerance: float = 1e-9) -> OrderChange:
+def order_change(before: Sequence[float], after: Sequence[float]) -> OrderChange:
     """Compare the orders of the same games under two scorings; masked games (nan in either) are left out.
 
     Args:
         before: (G,) one reward per game.
         after: (G,) rewards of the same games under the second scoring.
-        tolerance: rewards closer than this count as tied.
 
     Raises:
         ValueError: lengths differ.
@@ -153,7 +154,7 @@ def order_change(before: Sequence[float], after: Sequence[float], *, tolerance: 
     n_pairs = n_reversed = n_merged = n_split = 0
     for i in range(len(pairs) - 1):  # a row at a time: G x G at once would not fit for long runs
         gaps = pairs[i + 1 :] - pairs[i]
-        signs = np.where(np.abs(gaps) > tolerance, np.sign(gaps), 0.0)
+        signs = np.where(np.abs(gaps) > TIED, np.sign(gaps), 0.0)
         first, second = signs[:, 0], signs[:, 1]
         n_pairs += int(np.count_nonzero((first != 0) | (second != 0)))
         n_reversed += int(np.count_nonzero(first * second < 0))

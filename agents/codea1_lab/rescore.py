@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from codea1_agents.statistics import Estimate, OrderChange, difference_interval, mean_interval, order_change
+from codea1_agents.statistics import TIED, Estimate, OrderChange, difference_interval, mean_interval, order_change
 from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import CandidateReport
@@ -268,9 +268,9 @@ def _signs(before: Sequence[float], after: Sequence[float]) -> Signs:
     )
 
 
-def _best(values: Sequence[float], tolerance: float = 1e-9) -> set[int]:
+def _best(values: Sequence[float]) -> set[int]:
     highest = max(values)
-    return {position for position, value in enumerate(values) if value >= highest - tolerance}
+    return {position for position, value in enumerate(values) if value >= highest - TIED}
 
 
 _Counts = TypeVar("_Counts", Signs, OrderChange)

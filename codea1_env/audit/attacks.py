@@ -25,13 +25,16 @@ disk, or uses a network has this key.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from codea1_env.errors import BrokenInput, UnknownName
 from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
@@ -39,30 +42,12 @@ from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.problems.problem import GoldenCase, Problem
+from codea1_env.records.faults import first_fault
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.sandbox.interface import Call, Job, Limits
 
 NEEDLE = "needle-in-the-solution-4711"
 """Part of the solution of every testbed; it must not appear anywhere else."""
-
-_COMMON_KEYS = {"tries", "safe_to_run_unsandboxed"}
-_PROGRAM_KEYS = {"program", "calls", "right", "evidence", "values", "outcomes", "limits"}
-_SUITE_KEYS = {"ground", "reply", "repeat", "escaped", "n_valid", "n_beating", "reasons"}
-_CANDIDATE_KEYS = {
-    "solution",
-    "program",
-    "asserts",
-    "repeat",
-    "truth",
-    "golden",
-    "n_golden",
-    "limits",
-    "rules",
-    "answers",
-    "calls",
-}
-
-Member = TypeVar("Member", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,30 +192,75 @@ def load_attacks() -> Attacks:
     )
 
 
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+_File = TypeVar("_File", bound=_Strict)
+
+
+class _AttackFile(_Strict):
+    tries: str
+    safe_to_run_unsandboxed: bool = False
+
+
+class _ProgramFile(_AttackFile):
+    program: str
+    calls: tuple[str, ...]
+    right: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    outcomes: frozenset[OutcomeKind] = frozenset()
+    limits: Limits = Limits()
+
+
+class _SuiteFile(_AttackFile):
+    ground: str
+    reply: str
+    repeat: int = 0
+    escaped: bool = False
+    n_valid: int | None = None
+    n_beating: int = 0
+    reasons: dict[RejectionReason, int] | None = None
+
+
+class _CandidateFile(_AttackFile):
+    solution: str
+    program: str
+    asserts: tuple[str, ...]
+    truth: tuple[Truth | RejectionReason, ...]
+    repeat: int = 1
+    golden: tuple[str, ...] = ()
+    n_golden: int = 0
+    rules: str = "fixed"
+    limits: Limits = Limits()
+    answers: AnswerRules = EQUAL_ANSWERS
+    calls: CallForms = PLAIN_CALLS
+
+
+class _TestbedFile(_Strict):
+    statement: str
+    solution: str
+    examples: tuple[str, ...]
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+    honest: tuple[str, str]
+    n_beating: tuple[int, int]
+
+
 def read_program(text: str, name: str) -> HostileProgram:
     """Return the hostile program in a TOML text.
 
     Raises:
         BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or no expected result is given.
     """
-    table = _table(text, name, _COMMON_KEYS | _PROGRAM_KEYS)
-    calls = _texts_of(table, "calls", name)
-    stated: dict[str, Any] = {
-        key: _texts_of(table, key, name) for key in ("right", "evidence", "values") if key in table
-    }
-    outcomes = _members(OutcomeKind, _texts_of(table, "outcomes", name, []), name)
-    if not (stated or outcomes):
+    file = _read(_ProgramFile, text, name)
+    stated = file.model_dump(include={"right", "evidence", "values"}, exclude_unset=True)
+    if not (stated or file.outcomes):
         raise BrokenInput(f"{name}: no expected result is stated")
-    if uneven := [key for key, values in stated.items() if len(values) != len(calls)]:
+    if uneven := [key for key, values in stated.items() if len(values) != len(file.calls)]:
         raise BrokenInput(f"{name}: {uneven[0]} needs one value per call")
-    return HostileProgram(
-        **_common(table, name),
-        program=_value(table, "program", str, name),
-        calls=calls,
-        outcomes=frozenset(outcomes),
-        limits=Limits(**_value(table, "limits", dict, name, {})),
-        **stated,
-    )
+    return HostileProgram(**_same(file, name, HostileProgram))
 
 
 def read_suite(text: str, name: str, testbeds: Mapping[str, Testbed]) -> HostileSuite:
@@ -239,23 +269,15 @@ def read_suite(text: str, name: str, testbeds: Mapping[str, Testbed]) -> Hostile
     Raises:
         BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or its testbed is unknown.
     """
-    table = _table(text, name, _COMMON_KEYS | _SUITE_KEYS)
-    testbed = _value(table, "ground", str, name)
-    if testbed not in testbeds:
-        raise BrokenInput(f"{name}: unknown testbed {testbed!r}")
-    reasons = _value(table, "reasons", dict, name, {})
-    return HostileSuite(
-        **_common(table, name),
-        testbed=testbeds[testbed],
-        reply=_reply(table, name),
-        n_valid=_value(table, "n_valid", int, name) if "n_valid" in table else None,
-        n_beating=_value(table, "n_beating", int, name, 0),
-        reasons=(
-            dict(zip(_members(RejectionReason, reasons, name), reasons.values(), strict=True))
-            if "reasons" in table
-            else None
-        ),
-    )
+    file = _read(_SuiteFile, text, name)
+    if file.ground not in testbeds:
+        raise BrokenInput(f"{name}: unknown testbed {file.ground!r}")
+    reply = file.reply
+    if file.escaped:
+        reply = reply.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    if file.repeat:
+        reply = "".join(reply.replace("{n}", str(n)) for n in range(file.repeat))
+    return HostileSuite(**_same(file, name, HostileSuite) | {"testbed": testbeds[file.ground], "reply": reply})
 
 
 def read_candidate(text: str, name: str) -> HostileCandidate:
@@ -264,79 +286,36 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
     Raises:
         BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or an assert lacks its truth.
     """
-    table = _table(text, name, _COMMON_KEYS | _CANDIDATE_KEYS)
-    asserts, truth = _texts_of(table, "asserts", name), _truth(table, name)
-    if len(asserts) != len(truth):
+    file = _read(_CandidateFile, text, name)
+    if len(file.asserts) != len(file.truth):
         raise BrokenInput(f"{name}: truth needs one word per assert")
-    numbers = range(_value(table, "repeat", int, name, 1))
-    rules = _value(table, "rules", str, name, "fixed")
-    if rules not in PRESETS:
-        raise BrokenInput(f"{name}: unknown rules {rules!r}")
-    return HostileCandidate(
-        **_common(table, name),
-        solution=_value(table, "solution", str, name),
-        program=_value(table, "program", str, name),
-        asserts=tuple(each.replace("{n}", str(n)) for n in numbers for each in asserts),
-        truth=truth * len(numbers),
-        golden=_golden(_texts_of(table, "golden", name, [])),
-        n_golden=_value(table, "n_golden", int, name, 0),
-        limits=Limits(**_value(table, "limits", dict, name, {})),
-        rules=preset(rules),
-        answers=AnswerRules(**_value(table, "answers", dict, name, {})),
-        calls=CallForms(**_value(table, "calls", dict, name, {})),
-    )
+    if file.rules not in PRESETS:
+        raise BrokenInput(f"{name}: unknown rules {file.rules!r}")
+    changed: dict[str, Any] = {
+        "asserts": tuple(each.replace("{n}", str(n)) for n in range(file.repeat) for each in file.asserts),
+        "truth": file.truth * file.repeat,
+        "golden": _golden(file.golden),
+        "rules": preset(file.rules),
+    }
+    return HostileCandidate(**_same(file, name, HostileCandidate) | changed)
 
 
-def _common(table: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the fields that all kinds of attack have."""
-    is_safe = _value(table, "safe_to_run_unsandboxed", bool, name, False)
-    return {"name": name, "tries": _value(table, "tries", str, name), "is_safe": is_safe}
-
-
-def _truth(table: Mapping[str, Any], name: str) -> tuple[Truth | RejectionReason, ...]:
-    found: list[Truth | RejectionReason] = []
-    for word in _texts_of(table, "truth", name):
-        found += _members(Truth, [word], name) if word in list(Truth) else _members(RejectionReason, [word], name)
-    return tuple(found)
+def _same(file: _AttackFile, name: str, kind: type[Attack]) -> dict[str, Any]:
+    """Return the fields of an attack that its file states as they are."""
+    stated = {each.name: getattr(file, each.name) for each in fields(kind) if each.name in type(file).model_fields}
+    return stated | {"name": name, "is_safe": file.safe_to_run_unsandboxed}
 
 
 def _golden(texts: Iterable[str]) -> tuple[GoldenCase, ...]:
     return tuple(GoldenCase(call, value) for call, _, value in (text.partition(" == ") for text in texts))
 
 
-def _reply(table: Mapping[str, Any], name: str) -> str:
-    reply: str = _value(table, "reply", str, name)
-    if _value(table, "escaped", bool, name, False):
-        reply = reply.encode("latin-1", "backslashreplace").decode("unicode_escape")
-    n_times = _value(table, "repeat", int, name, 0)
-    return "".join(reply.replace("{n}", str(n)) for n in range(n_times)) if n_times else reply
-
-
 def _testbed(text: str, name: str) -> Testbed:
-    keys = {"statement", "solution", "examples", "right", "wrong", "honest", "n_beating"}
-    table = _table(text, name, keys)
-    solution = _value(table, "solution", str, name)
-    if NEEDLE not in solution:
+    file = _read(_TestbedFile, text, name)
+    if NEEDLE not in file.solution:
         raise BrokenInput(f"{name}: the solution does not contain the needle")
-    problem = Problem(
-        id=f"audit/{name}",
-        statement=_value(table, "statement", str, name),
-        entry_point=name,
-        solution=solution,
-        golden=_golden(_texts_of(table, "examples", name)),
-    )
-    first, second = _texts_of(table, "honest", name)
-    n_first, n_second = _value(table, "n_beating", list, name)
-    return Testbed(
-        problem, _texts_of(table, "right", name), _texts_of(table, "wrong", name), (first, second), (n_first, n_second)
-    )
-
-
-def _members(kind: type[Member], names: Iterable[str], place: str) -> list[Member]:
-    try:
-        return [kind(name) for name in names]
-    except ValueError as error:
-        raise BrokenInput(f"{place}: {error}") from error
+    problem = Problem(f"audit/{name}", file.statement, name, file.solution, _golden(file.examples))
+    return Testbed(problem, file.right, file.wrong, file.honest, file.n_beating)
 
 
 def _texts(folder: str) -> dict[str, str]:
@@ -346,25 +325,10 @@ def _texts(folder: str) -> dict[str, str]:
     return dict(sorted(texts.items()))
 
 
-def _table(text: str, name: str, keys: set[str]) -> dict[str, Any]:
+def _read(kind: type[_File], text: str, name: str) -> _File:
     try:
-        table = tomllib.loads(text)
+        return kind.model_validate_json(json.dumps(tomllib.loads(text), default=str))
     except tomllib.TOMLDecodeError as error:
         raise BrokenInput(f"{name}: not TOML ({error})") from error
-    if unknown := sorted(table.keys() - keys):
-        raise BrokenInput(f"{name}: unknown key {unknown[0]!r}")
-    return table
-
-
-def _value(table: Mapping[str, Any], key: str, kind: type[Any], name: str, default: Any = None) -> Any:
-    value = table.get(key, default)
-    if type(value) is not kind:
-        raise BrokenInput(f"{name}: {key} is missing or not of type {kind.__name__}")
-    return value
-
-
-def _texts_of(table: Mapping[str, Any], key: str, name: str, default: Any = None) -> tuple[str, ...]:
-    texts = _value(table, key, list, name, default)
-    if not all(isinstance(text, str) for text in texts):
-        raise BrokenInput(f"{name}: {key} is not a list of texts")
-    return tuple(texts)
+    except ValidationError as error:
+        raise BrokenInput(f"{name}: {first_fault(error)}") from error

@@ -21,7 +21,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput, UserError
@@ -109,7 +109,6 @@ class BookDatabase:
         self._connection: sqlite3.Connection | None = None
         self._finalizer: weakref.finalize[[], BookDatabase] | None = None
         self._closed = False
-        _register_fork_handlers()
         with _process_lock, self._explained():
             _databases.add(self)
             self._connected()
@@ -119,29 +118,20 @@ class BookDatabase:
         """Name of the book in messages."""
         return f"Mistake Book {self.path}" if self.path else "in-memory Mistake Book"
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection on which all reads see the same state."""
-        with self._transaction("BEGIN") as connection:
-            yield connection
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Enter a connection on which all reads see the same state."""
+        return self._transaction("BEGIN")
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection whose writes are committed together when the block ends, or not at all."""
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Enter a connection whose writes are committed together when the block ends, or not at all."""
+        return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with _process_lock, self._explained():
             connection = self._connected()
-            connection.execute(begin)
-            try:
+            with _within(connection, begin):
                 yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
 
     def snapshot(self) -> bytes:
         """Return the whole database as the bytes of a database file."""
@@ -216,10 +206,7 @@ class BookDatabase:
             check_same_thread=False,
         )
         try:
-            if frozen:
-                self._check_not_empty(connection)
-            else:
-                self._prepare(connection)
+            self._prepare(connection, frozen=frozen)
         except BaseException:
             connection.close()
             raise
@@ -233,32 +220,24 @@ class BookDatabase:
             return f"{self.path.as_uri()}?mode=ro&immutable=1"
         raise BrokenInput(f"{self.place}: {log.name} has rounds that only a writer can read: copy both files")
 
-    def _check_not_empty(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA trusted_schema = OFF")  # the file may be untrusted
-        if _is_fresh(connection, self.place):
-            raise BrokenInput(f"{self.place}: is empty")
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: sqlite3.Connection, *, frozen: bool) -> None:
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may be untrusted
         connection.execute("BEGIN")  # all checks must see one state: another process may be making the schema
         fresh = _is_fresh(connection, self.place)  # checked first: a database that is not a book must not be changed
         connection.execute("COMMIT")
         if fresh and self._read_only:
             raise BrokenInput(f"{self.place}: is empty")
+        if frozen:
+            return
         connection.execute("PRAGMA page_size = 4096")  # `restore` needs equal page sizes; no effect on existing files
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         if not fresh:
             return
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with _within(connection, "BEGIN IMMEDIATE"):
             if _is_fresh(connection, self.place):  # else another process has made the schema
                 for statement in _SCHEMA:
                     connection.execute(statement)
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -276,6 +255,18 @@ class BookDatabase:
             ):
                 raise BrokenInput(f"{self.place}: {error}") from error
             raise
+
+
+@contextmanager
+def _within(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """Commit what the block does, or nothing of it."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _is_fresh(connection: sqlite3.Connection, place: str) -> bool:
@@ -341,17 +332,6 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _register_fork_handlers() -> None:
-    global _has_fork_handlers  # noqa: PLW0603  -- handlers cannot be unregistered, so they are registered once per process
-    with _process_lock:
-        if not _has_fork_handlers:
-            os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
-            _has_fork_handlers = True
-
-
-_has_fork_handlers = False
-
-
 def _before_fork() -> None:
     _process_lock.acquire()
     for database in list(_databases):
@@ -360,3 +340,6 @@ def _before_fork() -> None:
 
 def _after_fork() -> None:
     _process_lock.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

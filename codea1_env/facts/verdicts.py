@@ -208,14 +208,7 @@ class CandidateReport:
     @property
     def has_internal_error(self) -> bool:
         """True iff our own failure hides anything that a reward would use: mask the reward."""
-        return (
-            self.verdict is Verdict.INTERNAL_ERROR
-            or any(report.verdict is Verdict.INTERNAL_ERROR for report in self.replayed)
-            or any(
-                report.suite.internal_error or any(case.verdict is Verdict.INTERNAL_ERROR for case in report.cases)
-                for report in self.suites
-            )
-        )
+        return bool(self.internal_error)
 
     @property
     def internal_error(self) -> str:
@@ -226,7 +219,7 @@ class CandidateReport:
             return self.detail or "the sandbox failed on the program"
         if failed is not None:
             return f"the sandbox failed on {failed.case.case.expression:.80}: {failed.actual or 'internal error'}"
-        return "the sandbox failed on the solution" if self.has_internal_error else ""
+        return "the sandbox failed on the solution" if any(each.suite.internal_error for each in self.suites) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,23 +25,20 @@ _ODD_ANSWERS: tuple[object, ...] = (
 )
 
 
-def answer_rules_faults(
-    solved: Sequence[GoldenRun], sandbox: Sandbox, comparison: Comparison, limits: Limits = GOLDEN_LIMITS
-) -> list[str]:
+def answer_rules_faults(solved: Sequence[GoldenRun], sandbox: Sandbox, comparison: Comparison) -> list[str]:
     """Return what is wrong with the rules of answers of each problem, as a clause; empty if nothing is.
 
     Args:
         solved: a run of each problem's solution, as the sandbox has reported it.
         sandbox: where checkers and wrong programs run.
         comparison: how the ruleset compares values.
-        limits: what a wrong program may use.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
     chosen = [(n, run) for n, run in enumerate(solved) if run.problem.answers.accepts_others]
     of_checkers = _checker_faults([run for _, run in chosen], sandbox)
-    of_programs = _program_faults([run.problem for _, run in chosen], sandbox, comparison, limits)
+    of_programs = _program_faults([run.problem for _, run in chosen], sandbox, comparison)
     faults = [""] * len(solved)
     for (n, _), of_checker, of_program in zip(chosen, of_checkers, of_programs, strict=True):
         faults[n] = of_checker or of_program
@@ -72,10 +69,10 @@ def _checker_fault(pairs: Sequence[AnswerPair], n_own: int, report: JobReport) -
     return "the checker accepts every answer" if pairs and all(map(_accepts, report.outcomes)) else ""
 
 
-def _program_faults(problems: Sequence[Problem], sandbox: Sandbox, comparison: Comparison, limits: Limits) -> list[str]:
+def _program_faults(problems: Sequence[Problem], sandbox: Sandbox, comparison: Comparison) -> list[str]:
     """Return for each problem which of its wrong programs passes all golden tests."""
     wrong = [(problem, each) for problem in problems if problem.golden for each in problem.wrong_programs]
-    found = run_golden([(problem, each.program) for problem, each in wrong], sandbox, comparison, limits=limits)
+    found = run_golden([(problem, each.program) for problem, each in wrong], sandbox, comparison, limits=GOLDEN_LIMITS)
     notes = {problem.id: each.note for (problem, each), run in zip(wrong, found, strict=True) if run.passed}
     return [
         f"a wrong program passes all golden tests: {notes[each.id]}" if each.id in notes else "" for each in problems

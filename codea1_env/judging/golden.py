@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from codea1_env import values
+from codea1_env.facts.answers import as_printed
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.verdicts import Verdict, verdict_of
-from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
+from codea1_env.judging.right_answers import AnsweredCalls, ValueBudget, accept_right_answers
 from codea1_env.judging.solution_values import program_job
-from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
-from codea1_env.rules.printed import as_printed
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_equal

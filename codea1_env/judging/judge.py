@@ -33,10 +33,9 @@ from codea1_env.facts.verdicts import (
     Verdict,
     verdict_of,
 )
-from codea1_env.judging.candidate_runs import run_candidates
+from codea1_env.judging.candidate_runs import drawn_order, run_candidates
 from codea1_env.judging.rechecks import CandidateOutcomes, Undecided, recheck_failures
-from codea1_env.judging.right_answers import AnsweredCalls
-from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
+from codea1_env.judging.right_answers import AnsweredCalls, SuiteEvidence, ValueBudget, accept_right_predictions
 from codea1_env.judging.solution_values import (
     Answers,
     SolutionValues,
@@ -47,9 +46,7 @@ from codea1_env.judging.solution_values import (
     limits_of_solutions,
     program_job,
 )
-from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.confirmation import drawn_order
 from codea1_env.rules.replies import is_readable
 from codea1_env.rules.ruleset import Isolation, Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers

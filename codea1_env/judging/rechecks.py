@@ -27,9 +27,14 @@ from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Rechecks
 from codea1_env.judging.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
-from codea1_env.judging.right_answers import AnsweredCalls, AnswerPair, accept_right_answers, judged_answers
+from codea1_env.judging.right_answers import (
+    AnsweredCalls,
+    AnswerPair,
+    ValueBudget,
+    accept_right_answers,
+    judged_answers,
+)
 from codea1_env.judging.solution_values import program_job
-from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.limits import Calibration, calibrated_cpu_s
 from codea1_env.rules.ruleset import Comparison

@@ -1,4 +1,4 @@
-"""Other right answers: replaces each answer that a problem accepts (`Problem.answers`) by the solution's answer.
+"""Other right answers: replaces each answer, and each prediction, that a problem accepts by the solution's answer.
 
 Everything that compares values afterwards, such as verdicts, golden tests and selection, then needs no rule of its own.
 Answers are values of the entry point: of a direct call, of encoded arguments, or of a harness expression that is a call
@@ -16,22 +16,23 @@ the solution's, or whose bytes cannot be decoded, is wrong without a check.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from codea1_env import values
-from codea1_env.facts.answers import CHECK
+from codea1_env.facts.answers import CHECK, nearly_equal_texts
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
-from codea1_env.judging.value_budget import ValueBudget
+from codea1_env.facts.submissions import Suite, TestCase
+from codea1_env.judging.solution_values import call_of_case
 from codea1_env.problems.problem import Problem
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.canonical_calls import parameters_of
-from codea1_env.rules.printed import nearly_equal_texts
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.ruleset import Comparison
+from codea1_env.rules.validation import SolutionEvidence
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.values import tree
 
@@ -44,7 +45,16 @@ def {entry}(args, kwargs, expected, answer):
     return {check}(arguments(*args, **kwargs), expected, answer)
 """
 _TRUE, _FALSE = values.encode(True), values.encode(False)
+_NOT_SENDABLE = "an argument that the problem's checker cannot get"
 _FREE_BYTES, _TIMES_LONGER = 2048, 16  # an answer that is longer could use up a checker's time
+_BUDGET_BYTES = 1 << 20  # of a candidate's values: comparing that many takes 0.5 to 1.5 seconds
+_PLAUSIBLE_LENGTHS = 2
+_ITEM_BYTES = 24  # the longest text of a float
+_SHORT_BYTES = 256
+_SPENT = Outcome(
+    OutcomeKind.OUTPUT_LIMIT,
+    message=f"all answers together are {_BUDGET_BYTES:,} bytes longer than {_PLAUSIBLE_LENGTHS} times the right ones",
+)
 
 
 class AnswerPair(NamedTuple):
@@ -352,3 +362,108 @@ def _expression(text: str) -> ast.expr | None:
     except (UnreadableError, ValueError):
         return None
     return statement.value if isinstance(statement, ast.Expr) else None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteEvidence:
+    """A suite of one problem with the solution's outcomes."""
+
+    problem: Problem
+    suite: Suite
+    evidence: Sequence[SolutionEvidence]
+    """One per case."""
+
+    def pairs(self) -> Iterator[tuple[int, AnswerPair]]:
+        """Yield the predictions that differ from the solution's answers, each with the position of its case."""
+        for position, (case, item) in enumerate(zip(self.suite.cases, self.evidence, strict=True)):
+            expected, predicted = item.first.value, _predicted(case, item)
+            if expected is None or predicted is None or predicted == expected:
+                continue
+            arguments = arguments_of(call_of_case(case), self.problem.entry_point, item.entry_point_calls)
+            if arguments is not None:
+                yield position, AnswerPair(arguments, expected, predicted)
+
+    def without_unchecked(self) -> SuiteEvidence:
+        """Return a copy in which a call is OPAQUE if the problem's checker cannot be given its arguments."""
+        if not self.problem.answers.checker:
+            return self
+        return replace(self, evidence=list(map(self._as_checked, self.suite.cases, self.evidence)))
+
+    def _as_checked(self, case: TestCase, item: SolutionEvidence) -> SolutionEvidence:
+        call = call_of_case(case)
+        if item.first.value is None or arguments_of(call, self.problem.entry_point, item.entry_point_calls) != b"":
+            return item
+        return item._replace(first=Outcome(OutcomeKind.OPAQUE, message=_NOT_SENDABLE))
+
+
+def accept_right_predictions(
+    suites: Sequence[SuiteEvidence], sandbox: Sandbox, limits: Limits, comparison: Comparison
+) -> list[Sequence[SolutionEvidence]]:
+    """Return the evidence of each suite, with the solution's answer as the prediction where the problem accepts it.
+
+    If a checker fails, the prediction's outcome is an INTERNAL_ERROR. If a checker cannot get the arguments of a call,
+    the call's outcome is OPAQUE, so that its case is rejected.
+
+    Args:
+        suites: suites of any problems; where answers have no rules, the evidence is returned unchanged.
+        sandbox: where checkers run.
+        limits: what a checker may use per prediction.
+        comparison: how the ruleset compares values.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    suites = [each.without_unchecked() for each in suites]
+    judged = judged_differences(suites, sandbox, limits, comparison)
+    return [_with_predictions(each.evidence, outcomes) for each, outcomes in zip(suites, judged, strict=True)]
+
+
+def _predicted(case: TestCase, item: SolutionEvidence) -> bytes | None:
+    return case.predicted if item.prediction is None else item.prediction.value
+
+
+def _with_predictions(
+    evidence: Sequence[SolutionEvidence], replaced: Mapping[int, Outcome]
+) -> Sequence[SolutionEvidence]:
+    return [each._replace(prediction=replaced[n]) if n in replaced else each for n, each in enumerate(evidence)]
+
+
+class ValueBudget:
+    """What all values of one candidate, over all its runs, may still cost to compare; one beyond it has failed.
+
+    Each value has its own bounds (`values.MAX_NODES`), but a candidate may answer hundreds of calls. A value whose
+    length is plausible costs nothing: up to twice the expected length, plus 24 bytes per item, since a float within the
+    tolerance may be written with up to 24 characters (`0.30000000000000004` for `0.3`).
+    """
+
+    def __init__(self) -> None:
+        self._n_left = _BUDGET_BYTES
+
+    def take(self, outcome: Outcome, expected: Outcome) -> Outcome:
+        """Return a program's outcome, or an OUTPUT_LIMIT if the budget does not suffice to compare it."""
+        n_bytes = _length(outcome)
+        if n_bytes > _SHORT_BYTES and outcome.value != expected.value:
+            self._n_left -= max(0, n_bytes - _PLAUSIBLE_LENGTHS * _length(expected) - _ITEM_BYTES * _n_items(expected))
+            return outcome if self._n_left >= 0 else _SPENT
+        return outcome
+
+    def take_values(self, outcomes: Sequence[Outcome], expected: Iterable[bytes]) -> Sequence[Outcome]:
+        """Return a program's outcomes of several calls, each as `take` returns it.
+
+        Args:
+            outcomes: one per call.
+            expected: the encoded right values.
+        """
+        if max(map(_length, outcomes), default=0) <= _SHORT_BYTES:  # most outcomes
+            return outcomes
+        right = (Outcome(OutcomeKind.VALUE, value) for value in expected)
+        return [*map(self.take, outcomes, right)]
+
+
+def _n_items(outcome: Outcome) -> int:
+    """Return the approximate number of leaves in the values of an outcome."""
+    return sum(part.count(b",") + 1 for part in (outcome.value, outcome.items, outcome.arguments) if part)
+
+
+def _length(outcome: Outcome) -> int:
+    return len(outcome.value or b"") + len(outcome.items or b"") + len(outcome.arguments or b"")

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isnan
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -22,7 +23,7 @@ from codea1_env.facts.submissions import Role
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, GoldenFinding, ValidCase, Verdict
 from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
-from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
+from codea1_env.problems import Problem, ProblemSource, load_problems
 from codea1_env.records.closing import Closing
 from codea1_env.rounds.rounds import RoundOptions, Rounds, candidate_of
 from codea1_env.rounds.trees import JudgedTree, Tree, require_golden_tests
@@ -281,8 +282,12 @@ class Referee(Closing):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._sandbox_name not in names("sandboxes") and ":" not in self._sandbox_name:
             raise UserError(f"a referee pickles its sandbox by name, but {self._sandbox_name!r} is not registered")
-        settings = {"sandbox": self._sandbox_name, "limits": self.judge.limits, "golden": self.judge.golden}
-        return _reopened, (self.problems, self.rules, settings)
+        settings: dict[str, Any] = {
+            "sandbox": self._sandbox_name,
+            "limits": self.judge.limits,
+            "golden": self.judge.golden,
+        }
+        return partial(Referee, self.problems, self.rules, **settings), ()
 
 
 def judge(
@@ -325,10 +330,6 @@ def judge(
     if scored.report is None:
         raise SandboxError(scored.masked_because)
     return scored.report
-
-
-def _reopened(problems: ProblemSet, rules: Ruleset, settings: dict[str, Any]) -> Referee:
-    return Referee(problems, rules, **settings)
 
 
 def reply_text(given: object) -> str | AgentUnavailable:

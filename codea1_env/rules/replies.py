@@ -20,7 +20,7 @@ import string
 from collections import Counter
 from functools import lru_cache
 
-from codea1_env.facts.answers import OutputForm
+from codea1_env.facts.answers import OutputForm, case_as_printed
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import (
     COUNTED_AS_INVALID,
@@ -32,7 +32,6 @@ from codea1_env.facts.submissions import (
     TestCase,
 )
 from codea1_env.python_text import TextBudget
-from codea1_env.rules.printed import case_as_printed
 from codea1_env.rules.reading import strict_programs
 from codea1_env.rules.reading.answers import read_answer
 from codea1_env.rules.reading.direct_calls import is_direct_call

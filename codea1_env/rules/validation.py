@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from codea1_env import values
-from codea1_env.facts.answers import OutputForm
+from codea1_env.facts.answers import OutputForm, as_printed
 from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import CaseReport, ValidCase, ValidSuite, Verdict
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments
-from codea1_env.rules.printed import as_printed
 from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.rules.stated_examples import is_stated
 

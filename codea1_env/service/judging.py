@@ -13,7 +13,7 @@ from codea1_env.problems.sources import ProblemSource, load_problems
 from codea1_env.python_text import TextBudget, UnreadableError
 from codea1_env.rounds.referee import Referee
 from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.sandbox.job_json import jobs_from_json, reports_to_json
 from codea1_env.service.bodies import JudgeAnswer, JudgedItem, JudgeRequest, require_few_values
 from codea1_env.service.bounds import ServiceBounds
@@ -92,7 +92,7 @@ class ServedJudge:
             raise UserError(f"a request may have at most {self.bounds.max_items} jobs")
         for job in jobs:
             self.bounds.require_allowed(job.limits)
-        return reports_to_json(self._run(jobs))
+        return reports_to_json(self.sandbox.run(jobs) if jobs else [])
 
     def run_code(self, body: bytes) -> RunResponse:
         """Run a script for SandboxFusion's protocol.
@@ -102,9 +102,6 @@ class ServedJudge:
         """
         require_few_values(body, self.bounds.max_values)
         return response_to(RunRequest.from_json(body), self.sandbox, self.bounds)
-
-    def _run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        return self.sandbox.run(jobs) if jobs else []
 
     def _new_referee(self, rules: str | Ruleset, limits: Limits | None, golden: bool | None) -> Referee:
         return Referee(self.problems, rules, sandbox=self.sandbox, limits=limits, golden=golden)

@@ -1,9 +1,10 @@
 """Compare two encoded values as checked trees, without live objects and without hashes of hostile numbers.
 
-Small values of the most common kinds are compared as live objects all the same (`exact`). Trees without tagged nodes
-are plain lists, numbers and texts, and Python's own `==` compares them. Any other tree is written as a key, such that
-two keys are the same text exactly when Python's `==` holds between the values: each kind has its own first character,
-and texts are quoted. Sets and dicts sort the keys of their elements, so hostile hash collisions cost nothing.
+Small values of the most common kinds are compared as live objects all the same (`exact`), which is much cheaper. Trees
+without tagged nodes are plain lists, numbers and texts, and Python's own `==` compares them. Any other tree is written
+as a key, such that two keys are the same text exactly when Python's `==` holds between the values: each kind has its
+own first character, and texts are quoted. Sets and dicts sort the keys of their elements, so hostile hash collisions
+cost nothing.
 
 Known differences from Python's `==`:
 
@@ -25,9 +26,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
+from typing import Any, NoReturn
 
-from codea1_env.values.exact import INEXACT, exact
 from codea1_env.values.tree import MAX_NODES, BeyondBudget, Tagged, moment, parse
 
 _MAX_MATCHED = 64  # sets of up to this length are matched exactly; longer ones are paired by order
@@ -42,6 +43,11 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 _FAMILIES = {**dict.fromkeys("fciDr", "number"), **dict.fromkeys("sz", "set"), **dict.fromkeys("bB", "bytes")}
 _MULTISETS = _UNORDERED_LIST, _UNORDERED_TUPLE = "unordered list", "unordered tuple"
 _quoted = json.JSONEncoder().encode
+INEXACT = object()
+"""The result for every value that is not exact, and for some that are."""
+
+_MAX_EXACT_BYTES = 4096
+_SHORT, _MAX_REMEMBERED = 256, 8192  # bytes of an exact value that is kept, number of them
 
 
 def equal(
@@ -518,3 +524,51 @@ _KEYS: dict[str, Callable[[_Comparing, Any], str]] = {
     _UNORDERED_LIST: lambda comparing, payload: comparing.key_unordered(payload, "l"),
     _UNORDERED_TUPLE: lambda comparing, payload: comparing.key_unordered(payload, "t"),
 }
+
+
+def exact(data: bytes) -> Any:
+    """Return the value that checked data encodes, or `INEXACT`. It is cached and shared, so never change it.
+
+    An exact value consists of None, integers, texts, lists, tuples, sets and dicts. Nothing in it equals a value of
+    another type, and no tolerance applies to it. It is small, so that no choice of keys makes hashing them expensive.
+    """
+    if len(data) <= _SHORT:
+        return _remembered(data)
+    return _exact(data) if len(data) <= _MAX_EXACT_BYTES else INEXACT
+
+
+def _exact(data: bytes) -> Any:
+    # Escapes can make surrogates; True equals 1; -0 would be read as 0. A text that contains these is merely slower.
+    if b"\\" in data or b"true" in data or b"false" in data or b"-0" in data:
+        return INEXACT
+    try:
+        text = data.decode()
+        value, end = _read(text)
+    except (ValueError, TypeError, RecursionError):  # not exact, or not checked
+        return INEXACT
+    return value if end == len(text) else INEXACT
+
+
+# Both runs of the solution and every right candidate return the same value.
+_remembered = lru_cache(_MAX_REMEMBERED)(_exact)
+
+
+def _built(pairs: list[tuple[str, Any]]) -> Any:
+    ((tag, payload),) = pairs
+    if type(payload) is not list:
+        raise ValueError("the payload must be a list")
+    if tag == "t":
+        return tuple(payload)
+    if tag not in ("s", "d") or (tag == "d" and {type(pair) for pair in payload} - {list}):
+        raise ValueError(f"the tag {tag}")
+    found: set[Any] | dict[Any, Any] = set(payload) if tag == "s" else dict(payload)
+    if len(found) < len(payload):
+        raise ValueError("an element occurs twice, which no encoding has: it equals no value")
+    return found
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text} may be close to another number")
+
+
+_read = json.JSONDecoder(object_pairs_hook=_built, parse_float=_refuse, parse_constant=_refuse).raw_decode

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_env.values.exact import INEXACT, exact
+from codea1_env.values.comparison import INEXACT, exact
 from codea1_env.values.tree import BeyondBudget, Tagged, moment, parse
 
 _MAX_DECIMAL_DIGITS = 4_000  # Python refuses literals of more than 4300 digits unless they are hexadecimal

@@ -15,22 +15,15 @@ from rich.console import Console
 
 from codea1_env import values
 from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ValidCase, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rendering import SYMBOLS, book_sentence, duel_picture, duel_text, harmless, reward_sum
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.reward_parts import Reward
-from codea1_env.rules.rewards import RewardPart, score
+from codea1_env.rules.rewards import RewardPart
 from codea1_env.rules.ruleset import preset
+from tests.support.reports import judged_round, suite_of
 
 PROBLEM = Problem("HumanEval/32", "def find_zero(xs): ...", "find_zero", "def find_zero(xs): pass", ())
 RULES = preset("fixed")
@@ -41,10 +34,6 @@ def case(expression: str, expected: object, verdict: Verdict, actual: str = "", 
     return CaseReport(ValidCase(test, values.encode(expected), not wrong), verdict, actual)
 
 
-def suite_of(*cases: CaseReport, dropped: tuple[Rejection, ...] = (), n_invalid: int = 0) -> SuiteReport:
-    return SuiteReport(ValidSuite(tuple(each.case for each in cases), dropped, n_invalid, 0.0), cases)
-
-
 NEW = (
     case("find_zero([1, 2])", -0.5, Verdict.PASSED, "-0.5"),
     case("find_zero([3, -4])", 0.75, Verdict.WRONG_ANSWER, "0.7", wrong="2.0"),
@@ -53,23 +42,14 @@ NEW = (
 REPLAYED = (replace(case("find_zero([0, 1])", 0.0, Verdict.RUNTIME_ERROR, "ZeroDivisionError: division by zero")),)
 DROPPED = (Rejection(RejectionReason.SYNTAX_ERROR, "assert find_zero([1", 7, "'[' was never closed"),)
 PROGRAM = Candidate("def find_zero(xs):\n    return -xs[0] / xs[1]\n")
-SUITES = (suite_of(*NEW, dropped=DROPPED, n_invalid=2),)
+SUITES = (suite_of(*NEW, rejections=DROPPED, n_dropped=1),)
 VALID = CandidateReport(PROGRAM, Verdict.PASSED, replayed=REPLAYED, suites=SUITES)
 INVALID = CandidateReport(Candidate("def find_zero(:"), Verdict.SYNTAX_ERROR, "invalid syntax", suites=(suite_of(),))
 
 
 def judged(report: CandidateReport = VALID, **changes: object) -> JudgedRound:
-    facts = JudgedRound(
-        problem=PROBLEM,
-        episode_id="0a1b",
-        round=0,
-        coder_reply="reply",
-        tester_reply="reply",
-        report=ProblemReport(PROBLEM.id, (report,)),
-        rewards=score(report, RULES),
-        book=BookDelta(added=2, removed=1, size=5),
-    )
-    return replace(facts, **changes)  # type: ignore[arg-type]
+    facts = {"episode_id": "0a1b", "coder_reply": "reply", "book": BookDelta(added=2, removed=1, size=5)}
+    return judged_round(report, RULES, PROBLEM, **facts | changes)
 
 
 def test_a_duel_reads_from_the_program_to_what_entered_the_book() -> None:
@@ -97,8 +77,10 @@ new .WT   replayed E   . passed  W wrong answer  E runtime error  T time limit
 ──────────────────────────────────────────────────────────────────────────────────────────
     7   assert find_zero([1                            syntax error: '[' was never closed
 
-coder         0.5*pass_replayed 0.000 + 0.5*pass_new 0.333 = 0.167
-tester        0.5*validity 0.250 + 0.5*adversarial 0.062 - 1*nonprintable 0.000 = 0.156
+coder         passes 1 of 4 tests
+              0.5*pass_replayed 0.000 + 0.5*pass_new 0.333 = 0.167
+tester        2 of 4 answers right, the program fails 2 of 3 tests
+              0.5*validity 0.250 + 0.5*adversarial 0.062 - 1*nonprintable 0.000 = 0.156
 Mistake Book  2 entered, 1 left; 5 for this problem now
 """
     )
@@ -133,7 +115,7 @@ def test_colour_appears_in_a_terminal_and_only_there() -> None:
 )
 def test_what_agents_wrote_cannot_steer_the_terminal(hostile: str) -> None:
     bad = case(f"f('{hostile}')", hostile, Verdict.RUNTIME_ERROR, f"ValueError: {hostile}", wrong=f"'{hostile}'")
-    suite = suite_of(bad, dropped=(Rejection(RejectionReason.EMPTY_REPLY, hostile, 1, hostile),))
+    suite = suite_of(bad, rejections=(Rejection(RejectionReason.EMPTY_REPLY, hostile, 1, hostile),))
     report = replace(VALID, candidate=Candidate(f"x = '{hostile}'"), detail=hostile, suites=(suite,))
     problem = replace(PROBLEM, id=f"P{hostile}")
     text = duel_text(judged(report, problem=problem))
@@ -159,7 +141,7 @@ def test_any_text_gives_a_picture_within_the_width(program: str, actual: str) ->
 
 def test_long_programs_and_suites_are_cut_and_say_by_how_much() -> None:
     many = tuple(case(f"f({i})", i, Verdict.PASSED, str(i)) for i in range(100))
-    suite = suite_of(*many, dropped=DROPPED * 20)
+    suite = suite_of(*many, rejections=DROPPED * 20)
     report = replace(VALID, candidate=Candidate("x = 1\n" * 1000 + "y" * 10_000_000), suites=(suite,))
     text = duel_text(judged(report))
     assert "… 961 more lines" in text
@@ -207,3 +189,16 @@ def test_letters_and_emoji_of_every_script_stay_readable() -> None:
 def test_importing_the_module_does_not_import_rich() -> None:
     code = "import sys, codea1_env.rendering; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_duel_that_reveals_the_solution_marks_the_line_and_tells_who_found_it() -> None:
+    problem = replace(PROBLEM, solution="def find_zero(xs):\n    return xs[0] / xs[1]\n")
+    console = Console(file=StringIO(), width=100, force_terminal=False)
+    with console.capture() as shown:
+        console.print(duel_picture(judged(problem=problem), reveals=True))
+    assert "❱ 2     return -xs[0] / xs[1]" in shown.get()
+    sentence = (
+        "line 2 is `return -xs[0] / xs[1]`, in the solution it is `return xs[0] / xs[1]`; tests 2, 3, R1 found it."
+    )
+    assert sentence in " ".join(shown.get().split())
+    assert "solution it is" not in duel_text(judged(problem=problem))

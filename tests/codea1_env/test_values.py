@@ -30,8 +30,8 @@ from hypothesis import strategies as st
 import codea1_env.values
 from codea1_env.sandbox.interface import Limits
 from codea1_env.values import Malformed, Opaque, TooLarge, decode, describe, encode, equal, to_source, validate
+from codea1_env.values.comparison import INEXACT, exact
 from codea1_env.values.encoding import MAX_DEPTH
-from codea1_env.values.exact import INEXACT, exact
 from codea1_env.values.tree import MAX_BYTES, MAX_NODES, BeyondBudget, parse
 
 

@@ -7,13 +7,13 @@ import pytest
 from codea1_agents.play.games import PlayedEpisode
 from codea1_agents.play.runner import play
 from codea1_env.errors import UserError
-from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, ValidCase, ValidSuite, Verdict
+from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import PRESETS, preset
 from codea1_env.runs.records import EpisodeRecord
 from codea1_env.sandbox import Sandbox
 from codea1_lab.rescore import Rollout, Setting, rescored, settings_of, sweep, with_rewards_of
+from tests.support.reports import FAILED, PASSED, candidate, met_all, suite_of
 
 FIXED = preset("fixed")
 
@@ -84,20 +84,13 @@ FOUR = replace(FIXED, tests_per_suite=4)
 PLAYED = Setting("as played", FOUR)
 
 
-def cases(n_passed: int, n_failed: int) -> tuple[CaseReport, ...]:
-    verdicts = [Verdict.PASSED] * n_passed + [Verdict.WRONG_ANSWER] * n_failed
-    return tuple(
-        CaseReport(ValidCase(TestCase(f"f({i})", f"{i}", (), True), b"%d" % i, True), verdict)
-        for i, verdict in enumerate(verdicts)
-    )
+def verdicts(n_passed: int, n_failed: int) -> list[Verdict]:
+    return [PASSED] * n_passed + [FAILED] * n_failed
 
 
 def rollout(*suites: tuple[int, int], replayed: tuple[int, int] = (0, 0), group: str = "g") -> Rollout:
-    found = []
-    for passed, failed in suites:
-        of_suite = cases(passed, failed)
-        found.append(SuiteReport(ValidSuite(tuple(case.case for case in of_suite), (), 0, 0.0), of_suite))
-    return Rollout(group, "p", CandidateReport(Candidate("x"), Verdict.PASSED, "", cases(*replayed), tuple(found)))
+    found = [suite_of(*met_all(verdicts(*each))) for each in suites]
+    return Rollout(group, "p", candidate(*found, replayed=verdicts(*replayed)))
 
 
 def test_alpha_flips_the_signs_of_a_long_easy_suite_against_a_short_hard_one() -> None:

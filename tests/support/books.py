@@ -10,19 +10,10 @@ from codea1_env import values
 from codea1_env.book.rows import ProblemRows
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
 from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.rules.mistake_book import BookEntry, BookKey
-
-PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
+from tests.support.reports import FAILED, INVALID, PASSED, suite_of
 
 
 def case(number: int) -> ValidCase:
@@ -33,10 +24,9 @@ def case(number: int) -> ValidCase:
 def candidate(replayed: dict[ValidCase, Verdict], new: dict[int, Verdict], *, valid: bool = True) -> CandidateReport:
     """A report of a candidate under replayed cases and under one suite of new ones."""
     cases = tuple(CaseReport(case(number), verdict, f"gave {verdict}") for number, verdict in new.items())
-    suite = SuiteReport(ValidSuite(tuple(one.case for one in cases), (), 0, 0.0), cases)
     again = tuple(CaseReport(one, verdict) for one, verdict in replayed.items())
-    verdict = PASSED if valid else Verdict.SYNTAX_ERROR
-    return CandidateReport(Candidate(f"program {len(new)}"), verdict, "", again, (suite,))
+    verdict = PASSED if valid else INVALID
+    return CandidateReport(Candidate(f"program {len(new)}"), verdict, "", again, (suite_of(*cases),))
 
 
 def failing(problem_id: str, *numbers: int) -> ProblemReport:

@@ -23,18 +23,34 @@ FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "
 DOCUMENTS: dict[str, Any] = json.loads(files("codea1_agents.cli").joinpath("documents.json").read_text("utf-8"))
 
 
-def codea1(*arguments: object) -> Any:
-    """Run a command in this process; the result has exit_code, stdout and stderr.
+def codea1(*arguments: object, typed: str = "") -> Any:
+    """Run a command in this process, with what a person types; the result has exit_code, stdout and stderr.
 
     The document that a command with `--json` prints is checked against its schema.
     """
     words = [str(argument) for argument in arguments]
-    result = CliRunner().invoke(app, words, prog_name="codea1")
+    result = CliRunner().invoke(app, words, prog_name="codea1", input=typed or None)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     if "--json" in words and result.stdout:
         check_document(words, result.stdout)
     return result
+
+
+def document(*arguments: object) -> dict[str, Any]:
+    """Run a command with `--json`, which must succeed; return the object that it prints."""
+    result = codea1(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return one_object(result.stdout)
+
+
+def refused(*arguments: object) -> str:
+    """Run a command that is refused as bad input, before it has printed anything; return the one line that it says."""
+    result = codea1(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    return str(result.stderr)
 
 
 def started(*arguments: object, code: str = "", **options: Any) -> subprocess.Popen[str]:

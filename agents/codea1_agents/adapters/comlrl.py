@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from codea1_agents.adapters.messages import Wording, messages
+from codea1_agents.adapters.messages import ROLES, Wording, messages
 from codea1_agents.prompts import Message, load_prompts, plain_text
 from codea1_env.agent import Role
 from codea1_env.errors import extra_needed
@@ -44,7 +45,7 @@ class JointGame:
     @property
     def formatters(self) -> list[Callable[..., str]]:
         """From a row to the prompt of each agent; in the first turn the tester sees no program."""
-        return [self._coder_prompt, self._tester_prompt]
+        return [partial(self._formatted, role) for role in ROLES]
 
     def dataset(self) -> Any:
         """Return a `datasets.Dataset` with the column `prompt`, the id of a problem, which the formatters read.
@@ -86,11 +87,8 @@ class JointGame:
         program = candidate_of(agent_completions[0], problem, self.referee.rules).program
         return [self._prompt("coder", prompt), self._prompt("tester", prompt, program)]
 
-    def _coder_prompt(self, item: Mapping[str, Any], external_prompts: str | None = None) -> str:
-        return external_prompts or self._prompt("coder", item["prompt"])
-
-    def _tester_prompt(self, item: Mapping[str, Any], external_prompts: str | None = None) -> str:
-        return external_prompts or self._prompt("tester", item["prompt"])
+    def _formatted(self, role: Role, item: Mapping[str, Any], external_prompts: str | None = None) -> str:
+        return external_prompts or self._prompt(role, item["prompt"])
 
     def _prompt(self, role: Role, problem_id: str, program: str = "") -> str:
         problem, wording = self.referee.problems.by_id(problem_id), load_prompts(self.wording)

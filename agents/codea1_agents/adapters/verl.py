@@ -113,6 +113,7 @@ def _result(role: Role, scored: Scored) -> dict[str, Any]:
     return {"score": reward or 0.0, "masked": int(reward is None), "masked_because": scored.masked_because}
 
 
+@cache
 def _manager() -> type:
     with extra_needed("a reward manager of verl", "verl"):
         from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase  # noqa: PLC0415
@@ -147,8 +148,5 @@ def _manager() -> type:
 def __getattr__(name: str) -> Any:
     """Make `RewardManager` on first use, since it needs verl."""
     if name == "RewardManager":
-        return _cached_manager()
+        return _manager()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-_cached_manager = cache(_manager)

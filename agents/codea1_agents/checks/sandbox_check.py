@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox import Call, Guarantee, Job, JobReport, Limits, Sandbox
 
+_LIMITS = Limits(cpu_s=0.5)  # one of the programs runs until it
 _PROGRAMS = {
     OutcomeKind.VALUE: "def f(x):\n    return [x, x]\n",
     OutcomeKind.OPAQUE: "def f(x):\n    return object()\n",
@@ -67,18 +68,13 @@ def promise_of(sandbox: Sandbox) -> SandboxPromise:
     return SandboxPromise(sandbox.name, sandbox.guarantee, report.tier, refusals)
 
 
-def check_sandbox(sandbox: Sandbox, *, cpu_s: float = 0.5) -> tuple[SandboxFinding, ...]:
+def check_sandbox(sandbox: Sandbox) -> tuple[SandboxFinding, ...]:
     """Return one finding per kind of outcome.
-
-    Args:
-        sandbox: the back end.
-        cpu_s: the time limit of the programs; one of them runs until it.
 
     Raises:
         SandboxError: the back end cannot be used at all.
     """
-    limits = Limits(cpu_s=cpu_s)
-    jobs = [Job(program, "f", (Call("f(1)"),), limits=limits) for program in _PROGRAMS.values()]
+    jobs = [Job(program, "f", (Call("f(1)"),), limits=_LIMITS) for program in _PROGRAMS.values()]
     first, second = sandbox.run(jobs), sandbox.run(jobs)
     return tuple(
         SandboxFinding(kind, (_kind(a), _kind(b))) for kind, a, b in zip(_PROGRAMS, first, second, strict=True)

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from codea1_agents.cli.boundary import Boundary
-from codea1_agents.cli.entries import CHECK, LOOK, MEASURE, PLAY, TRAIN, Entry, with_extensions
+from codea1_agents.cli.entries import CHECK, LOOK, MEASURE, PLAY, TRAIN, Entry, PlainFlags, with_extensions
 
 _HERE = "codea1_agents.cli"
 
@@ -17,8 +17,8 @@ ENTRIES = with_extensions(
         "play": Entry(PLAY, "Play games between a coder and a tester, and record them.", f"{_HERE}.play:run_play"),
         "demo": Entry(
             PLAY,
-            "Run a demonstration: two small agents learn from nothing.",
-            {"coevolve": f"{_HERE}.demo:run_coevolve"},
+            "Be the tester in a duel; watch two small agents learn.",
+            {"duel": f"{_HERE}.demo_duel:run_duel", "coevolve": f"{_HERE}.demo:run_coevolve"},
         ),
         "train": Entry(TRAIN, "Train both agents with reinforcement learning.", f"{_HERE}.train:run_training"),
         "sft": Entry(TRAIN, "Fine-tune a model on problems first.", f"{_HERE}.sft:run_sft"),
@@ -33,6 +33,7 @@ ENTRIES = with_extensions(
                 "compare": f"{_HERE}.eval_compare:run_compare",
             },
         ),
+        "grade": Entry(MEASURE, "Judge one program by one suite of tests.", f"{_HERE}.grade:run_grade"),
         "book": Entry(LOOK, "Show and study Mistake Books.", {"show": f"{_HERE}.book:show_book"}),
         "export": Entry(
             LOOK,
@@ -83,7 +84,7 @@ def all_commands() -> dict[str, Any]:
     return commands
 
 
-class Commands(Boundary):
+class Commands(PlainFlags, Boundary):
     """The group of all commands. Until one is chosen, a command is its line in the help."""
 
     def __init__(self, **settings: Any) -> None:

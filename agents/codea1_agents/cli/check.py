@@ -13,8 +13,7 @@ from typer import Argument, Option
 
 from codea1_agents.checks.machine import examine
 from codea1_agents.cli.boundary import NOT_OK, show_traceback, wants_traceback
-from codea1_agents.cli.console import Page, new_table, tally
-from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.console import Page, new_table, problems_document, tally
 from codea1_agents.cli.options import Limit, NoProgress, Options, ReplyTimeout, SandboxName
 from codea1_agents.cli.progress import Progress
 from codea1_env.agent import Role

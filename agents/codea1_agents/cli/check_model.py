@@ -11,8 +11,7 @@ from typer import Argument, Option
 
 from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
-from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, tally
-from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, problems_document, tally
 from codea1_agents.cli.eval_session import from_options
 from codea1_agents.cli.options import (
     Options,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import isnan
-from typing import TextIO
+from pathlib import Path
+from typing import Any, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod, RenderableType
@@ -21,8 +25,10 @@ from codea1_agents.checks.sandbox_check import SandboxPromise
 from codea1_agents.statistics import Estimate
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.problems import ProblemSet
 from codea1_env.problems.problem import SkippedRow
 from codea1_env.rendering import harmless
+from codea1_env.runs.config import problems_digest
 from codea1_env.sandbox.interface import Guarantee
 
 _WIDEST = 120
@@ -169,7 +175,8 @@ def number(value: float) -> str:
 
 def _console(stream: TextIO) -> Console:
     console = _Console(file=stream)
-    return console if console.is_terminal else _Console(file=stream, width=_WITHOUT_TERMINAL)
+    is_wide = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()  # rich takes the variable's width
+    return console if is_wide else _Console(file=stream, width=_WITHOUT_TERMINAL)
 
 
 @contextmanager
@@ -201,3 +208,51 @@ def _original_stdout() -> Iterator[TextIO]:
         os.dup2(kept, 1)
         with suppress(OSError):  # the flush failed; the error was already reported
             stream.close()
+
+
+def problems_document(source: str, problems: ProblemSet) -> dict[str, Any]:
+    """Return which problems a command used.
+
+    Args:
+        source: as the user named it.
+        problems: those that were used.
+    """
+    return {"source": source, "name": problems.name, "digest": problems_digest(problems), "n": len(problems)}
+
+
+NEXT_STEPS = {
+    "play": ("codea1 report {out}", "codea1 rescore {out} --sweep alpha=0,.25,.5,.75,1"),
+    "train": ("codea1 report {out}", "codea1 train --resume {out} --steps {steps}"),
+    "eval": ("the same with another --agent and --out OTHER, then: codea1 eval compare {out} OTHER",),
+    "eval without --out": ("the same with --out FOLDER, which codea1 eval compare reads",),
+    "duel": ("codea1 demo duel --number {number}",),
+    "experiment": ("codea1 experiment {name} --out {out} --seeds {seeds}",),
+}
+"""By what is done, as it runs in the folder where the user stands."""
+
+
+def show_next(page: Page, done: str, **values: object) -> None:
+    """Print the next steps, unless the output is for a program or the user asked for quiet.
+
+    Args:
+        page: the command's output.
+        done: a key of `NEXT_STEPS`.
+        values: what its texts name; they are quoted for a shell.
+    """
+    if page.quiet or page.as_json:
+        return
+    quoted = {name: shlex.quote(str(value)) for name, value in values.items()}
+    for text in NEXT_STEPS[done]:
+        page.say(f"next: {as_typed(text.format_map(quoted))}")
+
+
+def as_typed(text: str) -> str:
+    """Return a text with commands of `codea1` as they run in the user's shell: with its path, if that does not find it.
+
+    An environment that is not activated, such as the one of `make demo`, is on no path.
+    """
+    running, found = Path(sys.argv[0]), shutil.which("codea1")
+    if running.name != "codea1" or (found is not None and Path(found).resolve() == running.resolve()):
+        return text
+    place = Path(os.path.relpath(running)) if running.is_relative_to(Path.cwd()) else running
+    return re.sub(r"(?:^|(?<=: ))codea1 ", lambda _: f"{shlex.quote(str(place))} ", text)

@@ -11,17 +11,17 @@ import typer
 from typer import Option
 
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page
-from codea1_agents.cli.next_steps import show_next
+from codea1_agents.cli.console import Page, show_next
 from codea1_agents.cli.options import Options, SummaryOnly, output, seed_of
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.train import require_training
 from codea1_agents.cli.training_table import LiveTable, PlainLines
+from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.models.model_files import require_new
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.tiny.demonstration import Change, change_of, draw_change
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError
 from codea1_env.records.whole_files import write_whole_folder
 
 
@@ -76,11 +76,8 @@ def run_coevolve(options: CoevolveOptions) -> None:
 
 
 def _require() -> None:
-    from importlib.util import find_spec  # noqa: PLC0415
-
     require_training()
-    if find_spec("matplotlib") is None:
-        raise MissingExtra.of("drawing pictures", "study")
+    require_drawing()
 
 
 def _pretrain(folder: Path, config: TrainingConfig, page: Page) -> None:

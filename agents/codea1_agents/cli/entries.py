@@ -9,19 +9,42 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
-from typing import Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
+from typer.models import OptionInfo
 
 EXTENSIONS = "codea1_agents.commands"
 """The entry-point group of packages that add commands."""
 
 PLAY, TRAIN, MEASURE, LOOK, CHECK = "Play", "Train", "Measure", "Look", "Check and list"
 """The headings in the help."""
+
+
+class PlainFlags:
+    """Commands whose flags have no type in the help: they take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return all options and arguments, that for help among them."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class beside it
+        for param in params:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+        return params
+
+
+class _PlainCommand(PlainFlags, TyperCommand):
+    pass
+
+
+class _PlainGroup(PlainFlags, TyperGroup):
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +115,7 @@ def _bodies(name: str, commands: str | Commands) -> Iterator[tuple[str, str]]:
 
 
 def _app(about: str, commands: Commands) -> typer.Typer:
-    app = typer.Typer(add_completion=False, no_args_is_help=True, help=about)
+    app = typer.Typer(cls=_PlainGroup, add_completion=False, no_args_is_help=True, help=about)
     for name, command in commands.items():
         if isinstance(command, Group):
             app.add_typer(_app(command.about, command.commands), name=name)
@@ -109,9 +132,26 @@ def _add(app: typer.Typer, name: str, command: str) -> None:
     def run(**given: Any) -> None:
         body(options(**given))
 
-    hints = get_type_hints(options, include_extras=True)
     known = inspect.signature(options).parameters
+    hints = {
+        name: _as_shown(annotation, known[name].default) if name in known else annotation
+        for name, annotation in get_type_hints(options, include_extras=True).items()
+    }
     order = dict.fromkeys(field for kind in options.__mro__ for field in getattr(kind, "__annotations__", ()))
     run.__signature__ = inspect.Signature([known[field].replace(annotation=hints[field]) for field in order])  # type: ignore[attr-defined]
     run.__annotations__, run.__doc__ = hints, options.__doc__
-    app.command(name)(run)
+    app.command(name, cls=_PlainCommand)(run)
+
+
+def _as_shown(annotation: Any, default: object) -> Any:
+    """Return a declaration whose default has the same form in the help as one that is described."""
+    if get_origin(annotation) is not Annotated:
+        return annotation
+    kind, *about = get_args(annotation)
+    if default in (None, "", inspect.Parameter.empty) or default is False:
+        return annotation
+    shown = [copy(each) for each in about]  # declarations are shared by commands
+    for each in shown:
+        if isinstance(each, OptionInfo) and each.show_default is True:
+            each.show_default = f"{default:g}" if isinstance(default, float) else str(default)
+    return Annotated[kind, *shown]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from rich.text import Text
@@ -12,16 +13,28 @@ from typer import Option
 from codea1_agents.cli.console import counted, tally
 from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session, from_options
 from codea1_agents.cli.options import agent_spec, how_many, n_tests, seed_of
+from codea1_agents.evaluation.answers import require_answering
 from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
+from codea1_agents.evaluation.generations import Generations, read_generations
 from codea1_agents.evaluation.records import CoderSample, TesterRecord
 from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.evaluation.tester_figures import figures_of_tester
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate, estimate_document
-from codea1_env.errors import UnknownName
+from codea1_env.agent import Role
+from codea1_env.errors import UnknownName, UserError
 from codea1_env.rendering import harmless
 
 _Agent = Annotated[
     str, agent_spec("--agent", "An agent's name (see codea1 list agents) with its options, or module:attribute.")
+]
+_Generations = Annotated[
+    Path | None,
+    Option(
+        help="In place of an agent: a .jsonl file of what another harness sampled, with task_id and completion, "
+        "solution or tests (human-eval, evalplus, BigCodeBench, logs of lm-evaluation-harness).",
+        show_default=False,
+    ),
 ]
 
 
@@ -32,9 +45,11 @@ class CoderOptions(EvaluationOptions):
     \b
     Example:
       codea1 eval coder --agent mutant,strength=0.5 --problems humaneval --samples 10
+      codea1 eval coder --generations samples.jsonl --problems humaneval
     """
 
-    agent: _Agent
+    agent: _Agent = ""
+    generations: _Generations = None
     samples: Annotated[int, how_many("--samples", "Replies per problem.")] = 1
 
 
@@ -49,11 +64,18 @@ class TesterOptions(EvaluationOptions):
       codea1 eval tester --agent boundary --problems starter --limit 10
     """
 
-    agent: _Agent
+    agent: _Agent = ""
+    generations: _Generations = None
     tests: Annotated[int, n_tests("K, tests per problem.")] = 5
     mode: Annotated[
         str, Option(help="queries (one test per reply, with the former tests in the prompt) or suite (all at once).")
     ] = "queries"
+    base: Annotated[
+        str,
+        agent_spec(
+            "--base", "A second agent transformers,model=..., whose answers to the tester's inputs are compared."
+        ),
+    ] = ""
     mutants: Annotated[int, Option(min=0, help="At most this many mutants per solution; 0 for none.")] = 40
     seed: Annotated[int, seed_of("the agents, the sampling of mutants and the intervals")] = 0
 
@@ -66,16 +88,47 @@ def run_coder(options: CoderOptions) -> None:
         SandboxError: the sandbox cannot be used at all.
     """
     with eval_session(options, without=options.without) as session:
-        spec = options.agent
-        coder = session.agent(spec, "coder")
-        problems = session.tested("a program")
-        if len(problems) < len(session.problems):
-            session.page.warn(f"{len(session.problems) - len(problems)} problems without golden tests are left out")
-        settings = session.settings("coder", agent=spec, samples=options.samples)
+        played = _played(session, options.agent, options.generations, "coder")
+        problems = [each for each in session.tested("a program") if played.has(each.id)]
+        n_without = sum(not each.golden for each in session.problems)
+        if n_without:
+            session.page.warn(f"{n_without} problems without golden tests are left out")
+        n = options.samples if played.generations is None else played.generations.most
+        missing = {each for each in played.missing if each[0] in {problem.id for problem in problems}}
+        settings = session.settings("coder", agent=played.name, samples=n)
         keeper = RecordKeeper(session, options.out, settings, CoderSample, lambda each: (each.problem_id, each.sample))
         known = {(each.problem_id, each.sample) for each in keeper.records if _is_settled(each.masked)}
-        batches = evaluate_coder(problems, coder, session.sandbox, samples=options.samples, known=known)
-        keeper.take(batches, len(problems) * options.samples, partial(_coder_figures, session, spec, options.samples))
+        batches = evaluate_coder(problems, played.agent, session.sandbox, samples=n, known=known | missing)
+        keeper.take(batches, len(problems) * n - len(missing), partial(_coder_figures, session, played.name, n))
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """Whose replies are evaluated."""
+
+    agent: NamedAgent
+    name: str
+    generations: Generations | None
+
+    def has(self, problem_id: str) -> bool:
+        """Whether there are replies to a problem."""
+        return self.generations is None or problem_id in self.generations.replies
+
+    @property
+    def missing(self) -> set[tuple[str, int]]:
+        return self.generations.missing if self.generations is not None else set()
+
+
+def _played(session: EvalSession, spec: str, file: Path | None, role: Role) -> _Played:
+    if bool(spec) == (file is not None):
+        raise UserError("name one of --agent and --generations")
+    if file is None:
+        return _Played(session.agent(spec, role), spec, None)
+    found = read_generations(file, session.problems, role)
+    if found.n_unknown:
+        session.page.warn(f"{file}: {found.n_unknown} lines are about other problems and left out")
+    name = f"{file.name} (sha256 {found.digest[:12]})"
+    return _Played(NamedAgent(found, str(file), seed=None), name, found)
 
 
 def _is_settled(masked: str) -> bool:
@@ -89,13 +142,7 @@ def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: lis
     figures[f"avg@{n_samples}"] = found.average
     _show(session, spec, found.n_problems, figures)
     session.page.say(f"samples: {tally(found.verdicts.items()) or 'none'}{_masked_sentence(found.n_masked)}")
-    return {
-        "figures": {name: estimate_document(estimate) for name, estimate in figures.items()},
-        "n_problems": found.n_problems,
-        "n_samples": found.n_samples,
-        "n_masked": found.n_masked,
-        "verdicts": found.verdicts,
-    }
+    return _document(figures, found, "n_problems", "n_samples", "n_masked", "verdicts")
 
 
 def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:
@@ -103,6 +150,11 @@ def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, E
         Text(harmless(f"{spec} on {session.options.problems}: {counted(n_problems, 'problem')}"), style="bold")
     )
     session.show_figures("figure", figures)
+
+
+def _document(figures: dict[str, Estimate], found: object, *facts: str) -> dict[str, Any]:
+    documents = {name: estimate_document(estimate) for name, estimate in figures.items()}
+    return {"figures": documents, **{name: getattr(found, name) for name in facts}}
 
 
 def _masked_sentence(n_masked: dict[str, int]) -> str:
@@ -121,13 +173,22 @@ def run_tester(options: TesterOptions) -> None:
         raise UnknownName.of("mode", options.mode, [each.value for each in Mode])
     task = from_options(TesterTask, options, mode=Mode(options.mode), max_mutants=options.mutants)
     with eval_session(options, without=options.without) as session:
-        spec = options.agent
-        tester = session.agent(spec, "tester")
-        settings = session.settings("tester", agent=spec, task=asdict(task))
+        played = _played(session, options.agent, options.generations, "tester")
+        if played.generations is not None:
+            task = replace(task, mode=Mode.SUITE)
+            if played.generations.most > 1:
+                raise UserError(f"{options.generations}: expected one suite per problem, got {played.generations.most}")
+        problems = [each for each in session.problems if played.has(each.id)]
+        spec = played.name
+        base = session.agent(options.base, "tester") if options.base else None
+        for agent in (played.agent, base) if base is not None else ():
+            require_answering(agent)
+        compared = {"base": options.base} if options.base else {}
+        settings = session.settings("tester", agent=spec, task=asdict(task), **compared)
         keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)
         known = {each.problem_id for each in keeper.records if _is_settled(each.masked)}
-        batches = evaluate_tester(session.problems, tester, session.sandbox, task, known=known)
-        keeper.take(batches, len(session.problems), partial(_tester_figures, session, spec, task.tests))
+        batches = evaluate_tester(problems, played.agent, session.sandbox, task, known=known, base=base)
+        keeper.take(batches, len(problems), partial(_tester_figures, session, spec, task.tests))
 
 
 def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list[TesterRecord]) -> dict[str, Any]:
@@ -139,11 +200,5 @@ def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list
         session.page.say(
             f"not measured: {found.n_masked_mutants} mutants, the coverage of {found.n_without_coverage} problems"
         )
-    return {
-        "figures": {name: estimate_document(estimate) for name, estimate in found.figures.items()},
-        "n_problems": found.n_problems,
-        "n_masked": found.n_masked,
-        "n_masked_mutants": found.n_masked_mutants,
-        "n_without_coverage": found.n_without_coverage,
-        "faults": found.faults,
-    }
+    facts = ("n_problems", "n_masked", "n_masked_mutants", "n_without_coverage", "faults")
+    return _document(found.figures, found, *facts)

@@ -14,9 +14,7 @@ from typer import Option
 
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, estimate_cells, new_table
-from codea1_agents.cli.documents import problems_document
-from codea1_agents.cli.next_steps import show_next
+from codea1_agents.cli.console import Page, estimate_cells, new_table, problems_document, show_next
 from codea1_agents.cli.options import Options, Problems, SessionOptions, output
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.folder import EvaluationFolder

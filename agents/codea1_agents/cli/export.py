@@ -8,8 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, counted, tally
-from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.console import Page, counted, problems_document, tally
 from codea1_agents.cli.eval_session import eval_session
 from codea1_agents.cli.options import Options, Problems, SessionOptions, agent_spec, n_suites, n_tests, output, seed_of
 from codea1_agents.cli.train import require_training

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, get_args
 
@@ -147,30 +148,32 @@ def list_sandboxes(options: SandboxesOptions) -> None:
 
 
 def _list_registered(group: Literal["rewards", "sandboxes"], page: Page) -> None:
-    found = [_described(group, name) for name in names(group)]
-    page.show(new_table(("name", "what it is"), [(each.name, each.what) for each in found], whole=(0,)))
+    found = _shown(page, ("name", "what it is"), {name: _described(group, name).what for name in names(group)})
     if not found:
         page.say("No installed package has registered one.")
-    page.finish(**{group: [{"name": each.name, "what": each.what} for each in found]})
+    page.finish(**{group: found})
+
+
+def _shown(page: Page, headings: tuple[str, str], what: Mapping[str, str]) -> list[dict[str, str]]:
+    """Print a table by name; return it as plain data."""
+    page.show(new_table(headings, list(what.items()), whole=(0,)))
+    return [{"name": name, "what": each} for name, each in what.items()]
 
 
 def list_presets(options: PresetsOptions) -> None:
     """List the presets of `codea1 train`."""
     page = Page(as_json=options.as_json)
-    found = {name: load_training(name).about for name in preset_names()}
-    page.show(new_table(("preset", "what it is"), list(found.items()), whole=(0,)))
-    page.finish(presets=[{"name": name, "what": each} for name, each in found.items()])
+    page.finish(
+        presets=_shown(page, ("preset", "what it is"), {name: load_training(name).about for name in preset_names()})
+    )
 
 
 def list_prompts(options: PromptsOptions) -> None:
     """List the wordings of prompts, and what may follow their names."""
     page = Page(as_json=options.as_json)
-    found = {name: about(name) for name in WORDINGS}
-    page.show(new_table(("wording", "what it is"), list(found.items()), whole=(0,)))
-    page.show(new_table(("after a wording", "what it adds"), list(EXTENSIONS.items()), whole=(0,)))
     page.finish(
-        prompts=[{"name": name, "what": each} for name, each in found.items()],
-        extensions=[{"name": name, "what": each} for name, each in EXTENSIONS.items()],
+        prompts=_shown(page, ("wording", "what it is"), {name: about(name) for name in WORDINGS}),
+        extensions=_shown(page, ("after a wording", "what it adds"), EXTENSIONS),
     )
 
 

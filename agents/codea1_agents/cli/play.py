@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
+from rich.console import Group, RenderableType
+from rich.text import Text
 from typer import Option
 
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, counted
-from codea1_agents.cli.documents import problems_document
-from codea1_agents.cli.next_steps import show_next
+from codea1_agents.cli.console import Page, as_typed, counted, estimate_cells, new_table, problems_document, show_next
 from codea1_agents.cli.options import (
     Alpha,
     Limit,
@@ -37,12 +37,11 @@ from codea1_agents.cli.options import (
     seed_of,
 )
 from codea1_agents.cli.progress import Progress
-from codea1_agents.cli.summary_table import summary_table, time_sentence
 from codea1_agents.play.early_episodes import EarlyEpisodes
 from codea1_agents.play.games import FinishedGames, PlayedEpisode, RunSettings, TimeSplit
 from codea1_agents.play.players import Players, load_players
 from codea1_agents.play.runner import play_games
-from codea1_agents.play.summary import Tally
+from codea1_agents.play.summary import LABELS, Summary, Tally
 from codea1_agents.play.versions import git_commit, installed_versions
 from codea1_env.agent import AgentContext
 from codea1_env.agent.threads import REPLY_TIMEOUT_S
@@ -51,7 +50,7 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.plugins import is_path
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.records.faults import first_fault
-from codea1_env.rendering import duel_picture
+from codea1_env.rendering import duel_picture, harmless
 from codea1_env.rounds.trees import require_golden_tests
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import RunConfig, problems_digest
@@ -113,7 +112,12 @@ class PlayOptions(Options):
     ] = 1
     reply_timeout: ReplyTimeout = REPLY_TIMEOUT_S
     show: Annotated[
-        int | None, Option(min=0, help="Number of duels to draw.", show_default="1; 0 with --json or --quiet")
+        int | None,
+        Option(
+            min=0,
+            help="Number of duels to draw, those first in which the program fails a test.",
+            show_default="1; 0 with --json or --quiet",
+        ),
     ] = None
     out: Annotated[Path | None, output("Run folder, new or empty.", show_default="a new one under runs/")] = None
     resume: Annotated[
@@ -200,6 +204,8 @@ class _Run:
     spent: TimeSplit = field(default_factory=TimeSplit, init=False)
     n_unavailable: int = field(default=0, init=False)
     n_drawn: int = field(default=0, init=False)
+    undrawn: list[PlayedEpisode] = field(default_factory=list, init=False)
+    """The first games in which no program fails a test, to be drawn if there are too few others."""
 
     def play(self) -> Path:
         """Play all episodes and return the run's folder."""
@@ -219,14 +225,14 @@ class _Run:
                 self._play_games(folder, early)
             except KeyboardInterrupt:
                 self._finish(folder, time.perf_counter() - begun)
-                self.page.note(f"interrupted; {_continue_line(folder)}", even_if_quiet=True)
+                self.page.note(f"interrupted; {self._continue_line(folder)}", even_if_quiet=True)
                 raise typer.Exit(INTERRUPTED) from None
             except CodeA1Error as error:
                 if isinstance(error, AgentUnavailable):  # write the agents' usage although there is no result
                     folder.write_metrics(self._metrics(time.perf_counter() - begun))
                 if folder.n_episodes or early.kept or isinstance(error, AgentUnavailable):
                     recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
-                    self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
+                    self.page.note(f"{recorded}; {self._continue_line(folder)}", even_if_quiet=True)
                 raise
             early.remove()
             self._finish(folder, time.perf_counter() - begun)
@@ -307,16 +313,28 @@ class _Run:
             self.page.note(f"episode {game.record.episode} is masked: {game.unavailable}")
 
     def _picture(self, game: PlayedEpisode, progress: Progress) -> None:
-        asked, wanted = self.options.show, int(not (self.options.as_json or self.options.quiet))
-        if self.n_drawn >= (wanted if asked is None else asked) or not game.rounds:
+        if self.n_drawn >= self._n_wanted or not game.rounds:
             return
+        if any(suite.beats for judged in game.rounds for suite in judged.report.candidates[0].suites):
+            with progress.paused():
+                self._draw(game)
+        elif len(self.undrawn) < self._n_wanted:
+            self.undrawn.append(game)
+
+    @property
+    def _n_wanted(self) -> int:
+        usual = int(not (self.options.as_json or self.options.quiet))
+        return usual if self.options.show is None else self.options.show
+
+    def _draw(self, game: PlayedEpisode) -> None:
         self.n_drawn += 1
-        with progress.paused():
-            for judged in game.rounds:
-                self.page.show(duel_picture(judged, width=self.page.width))
+        for judged in game.rounds:
+            self.page.show(duel_picture(judged, width=self.page.width, reveals=True))
 
     def _finish(self, folder: RunFolder, wall_s: float) -> None:
-        """Write the metrics and print the result."""
+        """Write the metrics, draw the duels that are still wanted, and print the result."""
+        for game in self.undrawn[: self._n_wanted - self.n_drawn]:
+            self._draw(game)
         if self.n_unavailable:
             self.page.note(f"{counted(self.n_unavailable, 'episode')} masked, because an agent was unavailable")
         metrics = self._metrics(wall_s)
@@ -346,9 +364,34 @@ class _Run:
             "sandbox": {name: getattr(self.promise, name) for name in ("name", "guarantee", "tier")},
         }
 
+    def _continue_line(self, folder: RunFolder) -> str:
+        """Name the command that continues a run; what the folder does not hold must be typed again."""
+        named = {name: getattr(folder.config, name) for name in ("problems", "coder", "tester", "sandbox")}
+        own = "".join(f" --{name} {quote(value)}" for name, value in named.items() if is_path(value.partition(",")[0]))
+        shown = "" if self.options.show is None else f" --show {self.options.show}"
+        return as_typed(f"continue with: codea1 play --resume {folder.path}{own}{shown}")
 
-def _continue_line(folder: RunFolder) -> str:
-    """Name the command that continues a run; names of modules must be typed again."""
-    named = {name: getattr(folder.config, name) for name in ("problems", "coder", "tester", "sandbox")}
-    own = "".join(f" --{name} {quote(value)}" for name, value in named.items() if is_path(value.partition(",")[0]))
-    return f"continue with: codea1 play --resume {folder.path}{own}"
+
+def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
+    """Return the title, the table, and a line about the Mistake Book and masked rounds."""
+    title = f"{config.coder} against {config.tester}: {counted(summary.n_episodes, 'episode')}"
+    title += f" on {counted(summary.n_problems, 'problem')}, rules {config.rules.name}, seed {config.seed}"
+    rows = [(label, *estimate_cells(getattr(summary, name))) for name, label in LABELS.items()]
+    table = new_table(("mean over problems", "mean", "95 % interval", "rounds"), rows, right=(1, 3))
+    ends = [f"Mistake Book: {counted(summary.book_size, 'case')}"]
+    if summary.n_unasked_rounds:
+        ends.append(f"{counted(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
+    if summary.n_masked_rounds:
+        ends.append(
+            f"{counted(summary.n_masked_rounds, 'round')} masked: the sandbox or an agent failed; in no figure above"
+        )
+    return Group(Text(harmless(title), style="bold"), table, Text("; ".join(ends)))
+
+
+def time_sentence(spent: TimeSplit, wall_s: float | None = None) -> str:
+    """Return a sentence about the time spent; `wall_s` is the time of a run whose games overlapped."""
+    split = (
+        f"{spent.total_s:.1f} s: judging {spent.judging_s:.1f} s, agents {spent.agents_s:.1f} s,"
+        f" the rest {spent.rest_s:.1f} s"
+    )
+    return f"time: {split}" if wall_s is None else f"time: {wall_s:.1f} s; all games together {split}"

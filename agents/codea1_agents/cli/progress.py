@@ -1,7 +1,8 @@
-"""Shows a live progress line on stderr; shows nothing if stderr is not a terminal."""
+"""Shows a live progress line on stderr; where that is no terminal, a plain line every half minute."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
@@ -21,6 +22,8 @@ from codea1_agents.cli.console import Page
 from codea1_env.rendering import harmless
 from codea1_env.runs.records import EpisodeRecord
 
+_FIRST_LINE_S, _LINE_S = 10.0, 30.0
+
 
 def bar_columns() -> tuple[ProgressColumn, ...]:
     """Return description, bar, count, time so far and time left."""
@@ -28,7 +31,9 @@ def bar_columns() -> tuple[ProgressColumn, ...]:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn("elapsed"),
         TimeElapsedColumn(),
+        TextColumn("left"),
         TimeRemainingColumn(),
     )
 
@@ -38,6 +43,9 @@ class Progress:
 
     def __init__(self, what: str, total: int, page: Page, *, done: int = 0, hidden: bool = False) -> None:
         console = Console(stderr=True)
+        self._page = None if hidden or page.quiet or console.is_terminal else page
+        self._what, self._first, self._begun = what, done, time.monotonic()
+        self._next_line = self._begun + _FIRST_LINE_S
         self._progress = RichProgress(
             *bar_columns(),
             console=console,
@@ -52,6 +60,7 @@ class Progress:
     def reach(self, done: int, total: int) -> None:
         """Set the numbers of finished and of all steps."""
         self._progress.update(self._task, completed=done, total=total)
+        self._tell()
 
     def advance(self, record: EpisodeRecord) -> None:
         """Count one finished episode."""
@@ -59,6 +68,18 @@ class Progress:
         tester = rewards.testers[0].value if rewards.testers else None
         text = f"{harmless(record.problem_id)}  coder {_short(rewards.coder.value)}  tester {_short(tester)}"
         self._progress.update(self._task, advance=1, description=text)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Print a plain line, if there is no terminal and the last one was some time ago."""
+        now = time.monotonic()
+        if self._page is None or now < self._next_line:
+            return
+        self._next_line = now + _LINE_S
+        task, elapsed = self._progress.tasks[0], now - self._begun
+        new, total = task.completed - self._first, task.total or 0
+        left = f", left {_clock(elapsed / new * (total - task.completed))}" if new and total else ""
+        self._page.note(f"{self._what} {task.completed:g}/{total:g}, elapsed {_clock(elapsed)}{left}")
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -75,6 +96,11 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
 
 def _short(reward: float | None) -> str:

@@ -14,8 +14,7 @@ from typing import Annotated
 from typer import Option
 
 from codea1_agents.checks.sandbox_check import promise_of
-from codea1_agents.cli.console import Page
-from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.console import Page, problems_document
 from codea1_agents.cli.options import Options, Problems, Rules, SandboxName
 from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
 from codea1_env.errors import UserError

@@ -11,8 +11,7 @@ import typer
 from typer import Argument, Option
 
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, counted
-from codea1_agents.cli.next_steps import show_next
+from codea1_agents.cli.console import Page, counted, show_next
 from codea1_agents.cli.options import Options, SummaryOnly, output, problem_source, require_out_or_resume
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import UserError, extra_needed
+from codea1_env.errors import MissingExtra, UserError, extra_needed
 from codea1_env.records.file_errors import file_errors
 
 _STYLE: Any = {"svg.hashsalt": "codea1", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
+
+
+def require_drawing() -> None:
+    """Raise MissingExtra unless matplotlib is installed, before a long computation whose pictures need it."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtra.of("drawing pictures", "study")
 
 
 @contextmanager

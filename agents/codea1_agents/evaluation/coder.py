@@ -98,7 +98,7 @@ class CoderFigures:
     """Number of samples by verdict: `passed`, or the verdict of the first golden test that failed."""
 
 
-def figures_of_coder(samples: Collection[CoderSample], *, ks: Iterable[int] = USUAL_K, seed: int = 0) -> CoderFigures:
+def figures_of_coder(samples: Collection[CoderSample], *, seed: int = 0) -> CoderFigures:
     """Return the figures of judged samples, with pass@k for each k for which some problem has k samples."""
     by_problem = _flags(samples)
     most = max(map(len, by_problem.values()), default=0)
@@ -109,7 +109,7 @@ def figures_of_coder(samples: Collection[CoderSample], *, ks: Iterable[int] = US
         n_masked=dict(Counter(each.masked for each in samples if each.masked)),
         pass_at={
             k: mean_interval({p: [v] for p, v in pass_at_k_by_problem(samples, k).items()}, seed=seed)
-            for k in sorted(set(ks))
+            for k in USUAL_K
             if k <= most
         },
         average=mean_interval(average, seed=seed),

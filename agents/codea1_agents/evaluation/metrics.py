@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from math import ceil, comb, inf, isnan, nan, sqrt
 from statistics import NormalDist
 
+_LEVEL, _POWER = 0.05, 0.8  # of the test for which `n_problems_needed` plans
+
 
 def pass_at_k(n: int, n_right: int, k: int) -> float:
     """Return the unbiased estimate of the chance that at least one of k samples is right; nan if n < k.
@@ -126,16 +128,15 @@ def _centred_ranks(values: Sequence[float]) -> list[float]:
     return [float(sum(other < value for other in values) - sum(other > value for other in values)) for value in values]
 
 
-def n_problems_needed(differences: Sequence[float], *, power: float = 0.8, level: float = 0.05) -> float:
+def n_problems_needed(differences: Sequence[float]) -> float:
     """Return the number of problems that a paired comparison needs to show the mean of these differences.
 
     n = ((z(1 - level/2) + z(power)) * s / d)**2 for a two-sided test, with the mean d and the standard deviation s
-    (ddof 1) of the differences; at least 2. inf if the mean is 0; nan below two differences.
+    (ddof 1) of the differences; at least 2. The level is 0.05 and the power 0.8. inf if the mean is 0; nan below two
+    differences.
 
     Args:
         differences: one per problem; nan means masked.
-        power: the probability of showing an existing difference, in (0, 1).
-        level: the probability of showing a difference where there is none, in (0, 1).
     """
     kept = [value for value in differences if not isnan(value)]
     if len(kept) < 2:
@@ -144,5 +145,5 @@ def n_problems_needed(differences: Sequence[float], *, power: float = 0.8, level
     if mean == 0:
         return inf
     variance = sum((value - mean) ** 2 for value in kept) / (len(kept) - 1)
-    z = NormalDist().inv_cdf(1 - level / 2) + NormalDist().inv_cdf(power)
+    z = NormalDist().inv_cdf(1 - _LEVEL / 2) + NormalDist().inv_cdf(_POWER)
     return float(max(2, ceil(z * z * variance / (mean * mean))))

@@ -94,5 +94,8 @@ class TesterRecord(_Record):
     """Mutants left out of `killed_by`: the sandbox failed on them."""
     coverage: CoverageRecord | None = None
     """None if it could not be measured."""
+    answers: float | None = None
+    """Mean over its tests of the tester's probability of the right answer less that of the base; None without a base,
+    or without a test that states one answer."""
     masked: str = ""
     """`agent` or `sandbox` if the problem is masked: then no other field is set."""

@@ -204,7 +204,6 @@ class SelectionFigures:
     """`chosen` - `average`, problem by problem."""
     fidelity: Estimate
     """Spearman's correlation of scores and golden pass rates, over the problems where both vary."""
-    n_without_fidelity: int
     ties: Estimate
     """Share of problems with several candidates of the highest score."""
     open_ties: Estimate
@@ -217,30 +216,15 @@ def selection_figures(records: Iterable[SelectionRecord], *, seed: int = 0) -> S
     """Return the figures of some records."""
     known = list(records)
     used = [_ProblemFigures(record) for record in known if not record.masked]
-
-    def mean(values: dict[str, float]) -> Estimate:
-        return mean_interval({problem: [value] for problem, value in values.items()}, seed=seed)
-
-    average = {each.problem_id: each.average for each in used}
-    chosen = {each.problem_id: each.chosen for each in used}
-    fidelity = {each.problem_id: each.fidelity for each in used}
+    values = {
+        name: {each.problem_id: [value] for each in used if not isnan(value := getattr(each, name))}
+        for name in ("average", "chosen", "first", "best", "fidelity", "ties", "open_ties", "tests")
+    }
     return SelectionFigures(
         n_problems=len(used),
         n_masked=len(known) - len(used),
-        average=mean(average),
-        chosen=mean(chosen),
-        first=mean({each.problem_id: each.first for each in used}),
-        best=mean({each.problem_id: each.best for each in used}),
-        gain=difference_interval(
-            {problem: [value] for problem, value in average.items()},
-            {problem: [value] for problem, value in chosen.items()},
-            seed=seed,
-        ),
-        fidelity=mean({problem: value for problem, value in fidelity.items() if not isnan(value)}),
-        n_without_fidelity=sum(map(isnan, fidelity.values())),
-        ties=mean({each.problem_id: float(len(each.in_front) > 1) for each in used}),
-        open_ties=mean({each.problem_id: float(len(set(each.in_front)) > 1) for each in used}),
-        tests=mean({record.problem_id: float(record.n_tests) for record in known if not record.masked}),
+        gain=difference_interval(values["average"], values["chosen"], seed=seed),
+        **{name: mean_interval(each, seed=seed) for name, each in values.items()},
     )
 
 
@@ -258,3 +242,5 @@ class _ProblemFigures:
         self.first = self.in_front[0]
         self.best = pass_at_k(len(right), int(sum(right)), len(right))
         self.fidelity = nan if any(map(isnan, rates)) else spearman(scores, rates)
+        self.ties, self.open_ties = float(len(self.in_front) > 1), float(len(set(self.in_front)) > 1)
+        self.tests = float(record.n_tests)

@@ -13,10 +13,14 @@ from codea1_agents.evaluation.records import CoverageRecord
 from codea1_agents.scripted.mutation import Mutant, mutants_of
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
-from codea1_env.facts.verdicts import ValidSuite
+from codea1_env.facts.verdicts import ValidCase, ValidSuite
 from codea1_env.judging.golden import GOLDEN_LIMITS
-from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
-from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
+from codea1_env.judging.right_answers import (
+    AnsweredCalls,
+    SuiteEvidence,
+    accept_right_answers,
+    accept_right_predictions,
+)
 from codea1_env.judging.solution_values import (
     SolutionValues,
     call_of_case,
@@ -45,6 +49,8 @@ class CheckedTest:
     """The solution's value; None unless the test is right."""
     fault: RejectionReason | None = None
     """Why the test is not right."""
+    filled: ValidCase | None = None
+    """The test with the solution's value, also where the prediction is wrong; None where there is no such value."""
 
     @property
     def right(self) -> bool:
@@ -87,16 +93,18 @@ def check_tests(
         if whole.internal_error:
             found.append(None)
             continue
-        alone = (validate(Suite((case,)), [one], each) for case, one in zip(suite.cases, evidence, strict=True))
+        filling = replace(each, validation=Validation.FILL)
+        alone = (validate(Suite((case,)), [one], filling) for case, one in zip(suite.cases, evidence, strict=True))
         checked = tuple(test if isinstance(test, CheckedTest) else _checked(test, next(alone)) for test in tests)
         found.append((whole, checked))
     return found
 
 
 def _checked(case: TestCase, found: ValidSuite) -> CheckedTest:
-    if found.cases:
-        return CheckedTest(case, found.cases[0].expected)
-    return CheckedTest(case, fault=_first_reason(found.rejections))
+    filled = found.cases[0] if found.cases else None
+    if filled is not None and filled.prediction_right is not False:
+        return CheckedTest(case, filled.expected, filled=filled)
+    return CheckedTest(case, fault=_first_reason(found.rejections), filled=filled)
 
 
 def _first_reason(rejections: Sequence[Rejection]) -> RejectionReason:

@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain, islice
+from math import isnan, nan
 from typing import ClassVar
 
+from codea1_agents.evaluation.answers import Question, answer_differences, questions_of
 from codea1_agents.evaluation.records import CoverageRecord, TesterRecord, TestRecord
 from codea1_agents.evaluation.solution_runs import (
     CheckedTest,
@@ -26,10 +29,11 @@ from codea1_agents.evaluation.solution_runs import (
 )
 from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
+from codea1_agents.statistics import known_mean
 from codea1_env.facts.submissions import RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.problems.problem import Problem
-from codea1_env.rounds.rounds import suite_of
+from codea1_env.rounds.rounds import Turn, suite_of
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox.interface import Limits, Sandbox
 
@@ -67,6 +71,10 @@ class _ProblemTests:
 
     problem: Problem
     replies: list[str] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    """One per reply."""
+    sources: list[int] = field(default_factory=list)
+    """Which reply each test stands in."""
     tests: list[CheckedTest | TestCase] = field(default_factory=list)
     unavailable: bool = False
 
@@ -74,7 +82,15 @@ class _ProblemTests:
     def cases(self) -> tuple[TestCase, ...]:
         return tuple(test for test in self.tests if isinstance(test, TestCase))
 
-    def add_reply(self, reply: Reply, wanted: int) -> None:
+    def questions(self, tests: Sequence[CheckedTest]) -> list[Question]:
+        """Return its tests, checked, up to their answers."""
+        found = []
+        for test, source in zip(tests, self.sources, strict=True):
+            if test.filled is not None:
+                found += questions_of(self.turns[source], self.replies[source], [test.filled])
+        return found
+
+    def add_reply(self, turn: Turn, reply: Reply, wanted: int) -> None:
         """Read the first `wanted` tests of a reply; each missing test counts as a wrong one."""
         if not isinstance(reply, str):
             self.unavailable = True
@@ -82,7 +98,9 @@ class _ProblemTests:
         suite = suite_of(reply, self.problem, Reading.STRICT)
         cases = suite.cases[:wanted]
         fault = suite.rejections[0].reason if suite.rejections else RejectionReason.NO_CODE
+        self.sources += [len(self.replies)] * wanted
         self.replies.append(reply)
+        self.turns.append(turn)
         self.tests += [*cases, *[CheckedTest(None, fault=fault)] * (wanted - len(cases))]
 
 
@@ -93,6 +111,7 @@ def evaluate_tester(
     task: TesterTask,
     *,
     known: Collection[str] = (),
+    base: NamedAgent | None = None,
 ) -> Iterator[list[TesterRecord]]:
     """Yield records in batches. If the tester is unavailable for a whole batch, that batch is the last one.
 
@@ -102,16 +121,17 @@ def evaluate_tester(
         sandbox: where everything runs.
         task: settings of the evaluation.
         known: ids of problems that have a record already.
+        base: another model, whose answers to the tester's inputs are compared with the tester's.
 
     Raises:
-        UserError: an agent failed.
+        UserError: an agent failed, or does not tell the probabilities that `base` needs.
         SandboxError: the sandbox cannot be used at all.
     """
     todo = [problem for problem in problems if problem.id not in known]
     for start in range(0, len(todo), _CHUNK):
         items = [_ProblemTests(problem) for problem in todo[start : start + _CHUNK]]
         _collect(items, tester, task)
-        records = _judged([item for item in items if not item.unavailable], sandbox, task)
+        records = _judged([item for item in items if not item.unavailable], sandbox, task, tester, base)
         unavailable = [TesterRecord(problem_id=item.problem.id, masked="agent") for item in items if item.unavailable]
         yield [*records, *unavailable]
         if len(unavailable) == len(items):
@@ -135,8 +155,8 @@ def _collect(items: Sequence[_ProblemTests], tester: NamedAgent, task: TesterTas
             )
             for item in ready
         ]
-        for item, reply in zip(ready, tester.replies(turns), strict=True):
-            item.add_reply(reply, wanted)
+        for item, turn, reply in zip(ready, turns, tester.replies(turns), strict=True):
+            item.add_reply(turn, reply, wanted)
 
 
 def _former_tests(item: _ProblemTests) -> str:
@@ -147,7 +167,9 @@ def _former_tests(item: _ProblemTests) -> str:
     return f"You have written these tests:\n{listed}\nThe next one must reach other statements or branches."
 
 
-def _judged(items: Sequence[_ProblemTests], sandbox: Sandbox, task: TesterTask) -> list[TesterRecord]:
+def _judged(
+    items: Sequence[_ProblemTests], sandbox: Sandbox, task: TesterTask, tester: NamedAgent, base: NamedAgent | None
+) -> list[TesterRecord]:
     rules = preset("fixed")
     checked = check_tests([(item.problem, Suite(item.cases), item.tests) for item in items], sandbox, rules, Limits())
     usable = [(item, found) for item, found in zip(items, checked, strict=True) if found is not None]
@@ -161,13 +183,17 @@ def _judged(items: Sequence[_ProblemTests], sandbox: Sandbox, task: TesterTask) 
         for item, found in zip(items, checked, strict=True)
         if found is None
     ]
-    return [*map(_record, usable, mutants, coverage), *masked]
+    questions = [item.questions(of_item) for item, (_, of_item) in usable] if base is not None else []
+    of_all = iter(answer_differences(list(chain(*questions)), tester, base) if base is not None else ())
+    answers = [known_mean(islice(of_all, len(of_problem))) for of_problem in questions] or [nan] * len(usable)
+    return [*map(_record, usable, mutants, coverage, answers), *masked]
 
 
 def _record(
     usable: tuple[_ProblemTests, tuple[ValidSuite, tuple[CheckedTest, ...]]],
     mutants: MutantRuns,
     coverage: CoverageRecord | None,
+    answers: float,
 ) -> TesterRecord:
     item, (whole, tests) = usable
     return TesterRecord(
@@ -181,4 +207,5 @@ def _record(
         killed_by=mutants.killed_by,
         n_masked_mutants=mutants.n_masked,
         coverage=coverage,
+        answers=None if isnan(answers) else answers,
     )

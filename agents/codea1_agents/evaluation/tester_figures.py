@@ -39,7 +39,7 @@ class TesterFigures:
     """Problems whose coverage could not be measured."""
     figures: dict[str, Estimate]
     """By name: validity, pass@k, mut@k, mut_fixed@k, cov_line@k, cov_branch@k, cov_line_fixed@k, cov_branch_fixed@k,
-    Mul, Mul_fixed. `n_problems` of each is its own denominator."""
+    Mul, Mul_fixed; with a base, `answers`. `n_problems` of each is its own denominator."""
     faults: dict[str, int]
     """Number of tests that are not right, by reason."""
 
@@ -54,6 +54,8 @@ def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: in
     """
     used = [record for record in records if not record.masked]
     figures = {name: _mean(used, measure, seed) for name, measure in _measures(tests).items()}
+    if any(record.answers is not None for record in used):
+        figures["answers"] = _mean(used, lambda record: nan if record.answers is None else record.answers, seed)
     figures["Mul"] = _product(used, f"pass@{tests}", f"mut@{tests}", tests, seed)
     figures["Mul_fixed"] = _product(used, f"pass@{tests}", f"mut_fixed@{tests}", tests, seed)
     return TesterFigures(

@@ -150,14 +150,14 @@ class ChatFormat:
 
         A tokenizer may decode a token differently at the beginning, so each piece is decoded behind the one before it.
         """
-        found, pieces, length, before, begin = [], "", 0, 0, 0
+        found, pieces, piece, length, before, begin = [], "", "", 0, 0, 0
         for n in range(len(token_ids)):
             found.append(length)
             piece = self._decoded(token_ids[before : n + 1])[len(self._decoded(token_ids[before:begin])) :]
             if not piece.endswith(_INCOMPLETE):
                 pieces += piece
                 length, before, begin = len(pieces), begin, n + 1
-        return found if pieces == text else []
+        return found if pieces + (piece if piece.endswith(_INCOMPLETE) else "") == text else []
 
     def _decoded(self, token_ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codea1_agents.models.chat_format import ChatFormat
-from codea1_agents.models.completion_agent import CompletionAgent, CompletionResult
-from codea1_agents.models.completions import Completion, Sampling, draw_seed
+from codea1_agents.models.completions import Completion, CompletionAgent, CompletionResult, Sampling, draw_seed
 from codea1_agents.prompts import Prompts
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from codea1_env.agent.threads import LoopThread
+from codea1_env.declared import CountOrZero, Range, require_declared
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.secret import require_no_secrets, secret_in, without
 
@@ -124,3 +127,29 @@ def imported_openai() -> Any:
     with extra_needed("the agent 'openai'", "openai"):
         import openai  # noqa: PLC0415  heavy, and an extra
     return openai
+
+
+LONGEST_S = 60.0
+"""Longest wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential waiting with jitter."""
+
+    retries: CountOrZero = 5
+    backoff_s: Annotated[float, Range(0, LONGEST_S)] = 0.5
+    """The first wait."""
+
+    def __post_init__(self) -> None:
+        require_declared(self, "")
+
+    def wait_s(self, attempt: int, draws: Random, requested_s: float | None = None) -> float:
+        """Return the seconds to wait after attempt `attempt` (from 0) failed.
+
+        Random between half and the whole of `backoff_s * 2 ** attempt`, so that clients that failed together do not
+        retry together; at least `requested_s`, which the server requested, and at most `LONGEST_S`.
+        """
+        full = min(LONGEST_S, self.backoff_s * 2.0 ** min(attempt, 60))
+        jittered = full * (0.5 + 0.5 * draws.random())
+        return min(LONGEST_S, max(jittered, requested_s or 0.0))

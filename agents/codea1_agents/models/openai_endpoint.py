@@ -16,11 +16,17 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from codea1_agents.models.backoff import Backoff
-from codea1_agents.models.completion_agent import CompletionAgent, CompletionResult
-from codea1_agents.models.completions import FINISHES, Completion, Sampling, draw_seed
+from codea1_agents.models.completions import (
+    FINISHES,
+    Completion,
+    CompletionAgent,
+    CompletionResult,
+    Sampling,
+    draw_seed,
+)
 from codea1_agents.models.openai_connection import (
     USUAL_KEY,
+    Backoff,
     OpenAIConnection,
     imported_openai,
 )

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completion_agent import CompletionResult
-from codea1_agents.models.completions import Completion, Sampling
+from codea1_agents.models.completions import Completion, CompletionResult, Sampling
 from codea1_agents.models.local_model import LocalModel, Request
 from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
 from codea1_agents.models.row_sampling import RowSampler
 from codea1_agents.prompts import Prompts, load_prompts
-from codea1_env.agent import AgentContext
+from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError, extra_needed
 
+_GO_ON = tuple("_.'\"([{")  # characters that continue a literal
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -84,6 +86,80 @@ class TransformersAgent(LocalModel):
             sampling=sampling,
             context_length=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
         )
+
+    def answer_probabilities(
+        self, observations: Sequence[Observation], infos: Sequence[Info], begun: Sequence[str], answers: Sequence[str]
+    ) -> list[float]:
+        """Return how probable it is that the model goes on with an answer and ends it there.
+
+        Args:
+            observations: (n,) of the turns that it replies to.
+            infos: (n,)
+            begun: (n,) the beginnings of its replies.
+            answers: (n,) Python literals.
+
+        Returns:
+            (n,) exact probabilities of this spelling, at the temperature of its sampling (1 if that is greedy).
+            Beginnings and answers are encoded together, as the model would write them in the fewest tokens; the last
+            one may also be the beginning of what follows.
+        """
+        rows: list[list[int]] = []
+        sizes: list[int] = []
+        for observation, info, before, answer in zip(observations, infos, begun, answers, strict=True):
+            prompt = self._format.prompt_ids(self._prompts.messages(observation, info))
+            whole = self._tokenizer(before + answer, add_special_tokens=False)["input_ids"]
+            short = self._tokenizer(before, add_special_tokens=False)["input_ids"]
+            pairs = enumerate(zip(whole, short, strict=False))
+            n_common = next((n for n, (one, other) in pairs if one != other), len(short))
+            rows.append([*prompt, *whole])
+            sizes.append(len(whole) - min(n_common, len(whole) - 1))
+        found: list[float] = []
+        for start in range(0, len(rows), self._batch_size):
+            part = slice(start, start + self._batch_size)
+            found += self._probabilities(rows[part], sizes[part])
+        return found
+
+    def _probabilities(self, rows: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[float]:
+        """Return the probabilities of the last tokens of rows, so many of each, and of an end after them."""
+        torch, _ = _imported()
+        batch = self._tokenizer.pad({"input_ids": list(map(list, rows))}, padding=True, return_tensors="pt")
+        mask, ids = batch["attention_mask"].to(self._device), batch["input_ids"].to(self._device)
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        with torch.inference_mode():
+            logits = self._model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
+            log_probs = (logits.float() / (self._sampling.temperature or 1.0)).log_softmax(-1)
+        found = []
+        for row, of_row, n in zip(ids.tolist(), log_probs, sizes, strict=True):
+            total, so_far, tokens = 0.0, 0.0, row[-n:]
+            for at in range(n + 1):
+                rest = "".join(self._texts[token] for token in tokens[at:])
+                ends = torch.tensor(self._ending_after(rest), dtype=torch.int64, device=self._device)
+                total += float((so_far + of_row[at - n - 1, ends].logsumexp(-1)).exp()) if len(ends) else 0.0
+                so_far += float(of_row[at - n - 1, tokens[at]]) if at < n else 0.0
+            found.append(total)
+        return found
+
+    def _ending_after(self, rest: str) -> list[int]:
+        """Return the tokens that say the rest of a literal and end it: `]`, a line feed, or both in one."""
+        ordered, texts = self._ordered_tokens, self._texts
+        found = []
+        for place in range(bisect_left(ordered, rest, key=texts.__getitem__), len(ordered)):
+            text = texts[ordered[place]]
+            if not text.startswith(rest):
+                break
+            after = text[len(rest) : len(rest) + 1]
+            if (after or not rest) and not (after.isalnum() or after in _GO_ON):
+                found.append(ordered[place])
+        return found
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        """What each token says; a control token says nothing, and ends what is before it."""
+        return list(self._tokenizer.batch_decode([[n] for n in range(len(self._tokenizer))], skip_special_tokens=True))
+
+    @cached_property
+    def _ordered_tokens(self) -> list[int]:
+        return sorted(range(len(self._texts)), key=self._texts.__getitem__)
 
     def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
         order = sorted(range(len(requests)), key=lambda at: len(requests[at].prompt_ids))  # little padding

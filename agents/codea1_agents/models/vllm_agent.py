@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completion_agent import CompletionResult
-from codea1_agents.models.completions import FINISHES, Completion, Sampling
+from codea1_agents.models.completions import FINISHES, Completion, CompletionResult, Sampling
 from codea1_agents.models.local_model import LocalModel, Request
 from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.prompts import Prompts, load_prompts

@@ -121,6 +121,18 @@ def _zero_evidence(played: RoundRecord, _: int) -> bool | None:
     return not any(case.verdict.is_evidence for case in (*new_cases(played), *played.replayed))
 
 
+LABELS = {
+    "coder_reward": "coder reward",
+    "candidate_validity": "  programs that load",
+    "pass_new": "  pass rate, new tests",
+    "pass_replayed": "  pass rate, replayed tests",
+    "tester_reward": "tester reward",
+    "suite_validity": "  suite validity",
+    "kill_rate": "  suites that beat the program",
+    "zero_evidence": "programs without evidence",
+}
+"""The figures in the order of a table, where an indented one is about the role above it."""
+
 MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
     "coder_reward": lambda played, _: played.rewards.coder.value,
     "tester_reward": _tester_reward,

@@ -22,6 +22,7 @@ from codea1_agents.scripted.value_types import (
 )
 from codea1_env.agent import Info, Observation
 from codea1_env.facts.entry_points import read_entry_point
+from codea1_env.problems.problem import Problem
 from codea1_env.rules.reading.direct_calls import is_call_of
 
 Arguments = tuple[object, ...]
@@ -172,6 +173,12 @@ def interface_of(observation: Observation, info: Info) -> Interface | None:
     """Return how to call the observed problem's entry point; None if that is unknown."""
     texts = observation["problem"], observation["examples"], observation["program"]
     return read_interface(observation["entry_point"], *texts, kind=info.get("kind", ""))
+
+
+def interface_of_problem(problem: Problem) -> Interface | None:
+    """Return the same to those who know the solution, whose signature stands in for a program's."""
+    texts = problem.statement, "\n".join(problem.examples), problem.solution
+    return read_interface(problem.entry_point, *texts, kind=problem.kind)
 
 
 def _text_interface(entry_point: str, examples: str, inputs: TextInputs) -> Interface | None:

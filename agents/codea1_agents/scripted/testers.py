@@ -25,6 +25,7 @@ from codea1_agents.scripted.signatures import (
     Interface,
     example_statements,
     interface_of,
+    interface_of_problem,
 )
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
@@ -114,7 +115,10 @@ class InputTester(SeededAgent, ABC):
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        interface = interface_of(observation, info)
+        if self._predict is Prediction.SOLUTION and not observation["program"]:
+            interface = interface_of_problem(self._problems.by_id(info["problem_id"]))
+        else:
+            interface = interface_of(observation, info)
         if interface is None:
             return f"I cannot tell how {observation['entry_point']} is called."
         cases: dict[str, _Case] = {}

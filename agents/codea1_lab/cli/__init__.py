@@ -8,6 +8,9 @@ _HERE = "codea1_lab.cli"
 
 ENTRIES = {
     "experiment": Entry(TRAIN, "Run a grid of trainings and report on it.", f"{_HERE}.experiment:run_experiment"),
+    "advise": Entry(
+        MEASURE, "Say whether fresh inputs or a tester are worth their cost.", f"{_HERE}.advise:run_advise"
+    ),
     "crossplay": Entry(MEASURE, "Play every coder against every tester.", f"{_HERE}.crossplay:run_crossplay"),
     "rescore": Entry(MEASURE, "Score a recorded run by other rules.", f"{_HERE}.rescore:run_rescore"),
     "game": Entry(
@@ -18,7 +21,6 @@ ENTRIES = {
             "dynamics": f"{_HERE}.game:follow_dynamics",
             "tabular": f"{_HERE}.game_tabular:train_tables",
             "rewards": f"{_HERE}.game_tabular:compare_rewards",
-            "aim": f"{_HERE}.game_tabular:say_whether_to_aim",
             "questions": f"{_HERE}.game_questions:answer_questions",
         },
     ),

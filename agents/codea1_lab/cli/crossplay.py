@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, new_table
-from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.console import Page, new_table, problems_document
 from codea1_agents.cli.eval_session import EvalSession, eval_session
 from codea1_agents.cli.options import (
     Alpha,
@@ -180,13 +179,13 @@ def _settings(options: CrossplayOptions, entries: _Entries, session: EvalSession
 
 
 def _show(findings: Findings, page: Page) -> None:
+    for sentence in findings.sentences():
+        page.say(sentence)
     page.show(new_table(AGENT_COLUMNS, list(findings.agent_rows()), right=(5,)))
     for mode in findings.grids:
         for figure in SHOWN[mode]:
             page.say(f"{mode.replace('_', ' ')}: {TITLES[figure]}")
             page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(mode, figure))))
-    for sentence in findings.sentences():
-        page.say(sentence)
 
 
 def _write(out: Path, document: dict[str, Any], submissions: Submissions) -> None:

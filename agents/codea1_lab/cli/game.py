@@ -14,6 +14,7 @@ from typer import Argument, Option
 from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
 from codea1_agents.cli.options import Alpha, Limit, NoProgress, Options, Rules, SandboxName, adjusted_rules, output
 from codea1_agents.cli.progress import Progress
+from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.statistics import estimate_document, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.errors import UserError
@@ -95,6 +96,8 @@ def solve_game(options: SolveOptions) -> None:
         SandboxError: a problem could not be judged.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
+    if options.out is not None:
+        require_drawing()
     bank = _loaded_bank(options, page)
     if options.save is not None:
         if not options.save.name.endswith(".bank.jsonl"):
@@ -142,6 +145,8 @@ def follow_dynamics(options: DynamicsOptions) -> None:
         SandboxError: a problem could not be judged.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
+    if options.out is not None:
+        require_drawing()
     bank = _loaded_bank(options, page)
     game = BankGame.of(bank.payoffs())
     ways = [run_dynamics(options.method, each, n_steps=options.steps) for each in game.games]

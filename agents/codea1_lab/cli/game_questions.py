@@ -1,4 +1,4 @@
-"""`codea1 game questions`: the tables of docs/game.md."""
+"""`codea1 game questions`: the tables behind docs/game.md."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typer import Option
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.options import seed_of
+from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.statistics import Estimate, estimate_document, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.rules.ruleset import preset
@@ -32,7 +33,7 @@ from codea1_lab.games.questions import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionsOptions(SourceOptions):
-    """Compute the effects of alpha, the Mistake Book and zero-sum rewards: the tables of docs/game.md.
+    """Compute the effects of alpha, the Mistake Book and zero-sum rewards: the tables behind docs/game.md.
 
     \b
     Example:
@@ -68,6 +69,8 @@ def answer_questions(options: QuestionsOptions) -> None:
         SandboxError: a problem could not be judged.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
+    if options.out is not None:
+        require_drawing()
     with closing(load_sandbox(options.sandbox)) as backend:
         answers = _Answers(options, backend)
         thresholds = list(answers.thresholds())

@@ -1,4 +1,4 @@
-"""`codea1 game tabular`, `rewards` and `aim`: the game small enough to be a table."""
+"""`codea1 game tabular` and `rewards`: the game small enough to be a table."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ from codea1_agents.cli.progress import Progress
 from codea1_agents.statistics import json_number
 from codea1_env.errors import UnknownName
 from codea1_env.records.whole_files import write_text
-from codea1_env.rules.reward_parts import alpha_with_book
 from codea1_lab.cli.game import picture_folder
 from codea1_lab.games.pictures import draw_maps
-from codea1_lab.tabular.criterion import Skill, least_kill_rate
 from codea1_lab.tabular.learning import Schedule
 from codea1_lab.tabular.payments import AIMING, ALPHAS, WORLDS, Line, compare
 from codea1_lab.tabular.payments import FIRST as FIXED
@@ -75,25 +73,6 @@ class RewardsOptions(Options):
     seeds: Annotated[int, Option(min=1, help="Trainings per world and reward.")] = 6
     out: Annotated[Path | None, output("Folder for rewards.json.", show_default="none")] = None
     quiet: NoProgress = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AimOptions(Options):
-    """Say whether a tester gains by aiming at bugs, or retreats to safe inputs.
-
-    \b
-    Example:
-      codea1 game aim --right-naive 0.8 --right-aimed 0.6 --kills-naive 0.1 --alpha 0.5 --book
-    """
-
-    right_naive: Annotated[float, Option(min=0, max=1, help="Share of right answers to naive tests (v).")]
-    right_aimed: Annotated[float, Option(min=0, max=1, help="Share of right answers to aimed tests (va).")]
-    kills_naive: Annotated[float, Option(min=0, max=1, help="How often a naive test fails the program (h).")]
-    kills_aimed: Annotated[
-        float | None, Option(min=0, max=1, help="How often an aimed test fails the program (ha).", show_default="none")
-    ] = None
-    alpha: Annotated[float, Option(min=0, max=1, help="Weight of validity.")] = 0.5
-    book: Annotated[bool, Option(help="Whether programs run replays of a Mistake Book.")] = False
 
 
 def train_tables(options: TabularOptions) -> None:
@@ -265,23 +244,3 @@ def _drawn(options: TabularOptions, rows: list[Row]) -> list[str]:
         maps, options.out / "tabular-map.svg", columns=MAP_TRIGGERS, rows=MAP_READING, x="triggers (V)", y="read (rho)"
     )
     return ["tabular-map.svg"]
-
-
-def say_whether_to_aim(options: AimOptions) -> None:
-    """Print h* and what follows from it.
-
-    Raises:
-        UserError: a number out of its range.
-    """
-    page = Page(as_json=options.as_json)
-    alpha = alpha_with_book(options.alpha) if options.book else options.alpha
-    skill = Skill(options.right_naive, options.right_aimed)
-    least = least_kill_rate(skill, options.kills_naive, alpha)
-    page.say(f"Aiming pays if an aimed test fails the program in at least {least:.3f} of cases (alpha {alpha:.3f}).")
-    kills = options.kills_aimed
-    pays = least <= 1 if kills is None else kills >= least
-    if least > 1:
-        page.say("So it never pays: the tester retreats to safe inputs.")
-    elif kills is not None:
-        page.say(f"With {kills:g} the tester {'aims' if pays else 'retreats to safe inputs'}.")
-    page.finish(least_kill_rate=least, alpha=alpha, pays=pays)

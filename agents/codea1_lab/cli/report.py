@@ -24,11 +24,14 @@ class ReportOptions(Options):
 
     \b
     Example:
-      codea1 report runs/20260304-050607 -o report.html
+      codea1 report runs/20260304-050607
     """
 
     runs: Annotated[list[Path], Argument(help="Run folders, of codea1 play or codea1 train.")]
-    out: Annotated[Path, output("The HTML file; an existing file is replaced.")]
+    out: Annotated[
+        Path | None,
+        output("The HTML file; an existing file is replaced.", show_default="beside the first run, RUN.html"),
+    ] = None
     pictures: Annotated[Path | None, Option(help="Also write every chart as SVG into this folder.")] = None
     max_mb: Annotated[float, Option(min=1, help="Largest file size in MB; texts are left out to stay below it.")] = 20
 
@@ -39,7 +42,9 @@ def run_report(options: ReportOptions) -> None:
     Raises:
         UserError: a folder is not a run, a run is named twice, or the file cannot be written.
     """
-    page, out, pictures = Page(as_json=options.as_json), options.out, options.pictures
+    page, pictures = Page(as_json=options.as_json), options.pictures
+    first = options.runs[0]
+    out = options.out or first.with_name(f"{first.resolve().name}.html")
     if out.is_dir():
         raise UserError(f"{out} is a folder; name a file")
     names = _names(options.runs)

@@ -22,6 +22,7 @@ from codea1_lab.games.equilibria import Equilibrium, solve
 from codea1_lab.games.matrix_game import MatrixGame, best_responses
 
 _PLAYED = 1e-6
+_N_DRAWS = 1000  # of the bootstrap of `reversals`
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -135,13 +136,13 @@ class Reversal:
     """The other coder, and the tester against which this one survives more often."""
 
 
-def reversals(play: CrossPlay, *, n_draws: int = 1000, seed: int = 0) -> tuple[Reversal, ...]:
+def reversals(play: CrossPlay, *, seed: int = 0) -> tuple[Reversal, ...]:
     """Return all reversals in which the 95 % intervals of both differences, paired by problem, exclude 0.
 
     The intervals are not corrected for their number, so with many agents a few reversals arise by chance.
     """
     table = play.on_policy.survives
-    weights = problem_weights(len(play.problems), n_draws, seed)[1:]
+    weights = problem_weights(len(play.problems), _N_DRAWS, seed)[1:]
     n_coders = len(play.coders)
     better = np.zeros((n_coders, n_coders, len(play.testers)), dtype=bool)
     for c in range(n_coders):

@@ -54,7 +54,10 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
             models, curve = _trained(folder, experiment, cell, models)
         models.write(place)
         view = experiment.training(system).game.tester_view
-        figures = measured(models, experiment.evaluation, together=system.together, seed=cell.seed, view=view)
+        base = _base(folder, experiment, cell.base)
+        figures = measured(
+            models, experiment.evaluation, base=base, together=system.together, seed=cell.seed, view=view
+        )
         if curve:
             figures |= {"cpu_s": curve[-1].cpu_s, **_late(curve)}
         result = CellResult(

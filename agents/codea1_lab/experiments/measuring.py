@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from math import isnan
+from pathlib import Path
 
 from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
 from codea1_agents.evaluation.mutant_trials import View
@@ -19,7 +20,7 @@ from codea1_lab.experiments.models import Models
 
 
 def measured(
-    models: Models, evaluation: Evaluation, *, together: bool, seed: int, view: View = "white_box"
+    models: Models, evaluation: Evaluation, *, base: Path, together: bool, seed: int, view: View = "white_box"
 ) -> dict[str, float]:
     """Return figures by name, without those that are nan.
 
@@ -30,6 +31,7 @@ def measured(
     Args:
         models: to measure.
         evaluation: how.
+        base: the model that the tester began as, whose answers to its inputs are compared with its own.
         together: whether to measure the choice among the coder's programs by the tester's suites.
         seed: seeds the sampling.
         view: whether the tester sees the wrong programs for which it writes tests.
@@ -39,7 +41,7 @@ def measured(
             found = _together(models, evaluation, sandbox, seed)
         else:
             found = _of_coder(models, evaluation, sandbox, seed)
-            found |= _of_tester(models, evaluation, sandbox, seed, view)
+            found |= _of_tester(models, evaluation, base, sandbox, seed, view)
     return {name: value for name, value in found.items() if not isnan(value)}
 
 
@@ -54,7 +56,9 @@ def _of_coder(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: in
     return found
 
 
-def _of_tester(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: int, view: View) -> dict[str, float]:
+def _of_tester(
+    models: Models, evaluation: Evaluation, base: Path, sandbox: Sandbox, seed: int, view: View
+) -> dict[str, float]:
     if not evaluation.tester:
         return {}
     problems = load_problems(evaluation.tester)
@@ -62,9 +66,12 @@ def _of_tester(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: i
     with closing(tiny_agent("tester", models.tester, problems, sandbox, seed)) as tester:
         records = [record for batch in evaluate_tester(problems, tester, sandbox, task) for record in batch]
         figures = figures_of_tester(records, tests=task.tests, seed=seed).figures
-        with closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder:
-            n = evaluation.samples
-            duels = measure(problems, coder, tester, sandbox, samples=n, tests=task.tests, view=view, seed=seed)
+        with (
+            closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder,
+            closing(tiny_agent("tester", base, problems, sandbox, seed)) as of_base,
+        ):
+            n, k = evaluation.samples, task.tests
+            duels = measure(problems, coder, tester, sandbox, samples=n, tests=k, view=view, seed=seed, base=of_base)
     return {
         **{f"tester/{name}": estimate.mean for name, estimate in figures.items()},
         **{f"duel/{name}": estimate.mean for name, estimate in duels.figures.items()},

@@ -29,7 +29,8 @@ def rules_text(experiment: Experiment, system: str) -> str:
         return "supervised" if declared.sft else " and ".join(taken) or "untrained"
     config = load_training(declared.preset, {**experiment.set, **declared.set})
     rules, changed = rules_of(config.game), _changed(config.training)
-    alpha = [f"alpha {rules.reward.alpha:g}"] if rules.reward.scheme in _WITH_ALPHA else []
+    reads_alpha = rules.reward.scheme in _WITH_ALPHA and config.training.credit != "block"
+    alpha = [f"alpha {rules.reward.alpha:g}"] if reads_alpha else []
     plain = preset(config.game.rules)
     scheme = rules.reward.scheme
     reward = plain.name if scheme == plain.reward.scheme else f"{plain.name} with the formulas of {scheme}"
@@ -40,7 +41,7 @@ def rules_text(experiment: Experiment, system: str) -> str:
 def _changed(training: UpdateSettings) -> Iterator[str]:
     """Yield how advantages are made, where it is not the default."""
     plain = UpdateSettings()
-    for name in ("advantages", "valid_from"):
+    for name in ("advantages", "valid_from", "credit", "other_text"):
         if getattr(training, name) != getattr(plain, name):
             yield f"{name}={getattr(training, name)}"
 

@@ -8,15 +8,17 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.play.summary import Summary, Tally
+from codea1_agents.play.summary import LABELS, Summary, Tally
 from codea1_agents.statistics import Estimate
 from codea1_env.errors import CodeA1Error
 from codea1_env.plugins import from_record
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem
+from codea1_env.rounds.two_agents import role_of
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord
+from codea1_lab.report.conclusion import of_games
 from codea1_lab.report.curves import CurveTally
 from codea1_lab.report.material import (
     Figure,
@@ -30,16 +32,6 @@ from codea1_lab.report.material import (
     judge_text,
 )
 
-_FIGURES = (
-    ("coder reward", "coder_reward", "coder"),
-    ("tester reward", "tester_reward", "tester"),
-    ("programs that load", "candidate_validity", ""),
-    ("pass rate, new tests", "pass_new", ""),
-    ("pass rate, replayed tests", "pass_replayed", ""),
-    ("suite validity", "suite_validity", ""),
-    ("suites that beat the program", "kill_rate", ""),
-    ("programs without evidence", "zero_evidence", ""),
-)
 _MUCH = 0.05  # share of masked rounds, or of programs without evidence, from which the report warns
 
 
@@ -67,6 +59,7 @@ def game_run(path: Path, name: str) -> RunMaterial:
         kind="games",
         axis="episode",
         facts=(*_facts(config, summary, metrics), ("judge", judge_text(judges))),
+        conclusion=of_games(summary, curves.problem_rows(), config.coder, config.tester),
         figures=_figures(summary),
         panels=(*curves.panels(), *_time_panel(metrics)),
         groups=lambda: map(_group, iter_episodes(path)),
@@ -111,7 +104,7 @@ def _metrics(path: Path) -> dict[str, Any]:
 def _facts(config: RunConfig, summary: Summary, metrics: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     rules = config.rules
     sandbox = metrics.get("sandbox")
-    promise = sandbox.get("promise") if isinstance(sandbox, dict) else None
+    promise = sandbox.get("guarantee") if isinstance(sandbox, dict) else None
     return (
         ("coder", config.coder),
         ("tester", config.tester),
@@ -127,10 +120,10 @@ def _facts(config: RunConfig, summary: Summary, metrics: dict[str, Any]) -> tupl
 
 def _figures(summary: Summary) -> tuple[Figure, ...]:
     found = []
-    for label, name, tone in _FIGURES:
+    for name, label in LABELS.items():
         estimate: Estimate = getattr(summary, name)
         if not isnan(estimate.mean):
-            found.append(Figure(label, estimate, tone))
+            found.append(Figure(label.strip(), estimate, role_of(name) if name.endswith("_reward") else ""))
     return (*found, Figure.plain("cases in the Mistake Book", summary.book_size, tone="t2"))
 
 

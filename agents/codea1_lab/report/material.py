@@ -58,6 +58,16 @@ class Panel:
     stacked: bool = False
     """Whether the curves are parts of a whole and drawn as stacked areas."""
 
+    @property
+    def question(self) -> str:
+        """What its reader asks."""
+        if self.key == "time":
+            return "Where did the time go?"
+        return "Is it healthy?" if self.key in _OF_HEALTH else "Does it learn?"
+
+
+_OF_HEALTH = frozenset({"spread", "variety", "tokens", "cut", "kl", "entropy", "clip_share", "grad_norm", "verdicts"})
+
 
 SHARE = (0.0, 1.0)
 """Bounds of a panel of shares."""
@@ -206,6 +216,8 @@ class RunMaterial:
     """Label of the x axis: `episode` or `step`."""
     facts: tuple[tuple[str, str], ...]
     """Labels and texts of the run's configuration."""
+    conclusion: tuple[str, ...]
+    """Sentences that say what the run shows."""
     figures: tuple[Figure, ...]
     panels: tuple[Panel, ...]
     groups: Callable[[], Iterable[Group]]

@@ -176,7 +176,9 @@ def _run_section(number: int, run: RunMaterial, *, is_folded: bool) -> str:
     )
     parts = [
         f'<section id="run-{number}" aria-labelledby="run-{number}-title"><p class="kicker">{safe(run.kind)}</p>',
-        f'<h2 id="run-{number}-title">{safe(run.name)}</h2><dl class="facts">{facts}</dl>',
+        f'<h2 id="run-{number}-title">{safe(run.name)}</h2>',
+        "".join(f'<p class="conclusion">{safe(sentence)}</p>' for sentence in run.conclusion),
+        f'<dl class="facts">{facts}</dl>',
         f'<ul class="remarks">{remarks}</ul>' if remarks else "",
         f'<dl class="tiles">{"".join(map(_tile, run.figures))}</dl>',
         _curves(number, run, is_folded=is_folded),
@@ -195,7 +197,13 @@ def _curves(number: int, run: RunMaterial, *, is_folded: bool) -> str:
     if not run.panels:
         return ""
     title = f"Curves by {safe(run.axis)}"
-    charts = f'<div class="charts">{"".join(_chart(panel, f"{number}") for panel in run.panels)}</div>'
+    charts = ""
+    for question in dict.fromkeys(panel.question for panel in run.panels):
+        some = "".join(_chart(panel, f"{number}") for panel in run.panels if panel.question == question)
+        is_open = " open" if not charts else ""
+        asked = "How did the games go?" if run.kind == "games" and not charts else question
+        charts += f'<details class="question"{is_open}><summary>{asked}</summary><div class="charts">{some}</div>'
+        charts += "</details>"
     if is_folded:
         return f'<details id="curves-{number}"><summary><h3>{title} of this run alone</h3></summary>{charts}</details>'
     return f'<div id="curves-{number}"><h3>{title}</h3>{charts}</div>'

@@ -22,6 +22,7 @@ from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord
+from codea1_lab.report.conclusion import of_training
 from codea1_lab.report.curves import CurveTally
 from codea1_lab.report.game_run import known_problems
 from codea1_lab.report.material import (
@@ -97,6 +98,7 @@ _EVALUATIONS = {
     "coder_": ("Held-out problems: coder", "Programs that pass all golden tests, and golden tests passed."),
     "tester_validity/": ("Held-out problems: validity", "Share of the requested tests that are valid, by opponent."),
     "tester_kill_rate/": ("Held-out problems: suites that beat", "Share of suites that beat a program, by opponent."),
+    "tester_aim/": ("Held-out problems: aim", "How much more often than golden tests its cases fail a program."),
 }
 """Prefix of the figures' names -> title and note."""
 
@@ -118,6 +120,7 @@ def training_run(path: Path, name: str) -> RunMaterial:
         kind="training",
         axis="step",
         facts=(*_facts(settings, steps, samples), ("judge", judge_text({judge}))),
+        conclusion=of_training(steps, lines),
         figures=tuple(_figures(steps, lines)),
         panels=tuple(_panels(steps, lines)),
         groups=partial(sampled_groups, samples),
@@ -263,12 +266,12 @@ def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
     on_bins = (
         f" Means over {width} steps; the band is the 95 % bootstrap interval over these steps." if width > 1 else ""
     )
+    yield from _evaluation(lines)  # whether it learns is read off these first
     for spec in (*_PANELS, *_module_panels(steps)):
         panel = spec.panel(lambda name: _points(steps, "figures", name, width), "step", remark=on_bins)
         if panel.series:
             yield panel
     yield from _book(steps)
-    yield from _evaluation(lines)
     spent = PanelSpec("time", "Where the time goes", "Seconds per step.", _TIMES, (0.0, None)).panel(
         lambda name: _points(steps, "times", name, width, spread=False), "step"
     )
@@ -305,7 +308,8 @@ def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
             for number, name in enumerate(of_panel)
         }
         key = f"held-out-{prefix.strip('_/').replace('_', '-')}"
-        panel = PanelSpec(key, title, f"{note} Means over held-out problems.", curves, SHARE).panel(
+        bounds = (None, None) if prefix == "tester_aim/" else SHARE
+        panel = PanelSpec(key, title, f"{note} Means over held-out problems.", curves, bounds).panel(
             lambda name: _points(evaluated, "evaluation", name, 1, spread=False), "step"
         )
         if panel.series:

@@ -20,16 +20,8 @@ from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode, mro_of, namespace_of
 
 # As before any program ran.
-_callable, _compile, _eval, _exec, _getattr, _iter, _len, _next = (
-    callable,
-    compile,
-    eval,
-    exec,
-    getattr,
-    iter,
-    len,
-    next,
-)
+_callable, _compile, _eval, _exec = callable, compile, eval, exec
+_getattr, _iter, _len, _next = getattr, iter, len, next
 _modules, _loads = sys.modules, marshal.loads
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for invalid text
 _NEVER_CHANGED = frozenset({bool, bytes, complex, float, int, str, type(None)})

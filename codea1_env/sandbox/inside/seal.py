@@ -143,10 +143,7 @@ def _seal_landlock(options: dict[str, Any]) -> None:
     landlock.restrict(visible)
     if is_root:
         _leave_root(kernel.CAP_DAC_READ_SEARCH if reads_all else None)
-    kernel.prctl(_PR_SET_DUMPABLE, 0)  # no other process of the same user may look into it
-    _die_with_parent(options["parent"])
-    _check_library_is_readable()
-    _filter()
+    _seal_last(options)
 
 
 def _seal_seccomp(options: dict[str, Any]) -> None:
@@ -157,10 +154,7 @@ def _seal_seccomp(options: dict[str, Any]) -> None:
         _leave_root(None)
     elif is_root:
         kernel.drop_capabilities()
-    kernel.prctl(_PR_SET_DUMPABLE, 0)
-    _die_with_parent(options["parent"])
-    _check_library_is_readable()
-    _filter()
+    _seal_last(options)
 
 
 def _seal_container(options: dict[str, Any]) -> None:
@@ -169,6 +163,10 @@ def _seal_container(options: dict[str, Any]) -> None:
     kernel.forbid_new_privileges()
     with contextlib.suppress(kernel.KernelRefuses):  # the container isolates without it
         landlock.restrict(layout(options["packages"]))
+    _seal_last(options)
+
+
+def _seal_last(options: dict[str, Any]) -> None:
     kernel.prctl(_PR_SET_DUMPABLE, 0)  # no other process of the same user may look into it
     _die_with_parent(options["parent"])
     _check_library_is_readable()

@@ -18,7 +18,7 @@ from tests.codea1_agents.adapters.conftest import python_of
 from tests.support.toys import ADD, LOOKS_RIGHT, RIGHT, SHARP
 from tests.support.waiting import wait_until
 
-pytest.importorskip("openenv", reason="the extra openenv is not installed: make harnesses-test")
+pytest.importorskip("openenv", reason="the extra openenv is not installed: make adapters-test-openenv")
 
 from openenv.core.env_server.serialization import serialize_observation
 

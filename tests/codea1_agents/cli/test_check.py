@@ -11,7 +11,7 @@ from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, dump_jsonl
 from codea1_env.problems.own_rows import problem_to_row
 from tests.support import argv_problems
-from tests.support.command_line import codea1, one_object
+from tests.support.command_line import codea1, document, one_object, refused
 
 RIGHT = Problem("P/right", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "1"),))
 WRONG = Problem("P/wrong", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "2"),))
@@ -19,9 +19,7 @@ WRONG = Problem("P/wrong", "def f(x): ...", "f", "def f(x):\n    return x\n", (G
 
 @pytest.mark.parametrize("source", ["starter", argv_problems.SOURCE])
 def test_sound_problems_are_counted_and_exit_with_0(source: str) -> None:
-    result = codea1("check", "problems", source, "--limit", 2, "--json")
-    assert result.exit_code == 0, result.stderr
-    data = one_object(result.stdout)
+    data = document("check", "problems", source, "--limit", 2)
     assert (data["counts"], data["not_ok"], data["skipped"]) == ({"ok": 2}, [], [])
 
 
@@ -43,9 +41,7 @@ def test_rows_that_are_not_ok_are_told_with_their_reasons_and_exit_with_1(folder
 
 @pytest.mark.parametrize("source", ["nowhere", "nowhere.jsonl", "my_agents:lost"])
 def test_a_source_that_cannot_be_read_is_bad_input_not_a_failed_check(source: str) -> None:
-    result = codea1("check", "problems", source)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: ")
+    refused("check", "problems", source)
 
 
 @pytest.mark.slow
@@ -68,4 +64,4 @@ def test_a_wrong_outcome_exits_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_sandbox_is_bad_input() -> None:
-    assert codea1("sandbox", "check", "lokal").exit_code == 2
+    refused("sandbox", "check", "lokal")

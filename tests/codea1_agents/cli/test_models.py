@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import codea1, one_object
+from tests.support.command_line import codea1, document, one_object, refused
 
 pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -56,17 +56,12 @@ def test_what_is_no_model_is_one_sentence(mine: str, command: tuple[object, ...]
         ("broken", "its chat template fails: I take nobody"),
         ("empty", "is a folder without config.json"),
     ):
-        result = codea1(*first, model, *rest, *FEW)
-        assert result.exit_code == 2
-        assert said in result.stderr
-        assert [line for line in result.stderr.splitlines() if line.startswith("error: ")] == result.stderr.splitlines()
+        assert said in refused(*first, model, *rest, *FEW)
     assert not Path("new").exists()
 
 
 def test_a_model_is_fine_tuned_in_both_roles(mine: str) -> None:
-    result = codea1("sft", mine, "-p", "starter", "--limit", 9, "-o", "new", *QUICK, "--json")
-    assert result.exit_code == 0, result.stderr
-    found = one_object(result.stdout)
+    found = document("sft", mine, "-p", "starter", "--limit", 9, "-o", "new", *QUICK)
     assert found["n_examples"]["coder"] == 8  # one is held out
     assert found["n_examples"]["tester"] >= 8
     assert set(found["held_out_loss"]["before"]) == {"coder", "tester"}
@@ -74,18 +69,15 @@ def test_a_model_is_fine_tuned_in_both_roles(mine: str) -> None:
     assert {"config.json", "model.safetensors", "sft.json", "tokenizer.json"} <= {
         path.name for path in Path("new").iterdir()
     }
-    again = codea1("sft", mine, *FEW, "-o", "new", *QUICK)
-    assert again.exit_code == 2
-    assert "must be new or empty" in again.stderr
+    assert "must be new or empty" in refused("sft", mine, *FEW, "-o", "new", *QUICK)
 
 
 def test_a_testers_warm_start_as_in_the_paper(mine: str) -> None:
     options = ("--role", "tester", "--failing", "--coder", "mutant,strength=1")
     found = one_object(codea1("sft", mine, *FEW, "-o", "new", *QUICK, *options, "--json").stdout)
     assert set(found["n_examples"]) == {"tester"}
-    without = codea1("sft", mine, *FEW, "-o", "none", *QUICK, "--role", "tester", "--failing", "--coder", "reference")
-    assert without.exit_code == 2
-    assert "nothing to fine-tune on" in without.stderr
+    sentence = refused("sft", mine, *FEW, "-o", "none", *QUICK, "--role", "tester", "--failing", "--coder", "reference")
+    assert "nothing to fine-tune on" in sentence
     assert not Path("none").exists()
 
 
@@ -102,9 +94,7 @@ def test_a_testers_warm_start_as_in_the_paper(mine: str) -> None:
     ],
 )
 def test_what_is_wrong_is_refused_by_name(mine: str, options: tuple[object, ...], said: str) -> None:
-    result = codea1("sft", mine, *FEW, "-o", "new", *options)
-    assert result.exit_code == 2
-    assert said in result.stderr
+    assert said in refused("sft", mine, *FEW, "-o", "new", *options)
     assert not Path("new").exists()
 
 
@@ -120,8 +110,6 @@ def test_the_settings_of_a_training_have_shortcuts(mine: str, folder: Path) -> N
         shutil.copytree(mine, "broken")
         Path("broken/chat_template.jinja").write_text("{{ raise_exception('I take nobody') }}")
         usual = () if "--coder" in shortcut else ("--coder", mine, "--tester", mine)
-        result = codea1("train", "code-a1", "-o", "run", *usual, *shortcut)
-        assert result.exit_code == 2, result.stderr
-        assert said in result.stderr, result.stderr
+        assert said in refused("train", "code-a1", "-o", "run", *usual, *shortcut)
         assert not Path("run").exists()
     assert json.loads(json.dumps(sorted(path.name for path in folder.iterdir()))) == ["broken", "mine", "my_agents.py"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.command_line import codea1, one_object
+from tests.support.command_line import document
 from tests.support.grpo import ON_RAY
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
 
@@ -45,20 +44,15 @@ def write_problems(path: Path, n: int) -> None:
 
 
 def test_a_random_model_writes_right_programs_in_the_end(folder: Path) -> None:
-    def result(*command: object) -> Any:
-        done = codea1(*command, "--json")
-        assert done.exit_code == 0, done.stderr
-        return one_object(done.stdout)
-
     write_problems(folder / "mine.jsonl", 8)
     write_problems(folder / "others.jsonl", 4)
     chat_folder(folder / "mine", CHAT_TEMPLATE, "Llama")
-    checked = result("check", "model", "mine", "-p", "mine.jsonl", *TINY, "--max-tokens", 24, "--tests", 1)
+    checked = document("check", "model", "mine", "-p", "mine.jsonl", *TINY, "--max-tokens", 24, "--tests", 1)
     assert checked["figures"]["pass@1"]["mean"] == 0
     assert "codea1 sft mine" in checked["advice"][-1]
 
     learning = ("--epochs", 4, "--examples-per-step", 8, "--lr", 1e-2, "--samples", 8, "--tests", 1)
-    tuned = result(
+    tuned = document(
         "sft",
         "mine",
         "-p",
@@ -78,9 +72,9 @@ def test_a_random_model_writes_right_programs_in_the_end(folder: Path) -> None:
 
     sets = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
     models = ("--coder", "warm", "--tester", "warm", "-p", "mine.jsonl", "--held-out", "others.jsonl")
-    trained = result("train", "code-a1", *models, "--steps", 8, "-o", "run", *sets)
+    trained = document("train", "code-a1", *models, "--steps", 8, "-o", "run", *sets)
     assert trained["evaluation"]["coder_pass_at_1"] > 0.8
 
     agent = "transformers,model=run/models/coder,prompts=tiny,max_tokens=24"
-    measured = result("eval", "coder", "-p", "others.jsonl", "--agent", agent, "--samples", 8)
+    measured = document("eval", "coder", "-p", "others.jsonl", "--agent", agent, "--samples", 8)
     assert measured["figures"]["pass@1"]["mean"] > 0.8

@@ -11,7 +11,7 @@ from codea1_env.agent import AgentContext
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.sandbox import Guarantee, load_sandbox
 from codea1_env.sandbox.local import LocalSandbox
-from tests.support.command_line import FAST, codea1, entries_of, finished, one_object, started
+from tests.support.command_line import FAST, codea1, entries_of, finished, one_object, refused, started
 
 # -- agents are anyone's code --
 
@@ -51,9 +51,8 @@ def test_many_rounds_do_not_stop_the_scripted_coder() -> None:
 def test_golden_rules_without_golden_tests_are_refused_before_a_folder_is_made() -> None:
     one, two = load_problems("starter", limit=2)
     dump_jsonl([one, replace(two, golden=())], "some.jsonl")
-    result = codea1("play", "-p", "some.jsonl", "--rules", "golden", "--out", "run")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert f"which 1 of 2 problems do not have: {two.id}" in result.stderr
+    sentence = refused("play", "-p", "some.jsonl", "--rules", "golden", "--out", "run")
+    assert f"which 1 of 2 problems do not have: {two.id}" in sentence
     assert not Path("run").exists()
 
 

@@ -80,6 +80,7 @@ COMMANDS = {
     "eval select": SELECT,
     "export tests": ("export", "tests", *TESTER, "--coder", "SPEC"),
     "check agent": ("check", "agent", "SPEC"),
+    "advise": ("advise", "-p", "two.jsonl", "--coder", "SPEC", "--tester", "SPEC"),
     "crossplay": ("crossplay", "-p", "two.jsonl", "--coders", "SPEC", "--testers", "mine=SPEC", "--out", "run"),
     "sft": ("sft", "MODEL", "--problems", "two.jsonl", "--coder", "SPEC", "--out", "run", "--measured", 0),
 }

@@ -98,4 +98,4 @@ def test_figures_tell_ties_and_their_effect() -> None:
     assert found.best.mean == 1.0
     assert found.gain.mean == found.chosen.mean - found.average.mean
     assert (found.ties.mean, found.open_ties.mean) == (0.5, 0.25)
-    assert (found.fidelity.mean, found.n_without_fidelity) == (0.0, 2)
+    assert (found.fidelity.mean, found.fidelity.n_problems) == (0.0, 2)

@@ -193,3 +193,11 @@ def test_a_tokenizer_that_rewrites_what_it_decodes_is_followed_from_the_beginnin
     found = ChatFormat(tokenizer, "tiny").starts(ids)
     assert max(found) == len("x = 1")
     assert found[:2] == [0, 1]
+
+
+def test_a_reply_that_is_cut_within_a_character_is_decoded_a_few_tokens_at_a_time(tokenizer, monkeypatch):
+    chat = ChatFormat(tokenizer, "tiny")
+    ids = tokenizer("x = '日本'")["input_ids"][:-2]
+    expected = [len(chat.reply(ids[:n]).rstrip("\ufffd")) for n in range(len(ids))]
+    monkeypatch.setattr("codea1_agents.models.chat_format._n_agreeing", None)  # from the beginning for each token
+    assert chat.starts(ids) == expected

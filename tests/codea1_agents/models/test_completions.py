@@ -5,8 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from codea1_agents.models.backoff import LONGEST_S, Backoff
 from codea1_agents.models.completions import Completion, Sampling, Usage, digest, draw_seed
+from codea1_agents.models.openai_connection import LONGEST_S, Backoff
 from codea1_env.errors import UserError
 
 OBSERVATION = {"problem": "p", "program": "\ud800", "round": 0}

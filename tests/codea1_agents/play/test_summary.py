@@ -7,35 +7,16 @@ from math import isnan, nan
 import pytest
 
 from codea1_agents.play.summary import Tally
-from codea1_env import values
-from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
-from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import Problem
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
+from tests.support.reports import FAILED, INVALID, OURS, PASSED, UNRUN, candidate, judged_round, met_all, suite_of
 from tests.support.runs import summarise
 
-P, W, N, I = Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.NOT_RUN, Verdict.INTERNAL_ERROR  # noqa: E741
+NAMED = {"p": PASSED, "w": FAILED, "n": UNRUN, "i": OURS}
 RULES = replace(preset("fixed"), tests_per_suite=4)
-
-
-def cases(verdicts: str, right: bool = True) -> tuple[CaseReport, ...]:
-    named = {"p": P, "w": W, "n": N, "i": I}
-    return tuple(
-        CaseReport(ValidCase(TestCase(f"f({i})", "0"), values.encode(i), right), named[verdict])
-        for i, verdict in enumerate(verdicts)
-    )
 
 
 def episode(
@@ -44,23 +25,14 @@ def episode(
     replayed: str = "",
     *,
     right: bool = True,
-    verdict: Verdict = P,
+    verdict: Verdict = PASSED,
     asked: bool = True,
     book: int | None = None,
 ) -> EpisodeRecord:
-    suite = cases(new, right)
-    reports = (SuiteReport(ValidSuite(tuple(case.case for case in suite), (), 0, 0.0), suite),)
-    report = CandidateReport(Candidate("x"), verdict, replayed=cases(replayed), suites=reports)
-    judged = JudgedRound(
-        problem=Problem(problem_id, "s", "f", "s", ()),
-        episode_id="0",
-        round=0,
-        coder_reply="",
-        tester_reply="" if asked else None,
-        report=ProblemReport(problem_id, (report,)),
-        rewards=score(report, RULES),
-        book=None if book is None else BookDelta(size=book),
-    )
+    suite = suite_of(*met_all((NAMED[each] for each in new), n_wrong=0 if right else len(new)))
+    report = candidate(suite, replayed=(NAMED[each] for each in replayed), verdict=verdict)
+    delta, problem = None if book is None else BookDelta(size=book), Problem(problem_id, "s", "f", "s", ())
+    judged = judged_round(report, RULES, problem, tester_reply="" if asked else None, book=delta)
     played = (RoundRecord.of(judged),)
     return EpisodeRecord(episode=0, episode_id="0", problem_id=problem_id, seed=0, rounds=played)
 
@@ -82,8 +54,8 @@ def summary(*records: EpisodeRecord):
         ([episode("a", "pppppp")], "suite_validity", 1.0, 1),
         # A suite beats a program if any new case does. Nobody beats an invalid program.
         ([episode("a", "pppw"), episode("b", "pp", "ww"), episode("c")], "kill_rate", 1 / 3, 3),
-        ([episode("a", "nn", verdict=Verdict.SYNTAX_ERROR)], "kill_rate", nan, 0),
-        ([episode("a", "nn", verdict=Verdict.SYNTAX_ERROR)], "suite_validity", 0.5, 1),
+        ([episode("a", "nn", verdict=INVALID)], "kill_rate", nan, 0),
+        ([episode("a", "nn", verdict=INVALID)], "suite_validity", 0.5, 1),
         # Cases that were not run are not evidence.
         ([episode("a", "pn", "n")], "pass_new", 1.0, 1),
         ([episode("a", "pn", "n")], "pass_replayed", nan, 0),
@@ -98,14 +70,14 @@ def test_a_figure_is_a_mean_of_so_many_rounds(records: list[EpisodeRecord], name
 
 
 def test_rounds_without_a_tester_are_counted_and_say_nothing_about_testers() -> None:
-    found = summary(episode("a", verdict=Verdict.SYNTAX_ERROR, asked=False), episode("b", "w"))
+    found = summary(episode("a", verdict=INVALID, asked=False), episode("b", "w"))
     assert (found.n_unasked_rounds, found.candidate_validity.mean) == (1, 0.5)
     assert found.tester_reward.n == found.suite_validity.n == found.kill_rate.n == found.zero_evidence.n == 1
     assert found.coder_reward.n == 2
 
 
 def test_a_round_that_our_failure_ended_before_the_tester_is_masked_not_unasked() -> None:
-    found = summary(episode("a", verdict=I, asked=False))
+    found = summary(episode("a", verdict=OURS, asked=False))
     assert (found.n_masked_rounds, found.n_unasked_rounds) == (1, 0)
 
 

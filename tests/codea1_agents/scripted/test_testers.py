@@ -133,11 +133,13 @@ def test_only_values_that_make_a_readable_test_are_predicted(returned: str, writ
     assert reply.isascii()
 
 
-def test_a_problem_that_says_nothing_about_its_arguments_gets_no_test(direct: Any) -> None:
+def test_where_nobody_sees_the_arguments_only_the_privileged_write_tests(direct: Any) -> None:
     problem = Problem("p", "Add numbers.", "add", "def add(a, b):\n    return a + b", ())
-    tester = BoundaryTester(AgentContext(ProblemSet("p", (problem,)), direct))
+    context = AgentContext(ProblemSet("p", (problem,)), direct)
+    tester = BoundaryTester(context, predict="program")
     assert suite(tester.act(*turn(problem)), problem).cases == ()
     assert len(calls(tester.act(*turn(problem, program=problem.solution)), problem)) == 8
+    assert len(calls(BoundaryTester(context).act(*turn(problem)), problem)) == 8
 
 
 def test_arguments_of_unknown_type_are_tried_as_several_kinds(tester_class: Any, direct: Any) -> None:

@@ -10,7 +10,7 @@ from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_results
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.judging.value_budget import ValueBudget
+from codea1_env.judging.right_answers import ValueBudget
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import Comparison, Reading, preset

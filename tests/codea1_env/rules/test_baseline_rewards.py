@@ -12,7 +12,7 @@ from codea1_env.facts.verdicts import CandidateReport, ProblemReport, Verdict
 from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import AtgenRules, LearnabilityRules, UtrlRules, preset
-from tests.codea1_env.rules.reports import FAILED, INVALID, PASSED, SLOW, UNRUN, candidate, met, met_all, suite_of
+from tests.support.reports import FAILED, INVALID, PASSED, SLOW, UNRUN, candidate, met, met_all, suite_of
 
 
 def crossed(name: str, *candidates: CandidateReport) -> tuple[CandidateRewards, ...]:

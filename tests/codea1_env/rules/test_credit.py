@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codea1_env.errors import UserError
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import CommonKills, CreditRules, preset
-from tests.codea1_env.rules.reports import FAILED, OURS, PASSED, candidate, met, suite_of
+from tests.support.reports import FAILED, OURS, PASSED, candidate, met, suite_of
 
 K = 4
 Written = tuple[bool, bool]

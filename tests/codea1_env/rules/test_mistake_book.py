@@ -22,7 +22,7 @@ from codea1_env.rules.mistake_book import (
     select_replayed,
 )
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate, preset
-from tests.codea1_env.rules.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, suite_of
+from tests.support.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, suite_of
 
 RELEASE = BookRules()
 COUNTING = BookRules(count_replay_failures=True)

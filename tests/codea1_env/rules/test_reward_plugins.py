@@ -15,7 +15,7 @@ from codea1_env.problems import load_problems
 from codea1_env.rounds.trees import require_golden_tests
 from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import RewardRules, Ruleset, preset, reward_plugin
-from tests.codea1_env.rules.reports import candidate, met, suite_of
+from tests.support.reports import candidate, met, suite_of
 
 SOURCE = """
 from codea1_env.rules.reward_parts import CandidateRewards, Reward

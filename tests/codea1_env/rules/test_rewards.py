@@ -19,8 +19,8 @@ from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport
 from codea1_env.rules.reward_parts import MASKED, CandidateRewards, alpha_with_book, n_written
 from codea1_env.rules.rewards import names_of_suite_parts, score, score_group
 from codea1_env.rules.ruleset import PRESETS, CommonKills, CreditRules, Replays, RewardRules, Ruleset, preset
-from tests.codea1_env.rules.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, met, met_all, suite_of
-from tests.codea1_env.rules.reports import candidate as report
+from tests.support.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, met, met_all, suite_of
+from tests.support.reports import candidate as report
 
 
 def suite(verdicts: list[Verdict], *, n_wrong: int = 0, n_dropped: int = 0, nonprintable: float = 0.0) -> SuiteReport:

@@ -15,15 +15,7 @@ from hypothesis import strategies as st
 from codea1_env import values
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, ValidCase, ValidSuite, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta, changes
 from codea1_env.rules.rewards import score
@@ -31,6 +23,7 @@ from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.runs import records
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord, from_line, to_line
 from tests.support.books import candidate, identity
+from tests.support.reports import judged_round
 from tests.support.runs import EPISODE_SCHEMA
 
 PROBLEM = identity("P/1", "f")
@@ -70,7 +63,7 @@ deltas = st.none() | st.builds(BookDelta, *[st.integers(0, 9)] * 6)
 
 
 def judged(report: CandidateReport, rules: Ruleset, delta: BookDelta | None = None, reply: str = "r") -> JudgedRound:
-    return JudgedRound(PROBLEM, "0a", 0, reply, None, ProblemReport(PROBLEM.id, (report,)), score(report, rules), delta)
+    return judged_round(report, rules, PROBLEM, coder_reply=reply, tester_reply=None, book=delta)
 
 
 def episode(*rounds: JudgedRound) -> EpisodeRecord:

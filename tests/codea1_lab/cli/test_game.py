@@ -104,15 +104,18 @@ def test_rewards_of_the_tabular_game_are_compared(study: str, one: str, tmp_path
     assert all(line["leads"]["right"]["mean"] == 0 for line in kept["lines"] if line["payment"] == "fixed")
 
 
-def test_whether_to_aim() -> None:
-    given = ("game", "aim", "--right-naive", "0.8", "--right-aimed", "0.6", "--kills-naive", "0.1", "--alpha", "0.5")
-    plain, with_book = (json.loads(codea1(*given, *more, "--json").stdout) for more in ((), ("--book",)))
-    assert plain["least_kill_rate"] == pytest.approx(0.8 / 0.6 * 0.1 + 0.2 / 0.6)
-    assert with_book["least_kill_rate"] == pytest.approx(0.8 / 0.6 * 0.1 + 2 * 0.2 / 0.6)
-    assert "the tester aims" in codea1(*given, "--kills-aimed", "0.5").stdout
-    assert "retreats" in codea1(*given, "--kills-aimed", "0.4").stdout
-
-
 def test_an_unknown_study_is_refused() -> None:
     for command in ("tabular", "rewards"):
         assert codea1("game", command, "--study", "deep").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["solve", "dynamics", "questions"])
+def test_pictures_that_cannot_be_drawn_are_refused_before_anything_is_computed(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("codea1_agents.evaluation.canvas.find_spec", lambda name: None)
+    monkeypatch.setattr("codea1_lab.cli.game.load_sandbox", None)
+    monkeypatch.setattr("codea1_lab.cli.game_questions.load_sandbox", None)
+    result = codea1("game", command, "starter", "-o", "pictures")
+    assert result.exit_code == 2
+    assert "drawing pictures needs an optional package" in result.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from tests.support.command_line import codea1, one_object
+from tests.support.command_line import codea1, one_object, refused
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,7 @@ def test_a_run_that_another_judge_has_judged_is_rescored_with_a_note(run: Path) 
 def test_a_corrupted_line_is_named(run: Path) -> None:
     lines = run / "episodes.jsonl"
     lines.write_bytes(lines.read_bytes().replace(b'"schema_version":1', b'"schema_version":9', 1))
-    result = codea1("rescore", run, "--sweep", "alpha=.3")
-    assert result.exit_code == 2
-    assert "episodes.jsonl line 1: expected schema version 1, got 9" in result.stderr
+    assert "episodes.jsonl line 1: expected schema version 1, got 9" in refused("rescore", run, "--sweep", "alpha=.3")
 
 
 def test_a_half_written_episode_is_left_out_and_said(run: Path) -> None:

@@ -108,7 +108,7 @@ def test_two_processes_do_not_run_one_cell(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", [name for name in preset_names() if not name.startswith(("paper-", "one-gpu", "node-"))]
 )
-def test_presets_of_the_laptop_differ_from_code_a1_by_what_the_paper_changes(name: str) -> None:
+def test_presets_of_the_laptop_differ_from_code_a1_by_what_they_are_for(name: str) -> None:
     base, preset = load_training("code-a1").model_dump(), load_training(name).model_dump()
     changed = {
         f"{section}.{key}"
@@ -123,6 +123,9 @@ def test_presets_of_the_laptop_differ_from_code_a1_by_what_the_paper_changes(nam
 DIFFERENCES = {
     "code-a1": "",
     "golden": "game.rules rollout.n_suites agents.tester",
+    "all-inputs": "game.rules game.problems rollout.n_suites agents.tester",
+    "fresh-16": "game.tests_per_suite game.tester_view game.book rollout.suites_per rollout.n_suites agents.tester",
+    "fuzz-hunt": "rollout.n_suites agents.tester",
     "self-play": "game.tester_view agents.coder agents.tester agents.shared rollout.suites_per rollout.n_suites",
     "self-play-control": "game.tester_view rollout.suites_per rollout.n_suites",
     "sft-tester": "agents.tester",

@@ -12,28 +12,22 @@ import pytest
 
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
-from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ValidCase, Verdict
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.reward_parts import CandidateRewards, Reward, RewardPart
+from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import problems_digest
 from codea1_env.runs.folder import RunFolder
 from codea1_env.runs.records import EpisodeRecord, RoundRecord, SuiteRecord, to_line
 from codea1_lab.report.writing import read_run, write_report
 from tests.support import ROOT
+from tests.support.reports import judged_round, suite_of
 from tests.support.runs import run_config
 from tests.support.toys import fenced
 from tests.support.waiting import wait_until
 
+FIXED = preset("fixed")
 HOSTILE = (
     "def f(x):\n"
     "    # </script><script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">\n"
@@ -44,10 +38,6 @@ HOSTILE = (
 def case_of(number: int, verdict: Verdict, expression: str = "f({})", actual: str = "") -> CaseReport:
     tested = TestCase(expression.replace("{}", str(number)), str(number), direct=True, line=number)
     return CaseReport(ValidCase(tested, b"%d" % number, True, is_example=number == 1), verdict, actual)
-
-
-def suite_of(*cases: CaseReport) -> SuiteReport:
-    return SuiteReport(ValidSuite(tuple(each.case for each in cases), (), 0, 0.0), cases)
 
 
 def reward_of(name: str, value: float) -> Reward:
@@ -66,14 +56,15 @@ def episode_of(number: int, problem: Problem, n_rounds: int, program: str) -> Ep
         (case_of(9, Verdict.PASSED),) if is_valid else (),
         (suite_of(*cases if is_valid else ()),),
     )
-    report, replies = (
-        ProblemReport(problem.id, (candidate,)),
-        (fenced(program), "assert f(0) == 0" if is_valid else None),
-    )
     coder = reward_of("pass_new", 0.75 if is_beaten else float(is_valid))
-    rewards = CandidateRewards(coder, (reward_of("validity", 0.25 * is_beaten),))
-    delta = BookDelta(added=1, size=number + 1)
-    played = [JudgedRound(problem, name, n, *replies, report, rewards, delta) for n in range(n_rounds)]
+    facts = {
+        "episode_id": name,
+        "coder_reply": fenced(program),
+        "tester_reply": "assert f(0) == 0" if is_valid else None,
+        "rewards": CandidateRewards(coder, (reward_of("validity", 0.25 * is_beaten),)),
+        "book": BookDelta(added=1, size=number + 1),
+    }
+    played = [judged_round(candidate, FIXED, problem, round=n, **facts) for n in range(n_rounds)]
     about = {"judge_version": JUDGE_VERSION, "episode": number, "episode_id": name, "problem_id": problem.id}
     return EpisodeRecord(**about, seed=number, rounds=tuple(map(RoundRecord.of, played)))
 

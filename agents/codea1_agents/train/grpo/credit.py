@@ -147,7 +147,8 @@ def paid_tests(reports: Sequence[SuiteReport], rules: Ruleset) -> list[PaidTest]
 
     A test that counts as a failed attempt (`COUNTED_AS_INVALID`: it does not parse, calls nothing, repeats another one,
     holds whatever the program does, ...) has no kill, and no answer to compare. So has a test that the statement's
-    examples answer, where the rules do not pay for these. A suite without any test is one test without a kill:
+    examples answer, where the rules do not pay for these, and a property that is false: its claim is part of its input.
+    Failed attempts beyond K count as one. A suite without any test is one test without a kill:
     otherwise text that is no test would be better than a test that misses.
 
     Args:
@@ -164,16 +165,22 @@ def paid_tests(reports: Sequence[SuiteReport], rules: Ruleset) -> list[PaidTest]
     corrected = Counter(
         of_case[0].case.case.written for of_case in cases.values() if of_case[0].case.prediction_right is False
     )
+    failed: list[Written] = []
     for rejection in rejections:
         if rejection.written is None or rejection.reason not in COUNTED_AS_INVALID:
             continue
         if rejection.reason is RejectionReason.WRONG_PREDICTION:
             if corrected[rejection.written]:
                 corrected[rejection.written] -= 1
-            else:  # a tolerance that the solution's value cannot fill
-                found.append(PaidTest(rejection.written, math.nan, 0.0, 0.0))
+            else:  # a tolerance, which is part of the input, and which the solution's value cannot fill
+                found.append(PaidTest(rejection.written, 0.0, 0.0, 0.0))
         else:
-            found.append(PaidTest(rejection.written, 0.0, math.nan, 0.0))
+            failed.append(rejection.written)
+    most = rules.tests_per_suite
+    if len(failed) > most:  # or much garbage would make each kill of the group the rarer, and be paid little for it
+        last = tuple(span for written in failed[most - 1 :] for span in written.input)
+        failed = [*failed[: most - 1], Written(failed[most - 1].statement, last, ())]
+    found += [PaidTest(written, 0.0, math.nan, 0.0) for written in failed]
     if not found and not any(rejection.reason in _UNKNOWN for rejection in rejections):
         return [PaidTest(Written(_WHOLE, (_WHOLE,), ()), 0.0, math.nan, 0.0)]
     return found
@@ -187,6 +194,8 @@ def _paid(of_case: Sequence[CaseReport], rules: Ruleset) -> PaidTest:
     evidence = [report.verdict.is_failure for report in of_case if report.verdict.is_evidence]
     kill = fmean(evidence) if evidence else math.nan
     right = math.nan if valid.prediction_right is None else float(valid.prediction_right)
+    if valid.prediction_right is False and not valid.case.written.answer:
+        kill = 0.0  # a false property: its claim is its input
     alpha = rules.reward.alpha
     pay = 0.0 if valid.prediction_right is False else alpha + (1 - alpha) * kill
     return PaidTest(valid.case.written, kill, right, pay)
@@ -213,7 +222,8 @@ def group_credit(suites: Sequence[Sequence[PaidTest]], by: CreditForm) -> GroupC
         found = [CreditedTest(test.written, each, each) for test, each in zip(tests, pays, strict=True)]
     else:
         kills, of_kills = compared(lambda test: test.kill)
-        rights, of_rights = compared(lambda test: test.right)
+        # A test that is all input has no token that is paid for being right.
+        rights, of_rights = compared(lambda test: test.right if test.written.answer else math.nan)
         found = [CreditedTest(test.written, *each) for test, *each in zip(tests, kills, rights, strict=True)]
         spread = of_kills + of_rights
     of_tests = iter(found)

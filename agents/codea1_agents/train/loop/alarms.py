@@ -56,14 +56,14 @@ def alarms_of(history: History) -> dict[str, str]:
 
 
 def _hacked_difficulty(history: History) -> str:
-    """Whether tests get harder to pass because they get worse, so invalid tests earn rewards."""
+    """Whether suites beat more programs and are right less often: harder inputs, or wrong answers that are paid."""
     before, now = _windows(history)
     fall = _mean(before, "suite_validity") - _mean(now, "suite_validity")
     rise = _mean(now, "kill_rate") - _mean(before, "kill_rate")
     if fall >= _VALIDITY_FALL and rise >= _DIFFICULTY_RISE:
         return (
-            f"suite validity fell by {fall:.2f} while the share of suites that beat a program rose by {rise:.2f}, so"
-            " invalid tests earn rewards: raise game.reward.alpha"
+            f"suite validity fell by {fall:.2f} while the share of suites that beat a program rose by {rise:.2f}:"
+            " inputs became harder, or wrong answers are paid; codea1 eval tester --base says which (answers)"
         )
     return ""
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from codea1_agents.prompts import load_prompts
+from codea1_agents.scripted.signatures import interface_of_problem
+from codea1_agents.scripted.testers import InputTester
 from codea1_agents.train.settings.modules import models_of
 from codea1_agents.train.settings.options import RULE_PARTS, GameOptions, TrainingConfig
-from codea1_env.errors import UnknownName
-from codea1_env.problems import load_problems
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.plugins import resolve
+from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rounds.trees import require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
@@ -22,15 +26,31 @@ def require_game(config: TrainingConfig) -> None:
     """Check rules, limits, wording and problems; problems that the settings do not name are not checked.
 
     Raises:
-        UserError: one of them does not exist or cannot be read, or the rules pay for golden tests that problems lack.
+        UserError: one of them does not exist or cannot be read, the rules pay for golden tests that problems lack,
+            or the tester draws inputs and cannot tell how problems are called.
     """
     rules = rules_of(config.game)
     limits_of(config.game)
     load_prompts(config.rollout.prompts)
     if config.game.problems:
-        require_golden_tests(load_problems(config.game.problems), rules)
+        problems = load_problems(config.game.problems)
+        require_golden_tests(problems, rules)
+        _require_inputs(config.agents.tester.agent, problems)
     if config.evaluation.problems:
         load_problems(config.evaluation.problems)
+
+
+def _require_inputs(tester: str, problems: ProblemSet) -> None:
+    """Raise UserError if a tester that generates inputs cannot tell how some of the problems are called."""
+    agent = resolve("agents", tester.partition(",")[0]) if tester else None
+    if not (inspect.isclass(agent) and issubclass(agent, InputTester)):
+        return
+    unknown = [each.id for each in problems if interface_of_problem(each) is None]
+    if unknown:
+        raise UserError(
+            f"agents.tester.agent: {tester} draws inputs like those of a signature or of examples, which"
+            f" {len(unknown)} of {len(problems)} problems lack, e.g. {unknown[0]}"
+        )
 
 
 def lone_groups(config: TrainingConfig) -> Iterator[str]:

@@ -7,10 +7,12 @@ evaluations differ by the weights only. The result of a problem does not depend 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import compress
+from math import nan
 from typing import Any
 
 from codea1_agents.evaluation.metrics import pass_at_k
@@ -47,6 +49,9 @@ class Finding:
     """By opponent, the validity of each suite: right cases over the number requested, at most 1."""
     kills: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
     """By opponent, whether each suite beats the program."""
+    aims: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """By opponent, for each suite, the share of its cases that the program fails less the share of golden tests that it
+    fails, which are naive inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,8 @@ def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
 
     `coder_pass_at_1`, and with eight samples or more `coder_pass_at_8`, are the unbiased estimates. `coder_golden_rate`
     is the share of golden tests passed. `tester_validity/OPPONENT` and `tester_kill_rate/OPPONENT` follow; the kill
-    rate is the share of suites for valid programs that beat their program. `problems` is the number of problems.
+    rate is the share of suites for valid programs that beat their program. `tester_aim/OPPONENT` says how much more
+    often than golden tests the cases fail these programs. `problems` is the number of problems.
     """
     figures = {"problems": float(len(findings))}
     for k in _MOST_K:
@@ -93,6 +99,7 @@ def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
     for opponent in sorted({name for f in findings for name in f.validity}):
         figures[f"tester_validity/{opponent}"] = known_mean(known_mean(f.validity.get(opponent, ())) for f in findings)
         figures[f"tester_kill_rate/{opponent}"] = known_mean(known_mean(f.kills.get(opponent, ())) for f in findings)
+        figures[f"tester_aim/{opponent}"] = known_mean(known_mean(f.aims.get(opponent, ())) for f in findings)
     return {name: value for name, value in figures.items() if not math.isnan(value)}
 
 
@@ -121,8 +128,9 @@ def _evaluated(positions: Sequence[int], options: EvaluationOptions, runner: Tre
                 position=task.number,
                 passed=tuple(each.passed for each in programs if each.passed is not None),
                 golden=tuple(each.pass_rate for each in programs if each.pass_rate is not None),
-                validity={opponent: tuple(map(bench.validity, of_task)) for opponent, of_task in met.items()},
-                kills={opponent: tuple(suite.beats for suite in of_task) for opponent, of_task in met.items()},
+                validity={opponent: tuple(bench.validity(each.report) for each in of) for opponent, of in met.items()},
+                kills={opponent: tuple(each.report.beats for each in of) for opponent, of in met.items()},
+                aims={opponent: tuple(map(_aim, of)) for opponent, of in met.items()},
             )
         )
     return found
@@ -154,14 +162,25 @@ class _Bench:
             found.setdefault(problem_id, []).append(each)
         return found
 
-    def suites(self, tasks: Sequence[Task]) -> dict[str, list[list[SuiteReport]]]:
+    def suites(self, tasks: Sequence[Task]) -> dict[str, list[list[_Met]]]:
         """Return by opponent the suites for its programs, task by task, without those that could not be judged."""
-        found = {}
+        found: dict[str, list[list[_Met]]] = {}
         with closing(self._envs(self._options.programs, self._options.suites)) as envs:
             for opponent in self._options.opponents:
                 players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
-                found[opponent] = list(map(_judged_suites, self._roller(envs, players).roll(tasks).trees))
+                trees = self._roller(envs, players).roll(tasks).trees
+                golden = self._golden_rates(trees, envs)
+                found[opponent] = [list(_judged_suites(*each)) for each in zip(trees, golden, strict=True)]
         return found
+
+    def _golden_rates(self, trees: Sequence[RolledTree], envs: GroupEnvs) -> list[list[float]]:
+        """Return for each tree which share of the golden tests each program passes; nan if unknown."""
+        asked = [(tree.task.problem_id, answer.text) for tree in trees for answer in tree.candidates]
+        has_golden = [bool(self.problems.by_id(problem_id).golden) for problem_id, _ in asked]
+        ids, replies = zip(*compress(asked, has_golden), strict=True) if any(has_golden) else ((), ())
+        results = iter(envs.referee.golden(ids, replies) if ids else ())
+        rates = (next(results).pass_rate if each else None for each in has_golden)
+        return [[nan if (rate := next(rates)) is None else rate for _ in tree.candidates] for tree in trees]
 
     def validity(self, suite: SuiteReport) -> float:
         """Return the share of the requested cases of a suite that are right."""
@@ -188,12 +207,26 @@ class _Bench:
         return TreeRoller(envs, players, seed=self._runner.settings.seed + _STREAM)
 
 
-def _judged_suites(tree: RolledTree) -> list[SuiteReport]:
-    found = []
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """A suite and the program that it is for."""
+
+    report: SuiteReport
+    golden_rate: float
+    """Share of golden tests that the program passes; nan: unknown."""
+
+
+def _judged_suites(tree: RolledTree, golden: Sequence[float]) -> Iterator[_Met]:
     for n, report in enumerate(tree.judged.report.candidates if tree.judged.report is not None else ()):
         if not report.has_internal_error:
-            found += [suite for m, suite in enumerate(report.suites) if not tree.suites[n][m].unavailable]
-    return found
+            for m, suite in enumerate(report.suites):
+                if not tree.suites[n][m].unavailable:
+                    yield _Met(suite, golden[n])
+
+
+def _aim(met: _Met) -> float:
+    evidence = [case.verdict.is_failure for case in met.report.cases if case.verdict.is_evidence]
+    return known_mean(evidence) - (1 - met.golden_rate)
 
 
 def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:

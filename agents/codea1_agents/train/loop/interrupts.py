@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from contextlib import AbstractContextManager, suppress
 
 from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
 
@@ -13,7 +12,7 @@ _DEFERRED = "interrupted again: this step is finished and saved first; press Ctr
 
 
 class Interrupts:
-    """Handles signals inside a `with` block of the main thread.
+    """Handles signals while `handled()` is entered in the main thread.
 
     The first one ends the run after the present step. The second one discards this step, unless earlier ones would be
     lost, too. The third one ends the run at once.
@@ -25,7 +24,6 @@ class Interrupts:
 
     def __init__(self, may_discard: Callable[[], bool], note: Callable[[str], object]) -> None:
         self._may_discard, self._note = may_discard, note
-        self._handling = handled_signals(STOP_SIGNALS, self._on_signal)
         self._n_signals = 0
         self.discards_step = False
         """Whether the `KeyboardInterrupt` that was raised discards the present step only. Ray replaces exceptions of
@@ -36,12 +34,9 @@ class Interrupts:
         """True once SIGINT or SIGTERM was received."""
         return self._n_signals > 0
 
-    def __enter__(self) -> Interrupts:
-        self._handling.__enter__()
-        return self
-
-    def __exit__(self, *fault: Any) -> None:
-        self._handling.__exit__(*fault)
+    def handled(self) -> AbstractContextManager[None]:
+        """Return a context in which signals are handled so."""
+        return handled_signals(STOP_SIGNALS, self._on_signal)
 
     def _on_signal(self, *_: object) -> None:
         """Raise KeyboardInterrupt at the second signal, if earlier steps stay, and at the third."""

@@ -264,7 +264,7 @@ class _Loop:
 
     def run(self) -> Finished:
         self.algorithm.watch(self._show)
-        with self._interrupts:
+        with self._interrupts.handled():
             try:
                 self._run_steps()
             except KeyboardInterrupt:

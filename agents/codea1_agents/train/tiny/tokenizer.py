@@ -44,11 +44,8 @@ _CHAT = (
 )
 
 
-def new_tokenizer(variant: Variant = Variant.PLAIN, seed: int = 0) -> Any:
-    """Return a tokenizer that was trained on a corpus of all variants that have the problems of one.
-
-    The same seed gives the same tokenizer.
-    """
+def new_tokenizer(variant: Variant = Variant.PLAIN) -> Any:
+    """Return the tokenizer that was trained on a corpus of all variants that have the problems of one."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415  heavy
     from transformers import PreTrainedTokenizerFast  # noqa: PLC0415  heavy
 
@@ -62,7 +59,7 @@ def new_tokenizer(variant: Variant = Variant.PLAIN, seed: int = 0) -> Any:
         limit_alphabet=len(string.printable),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_texts(variant, seed), trainer)
+    tokenizer.train_from_iterator(_texts(variant), trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,
@@ -74,10 +71,10 @@ def new_tokenizer(variant: Variant = Variant.PLAIN, seed: int = 0) -> Any:
     )
 
 
-def _texts(variant: Variant, seed: int) -> Iterator[str]:
+def _texts(variant: Variant) -> Iterator[str]:
     variants = [each for each in Variant if each.shapes == variant.shapes]
     for each in variants:
-        corpus = Corpus(CorpusRules(each), seed)
+        corpus = Corpus(CorpusRules(each), 0)
         for number in range(_N_DOCUMENTS // len(variants) // _BATCH):
             for document in corpus.batch(number, _BATCH):
                 yield document.prompt

@@ -115,6 +115,26 @@ def test_a_failed_attempt_has_no_kill_and_no_answer(
         assert failed == pytest.approx((z([1, 0.5, 0.5, 0])[3],) * 2, abs=1e-5)
 
 
+def test_a_property_is_paid_for_its_kill_if_it_holds_and_a_tolerance_likewise(referee: Referee) -> None:
+    true, false = "assert add(-2, -1) < 0", "assert add(-2, -1) > 0"
+    close, far = (
+        "import pytest\nassert add(-2, -1) == pytest.approx(-3)",
+        "import pytest\nassert add(-2, -1) == pytest.approx(4)",
+    )
+    for right, wrong in ((true, false), (close, far)):
+        found, spread = credit(referee, [right, wrong])
+        assert [suite[0] for suite in found] == [pytest.approx((each, 0.0), abs=1e-5) for each in z([1, 0])]
+        assert spread == pytest.approx(0.25)
+    assert credit(referee, [f"{true}\n{MISSES}", f"{false}\n{MISSES}"])[0][0][1][1] == 0.0  # all answers are right
+
+
+def test_garbage_beyond_k_attempts_counts_once_and_is_paid_like_the_rest(referee: Referee) -> None:
+    few, _ = credit(referee, [KILLS, f"{MISSES}\n" + "assert (\n" * 4])
+    many, _ = credit(referee, [KILLS, f"{MISSES}\n" + "assert 1\n" * 300])
+    assert few[0][0] == pytest.approx(many[0][0], abs=1e-5)
+    assert len(many[1]) == 1 + RULES.tests_per_suite
+
+
 def test_text_without_a_test_is_a_test_without_a_kill(referee: Referee) -> None:
     found, _ = credit(referee, [KILLS, MISSES, "x = 1"])
     assert [suite[0][0] for suite in found] == pytest.approx(z([1, 0, 0]), abs=1e-5)

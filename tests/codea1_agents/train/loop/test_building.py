@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -12,6 +13,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.loop.building import grpo_config, rules_of
+from codea1_agents.train.loop.game import require_game
 from codea1_agents.train.settings.modules import models_of
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import BookUpdate, Validation, preset
@@ -64,6 +66,17 @@ def test_settings_that_make_no_run_are_one_sentence(override: str, said: str) ->
     with pytest.raises(UserError) as caught:
         grpo_config(config)
     assert said in str(caught.value)
+
+
+def test_problems_whose_inputs_cannot_be_drawn_are_named(tmp_path: Path) -> None:
+    row = {"id": "echo", "kind": "stdin", "statement": "Echo.", "solution": "print(input())"}
+    known = row | {"id": "known", "examples": ["assert run('a') == 'a'"]}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f"{json.dumps(row)}\n{json.dumps(known)}\n")
+    told = {"agents": {"coder": {"model": "a"}, "tester": {"agent": "fuzz"}}, "game": {"problems": str(path)}}
+    with pytest.raises(UserError, match=r"fuzz draws inputs .* which 1 of 2 problems lack, e\.g\. echo"):
+        require_game(load_training(told))
+    require_game(load_training(told, ["agents.tester.agent=invalid"]))
 
 
 def test_seats_cannot_be_taken_twice() -> None:

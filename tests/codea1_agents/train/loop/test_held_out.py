@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -11,8 +13,8 @@ from codea1_env.errors import UserError
 
 def test_figures_are_means_over_problems_of_means_over_samples() -> None:
     findings = [
-        Finding(0, (True, False), (1.0, 0.5), {"a": (1.0, 0.5)}, {"a": (True, True)}),
-        Finding(1, (False, False), (0.0, 0.0), {"a": (0.0,)}, {"a": (False,)}),
+        Finding(0, (True, False), (1.0, 0.5), {"a": (1.0, 0.5)}, {"a": (True, True)}, {"a": (0.5, math.nan)}),
+        Finding(1, (False, False), (0.0, 0.0), {"a": (0.0,)}, {"a": (False,)}, {"a": (-0.25,)}),
         Finding(2),  # nothing could be found out about it
     ]
     assert summed_up(findings) == {
@@ -21,6 +23,7 @@ def test_figures_are_means_over_problems_of_means_over_samples() -> None:
         "coder_golden_rate": pytest.approx(0.375),
         "tester_validity/a": pytest.approx(0.375),
         "tester_kill_rate/a": pytest.approx(0.5),
+        "tester_aim/a": pytest.approx(0.125),
     }
 
 

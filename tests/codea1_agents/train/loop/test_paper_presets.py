@@ -42,7 +42,8 @@ def test_what_a_run_does_is_what_the_paper_says(size: str) -> None:
     assert made.tester_view == "white_box"
     assert made.rules.name == "release"
     assert (made.rules.tests_per_suite, made.rules.reward.alpha, made.rules.book.n_replayed) == (8, 0.5, 8)
-    assert config.checkpoints.every == 50
+    assert made.old_log_probs == "learner"  # verl computes them anew before the first update
+    assert (config.checkpoints.every, config.checkpoints.keep) == (50, 2)
     evaluation = config.evaluation
     assert (evaluation.every, evaluation.at_start, evaluation.samples) == (10, True, 32)
     assert (evaluation.temperature, evaluation.top_p) == (0.7, 0.95)

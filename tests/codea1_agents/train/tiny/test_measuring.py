@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
+
+import pytest
 
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.train.tiny.measuring import FIGURES, Measurement, measure
 from codea1_agents.train.tiny.problems import load
 from codea1_env.agent import AgentContext, load_agent
-from codea1_env.problems import ProblemSet
+from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.sandbox import Sandbox
 
 PROBLEMS = ProblemSet("some", load("train-eval")[:6])
@@ -19,6 +22,13 @@ def measured(sandbox: Sandbox, coder: Any, tester: Any, view: Any = "white_box")
     return measure(PROBLEMS, *askers, sandbox, samples=2, tests=4, view=view)
 
 
+def fails(case: GoldenCase, space: dict[str, Any]) -> bool:
+    try:
+        return bool(eval(case.expression, space) != eval(case.expected))
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return True
+
+
 def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -> None:
     found = measured(sandbox, "reference", "fuzz").figures
     assert set(found) == set(FIGURES)
@@ -26,6 +36,12 @@ def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -
     assert found["validity"].mean > 0.9
     assert found["kill"].n == 0
     assert found["kill_subtlest"].mean >= found["hit"].mean > 0
+    naive = []  # the share of golden tests that the subtlest mistake of each problem fails
+    for problem in PROBLEMS:
+        space: dict[str, Any] = {}
+        exec(max(problem.wrong_programs, key=lambda wrong: wrong.subtlety).program, space)
+        naive.append(fmean(fails(case, space) for case in problem.golden))
+    assert found["aim"].mean == pytest.approx(found["hit"].mean - fmean(naive))
     assert min(found["right_hit"].mean, found["right_miss"].mean) > 0.9
 
 

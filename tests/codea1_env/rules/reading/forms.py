@@ -103,10 +103,9 @@ FORMS = (
         "import pytest\n\ndef test_half():\n    assert f(1) == pytest.approx(0.5)\n"
         "    assert f([3]) == pytest.approx([1.5], abs=1e-3)",
         "bool(f(1) == pytest.approx(0.5)) => True\nbool(f([3]) == pytest.approx([1.5], abs=0.001)) => True",
-        note="By pytest's formula: relative to the expected value, with an absolute tolerance of 1e-12. A "
-        "false one is a wrong "
-        "prediction under every validation, since the solution's value would not say which tolerance is right. "
-        "`assertAlmostEqual` becomes the same, with an absolute tolerance only.",
+        note="By pytest's formula: relative to the expected value, with an absolute tolerance of 1e-12. A false one\n"
+        "is a wrong prediction under every validation, since the solution's value would not say which tolerance\n"
+        "is right. `assertAlmostEqual` becomes the same, with an absolute tolerance only.",
     ),
     Form(
         "Exceptions",
@@ -115,12 +114,9 @@ FORMS = (
         "    try:\n        f('')\n        assert False, 'no exception'\n    except IndexError:\n        pass",
         "raises(ValueError, f, -1) => True\nraises((KeyError, TypeError), f, None) => True\n"
         "raises(IndexError, f, '') => True",
-        note="Only built-in exceptions, and not those that any fault may raise: `Exception`, `BaseException`, "
-        "`MemoryError`, "
-        "`RecursionError` (not as a `RuntimeError` either). "
-        "Another exception of the program is a runtime error. Messages are not tested. The "
-        "presets `paper` "
-        "and `release` do not read this form.",
+        note="Only built-in exceptions, and not those that any fault may raise: `Exception`, `BaseException`,\n"
+        "`MemoryError`, `RecursionError` (not as a `RuntimeError` either). Another exception is a runtime\n"
+        "error. Messages are not tested. The presets `paper` and `release` do not read this form.",
     ),
     Form(
         "The argument is unchanged",
@@ -135,14 +131,11 @@ _HEAD = """# Forms of tests
 
 <!-- Written by tests/codea1_env/rules/reading/forms.py; a test compares it. -->
 
-What the strict reading makes of a suite, form by form. On the right of `=>` stands the predicted value of "
-"the expression on the
-left; an assert that is not an equality is a property, whose value is True. What is in no form below is dropped "
-"with a reason, and
-does not count as an invalid test. Rows beyond the number of cases that a suite may hold count as too many, "
-"and all texts of a
-reply share one budget. [rules.md](rules.md) says what happens to a case next. `TestCase.written` says where the
-two sides of a case stand in the reply as written: its input, which calls the function, and its answer.
+The strict reading takes these forms of tests from a suite. Left of `=>` stands the expression, right of it the
+predicted value; an assert that is not an equality is a property, whose value is True. Anything else is dropped with a
+reason and does not count as an invalid test. Rows beyond the number of cases that a suite may hold count as too many,
+and all texts of a reply share one budget. [rules.md](rules.md) says what happens to a case next. `TestCase.written`
+says where its input and its answer stand in the reply.
 """
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from codea1_env import values
-from codea1_env.rules.printed import nearly_equal_texts
+from codea1_env.facts.answers import nearly_equal_texts
 
 NEAR = [("2.5", "2.500000"), ("1.0", "1.0000009"), ("a 1e3 b", "a 1000.0001 b"), ("-0.5\n2", "-.5\n2"), ("2", "2.0")]
 FAR = [

