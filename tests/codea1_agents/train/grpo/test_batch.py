@@ -165,3 +165,13 @@ def test_a_pass_that_learns_nothing_is_one_row_of_weight_zero() -> None:
     assert nothing[Column.PROMPT_IDS].shape[0] == 1
     for name in (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS, Column.OLD_LOG_PROBS):
         assert nothing[name].shape == (1, 1), name
+
+
+def test_advantages_that_are_equal_for_all_tokens_make_the_batch_of_a_whole_reply() -> None:
+    whole = [scored("coder", 2, 5, advantage=0.7), scored("coder", 3, 2, advantage=-1.25)]
+    by_token = [
+        replace(each, advantage=9.0, token_advantages=[each.advantage] * len(each.response.tokens)) for each in whole
+    ]
+    one, other = padded_batch(whole), padded_batch(by_token)
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)

@@ -72,7 +72,8 @@ def responses() -> list[ScoredResponse]:
         product(("coder", "tester"), (2, 7, 13, 9, 4, 11), (9, 1, 24))
     ):
         each = scored(module, n_prompt, n_response, advantage=(-1.2, 0.7, 0.5)[row % 3], seed=row)
-        found.append(replace(each, prompt=scored(module, n_prompt, 1).prompt))
+        of_tokens = [(-1.0) ** n * (1 + n / 8) for n in range(n_response)] if row % 3 == 2 else None
+        found.append(replace(each, prompt=scored(module, n_prompt, 1).prompt, token_advantages=of_tokens))
     return found
 
 
