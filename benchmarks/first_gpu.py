@@ -171,7 +171,9 @@ class Bench:
                 response = Response(tokens, (-3.0,) * length, is_cut=True)
                 advantage = 1.0 if member % 2 else -1.0
                 weight = 1.0 / (len(prompts) * scale.group * scale.reply)
-                rows.append(ScoredResponse("coder", "", "coder", str(number), prompt, response, advantage, weight))
+                rows.append(
+                    ScoredResponse("coder", "", "coder", str(number), prompt, response, advantage, token_weight=weight)
+                )
         return {name: column.to(self.device) for name, column in padded_batch(rows).items()}
 
 
