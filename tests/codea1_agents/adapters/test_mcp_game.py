@@ -16,9 +16,7 @@ from tests.support.toys import RIGHT
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 if int(version("mcp").partition(".")[0]) < 2:
-    pytest.skip(
-        "another package of this environment pins an older mcp", allow_module_level=True
-    )
+    pytest.skip("another package of this environment pins an older mcp", allow_module_level=True)
 
 from mcp import StdioServerParameters, stdio_client
 from mcp.client import Client
