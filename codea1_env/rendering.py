@@ -17,7 +17,7 @@ from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, 
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.reward_parts import Reward, n_right, n_written
+from codea1_env.rules.reward_parts import Reward, n_failed, n_passed, n_right, n_written
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -310,16 +310,16 @@ def _passes(report: CandidateReport) -> str:
     """Say how many of its cases a program passes."""
     if not report.is_valid:
         return "its program does not load"
-    cases = [case for _, case in _named(report) if case.verdict.is_evidence]
-    return f"passes {sum(not case.verdict.is_failure for case in cases)} of {len(cases)} tests" if cases else "no test"
+    cases = tuple(case for _, case in _named(report) if case.verdict.is_evidence)
+    return f"passes {n_passed(cases)} of {len(cases)} tests" if cases else "no test"
 
 
 def _validity(suite: SuiteReport) -> str:
     """Say how many answers of a suite are right, and how many cases the program fails."""
-    n, n_failing = n_written(suite), sum(case.verdict.is_failure for case in suite.cases)
+    n, cases = n_written(suite), suite.cases
     if not n:
         return "no test"
-    return f"{n_right(suite.cases)} of {n} answers right, the program fails {n_failing} of {len(suite.cases)} tests"
+    return f"{n_right(cases)} of {n} answers right, the program fails {n_failed(cases)} of {len(cases)} tests"
 
 
 def _named(report: CandidateReport) -> Iterable[tuple[str, CaseReport]]:

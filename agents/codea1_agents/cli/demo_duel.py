@@ -13,6 +13,7 @@ from codea1_agents.cli.console import Page, counted, show_next
 from codea1_agents.cli.options import Options
 from codea1_agents.human import HumanAgent
 from codea1_agents.scripted.duels import N_DUELS, Duel, duel
+from codea1_agents.scripted.fences import fenced
 from codea1_env import code_a1_v0
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import SuiteReport
@@ -78,7 +79,7 @@ def run_duel(options: DuelOptions) -> None:
 def _tried(env: code_a1_v0.raw_env, chosen: Duel, human: HumanAgent) -> JudgedRound:
     """Return the round of one try."""
     env.reset()
-    env.step(f"```python\n{chosen.program}\n```")
+    env.step(fenced(chosen.program))
     observation, *_, info = env.last()
     env.step(human.act(observation, info))
     judged = env.unwrapped.last_round

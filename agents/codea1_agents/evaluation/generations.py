@@ -7,11 +7,8 @@ testers a line has `task_id` and `tests`, a text or a list of asserts.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +16,12 @@ from typing import Any
 
 from codea1_agents.scripted.fences import fenced
 from codea1_env.agent import Info, Observation, Role
-from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.errors import UserError
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.problems import Problem, ProblemSet
+from codea1_env.problems.files import find_rows
+from codea1_env.problems.layouts import FoundRow
 
-_GZIP = b"\x1f\x8b"
 _LOGGED = ("filtered_resps", "resps")
 _KEYS: Mapping[Role, tuple[str, ...]] = {
     "coder": ("solution", "completion", *_LOGGED),
@@ -43,15 +41,8 @@ class Generations:
     """SHA-256 of the file."""
 
     def act(self, observation: Observation, info: Info) -> str:
-        """Return the reply of that number to a problem.
-
-        Raises:
-            AgentUnavailable: there are fewer.
-        """
-        replies = self.replies.get(info["problem_id"], ())
-        if info["sample"] >= len(replies):
-            raise AgentUnavailable(f"the file has {len(replies)} generations for {info['problem_id']}")
-        return replies[info["sample"]]
+        """Return the reply of that number to a problem; `missing` ones are not to be asked for."""
+        return self.replies[info["problem_id"]][info["sample"]]
 
     @property
     def most(self) -> int:
@@ -71,25 +62,18 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
     define the entry point. Text with a fence is a reply.
 
     Args:
-        path: of the file.
+        path: of the file, in any form that a file of problems may have: `find_rows`.
         problems: to which the ids of the file belong.
         role: which replies they are.
 
     Raises:
         UserError: the file cannot be read, a line is not as described, or no line is about one of the problems.
     """
-    try:
-        data = path.read_bytes()
-        lines = (gzip.decompress(data) if data.startswith(_GZIP) else data).decode("utf-8-sig").splitlines()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as a .jsonl file: {error}") from error
     known = {problem.id: problem for problem in problems}
     replies: dict[str, list[str]] = {}
     n_unknown = 0
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        row = _entry(line, role, f"{path}, line {number}")
+    for found in find_rows(path):
+        row = _entry(found, role)
         if row.problem_id in known:
             of_problem = replies.setdefault(row.problem_id, [])
             of_problem += [_reply(text, known[row.problem_id], row.key) for text in row.texts]
@@ -97,8 +81,8 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
             n_unknown += 1
     if not replies:
         raise UserError(f"{path}: none of its {n_unknown} lines is about a problem of {problems.name}")
-    found = {name: tuple(replies[name]) for name in known if name in replies}
-    return Generations(found, n_unknown, hashlib.sha256(data).hexdigest())
+    of_problems = {name: tuple(replies[name]) for name in known if name in replies}
+    return Generations(of_problems, n_unknown, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +93,17 @@ class _Row:
     texts: list[str]
 
 
-def _entry(line: str, role: Role, where: str) -> _Row:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON: {error}") from error
-    held = row if isinstance(row, dict) else {}
+def _entry(found: FoundRow, role: Role) -> _Row:
+    if found.fault:
+        raise UserError(f"{found.place}: {found.fault}")
+    held = found.row if isinstance(found.row, dict) else {}
     doc = held["doc"] if isinstance(held.get("doc"), dict) else {}
     name = held.get("task_id", doc.get("task_id"))
     key = next((each for each in _KEYS[role] if each in held), "")
     texts = list(_texts(held.get(key)))
     if not isinstance(name, str) or not (texts or (key and role == "tester")):
-        raise UserError(f"{where}: expected task_id and one of {', '.join(_KEYS[role])}, got {line!r:.100}")
+        expected = f"task_id and one of {', '.join(_KEYS[role])}"
+        raise UserError(f"{found.place}: expected {expected}, got {found.row!r:.100}")
     return _Row(name, "tests", ["\n".join(texts)]) if role == "tester" else _Row(name, key, texts)
 
 

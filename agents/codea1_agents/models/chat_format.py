@@ -129,8 +129,7 @@ class ChatFormat:
 
     def reply(self, token_ids: Sequence[int]) -> str:
         """Return the generated text without control tokens; a user turn that a base model adds is cut."""
-        text = self._decoded(token_ids)
-        return text if self.has_template else text.partition(TURN_OF_USER)[0]
+        return self._own_turn(self._decoded(token_ids))
 
     def starts(self, token_ids: Sequence[int]) -> list[int]:
         """Return where in `reply` each token begins: after what the tokens before it decode to.
@@ -142,7 +141,7 @@ class ChatFormat:
         found = self._starts_by_windows(token_ids, text) or [
             _n_agreeing(text, self._decoded(token_ids[:n])) for n in range(len(token_ids))
         ]
-        end = len(self.reply(token_ids))
+        end = len(self._own_turn(text))
         return [min(start, end) for start in found]
 
     def _starts_by_windows(self, token_ids: Sequence[int], text: str) -> list[int]:
@@ -158,6 +157,9 @@ class ChatFormat:
                 pieces += piece
                 length, before, begin = len(pieces), begin, n + 1
         return found if pieces + (piece if piece.endswith(_INCOMPLETE) else "") == text else []
+
+    def _own_turn(self, text: str) -> str:
+        return text if self.has_template else text.partition(TURN_OF_USER)[0]
 
     def _decoded(self, token_ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))

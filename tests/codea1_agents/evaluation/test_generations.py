@@ -51,9 +51,10 @@ def test_a_line_becomes_the_program_that_its_harness_would_run(
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
-        (["[1]\n"], "line 1: expected task_id and one of"),
-        (["{\n"], "line 1: not JSON"),
-        (["[" * 100_000 + "\n"], "line 1: not JSON"),
+        (["[1]\n"], "row 1: expected task_id and one of"),
+        (["{}\n", "{\n"], "line 1: expected task_id and one of"),
+        ([{"task_id": "toy/add", "completion": BODY}, "{\n"], "line 2: it is not JSON"),
+        (["[" * 100_000 + "\n"], "begins like a JSON array but is not one"),
         ([{"task_id": "toy/add", "completion": BODY}, {"task_id": "toy/add"}], "line 2: expected task_id"),
         ([{"task_id": "x", "completion": ""}], "none of its 1 lines is about a problem of toys"),
     ],
@@ -62,8 +63,16 @@ def test_another_file_is_refused_by_line(tmp_path: Path, rows: list[Any], fault:
     with pytest.raises(UserError) as caught:
         read_generations(written(tmp_path, *rows), TOYS, "coder")
     assert fault in str(caught.value)
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="no such file"):
         read_generations(tmp_path / "lost", TOYS, "coder")
+
+
+def test_line_separators_within_a_text_end_no_line(tmp_path: Path) -> None:
+    row = json.dumps(
+        {"task_id": "toy/add", "solution": "def add(a, b):  # \u2028 \x85 x\n    return a + b"}, ensure_ascii=False
+    )
+    (reply,) = read_generations(written(tmp_path, row), TOYS, "coder").replies["toy/add"]
+    assert "\u2028" in reply
 
 
 def test_a_packed_file_is_read_and_a_suite_may_be_empty(tmp_path: Path) -> None:
@@ -72,7 +81,7 @@ def test_a_packed_file_is_read_and_a_suite_may_be_empty(tmp_path: Path) -> None:
         path.write_bytes(data)
         assert len(read_generations(path, TOYS, "tester").replies["toy/add"]) == 1
     path.write_bytes(b"\x1f\x8bno")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="gzip data is damaged"):
         read_generations(path, TOYS, "tester")
 
 

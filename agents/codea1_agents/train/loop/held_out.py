@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from itertools import compress
-from math import nan
 from typing import Any
 
 from codea1_agents.evaluation.metrics import pass_at_k
@@ -169,18 +167,16 @@ class _Bench:
             for opponent in self._options.opponents:
                 players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
                 trees = self._roller(envs, players).roll(tasks).trees
-                golden = self._golden_rates(trees, envs)
-                found[opponent] = [list(_judged_suites(*each)) for each in zip(trees, golden, strict=True)]
+                rates = self._golden_rates(trees, envs)
+                found[opponent] = [list(_judged_suites(tree, rates)) for tree in trees]
         return found
 
-    def _golden_rates(self, trees: Sequence[RolledTree], envs: GroupEnvs) -> list[list[float]]:
-        """Return for each tree which share of the golden tests each program passes; nan if unknown."""
-        asked = [(tree.task.problem_id, answer.text) for tree in trees for answer in tree.candidates]
-        has_golden = [bool(self.problems.by_id(problem_id).golden) for problem_id, _ in asked]
-        ids, replies = zip(*compress(asked, has_golden), strict=True) if any(has_golden) else ((), ())
-        results = iter(envs.referee.golden(ids, replies) if ids else ())
-        rates = (next(results).pass_rate if each else None for each in has_golden)
-        return [[nan if (rate := next(rates)) is None else rate for _ in tree.candidates] for tree in trees]
+    def _golden_rates(self, trees: Sequence[RolledTree], envs: GroupEnvs) -> dict[_Written, float | None]:
+        """Return which share of the golden tests each program passes, if its problem has some; None: unknown."""
+        with_golden = [tree for tree in trees if self.problems.by_id(tree.task.problem_id).golden]
+        asked = [_Written(tree.task.problem_id, answer.text) for tree in with_golden for answer in tree.candidates]
+        found = envs.referee.golden([each.problem_id for each in asked], [each.reply for each in asked])
+        return {each: finding.pass_rate for each, finding in zip(asked, found, strict=True)}
 
     def validity(self, suite: SuiteReport) -> float:
         """Return the share of the requested cases of a suite that are right."""
@@ -208,6 +204,14 @@ class _Bench:
 
 
 @dataclass(frozen=True, slots=True)
+class _Written:
+    """A coder's reply."""
+
+    problem_id: str
+    reply: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Met:
     """A suite and the program that it is for."""
 
@@ -216,12 +220,13 @@ class _Met:
     """Share of golden tests that the program passes; nan: unknown."""
 
 
-def _judged_suites(tree: RolledTree, golden: Sequence[float]) -> Iterator[_Met]:
+def _judged_suites(tree: RolledTree, golden_rates: Mapping[_Written, float | None]) -> Iterator[_Met]:
     for n, report in enumerate(tree.judged.report.candidates if tree.judged.report is not None else ()):
         if not report.has_internal_error:
+            rate = golden_rates.get(_Written(tree.task.problem_id, tree.candidates[n].text))
             for m, suite in enumerate(report.suites):
                 if not tree.suites[n][m].unavailable:
-                    yield _Met(suite, golden[n])
+                    yield _Met(suite, math.nan if rate is None else rate)
 
 
 def _aim(met: _Met) -> float:
