@@ -38,7 +38,7 @@ def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
         version=version(DISTRIBUTION),
         docs_url=None,  # these pages would load scripts from another host, with the rights of this one
         redoc_url=None,
-        exception_handlers=dict.fromkeys((HTTPException, Refused, *_STATUS), _refusal),
+        exception_handlers=refusals(),
     )
     routes = _Routes(judge, admission)
     app.get("/v1/ping")(routes.ping)
@@ -131,6 +131,11 @@ async def _unless_gone(request: Request, admission: Admission, work: Callable[[]
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def refusals() -> dict[Any, Any]:
+    """Return the handlers that answer each kind of error with its status and one sentence."""
+    return dict.fromkeys((HTTPException, Refused, *_STATUS), _refusal)
 
 
 _STATUS = {UserError: HTTPStatus.UNPROCESSABLE_ENTITY, SandboxError: HTTPStatus.SERVICE_UNAVAILABLE}

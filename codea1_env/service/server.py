@@ -1,4 +1,4 @@
-"""The server of `codea1 serve`: its address, its threads, its end.
+"""The servers of `codea1 serve` and `codea1 web`: their address, threads, end.
 
 with ServiceServer(ServedJudge(sandbox, "humaneval"), port=0) as server:
     print(server.url)
@@ -16,7 +16,8 @@ from codea1_env.errors import UserError, extra_needed
 from codea1_env.records.closing import Closing
 from codea1_env.service.admission import Admission
 from codea1_env.service.app import new_app
-from codea1_env.service.guard import Guard, is_loopback
+from codea1_env.service.bounds import ServiceBounds
+from codea1_env.service.guard import App, Guard, is_loopback
 from codea1_env.service.judging import ServedJudge
 
 with extra_needed("the server of `codea1 serve`", "serve"):
@@ -26,32 +27,25 @@ with extra_needed("the server of `codea1 serve`", "serve"):
 _BACKLOG = 1024
 
 
-class ServiceServer(Closing):
-    """Serves from its construction until `close`, in a thread of its own.
+class HttpServer(Closing):
+    """Serves an application from its construction until `close`, in a thread of its own.
 
     Args:
-        judge: does the work; its sandbox stays open.
+        app: with its guard around it.
+        admission: runs the application's work.
+        bounds: on clients.
         host: address to listen on.
         port: 0 for any free port; `url` contains the number.
-        token: that requests must have; None: there is none.
 
     Raises:
-        UserError: other machines could reach it without a token, or the address is not available.
-        MissingExtra: FastAPI or uvicorn is not installed.
+        UserError: the address is not available.
     """
 
-    def __init__(
-        self, judge: ServedJudge, host: str = "127.0.0.1", port: int = 8080, *, token: str | None = None
-    ) -> None:
-        if token is None and not is_loopback(host):
-            raise UserError(
-                f"other machines can reach {host}, and the server runs any program it is sent, so a token is required"
-            )
-        bounds = judge.bounds
-        self.admission = Admission(bounds.n_running, bounds.n_waiting)
+    def __init__(self, app: App, admission: Admission, bounds: ServiceBounds, host: str, port: int) -> None:
+        self.admission = admission
         self._server = uvicorn.Server(
             uvicorn.Config(
-                Guard(new_app(judge, self.admission), bounds, token),
+                app,
                 loop="asyncio",
                 http=_HeadsInTime,
                 ws="none",
@@ -91,6 +85,32 @@ class ServiceServer(Closing):
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
+
+
+class ServiceServer(HttpServer):
+    """The server of a judge, whose sandbox stays open.
+
+    Args:
+        judge: does the work.
+        host: address to listen on.
+        port: 0 for any free port.
+        token: that requests must have; None: there is none.
+
+    Raises:
+        UserError: other machines could reach it without a token, or the address is not available.
+        MissingExtra: FastAPI or uvicorn is not installed.
+    """
+
+    def __init__(
+        self, judge: ServedJudge, host: str = "127.0.0.1", port: int = 8080, *, token: str | None = None
+    ) -> None:
+        if token is None and not is_loopback(host):
+            raise UserError(
+                f"other machines can reach {host}, and the server runs any program it is sent, so a token is required"
+            )
+        bounds = judge.bounds
+        admission = Admission(bounds.n_running, bounds.n_waiting)
+        super().__init__(Guard(new_app(judge, admission), bounds, token), admission, bounds, host, port)
 
 
 class _HeadsInTime(H11Protocol):  # type: ignore[misc]  # uvicorn is not read

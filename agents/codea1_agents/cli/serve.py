@@ -64,9 +64,9 @@ def run_serve(options: ServeOptions) -> None:
     """
     from codea1_env.service.server import ServiceServer  # noqa: PLC0415  needs the extra `serve`
 
-    page, token = Page(as_json=options.as_json), _token()
+    page, token = Page(as_json=options.as_json), token_of_environment()
     bounds = ServiceBounds(n_running=options.running, n_waiting=options.waiting, grace_s=options.grace)
-    with _stop_signal() as end, closing(_backend(options.sandbox, options.workers)) as backend:
+    with stop_signal() as end, closing(_backend(options.sandbox, options.workers)) as backend:
         judge = ServedJudge(backend, options.problems, options.rules, bounds=bounds)
         with ServiceServer(judge, options.host, options.port, token=token) as server:
             promise = promise_of(backend)
@@ -83,7 +83,7 @@ def run_serve(options: ServeOptions) -> None:
             page.say("ending")
 
 
-def _token() -> str | None:
+def token_of_environment() -> str | None:
     """Return the token of the environment, if there is one.
 
     Raises:
@@ -104,7 +104,7 @@ def _backend(name: str, workers: int | None) -> Sandbox:
 
 
 @contextmanager
-def _stop_signal() -> Iterator[threading.Event]:
+def stop_signal() -> Iterator[threading.Event]:
     """Yield an event; inside the block, SIGTERM and SIGINT only set it."""
     end = threading.Event()
     with handled_signals(STOP_SIGNALS, lambda *_: end.set()):

@@ -39,16 +39,16 @@ def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], 
         overview: charts that compare runs; empty for one run.
         archive: the groups of all runs, in the same order.
     """
-    style = _style()
-    script = "\n".join(_asset(name) for name in _SCRIPTS)
+    sheet = style()
+    script = "\n".join(asset(name) for name in _SCRIPTS)
     policy = (
-        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; img-src data:;"
+        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(sheet)}; img-src data:;"
         " base-uri 'none'; form-action 'none'"
     )
     sections = [_overview(runs, overview)] if len(runs) > 1 else []
     sections += [_run_section(number, run, is_folded=bool(overview)) for number, run in enumerate(runs)]
     if archive.n_rows:
-        sections.append(_asset("episodes.html"))
+        sections.append(asset("episodes.html"))
     step = _last_step(runs)
     links = "".join(f'<li><a href="#{anchor}">{safe(name)}</a></li>' for anchor, name in _anchors(runs, archive))
     parts = [
@@ -56,7 +56,7 @@ def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], 
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">',
-        f"<title>{safe(title)}{f' · {step}' if step else ''}</title><style>{style}</style></head><body>",
+        f"<title>{safe(title)}{f' · {step}' if step else ''}</title><style>{sheet}</style></head><body>",
         '<a class="skip" href="#main">Skip to the content</a>',
         '<header class="top"><div class="wrap">',
         f"<h1>{safe(title)}</h1>",
@@ -73,17 +73,19 @@ def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], 
     return "\n".join(parts)
 
 
-def _style() -> str:
+def style() -> str:
+    """Return the style of the page, light and dark."""
     light, dark = variables(LIGHT), variables(DARK)
     themes = (
         f":root{{{light}}}"
         f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
         f":root[data-theme=dark]{{{dark}color-scheme:dark}}:root[data-theme=light]{{color-scheme:light}}"
     )
-    return themes + _asset("report.css") + chart_rules()
+    return themes + asset("report.css") + chart_rules()
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file in `assets/`."""
     return files("codea1_lab.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 

@@ -1,0 +1,1 @@
+"""`codea1 web`: one page to play, watch and read."""

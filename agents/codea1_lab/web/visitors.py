@@ -1,0 +1,179 @@
+"""Who may do what on the page: the `Door` checks every request, `Visitors` keeps them apart and gives turns."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+from codea1_env.service.admission import BUSY, Admission, Refused
+from codea1_env.service.bounds import ServiceBounds
+from codea1_env.service.guard import App, Guard, Message, Receive, Send
+
+_T = TypeVar("_T")
+_S = TypeVar("_S")
+
+TOKEN_COOKIE, VISITOR_COOKIE = "codea1_token", "codea1_visitor"
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+
+def cookie(headers: Mapping[bytes, bytes], name: str) -> str:
+    """Return a cookie of a request; empty: it has none of this name."""
+    try:
+        found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def new_cookie(name: str, value: str) -> str:
+    """Return the header that sets a cookie which no script can read and other sites cannot send with a POST."""
+    return f"{name}={value}; Path=/; HttpOnly; SameSite=Lax"
+
+
+class Door(Guard):
+    """A guard for browsers: the token becomes a cookie, a POST must come from the page itself, the policy is sent.
+
+    `/?token=TOKEN` is the address to open first; any other address needs the cookie.
+
+    Args:
+        app: gets each request with its whole body.
+        bounds: on requests.
+        token: that requests must have; None: there is none.
+        is_public: whether anybody may come under any name of the host, without a token.
+    """
+
+    def __init__(self, app: App, bounds: ServiceBounds, token: str | None, *, is_public: bool = False) -> None:
+        super().__init__(app, bounds, token)
+        self._key, self._is_public = token, is_public
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one request."""
+
+        async def with_policy(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *_HEADERS]}
+            await send(message)
+
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if self._key is not None and scope["method"] == "GET" and scope["path"] == "/" and self._fits(given):
+            headers = [(b"location", b"./"), (b"set-cookie", new_cookie(TOKEN_COOKIE, self._key).encode())]
+            await with_policy({"type": "http.response.start", "status": 303, "headers": headers})
+            await with_policy({"type": "http.response.body", "body": b""})
+            return
+        await super().__call__(scope, receive, with_policy)
+
+    def _fits(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), (self._key or "").encode())
+
+    def _check_sender(self, path: str, headers: Mapping[bytes, bytes]) -> None:
+        if self._is_public:
+            return
+        if self._key is None:
+            super()._check_sender(path, headers)
+        elif not self._fits(cookie(headers, TOKEN_COOKIE)):
+            raise Refused(HTTPStatus.UNAUTHORIZED, "a token is required: open the address with ?token=TOKEN once")
+
+    def _check_body(self, headers: Mapping[bytes, bytes]) -> None:
+        origin, host = (headers.get(name, b"").decode("latin-1").lower() for name in (b"origin", b"host"))
+        if not host or urlsplit(origin).netloc != host:
+            raise Refused(HTTPStatus.FORBIDDEN, "Origin must be the address of this page")
+        super()._check_body(headers)
+
+
+@dataclass(slots=True)
+class Visitor(Generic[_S]):
+    """One browser and its state."""
+
+    state: _S
+    due: float = 0.0
+    """When its next work is due, in seconds of work of all visitors."""
+    is_busy: bool = False
+
+
+@dataclass(slots=True)
+class Visitors(Generic[_S]):
+    """The visitors by their cookie, and whose work is next.
+
+    A visitor has one piece of work at a time. Those that wait get their turns by start-time fair queueing (Goyal, Vin
+    and Cheng, 1996): who has taken long is due later, so the endless loops of some are no queue for the others. Who
+    comes anew is due now: neither a new cookie nor a long absence is worth a turn more.
+    """
+
+    admission: Admission
+    new_state: Callable[[], _S]
+    most: int
+    """Visitors that are kept; one more takes the place of the one unseen for the longest time."""
+    n_free: int
+    """Pieces of work that may begin now."""
+    _known: OrderedDict[str, Visitor[_S]] = field(default_factory=OrderedDict, init=False)
+    _waiting: list[tuple[float, int, asyncio.Future[float]]] = field(default_factory=list, init=False)
+    _n_asked: int = field(default=0, init=False)
+    _now: float = field(default=0.0, init=False)
+    """When the work that began last was due."""
+
+    def enter(self, key: str) -> tuple[Visitor[_S], str]:
+        """Return the visitor of a cookie, and the cookie to set: empty for a known visitor."""
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key], ""
+        while len(self._known) >= self.most:
+            self._known.popitem(last=False)
+        key = secrets.token_urlsafe(16)
+        self._known[key] = Visitor(self.new_state())
+        return self._known[key], key
+
+    async def run(self, visitor: Visitor[_S], work: Callable[[], _T]) -> _T:
+        """Return what `work` returns, once it is this visitor's turn.
+
+        Raises:
+            Refused: the visitor's last work still runs or waits, too many wait, or the server ends.
+        """
+        if visitor.is_busy:
+            raise Refused(HTTPStatus.CONFLICT, "your last try is still being judged")
+        if len(self._waiting) >= self.most:
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, BUSY)
+        visitor.is_busy = True
+        turn: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (max(self._now, visitor.due), self._n_asked, turn))
+        self._n_asked += 1
+        try:
+            self._begin_next()
+            due = await turn
+            begun = time.monotonic()
+            try:
+                return await self.admission.run(work)
+            finally:
+                visitor.due = due + time.monotonic() - begun
+                self.n_free += 1
+                self._begin_next()
+        finally:
+            visitor.is_busy = False
+
+    def _begin_next(self) -> None:
+        while self._waiting and self.n_free:
+            due, _, turn = heapq.heappop(self._waiting)
+            if not turn.done():  # else the server has given it up
+                self.n_free -= 1
+                self._now = due
+                turn.set_result(due)
