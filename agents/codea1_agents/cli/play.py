@@ -52,6 +52,7 @@ from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.records.faults import first_fault
 from codea1_env.rendering import duel_picture, harmless
 from codea1_env.rounds.trees import require_golden_tests
+from codea1_env.rules.funnel import funnel_sentence
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
@@ -378,7 +379,7 @@ def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
     title += f" on {counted(summary.n_problems, 'problem')}, rules {config.rules.name}, seed {config.seed}"
     rows = [(label, *estimate_cells(getattr(summary, name))) for name, label in LABELS.items()]
     table = new_table(("mean over problems", "mean", "95 % interval", "rounds"), rows, right=(1, 3))
-    ends = [f"Mistake Book: {counted(summary.book_size, 'case')}"]
+    ends = [f"tests: {funnel_sentence(summary.tests)}", f"Mistake Book: {counted(summary.book_size, 'case')}"]
     if summary.n_unasked_rounds:
         ends.append(f"{counted(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
     if summary.n_masked_rounds:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import nan
 
 from codea1_agents.statistics import Estimate, estimate_document, mean_interval
 from codea1_env.facts.verdicts import Verdict
+from codea1_env.rules.funnel import count_tests, funnel
 from codea1_env.runs.records import CaseRecord, EpisodeRecord, RoundRecord
 
 
@@ -43,10 +44,13 @@ class Summary:
     """Share of valid candidates for which no case, new or replayed, was run."""
     book_size: int
     """Entries of the Mistake Book after the last round of each problem."""
+    tests: Mapping[str, int]
+    """Tests by the reason why they beat no program (`codea1_env.rules.funnel`)."""
 
     def to_json(self) -> dict[str, object]:
         """Return plain data; nan becomes null."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["tests"] = {stage.name: {"n": stage.n, "lost": stage.lost} for stage in funnel(self.tests)}
         return {n: estimate_document(v) if isinstance(v, Estimate) else v for n, v in values.items()}
 
 
@@ -58,7 +62,13 @@ class Tally:
         self._values: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
         self._problems: set[str] = set()
         self._book_sizes: dict[str, int] = {}
+        self._tests: Counter[str] = Counter()
         self._n_episodes = self._n_rounds = self._n_masked = self._n_unasked = 0
+
+    @property
+    def values(self) -> Mapping[str, Mapping[str, Sequence[float]]]:
+        """Return the values of each of `MEASURES` by problem."""
+        return self._values
 
     def add(self, record: EpisodeRecord) -> None:
         """Add one episode."""
@@ -75,6 +85,8 @@ class Tally:
                     self._values["tester_reward"][record.problem_id].append(nan)
                 continue
             self._n_unasked += played.tester_reply is None
+            if played.tester_reply is not None:
+                self._tests += tests_of(played)
             for name, measure in MEASURES.items():
                 value = measure(played, self._tests_per_suite)
                 if value is not None:
@@ -89,6 +101,7 @@ class Tally:
             n_masked_rounds=self._n_masked,
             n_unasked_rounds=self._n_unasked,
             book_size=sum(self._book_sizes.values()),
+            tests=dict(self._tests),
             **{name: mean_interval(values, seed=seed) for name, values in self._values.items()},
         )
 
@@ -149,6 +162,12 @@ MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
 def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
     """Return the cases of all suites, in order."""
     return tuple(case for suite in played.suites for case in suite.cases)
+
+
+def tests_of(played: RoundRecord) -> Counter[str]:
+    """Count the tests of all suites of a round, as `codea1_env.rules.funnel.count_tests` does."""
+    cases = ((case.prediction_right, case.is_example, case.verdict) for case in new_cases(played))
+    return count_tests(cases, (each.reason for suite in played.suites for each in suite.rejections))
 
 
 def mean(values: Sequence[float]) -> float:

@@ -8,6 +8,7 @@ on both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 from math import ceil, floor, isfinite, log10
 
@@ -58,8 +59,7 @@ def nice_ticks(low: float, high: float, n_wanted: int = 5) -> list[float]:
 
 def panel_svg(panel: Panel, *, title_id: str) -> str:
     """Return a chart as one `<svg>` element; `title_id` is the id of its title's element, for screen readers."""
-    if panel.stacked:
-        panel = _stacked(panel)
+    panel = _laid_out(panel)
     frame = _Frame.around(panel)
     parts = [_grid(frame), _x_axis(frame, panel)]
     if panel.stacked:
@@ -86,7 +86,7 @@ def swatch_svg(series: Series) -> str:
 
 def chart_frame(panel: Panel) -> tuple[float, float]:
     """Return the horizontal positions of a chart's first and last x, in the chart's units."""
-    return _LEFT, _Frame.around(_stacked(panel) if panel.stacked else panel).right
+    return _LEFT, _Frame.around(_laid_out(panel)).right
 
 
 class _Frame:
@@ -134,7 +134,7 @@ def _grid(frame: _Frame) -> str:
 
 def _x_axis(frame: _Frame, panel: Panel) -> str:
     inner = [t for t in nice_ticks(frame.x_low, frame.x_high, 5) if frame.x_low <= t <= frame.x_high]
-    ticks = [t for t in inner if t == int(t)] or [frame.x_low]
+    ticks = [t for t in inner if panel.bar_width or t == int(t)] or [frame.x_low]
     if panel.stacked and frame.x_low == frame.x_high:  # a single bar has no x
         ticks = []
     names = "".join(
@@ -192,8 +192,22 @@ def _marker(series: Series, x: float, y: float) -> str:
     return f'<path class="marker {escape(series.tone)}" d="M{x:.1f},{y:.1f}{shape}"/>'
 
 
+def _laid_out(panel: Panel) -> Panel:
+    """Return a panel whose points are where they are drawn; `low` of a point is the lower edge of its area."""
+    if panel.stacked:
+        return _stacked(panel)
+    if not panel.bar_width:
+        return panel
+    ends = (-panel.bar_width / 2, panel.bar_width / 2)
+    outlines = (
+        replace(s, points=tuple(Point(p.x + end, p.mean, 0.0, p.mean) for p in s.points for end in ends))
+        for s in panel.series
+    )
+    return replace(panel, series=tuple(outlines))
+
+
 def _stacked(panel: Panel) -> Panel:
-    """Add to each curve the sum of the curves before it; `low` of a point is the lower edge of its area."""
+    """Add to each curve the sum of the curves before it."""
     base: dict[float, float] = {}
     stacked = []
     for series in panel.series:
@@ -202,8 +216,8 @@ def _stacked(panel: Panel) -> Panel:
             below = base.get(p.x, 0.0)
             base[p.x] = below + p.mean
             points.append(Point(p.x, below + p.mean, below, below + p.mean, p.n))
-        stacked.append(Series(series.name, tuple(points), series.tone))
-    return Panel(panel.key, panel.title, panel.note, tuple(stacked), panel.x_label, panel.low, panel.high, stacked=True)
+        stacked.append(replace(series, points=tuple(points)))
+    return replace(panel, series=tuple(stacked))
 
 
 def _areas(frame: _Frame, stacked: Iterable[Series]) -> list[str]:

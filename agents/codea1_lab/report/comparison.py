@@ -1,30 +1,30 @@
-"""The charts that compare runs: one for each curve that the runs have, with one line per run. Pure."""
+"""The charts that compare runs: one for each curve that runs of one kind share, with one line per run. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from codea1_lab.report.material import Panel, RunMaterial, Series
 from codea1_lab.report.palette import RUN_TONES
 
 
 def comparison_panels(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
-    """Return one chart per curve with a line per run; none for a single run or for runs of different kinds."""
-    if len(runs) < 2 or len({run.axis for run in runs}) > 1:
-        return ()
-    panels: dict[tuple[str, str], Panel] = {}
-    lines: dict[tuple[str, str], list[Series]] = {}
+    """Return one chart per curve with a line per run; runs of different kinds share none, a single run has none."""
+    panels: dict[tuple[str, str, str], Panel] = {}
+    lines: dict[tuple[str, str, str], list[Series]] = {}
     for number, run in enumerate(runs):
         for panel in run.panels:
-            for curve in panel.series if panel.x_label == run.axis else ():
-                panels.setdefault((panel.key, curve.name), panel)
+            for curve in panel.series if panel.bar_width or panel.x_label == run.axis else ():
+                key = run.kind, panel.key, curve.name
+                panels.setdefault(key, panel)
                 line = Series(run.name, curve.points, RUN_TONES[number % len(RUN_TONES)], number)
-                lines.setdefault((panel.key, curve.name), []).append(line)
-    return tuple(_compared(panel, name, lines[key, name]) for (key, name), panel in panels.items())
+                lines.setdefault(key, []).append(line)
+    return tuple(_compared(panel, key, lines[key]) for key, panel in panels.items() if len(lines[key]) > 1)
 
 
-def _compared(panel: Panel, name: str, lines: Sequence[Series]) -> Panel:
-    title = f"{panel.title}: {name}" if len(panel.series) > 1 else panel.title
-    key = f"{panel.key}-{re.sub(r'[^a-z0-9]+', '-', name.lower())}"
-    return Panel(key, title, panel.note, tuple(lines), panel.x_label, panel.low, panel.high)
+def _compared(panel: Panel, names: tuple[str, str, str], lines: Sequence[Series]) -> Panel:
+    title = f"{panel.title}: {names[-1]}" if len(panel.series) > 1 else panel.title
+    key = re.sub(r"[^a-z0-9]+", "-", "-".join(names).lower())
+    return replace(panel, key=key, title=title, series=tuple(lines), stacked=False)

@@ -7,73 +7,72 @@ from math import isnan
 from typing import Any
 
 from codea1_agents.play.summary import Summary
-from codea1_agents.statistics import Estimate, mean_interval
-from codea1_lab.report.material import ProblemRow
+from codea1_agents.statistics import Estimate, known_mean
+from codea1_lab.report.material import Figure
 
 _TENTH, _HALF = 10, 0.5
 _FEW = 3  # steps below which there is no first and no last part
 
 
-def of_training(steps: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def of_training(
+    figures: Mapping[str, Figure], steps: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]
+) -> tuple[str, ...]:
     """Return what a training shows.
 
     Args:
+        figures: of the last part of the run and the first, by name.
         steps: the lines of `metrics.jsonl` with figures, in order.
         lines: all lines.
     """
-    found = [*_held_out([line for line in lines if line.get("evaluation")])]
+    found = [*_held_out(figures.get("pass_at_1"), [line for line in lines if line.get("evaluation")])]
     if len(steps) >= _FEW:
-        size = max(1, len(steps) // _TENTH)
-        first, last = steps[:size], steps[-size:]
-        parts = [f"the {role}'s reward {_moved(first, last, f'{role}_reward')}" for role in ("coder", "tester")]
-        if any(_known(first, f"{role}_reward") for role in ("coder", "tester")):
-            found.append(f"In training, {' and '.join(parts)} (first and last {size} of {len(steps)} steps).")
-        if _known(first, "kill_rate") and _known(last, "kill_rate"):
-            found.append(f"The share of suites that beat a program {_moved(first, last, 'kill_rate')}.")
-    alarms = {name: text for line in steps[-_TENTH:] for name, text in dict(line.get("alarms") or {}).items()}
-    if alarms:
-        found.append(f"Look first at: {next(iter(alarms.values()))}.")
+        rewards = {role: figures[f"{role}_reward"] for role in ("coder", "tester") if f"{role}_reward" in figures}
+        if rewards:
+            parts = " and ".join(f"the {role}'s reward {_moved(figure)}" for role, figure in rewards.items())
+            size = max(1, len(steps) // _TENTH)
+            found.append(f"In training, {parts} (first and last {size} of {len(steps)} steps).")
+        if "kill_rate" in figures:
+            found.append(f"The share of suites that beat a program {_moved(figures['kill_rate'])}.")
     return tuple(found)
 
 
-def _held_out(evaluated: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if len(evaluated) < 2:
+def _held_out(figure: Figure | None, evaluated: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if figure is None or figure.before is None:
         return
-    first, last = evaluated[0], evaluated[-1]
-    name = "coder_pass_at_1"
-    before, after = first["evaluation"].get(name), last["evaluation"].get(name)
-    if before is None or after is None:
-        return
+    last, name = evaluated[-1], "coder_pass_at_1"
     best = max(evaluated, key=lambda line: line["evaluation"].get(name, -1.0))
-    passed = f" after {best['evaluation'][name]:.3f} at step {best['step']}" if best["evaluation"][name] > after else ""
-    word = "rose" if after > before else "fell" if after < before else "stayed"
+    most = best["evaluation"][name]
+    passed = f" after {most:.3f} at step {best['step']}" if most > figure.value.mean else ""
+    difference = figure.value.mean - figure.before.mean
+    word = "rose" if difference > 0 else "fell" if difference < 0 else "stayed"
+    interval = "" if isnan(figure.value.low) else f" ({figure.value.low:.3f} to {figure.value.high:.3f})"
     yield (
-        f"On held-out problems the coder's pass@1 {word} from {before:.3f} to {after:.3f}{passed} "
-        f"(steps {first['step']} to {last['step']}, {last['evaluation'].get('problems', 0):g} problems)."
+        f"On held-out problems the coder's pass@1 {word} from {figure.before.mean:.3f} to {figure.value.mean:.3f}"
+        f"{interval}{passed} (steps {evaluated[0]['step']} to {last['step']},"
+        f" {last['evaluation'].get('problems', 0):g} problems)."
     )
 
 
-def _known(lines: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[float]]:
-    return {str(line["step"]): [line["figures"][name]] for line in lines if name in line["figures"]}
-
-
-def _moved(first: Sequence[Mapping[str, Any]], last: Sequence[Mapping[str, Any]], name: str) -> str:
-    before, after = (mean_interval(_known(lines, name)) for lines in (first, last))
-    is_apart = before.high < after.low or after.high < before.low
-    word = "rose" if after.mean > before.mean else "fell"
-    return f"{word if is_apart else 'hardly moved,'} from {_told(before)} to {_told(after)}"
+def _moved(figure: Figure) -> str:
+    change = figure.change
+    if figure.before is None or change is None:
+        return f"is {_told(figure.value)}"
+    word = "rose" if change.low > 0 else "fell" if change.high < 0 else "hardly moved,"
+    return f"{word} from {_told(figure.before)} to {_told(figure.value)}"
 
 
 def _told(value: Estimate) -> str:
     return f"{value.mean:.2f}" + ("" if isnan(value.low) else f" ({value.low:.2f} to {value.high:.2f})")
 
 
-def of_games(summary: Summary, rows: Sequence[ProblemRow], coder: str, tester: str) -> tuple[str, ...]:
+def of_games(
+    summary: Summary, coder_rewards: Mapping[str, Sequence[float]], coder: str, tester: str
+) -> tuple[str, ...]:
     """Return what games of fixed agents show.
 
     Args:
         summary: of all episodes.
-        rows: one per problem, the hardest for the coder first.
+        coder_rewards: by problem.
         coder: name of the coder.
         tester: name of the tester.
     """
@@ -86,6 +85,8 @@ def of_games(summary: Summary, rows: Sequence[ProblemRow], coder: str, tester: s
     earned = [(coder, summary.coder_reward), (tester, summary.tester_reward)]
     told = [f"{name} earns {_told(reward)}" for name, reward in earned if not isnan(reward.mean)]
     found += [f"{', '.join(told)}."] if told else []
-    if rows and rows[0].coder_reward < 1:
-        found.append(f"Look first at {rows[0].problem_id}, where the coder earns least ({rows[0].coder_reward:.2f}).")
+    means = {problem_id: known_mean(values) for problem_id, values in coder_rewards.items()}
+    hardest = min(sorted(means), key=lambda name: (isnan(means[name]), means[name]), default="")
+    if hardest and means[hardest] < 1:
+        found.append(f"Look first at {hardest}, where the coder earns least ({means[hardest]:.2f}).")
     return tuple(found)

@@ -1,14 +1,19 @@
-"""Computes the curves of judged candidates: means over problems with intervals, per bin of steps. Pure."""
+"""Computes the charts of games of fixed agents. Pure.
+
+Nothing is learned from one game to the next, so a curve over games would draw lines between unrelated problems. The
+charts show how a figure is distributed over problems instead; only the Mistake Book has a history.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
-from math import isnan, nan
+from math import floor
 
-from codea1_agents.play.summary import MEASURES, mean, new_cases
-from codea1_agents.statistics import mean_interval
+from codea1_agents.play.summary import mean, new_cases
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import SYMBOLS
 from codea1_env.runs.records import RoundRecord
@@ -18,168 +23,112 @@ from codea1_lab.report.material import (
     Panel,
     PanelSpec,
     Point,
-    ProblemRow,
     Series,
     book_panels,
     by_role,
     reply_panels,
 )
-from codea1_lab.report.outcomes import Outcome, outcome_of
-from codea1_lab.report.palette import TONES
+
+_BARS = 10
+"""Bars between 0 and 1; values far beyond are in the first or last of all bars."""
+_FIRST, _LAST = -2 * _BARS, 3 * _BARS
+_REMARK = " Each problem has the mean of its games; heights are shares of problems."
+_ValuesByProblem = Mapping[str, Sequence[float]]
 
 _PANELS = (
-    PanelSpec(
-        "rewards",
-        "Rewards",
-        "Mean over problems; the band is the 95 % bootstrap interval over problems.",
-        by_role("reward"),
-    ),
+    PanelSpec("rewards", "Rewards", "The rewards.", by_role("reward")),
     *reply_panels("candidate_validity", "kill_rate", {}),
 )
 
 
 @dataclass(slots=True)
-class _Values:
-    """The values of one bin of steps, or of one problem."""
+class _Moves:
+    """What happened to the Mistake Book in one bin of episodes."""
 
-    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    """Measure -> problem -> values."""
-    verdicts: Counter[Verdict] = field(default_factory=Counter)
-    book: dict[str, int] = field(default_factory=dict)
-    """Problem -> number of its entries in the Mistake Book after its last round."""
     last_step: int = 0
-    n_added: int = 0
-    n_removed: int = 0
-    n_evicted: int = 0
-
-    def add(self, measure: str, problem_id: str, value: float | None) -> None:
-        if value is not None and not isnan(value):
-            self.values.setdefault(measure, {}).setdefault(problem_id, []).append(float(value))
+    size: int = 0
+    added: int = 0
+    removed: int = 0
+    evicted: int = 0
 
 
-class CurveTally:
-    """Collects groups in order; then `panels` and `problem_rows` return the results."""
+@dataclass(slots=True)
+class GameCharts:
+    """Collects groups in order; then `panels` returns the charts."""
 
-    def __init__(self, n_steps: int, axis: str, *, tests_per_suite: int) -> None:
-        """Make a tally.
-
-        Args:
-            n_steps: number of the last step plus one.
-            axis: label of the x axis.
-            tests_per_suite: number of requested cases.
-        """
-        self._width = max(1, -(-n_steps // MAX_BINS))
-        self._axis = axis
-        self._tests_per_suite = tests_per_suite
-        self._bins: dict[int, _Values] = {}
-        self._reward_parts: dict[str, None] = {}
-        self._by_problem: dict[str, _Values] = {}
-        self._outcomes: dict[str, Counter[Outcome]] = {}
+    n_episodes: int
+    _parts: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    """Role and part of its reward -> problem -> weighted values."""
+    _verdicts: Counter[Verdict] = field(default_factory=Counter)
+    _moves: dict[int, _Moves] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Problem -> its entries in the Mistake Book."""
+    _n_entries: int = 0
 
     def add(self, group: Group) -> None:
         """Add one group; steps must not decrease."""
-        of_bin = self._bins.setdefault(group.step // self._width, _Values())
-        of_bin.last_step = group.step
-        of_problem = self._by_problem.setdefault(group.problem_id, _Values())
-        outcomes = self._outcomes.setdefault(group.problem_id, Counter())
         for played in group.members.values():
-            outcomes[outcome_of(played)] += 1
-            for case in chain(new_cases(played), played.replayed):
-                of_bin.verdicts[case.verdict] += 1
+            self._verdicts.update(case.verdict for case in chain(new_cases(played), played.replayed))
             if played.book is not None:
-                of_bin.book[group.problem_id] = of_problem.book[group.problem_id] = played.book.size
-                of_bin.n_added += played.book.added
-                of_bin.n_removed += played.book.removed
-                of_bin.n_evicted += played.book.evicted
-            if played.rewards.coder.value is None:
-                continue
-            for name, measure in MEASURES.items():
-                value = measure(played, self._tests_per_suite)
-                of_bin.add(name, group.problem_id, value)
-                of_problem.add(name, group.problem_id, value)
-            self._add_reward_parts(of_bin, group.problem_id, played)
+                moves = self._moves.setdefault(group.step // max(1, -(-self.n_episodes // MAX_BINS)), _Moves())
+                self._n_entries += played.book.size - self.sizes.get(group.problem_id, 0)
+                self.sizes[group.problem_id] = played.book.size
+                moves.last_step, moves.size = group.step, self._n_entries
+                for name in ("added", "removed", "evicted"):
+                    setattr(moves, name, getattr(moves, name) + getattr(played.book, name))
+            if played.rewards.coder.value is not None:
+                self._add_parts(group.problem_id, played)
 
-    def _add_reward_parts(self, of_bin: _Values, problem_id: str, played: RoundRecord) -> None:
-        rewards = [("coder", played.rewards.coder)]
-        if played.tester_reply is not None:
-            rewards += [("tester", reward) for reward in played.rewards.testers]
-        for role, reward in rewards:
-            for each in reward.parts:
-                name = f"{role} {each.name}"
-                self._reward_parts.setdefault(name)
-                of_bin.add(name, problem_id, each.weight * each.value)
+    def _add_parts(self, problem_id: str, played: RoundRecord) -> None:
+        testers = played.rewards.testers if played.tester_reply is not None else ()
+        for role, reward in (("coder", played.rewards.coder), *(("tester", each) for each in testers)):
+            for part in reward.parts:
+                self._parts[f"{role} {part.name}"][problem_id].append(part.weight * part.value)
 
-    def panels(self) -> tuple[Panel, ...]:
-        """Return the charts that have at least one curve."""
-        specs = (*_PANELS, *(self._reward_parts_spec(role) for role in ("coder", "tester")))
-        found = [spec.panel(self._points, self._axis) for spec in specs]
-        return tuple(panel for panel in (*found, self._verdicts_panel(), *self._book_panels()) if panel.series)
+    def panels(self, measures: Mapping[str, _ValuesByProblem]) -> tuple[Panel, ...]:
+        """Return the charts that have something to show.
 
-    def problem_rows(self) -> tuple[ProblemRow, ...]:
-        """Return one row per problem, the hardest for the coder first."""
-        rows = []
-        for problem_id, of_problem in self._by_problem.items():
-            outcomes = self._outcomes[problem_id]
-            valid = sum(outcomes.values()) - outcomes[Outcome.INVALID] - outcomes[Outcome.MASKED]
-            means = {
-                name: mean(of_problem.values.get(name, {}).get(problem_id, []))
-                for name in ("coder_reward", "tester_reward")
-            }
-            rows.append(
-                ProblemRow(
-                    problem_id,
-                    sum(outcomes.values()),
-                    means["coder_reward"],
-                    means["tester_reward"],
-                    outcomes[Outcome.BEATEN] / valid if valid else nan,
-                    of_problem.book.get(problem_id, 0),
-                )
-            )
-        return tuple(sorted(rows, key=lambda row: (row.coder_reward, row.problem_id)))
+        Args:
+            measures: figure of `codea1_agents.play.summary` -> problem -> values.
+        """
+        known = {**measures, **self._parts}
+        found = []
+        for spec in (*_PANELS, *map(self._of_parts, ("coder", "tester"))):
+            panel = spec.panel(partial(_bars_of, known), "mean of a problem", remark=_REMARK, bar_width=1 / _BARS)
+            found.append(panel)
+        return tuple(panel for panel in (*found, self._of_verdicts(), *self._of_book()) if panel.series)
 
-    def _reward_parts_spec(self, role: str) -> PanelSpec:
-        names = [name for name in self._reward_parts if name.startswith(f"{role} ")]
-        curves = {name: (_curve_name(name), TONES[i % len(TONES)]) for i, name in enumerate(names)}
+    def _of_parts(self, role: str) -> PanelSpec:
+        names = [name for name in self._parts if name.startswith(role)]
         note = f"Weight times value of each part of the {role}'s reward, over the rewards that have this part."
+        curves = {name: name.partition(" ")[2].replace("_", " ") for name in names}
         return PanelSpec(f"{role}-parts", f"Parts of the {role}'s reward", note, curves)
 
-    def _verdicts_panel(self) -> Panel:
-        totals = {number: sum(of_bin.verdicts.values()) for number, of_bin in self._bins.items()}
-        series = []
-        for verdict in SYMBOLS:
-            if not any(of_bin.verdicts[verdict] for of_bin in self._bins.values()):
-                continue
-            points = tuple(
-                Point(of_bin.last_step, of_bin.verdicts[verdict] / totals[number], n=totals[number])
-                for number, of_bin in sorted(self._bins.items())
-                if totals[number]
+    def _of_verdicts(self) -> Panel:
+        n = self._verdicts.total()
+        series = tuple(
+            Series(
+                verdict.value.replace("_", " "), (Point(0.0, self._verdicts[verdict] / n, n=n),), f"v-{verdict.value}"
             )
-            series.append(Series(verdict.value.replace("_", " "), points, f"v-{verdict.value}"))
-        note = "Share of all cases, new and replayed, by verdict."
-        return Panel("verdicts", "Verdicts", note, tuple(series), self._axis, 0.0, 1.0, stacked=True)
+            for verdict in SYMBOLS
+            if self._verdicts[verdict]
+        )
+        return Panel("verdicts", "Verdicts", "Share of all cases by verdict.", series, "run", 0.0, 1.0, stacked=True)
 
-    def _book_panels(self) -> list[Panel]:
-        if not any(of_bin.book for of_bin in self._bins.values()):
+    def _of_book(self) -> list[Panel]:
+        moves = [self._moves[number] for number in sorted(self._moves)]
+        if not moves:
             return []
-        sizes: dict[str, int] = {}
-        size: list[Point] = []
-        moves: dict[str, list[Point]] = {"entered": [], "left": [], "pushed out": []}
-        for _, of_bin in sorted(self._bins.items()):
-            sizes |= of_bin.book
-            size.append(Point(of_bin.last_step, sum(sizes.values())))
-            for points, n in zip(moves.values(), (of_bin.n_added, of_bin.n_removed, of_bin.n_evicted), strict=True):
-                points.append(Point(of_bin.last_step, n))
-        return [*book_panels(size, moves, self._axis, "; an entry leaves when a program passes it")]
-
-    def _points(self, measure: str) -> tuple[Point, ...]:
-        points = []
-        for _, of_bin in sorted(self._bins.items()):
-            values = of_bin.values.get(measure)
-            if values:
-                found = mean_interval(values, n_resamples=1000)
-                points.append(Point(of_bin.last_step, found.mean, found.low, found.high, found.n))
-        return tuple(points)
+        named = {"entered": "added", "left": "removed", "pushed out": "evicted"}
+        points = {name: [Point(each.last_step, getattr(each, key)) for each in moves] for name, key in named.items()}
+        size = [Point(each.last_step, each.size) for each in moves]
+        return [*book_panels(size, points, "episode", "; an entry leaves when a program passes it")]
 
 
-def _curve_name(part: str) -> str:
-    return part.partition(" ")[2].replace("_", " ")
+def _bars_of(measures: Mapping[str, _ValuesByProblem], name: str) -> tuple[Point, ...]:
+    """Return the share of problems by the mean of their values: bars of a tenth, from 0 to 1 or as far as needed."""
+    means = [mean(each) for each in measures.get(name, {}).values() if each]
+    bars_of = (floor(each * _BARS + 1e-9) - (each == 1) for each in means)
+    counts = Counter(max(_FIRST, min(_LAST, bar)) for bar in bars_of)
+    bars = range(min(0, *counts), max(_BARS - 1, *counts) + 1) if counts else ()
+    return tuple(Point((bar + 0.5) / _BARS, counts[bar] / len(means), n=counts[bar]) for bar in bars)

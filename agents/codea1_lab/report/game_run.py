@@ -14,12 +14,11 @@ from codea1_env.errors import CodeA1Error
 from codea1_env.plugins import from_record
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem
-from codea1_env.rounds.two_agents import role_of
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord
 from codea1_lab.report.conclusion import of_games
-from codea1_lab.report.curves import CurveTally
+from codea1_lab.report.curves import GameCharts
 from codea1_lab.report.material import (
     Figure,
     Group,
@@ -31,7 +30,9 @@ from codea1_lab.report.material import (
     judge_remark,
     judge_text,
 )
+from codea1_lab.report.palette import tone_of
 
+_TILES = {"coder_reward": "coder", "tester_reward": "tester", "kill_rate": "tester"}  # to tones
 _MUCH = 0.05  # share of masked rounds, or of programs without evidence, from which the report warns
 
 
@@ -44,12 +45,12 @@ def game_run(path: Path, name: str) -> RunMaterial:
     config = stored_config(path)
     n_episodes = _n_lines(path)
     tally = Tally(tests_per_suite=config.rules.tests_per_suite)
-    curves = CurveTally(n_episodes, "episode", tests_per_suite=config.rules.tests_per_suite)
+    charts = GameCharts(n_episodes)
     judges = set()
     for record in iter_episodes(path):
         judges.add(record.judge_version)
         tally.add(record)
-        curves.add(_group(record))
+        charts.add(_group(record))
     summary = tally.summary(seed=config.seed)
     problems, missing = known_problems(config)
     metrics = _metrics(path)
@@ -59,12 +60,13 @@ def game_run(path: Path, name: str) -> RunMaterial:
         kind="games",
         axis="episode",
         facts=(*_facts(config, summary, metrics), ("judge", judge_text(judges))),
-        conclusion=of_games(summary, curves.problem_rows(), config.coder, config.tester),
+        conclusion=of_games(summary, tally.values["coder_reward"], config.coder, config.tester),
         figures=_figures(summary),
-        panels=(*curves.panels(), *_time_panel(metrics)),
+        panels=(*charts.panels(tally.values), *_time_panel(metrics)),
         groups=lambda: map(_group, iter_episodes(path)),
         remarks=remarks,
-        problem_rows=curves.problem_rows(),
+        tests=summary.tests,
+        book=charts.sizes,
         problems=problems,
     )
 
@@ -120,11 +122,12 @@ def _facts(config: RunConfig, summary: Summary, metrics: dict[str, Any]) -> tupl
 
 def _figures(summary: Summary) -> tuple[Figure, ...]:
     found = []
-    for name, label in LABELS.items():
+    for name in sorted(LABELS, key=lambda name: name not in _TILES):
+        label = LABELS[name]
         estimate: Estimate = getattr(summary, name)
         if not isnan(estimate.mean):
-            found.append(Figure(label.strip(), estimate, role_of(name) if name.endswith("_reward") else ""))
-    return (*found, Figure.plain("cases in the Mistake Book", summary.book_size, tone="t2"))
+            found.append(Figure(label.strip(), estimate, _TILES.get(name, "")))
+    return (*found, Figure.plain("cases in the Mistake Book", summary.book_size, tone=tone_of("cases", 0)))
 
 
 def _remarks(summary: Summary) -> Iterator[Remark]:
@@ -152,8 +155,8 @@ def _time_panel(metrics: dict[str, Any]) -> Iterator[Panel]:
     spent = metrics.get("time")
     if not isinstance(spent, dict):
         return
-    named = (("judging", "judging_s", "t4"), ("agents", "agents_s", "t5"), ("the rest", "rest_s", "t7"))
-    known = [(label, spent[key], tone) for label, key, tone in named if isinstance(spent.get(key), int | float)]
-    series = tuple(Series(label, (Point(0.0, float(seconds)),), tone) for label, seconds, tone in known)
+    named = (("judging", "judging_s"), ("agents", "agents_s"), ("the rest", "rest_s"))
+    known = [(label, spent[key]) for label, key in named if isinstance(spent.get(key), int | float)]
+    series = tuple(Series(label, (Point(0.0, float(seconds)),), tone_of(label, 0)) for label, seconds in known)
     if series:
         yield Panel("time", "Where the time went", "Seconds of the whole run.", series, "run", 0.0, stacked=True)

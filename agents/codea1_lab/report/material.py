@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import nan
+from math import hypot, nan
 
 from codea1_agents.statistics import Estimate
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems.problem import Problem
 from codea1_env.runs.records import RoundRecord
+from codea1_lab.report.palette import tone_of
 
 MAX_BINS = 24
 """Points of a curve at most: each is a mean over a bin of steps."""
@@ -57,12 +58,16 @@ class Panel:
     high: float | None = None
     stacked: bool = False
     """Whether the curves are parts of a whole and drawn as stacked areas."""
+    bar_width: float = 0.0
+    """Above 0: each point is a bar of this width, as in the distribution of a figure over problems."""
 
     @property
     def question(self) -> str:
         """What its reader asks."""
         if self.key == "time":
             return "Where did the time go?"
+        if self.bar_width or self.x_label == "episode":
+            return "How did the games go?"
         return "Is it healthy?" if self.key in _OF_HEALTH else "Does it learn?"
 
 
@@ -80,25 +85,30 @@ class PanelSpec:
     key: str
     title: str
     note: str
-    curves: Mapping[str, tuple[str, str]]
-    """Name of a figure -> name and tone of its curve."""
+    curves: Mapping[str, str]
+    """Name of a figure -> name of its curve."""
     bounds: tuple[float | None, float | None] = (None, None)
     """Lower and upper end of the y axis, if they do not depend on the points."""
 
-    def panel(self, points_of: Callable[[str], tuple[Point, ...]], x_label: str, *, remark: str = "") -> Panel:
+    def panel(
+        self, points_of: Callable[[str], tuple[Point, ...]], x_label: str, *, remark: str = "", bar_width: float = 0.0
+    ) -> Panel:
         """Return the panel, without curves for figures that lack points.
 
         Args:
             points_of: from the name of a figure to its points.
             x_label: label of the x axis.
             remark: follows the note.
+            bar_width: above 0: the points are bars.
         """
-        series = (Series(name, points_of(figure), tone) for figure, (name, tone) in self.curves.items())
+        named = enumerate(self.curves.items())
+        series = (Series(name, points_of(figure), tone_of(name, number)) for number, (figure, name) in named)
         known = tuple(each for each in series if each.points)
-        return Panel(self.key, self.title, self.note + remark, known, x_label, *self.bounds)
+        low, high = (0.0, None) if bar_width else self.bounds
+        return Panel(self.key, self.title, self.note + remark, known, x_label, low, high, bar_width=bar_width)
 
 
-def reply_panels(loads: str, beats: str, more: Mapping[str, tuple[str, str]]) -> tuple[PanelSpec, PanelSpec]:
+def reply_panels(loads: str, beats: str, more: Mapping[str, str]) -> tuple[PanelSpec, PanelSpec]:
     """Return the panels of programs and of suites.
 
     Args:
@@ -106,7 +116,7 @@ def reply_panels(loads: str, beats: str, more: Mapping[str, tuple[str, str]]) ->
         beats: figure of the suites that beat a program.
         more: further curves of programs.
     """
-    passes = {"pass_new": ("pass new", "coder"), "pass_replayed": ("pass replayed", "t4")}
+    passes = {"pass_new": "pass new", "pass_replayed": "pass replayed"}
     of_programs = (
         "Share of programs that load, of cases that a valid program passes, and of golden tests if they are run."
     )
@@ -114,14 +124,14 @@ def reply_panels(loads: str, beats: str, more: Mapping[str, tuple[str, str]]) ->
         "Share of the requested tests that the solution confirms as written; share of suites that beat a program."
     )
     return (
-        PanelSpec("passes", "Programs", of_programs, {loads: ("load", "t1"), **passes, **more}, SHARE),
-        PanelSpec("suites", "Suites", of_suites, {"suite_validity": ("valid", "t1"), beats: ("beat", "tester")}, SHARE),
+        PanelSpec("passes", "Programs", of_programs, {loads: "load", **passes, **more}, SHARE),
+        PanelSpec("suites", "Suites", of_suites, {"suite_validity": "valid", beats: "beat"}, SHARE),
     )
 
 
-def by_role(figure: str) -> dict[str, tuple[str, str]]:
+def by_role(figure: str) -> dict[str, str]:
     """Return the curves of a figure of both roles, for a `PanelSpec`."""
-    return {f"{role}_{figure}": (role, role) for role in ("coder", "tester")}
+    return {f"{role}_{figure}": role for role in ("coder", "tester")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +160,26 @@ class Figure:
     value: Estimate
     """With `n` 0: a count."""
     tone: str = ""
+    before: Estimate | None = None
+    """The same at the beginning of the run."""
+
+    @property
+    def change(self) -> Estimate | None:
+        """From the beginning to the end."""
+        return None if self.before is None else change_of(self.before, self.value)
 
     @classmethod
-    def plain(cls, label: str, value: float, n: int = 0, tone: str = "") -> Figure:
-        """Return a figure without an interval."""
-        return cls(label, Estimate(value, nan, nan, n, n, 0), tone)
+    def plain(cls, label: str, value: float, tone: str = "") -> Figure:
+        """Return a count."""
+        return cls(label, Estimate(value, nan, nan, 0, 0, 0), tone)
+
+
+def change_of(before: Estimate, after: Estimate) -> Estimate:
+    """Return the difference of two means from their intervals (Zou and Donner, 2008), as if they were independent."""
+    difference = after.mean - before.mean
+    low = difference - hypot(after.mean - after.low, before.high - before.mean)
+    high = difference + hypot(after.high - after.mean, before.mean - before.low)
+    return Estimate(difference, low, high, after.n, after.n_problems, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +217,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemRow:
-    """One problem's row in the table of problems."""
-
-    problem_id: str
-    n: int
-    coder_reward: float
-    tester_reward: float
-    beaten_share: float
-    """Share of valid candidates that fail a new case."""
-    n_entries: int
-    """Number of its entries in the Mistake Book at the end."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunMaterial:
     """The contents of the report on one run."""
 
@@ -219,17 +230,18 @@ class RunMaterial:
     conclusion: tuple[str, ...]
     """Sentences that say what the run shows."""
     figures: tuple[Figure, ...]
+    """The first three are shown large."""
     panels: tuple[Panel, ...]
     groups: Callable[[], Iterable[Group]]
     """Reads the groups from disk, in order; each call reads them again."""
     heat_maps: tuple[HeatMap, ...] = ()
     remarks: tuple[Remark, ...] = ()
-    problem_rows: tuple[ProblemRow, ...] = ()
+    tests: Mapping[str, int] = field(default_factory=dict)
+    """Tests by the reason why they beat no program (`codea1_env.rules.funnel`); empty: not counted."""
+    book: Mapping[str, int] = field(default_factory=dict)
+    """Problem -> its entries in the Mistake Book at the end; empty: not known."""
     problems: tuple[Problem, ...] = field(default=(), repr=False)
     """The problems, if their source is available."""
-
-
-_TONE_OF_MOVE = {"entered": "tester", "left": "coder", "pushed out": "t5"}
 
 
 def book_panels(
@@ -243,15 +255,14 @@ def book_panels(
         axis: label of the x axis.
         remark: follows the note on the moves.
     """
-    yield Panel(
-        "book", "Size of the Mistake Book", "Cases in the book.", (Series("cases", tuple(size), "t2"),), axis, 0.0
-    )
+    cases = (Series("cases", tuple(size), tone_of("cases", 0)),)
+    yield Panel("book", "Size of the Mistake Book", "Cases in the book.", cases, axis, 0.0)
     counted = []
     for name, points in moves.items():
         totals = accumulate(p.mean for p in points)
         curve = tuple(Point(p.x, total) for p, total in zip(points, totals, strict=True))
         if curve and curve[-1].mean:
-            counted.append(Series(name, curve, _TONE_OF_MOVE[name]))
+            counted.append(Series(name, curve, tone_of(name, 0)))
     if counted:
         note = f"Counted from the start{remark}."
         yield Panel("book-moves", "Cases that entered and left the Mistake Book", note, tuple(counted), axis, 0.0)

@@ -2,18 +2,23 @@
 
 All text of a run is escaped here, or packed as data that the page's script turns into text nodes. A content security
 policy allows only the script and the style with the digests of the page's own.
+
+`codea1 web` serves the same page. There the header of the response has the policy, the script and the style are files,
+and the script asks the server for the data that this file would hold.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from math import isfinite
 
+from codea1_agents.statistics import Estimate
+from codea1_env.rules.funnel import funnel
 from codea1_lab.report.archive import Archive, cut, packed
 from codea1_lab.report.charts import (
     NOTHING,
@@ -24,39 +29,56 @@ from codea1_lab.report.charts import (
     shown,
     swatch_svg,
 )
-from codea1_lab.report.material import Figure, HeatMap, Panel, ProblemRow, RunMaterial
+from codea1_lab.report.material import Figure, HeatMap, Panel, RunMaterial
 from codea1_lab.report.palette import DARK, LIGHT, chart_rules, variables
 
 _SCRIPTS = ("text.js", "unpack.js", "charts.js", "difference.js", "detail.js", "browser.js")
+_N_TILES = 3
+HEALTH = "Is it healthy?"
 
 
-def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], archive: Archive) -> str:
-    """Return the page.
+def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], data: Mapping[str, str]) -> str:
+    """Return the page as one file.
 
     Args:
         title: title of the page.
         runs: in order.
         overview: charts that compare runs; empty for one run.
-        archive: the groups of all runs, in the same order.
+        data: of all runs, as `data_of` returns it; empty: no episodes.
     """
-    sheet = style()
-    script = "\n".join(asset(name) for name in _SCRIPTS)
+    sheet, code = style(), script()
     policy = (
-        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(sheet)}; img-src data:;"
+        f"default-src 'none'; script-src {_digest(code)}; style-src {_digest(sheet)}; img-src data:;"
         " base-uri 'none'; form-action 'none'"
     )
+    head = f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}"><style>{sheet}</style>'
+    held = "".join(f'<script type="text/plain" id="{name}">{text}</script>\n' for name, text in data.items())
+    return _whole(title, runs, overview, head, f"{held}<script>{code}</script>", has_episodes=bool(data))
+
+
+def served_page(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], source: str) -> str:
+    """Return the page for a server: its script asks `source` for the parts of the data, and then for changes."""
+    head = f'<meta name="source" content="{escape(source)}"><link rel="stylesheet" href="report.css">'
+    has_episodes = any(next(iter(run.groups()), None) is not None for run in runs)
+    return _whole(title, runs, overview, head, '<script src="report.js"></script>', has_episodes=has_episodes)
+
+
+def _whole(
+    title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], head: str, end: str, *, has_episodes: bool
+) -> str:
     sections = [_overview(runs, overview)] if len(runs) > 1 else []
-    sections += [_run_section(number, run, is_folded=bool(overview)) for number, run in enumerate(runs)]
-    if archive.n_rows:
+    compared = {series.run for panel in overview for series in panel.series}
+    sections += [_run_section(number, run, is_folded=number in compared) for number, run in enumerate(runs)]
+    if has_episodes:
         sections.append(asset("episodes.html"))
     step = _last_step(runs)
-    links = "".join(f'<li><a href="#{anchor}">{safe(name)}</a></li>' for anchor, name in _anchors(runs, archive))
+    named = [*_anchors(runs), *([("episodes", "Episodes")] if has_episodes else [])]
+    links = "".join(f'<li><a href="#{anchor}">{safe(name)}</a></li>' for anchor, name in named)
     parts = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">',
-        f"<title>{safe(title)}{f' · {step}' if step else ''}</title><style>{sheet}</style></head><body>",
+        f"<title>{safe(title)}{f' · {step}' if step else ''}</title></head><body>",
         '<a class="skip" href="#main">Skip to the content</a>',
         '<header class="top"><div class="wrap">',
         f"<h1>{safe(title)}</h1>",
@@ -65,10 +87,9 @@ def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], 
         '<button type="button" class="plain" id="theme" hidden>◐</button></div></header>',
         '<main id="main" tabindex="-1"><div class="wrap"><p id="notice" class="notice" role="alert" hidden></p>',
         f"{''.join(sections)}</div></main>",
-        '<footer class="wrap">Written by <code>codea1 report</code>. Intervals are 95 % bootstrap intervals over'
-        " problems unless said otherwise. Nothing on this page is loaded from anywhere.</footer>",
-        *_data(runs, archive),
-        f"<script>{script}</script></body></html>\n",
+        '<footer class="wrap">Written by <code>codea1</code>. Intervals are 95 % bootstrap intervals over'
+        " problems unless said otherwise. Nothing on this page comes from another machine.</footer>",
+        f"{end}</body></html>\n",
     ]
     return "\n".join(parts)
 
@@ -84,6 +105,11 @@ def style() -> str:
     return themes + asset("report.css") + chart_rules()
 
 
+def script() -> str:
+    """Return the script of the page."""
+    return "\n".join(map(asset, _SCRIPTS))
+
+
 def asset(name: str) -> str:
     """Return the text of a file in `assets/`."""
     return files("codea1_lab.report").joinpath("assets", name).read_text(encoding="utf-8")
@@ -93,41 +119,36 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _data(runs: Sequence[RunMaterial], archive: Archive) -> Iterable[str]:
+def data_of(runs: Sequence[RunMaterial], archive: Archive) -> dict[str, str]:
+    """Return by name the packed parts from which the script shows episodes; empty: there are none."""
     if not archive.n_rows:
-        return
+        return {}
     index = archive.index()
     shown_ids = {(run, problem_id) for run, problem_id in index["problems"]}
+    index["problems"] = [[run, name, runs[run].book.get(name)] for run, name in index["problems"]]
     problems = [
         {p.id: [cut(p.statement), cut(p.solution)] for p in run.problems if (number, p.id) in shown_ids}
         for number, run in enumerate(runs)
     ]
     named = packed([{"name": run.name, "axis": run.axis} for run in runs])
-    yield f'<script type="text/plain" id="runs">{named}</script>'
-    yield f'<script type="text/plain" id="index">{packed(index)}</script>'
-    yield f'<script type="text/plain" id="problems">{packed(problems)}</script>'
-    for number, page in enumerate(archive.pages):
-        yield f'<script type="text/plain" id="page-{number}">{page}</script>'
+    pages = {f"page-{number}": page for number, page in enumerate(archive.pages)}
+    return {"runs": named, "index": packed(index), "problems": packed(problems), **pages}
 
 
-def _anchors(runs: Sequence[RunMaterial], archive: Archive) -> Iterable[tuple[str, str]]:
+def _anchors(runs: Sequence[RunMaterial]) -> Iterable[tuple[str, str]]:
     if len(runs) > 1:
         yield "overview", "All runs"
         yield from ((f"run-{number}", run.name) for number, run in enumerate(runs))
     else:
         yield "run-0", "Overview"
         if runs[0].panels:
-            yield "curves-0", "Curves"
+            yield "curves-0", "Charts"
         if runs[0].heat_maps:
             yield "matrices-0", "Payoffs"
-        if runs[0].problem_rows:
-            yield "problems-0", "Problems"
-    if archive.n_rows:
-        yield "episodes", "Episodes"
 
 
 def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
-    labels = list(dict.fromkeys(figure.label for run in runs for figure in run.figures))
+    labels = list(dict.fromkeys(figure.label for run in runs for figure in run.figures[:_N_TILES]))
     rows = []
     for number, run in enumerate(runs):
         by_label = {figure.label: figure for figure in run.figures}
@@ -136,7 +157,7 @@ def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
     table = _table("All runs", ("run", *labels), rows, "<table><caption>Means, and their 95 % intervals.</caption>")
     return (
         '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs: means'
-        f"{' and curves' if panels else ''}</h2>{table}{_compared(runs, panels) if panels else ''}</section>"
+        f"{' and charts' if panels else ''}</h2>{table}{_compared(runs, panels) if panels else ''}</section>"
     )
 
 
@@ -150,9 +171,9 @@ def _compared(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
         if number in lines
     )
     return (
-        f'<h3 id="compared-title">Curves of all runs by {safe(panels[0].x_label)}</h3><div id="compared">'
+        '<div id="compared"><h3 id="compared-title">Charts of all runs</h3>'
         f'<div class="runs" role="group" aria-label="Runs to show">{buttons}</div>'
-        f'<div class="charts">{"".join(_chart(panel, "all") for panel in panels)}</div></div>'
+        f"{_questions([(panel.question, _chart(panel, 'all')) for panel in panels], is_open=True)}</div>"
     )
 
 
@@ -166,56 +187,75 @@ def _last_step(runs: Sequence[RunMaterial]) -> str:
 def _figure_cell(figure: Figure | None) -> str:
     if figure is None:
         return NOTHING
-    return f"{_figure_text(figure)}<br><span class='quiet small'>{_interval(figure)}</span>"
+    return f"{_figure_text(figure)}<br><span class='quiet small'>{_interval(figure.value)}</span>"
 
 
 def _run_section(number: int, run: RunMaterial, *, is_folded: bool) -> str:
-    facts = "".join(f"<div><dt>{safe(name)}</dt><dd>{safe(value)}</dd></div>" for name, value in run.facts)
-    remarks = "".join(
-        f'<li class="{"alarm" if remark.is_alarm else "remark"}">{"<b>Alarm.</b> " if remark.is_alarm else ""}'
-        f"{safe(remark.text)}</li>"
-        for remark in run.remarks
+    alarms = "".join(
+        f'<li class="alarm"><b>Alarm.</b> {safe(remark.text)}</li>' for remark in run.remarks if remark.is_alarm
     )
+    notes = "".join(f"<li>{safe(remark.text)}</li>" for remark in run.remarks if not remark.is_alarm)
+    facts = "".join(f"<div><dt>{safe(name)}</dt><dd>{safe(value)}</dd></div>" for name, value in run.facts)
+    more = run.figures[_N_TILES:]
+    rows = [(safe(figure.label), [f"<td>{_figure_cell(figure)}</td>"]) for figure in more]
+    first = _chart(run.panels[0], f"{number}") if run.panels else ""
     parts = [
         f'<section id="run-{number}" aria-labelledby="run-{number}-title"><p class="kicker">{safe(run.kind)}</p>',
         f'<h2 id="run-{number}-title">{safe(run.name)}</h2>',
         "".join(f'<p class="conclusion">{safe(sentence)}</p>' for sentence in run.conclusion),
-        f'<dl class="facts">{facts}</dl>',
-        f'<ul class="remarks">{remarks}</ul>' if remarks else "",
-        f'<dl class="tiles">{"".join(map(_tile, run.figures))}</dl>',
-        _curves(number, run, is_folded=is_folded),
+        f'<ul class="remarks">{alarms}</ul>' if alarms else "",
+        f'<dl class="tiles">{"".join(map(_tile, run.figures[:_N_TILES]))}</dl>',
+        f'<div class="first">{first}<article class="card duel" data-duel="{number}" hidden></article></div>',
+        _charts(number, run, is_folded=is_folded),
+        _matrices(number, run.heat_maps) if run.heat_maps else "",
+        f'<details class="question" data-problems="{number}" hidden><summary>Which problems are hard?</summary>',
+        '</details><details class="question"><summary>All figures and settings</summary>',
+        _table("Further figures", ("figure", "value"), rows) if rows else "",
+        f'<dl class="facts">{facts}</dl>{f"<ul class=remarks>{notes}</ul>" if notes else ""}</details></section>',
     ]
-    if run.heat_maps:
-        maps = "".join(_heat_card(heat, number) for heat in run.heat_maps)
-        title = "Payoffs of coders against testers"
-        parts.append(f'<div id="matrices-{number}"><h3>{title}</h3><div class="charts">{maps}</div></div>')
-    if run.problem_rows:
-        parts.append(_problems(number, run.problem_rows))
-    return "".join([*parts, "</section>"])
+    return "".join(parts)
 
 
-def _curves(number: int, run: RunMaterial, *, is_folded: bool) -> str:
-    """Return the charts of one run, folded if other charts of the page compare it with the other runs."""
-    if not run.panels:
-        return ""
-    title = f"Curves by {safe(run.axis)}"
-    charts = ""
-    for question in dict.fromkeys(panel.question for panel in run.panels):
-        some = "".join(_chart(panel, f"{number}") for panel in run.panels if panel.question == question)
-        is_open = " open" if not charts else ""
-        asked = "How did the games go?" if run.kind == "games" and not charts else question
-        charts += f'<details class="question"{is_open}><summary>{asked}</summary><div class="charts">{some}</div>'
-        charts += "</details>"
+def _charts(number: int, run: RunMaterial, *, is_folded: bool) -> str:
+    """Return all charts of a run but the first, and its funnel; folded twice if other charts compare the run."""
+    cards = [(panel.question, _chart(panel, f"{number}")) for panel in run.panels[1:]]
+    if run.tests:
+        cards.append((HEALTH, _funnel(run)))
+    asked = _questions(cards)
     if is_folded:
-        return f'<details id="curves-{number}"><summary><h3>{title} of this run alone</h3></summary>{charts}</details>'
-    return f'<div id="curves-{number}"><h3>{title}</h3>{charts}</div>'
+        asked = f"<details><summary><h3>Charts of this run alone</h3></summary>{asked}</details>"
+    return f'<div id="curves-{number}">{asked}</div>'
+
+
+def _questions(cards: Sequence[tuple[str, str]], *, is_open: bool = False) -> str:
+    """Return charts under the questions that they answer, folded; `is_open` opens the first question."""
+    return "".join(
+        f'<details class="question"{" open" if is_open and not n else ""}><summary>{question}</summary>'
+        f'<div class="charts">{"".join(card for of, card in cards if of == question)}</div></details>'
+        for n, question in enumerate(dict.fromkeys(of for of, _ in cards))
+    )
+
+
+def _funnel(run: RunMaterial) -> str:
+    stages = funnel(run.tests)
+    rows = []
+    for stage in stages:
+        lost = ", ".join(f"{n:,} {why.replace('_', ' ')}" for why, n in stage.lost.items())
+        share = f'<meter value="{stage.n}" max="{max(1, stages[0].n)}" aria-hidden="true"></meter>'
+        rows.append((safe(stage.name), [f"<td>{share}{stage.n:,}</td>", f"<td>{safe(lost)}</td>"]))
+    table = _table("Funnel of tests", ("tests", "", "lost because"), rows)
+    return f'<figure class="card funnel"><figcaption><h3>Where tests are lost</h3></figcaption>{table}</figure>'
 
 
 def _tile(figure: Figure) -> str:
+    change = figure.change
+    told = "" if change is None else f"{_signed(change.mean)} since the start"
+    if change is not None and isfinite(change.low):
+        told += f" ({_signed(change.low)} to {_signed(change.high)})"
+    lines = "".join(f"<small>{line}</small>" for line in (_interval(figure.value), told) if line)
     return (
         f'<div class="tile"><dt>{safe(figure.label)}</dt><dd class="{escape(figure.tone)}"'
-        f' data-value="{figure.value.mean!r}">{_figure_text(figure)}'
-        f"<small>{_interval(figure) or '&nbsp;'}</small></dd></div>"
+        f' data-value="{figure.value.mean!r}">{_figure_text(figure)}{lines}</dd></div>'
     )
 
 
@@ -224,8 +264,11 @@ def _figure_text(figure: Figure) -> str:
     return f"{figure.value.mean:.3f}" if figure.value.n else shown(figure.value.mean)
 
 
-def _interval(figure: Figure) -> str:
-    value = figure.value
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _interval(value: Estimate) -> str:
     return f"{value.low:.3f} to {value.high:.3f}" if isfinite(value.low) else ""
 
 
@@ -233,15 +276,15 @@ def _chart(panel: Panel, owner: str) -> str:
     title_id = f"chart-{owner}-{panel.key}"
     data = escape(json.dumps(_chart_data(panel), separators=(",", ":")))
     return (
-        f'<figure class="card"><figcaption><h4 id="{title_id}">{safe(panel.title)}</h4><p>{safe(panel.note)}</p>'
+        f'<figure class="card"><figcaption><h3 id="{title_id}">{safe(panel.title)}</h3><p>{safe(panel.note)}</p>'
         f'</figcaption><div class="plot" tabindex="0" role="group" aria-label="{safe(panel.title)}: left and right'
         f' arrow read the points" data-chart="{data}">{panel_svg(panel, title_id=title_id)}</div>'
-        f"<details><summary>Numbers</summary>{_numbers(panel)}</details></figure>"
+        "<details data-numbers><summary>Numbers</summary></details></figure>"
     )
 
 
 def _chart_data(panel: Panel) -> dict[str, object]:
-    """Return the data from which the script shows numbers next to the pointer."""
+    """Return the data from which the script shows numbers next to the pointer, and as a table."""
     left, right = chart_frame(panel)
     xs = sorted({point.x for series in panel.series for point in series.points})
     series = [
@@ -253,26 +296,26 @@ def _chart_data(panel: Panel) -> dict[str, object]:
         }
         for s in panel.series
     ]
-    return {"x": panel.x_label, "left": left, "right": right, "xs": xs, "series": series}
+    return {
+        "x": panel.x_label,
+        "left": left,
+        "right": right,
+        "half": panel.bar_width / 2,
+        "xs": xs,
+        "series": series,
+    }
 
 
 def _finite(value: float) -> float | None:
     return round(value, 6) if isfinite(value) else None
 
 
-def _numbers(panel: Panel) -> str:
-    at = [{point.x: point for point in series.points} for series in panel.series]
-    rows = []
-    for x in sorted({x for points in at for x in points}):
-        cells = []
-        for points in at:
-            p = points.get(x)
-            interval = (
-                f" <span class='quiet'>({shown(p.low)} to {shown(p.high)})</span>" if p and isfinite(p.low) else ""
-            )
-            cells.append(f"<td>{shown(p.mean) + interval if p else NOTHING}</td>")
-        rows.append((shown(x), cells))
-    return _table(panel.title, (panel.x_label, *(s.name for s in panel.series)), rows)
+def _matrices(number: int, maps: Sequence[HeatMap]) -> str:
+    cards = "".join(_heat_card(heat, number) for heat in maps)
+    return (
+        '<details class="question"><summary>What do coders earn against testers?</summary>'
+        f'<div class="charts" id="matrices-{number}">{cards}</div></details>'
+    )
 
 
 def _heat_card(heat: HeatMap, number: int) -> str:
@@ -280,27 +323,9 @@ def _heat_card(heat: HeatMap, number: int) -> str:
     cells = ([f"<td>{shown(value)}</td>" for value in row] for row in heat.values)
     table = _table(heat.title, ("", *heat.columns), zip(map(safe, heat.rows), cells, strict=True))
     return (
-        f'<figure class="card"><figcaption><h4 id="{title_id}">{safe(heat.title)}</h4><p>{safe(heat.note)}</p>'
+        f'<figure class="card"><figcaption><h3 id="{title_id}">{safe(heat.title)}</h3><p>{safe(heat.note)}</p>'
         f'</figcaption><div class="plot">{heat_map_svg(heat, title_id=title_id)}</div>'
         f"<details><summary>Numbers</summary>{table}</details></figure>"
-    )
-
-
-def _problems(number: int, rows: Sequence[ProblemRow]) -> str:
-    heads = ("problem", "candidates", "coder reward", "tester reward", "beaten", "in the book")
-    body = []
-    for row in rows:
-        values = (row.n, row.coder_reward, row.tester_reward, row.beaten_share, row.n_entries)
-        cells = [f'<td data-value="{value if isfinite(value) else ""}">{shown(value)}</td>' for value in values]
-        body.append((safe(row.problem_id), cells))
-    opening = (
-        '<table class="sortable"><caption>Means of each problem; <i>beaten</i> is the'
-        " share of valid programs that a new test beat.</caption>"
-    )
-    return (
-        f'<div id="problems-{number}" class="card"><h3>Problems, the hardest for the coder first</h3>'
-        f"<details{' open' if len(rows) <= 12 else ''}>"
-        f"<summary>{len(rows)} problems</summary>{_table('Problems', heads, body, opening)}</details></div>"
     )
 
 

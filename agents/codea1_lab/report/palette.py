@@ -46,16 +46,35 @@ _COLOURS = {  # light theme, dark theme
 LIGHT = {name: light for name, (light, _) in _COLOURS.items()}
 DARK = {name: dark for name, (_, dark) in _COLOURS.items()}
 
-TONES = ("t1", "t2", "t5", "t4", "t6", "t8", "t7")
-"""Colours of curves that belong to neither role; the first ones differ most."""
+_VALID, _BOOK, _GOLDEN = "t1", "t2", "t5"
+_MEANINGS = {
+    "coder": "coder programs adversarial_against pass_new pass_at_1 pass_at_8",
+    "tester": "tester suites beat adversarial difficulty",
+    _VALID: "load valid validity",
+    _BOOK: "pass_replayed cases",
+    _GOLDEN: "golden golden_rate golden_pass_rate",
+    "t4": "sampling agents",
+    "t6": "judging entered",
+    "t8": "learning left",
+    "t7": "weights the_rest pushed_out",
+}
+_TONES = {name.replace("_", " "): tone for tone, names in _MEANINGS.items() for name in names.split()}
+_OTHERS = ("t4", "t6", "t8", "t7", _GOLDEN, _BOOK, _VALID)
+"""Colours of curves without a meaning of their own, such as opponents; the first ones differ most."""
 
-RUN_TONES = ("coder", "t5", "t6", "ink")
+
+def tone_of(name: str, number: int) -> str:
+    """Return the colour of a curve: that of its meaning, the same in every chart, or else one by its number."""
+    return _TONES.get(name, _OTHERS[number % len(_OTHERS)])
+
+
+RUN_TONES = ("ink", "t6", "t8", "t2")
 """Colours of runs in charts that compare them, chosen to differ for colour-blind readers, too."""
 
 DASHES = ("", "7 4", "2 3.5", "9 3 2 3", "14 4")
 """Dashes of curves that compare runs; `DASHES` and `RUN_TONES` repeat with different periods."""
 
-_CURVES = ("coder", "tester", "ink", *TONES)
+_CURVES = ("coder", "tester", "ink", *_OTHERS)
 _SHADES = 10
 
 _CHART_RULES = """\

@@ -5,25 +5,28 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from math import isfinite
+from math import nan, sqrt
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeAlias
 
-from codea1_agents.statistics import mean_interval
+from codea1_agents.statistics import Estimate, mean_interval
 from codea1_agents.train.loop.folder import read_metrics, read_restarts
+from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
 from codea1_env.problems.problem import Problem
+from codea1_env.rules.funnel import KILLING
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord
 from codea1_lab.report.conclusion import of_training
-from codea1_lab.report.curves import CurveTally
 from codea1_lab.report.game_run import known_problems
 from codea1_lab.report.material import (
     MAX_BINS,
@@ -41,25 +44,34 @@ from codea1_lab.report.material import (
     judge_text,
     reply_panels,
 )
-from codea1_lab.report.palette import TONES
+from codea1_lab.report.palette import tone_of
 
 _MIN_WIDTH = 4  # steps per bin, which an interval needs
+_INTERVAL = ("_low", "_high")
+_LOST = "tests_lost_"
+_MANY = 1 << 53  # more than a count of tests or problems
+_TENTHS = {
+    "coder_reward": ("coder reward", "coder"),
+    "tester_reward": ("tester reward", "tester"),
+    "kill_rate": ("suites that beat a program", "tester"),
+    "suite_validity": ("suite validity", tone_of("valid", 0)),
+}
 _Line: TypeAlias = Mapping[str, Any]
 """A line of `metrics.jsonl`."""
 
 _PANELS = (
     PanelSpec("rewards", "Rewards", "Mean rewards of the rollouts.", by_role("reward")),
-    *reply_panels("valid_candidates", "kill_rate", {"golden_pass_rate": ("golden", "t5")}),
+    *reply_panels("valid_candidates", "kill_rate", {"golden_pass_rate": "golden"}),
     PanelSpec(
         "parts",
         "Parts of the rewards",
         "Means of the parts, without their weights.",
         {
-            "validity": ("validity", "t1"),
-            "adversarial": ("adversarial", "tester"),
-            "difficulty": ("difficulty", "t6"),
-            "coder_pass_new": ("pass new", "coder"),
-            "coder_pass_replayed": ("pass replayed", "t4"),
+            "validity": "validity",
+            "adversarial": "adversarial",
+            "difficulty": "difficulty",
+            "coder_pass_new": "pass new",
+            "coder_pass_replayed": "pass replayed",
         },
     ),
     PanelSpec(
@@ -73,7 +85,7 @@ _PANELS = (
         "variety",
         "Distinct programs and suites",
         "Share of a problem's programs and suites that are distinct.",
-        {"distinct_programs": ("programs", "coder"), "distinct_suites": ("suites", "tester")},
+        {"distinct_programs": "programs", "distinct_suites": "suites"},
         SHARE,
     ),
     PanelSpec("tokens", "Length of replies", "Tokens.", by_role("tokens"), (0.0, None)),
@@ -88,10 +100,10 @@ _OF_MODULES = (
     ("grad_norm", "Norm of the gradient", "Before clipping."),
 )
 _TIMES = {
-    "generate_s": ("sampling", "t5"),
-    "judge_s": ("judging", "t4"),
-    "learn_s": ("learning", "t2"),
-    "sync_s": ("weights", "t6"),
+    "generate_s": "sampling",
+    "judge_s": "judging",
+    "learn_s": "learning",
+    "sync_s": "weights",
 }
 
 _EVALUATIONS = {
@@ -114,14 +126,14 @@ def training_run(path: Path, name: str) -> RunMaterial:
     samples = samples_of(path)
     settings, judge = _settings(path), _judge_version(path)
     problems, remarks = _problems(samples)
-    rows = _curves_of(samples).problem_rows() if samples else ()
+    figures = _figures(steps, lines)
     return RunMaterial(
         name=name,
         kind="training",
         axis="step",
         facts=(*_facts(settings, steps, samples), ("judge", judge_text({judge}))),
-        conclusion=of_training(steps, lines),
-        figures=tuple(_figures(steps, lines)),
+        conclusion=of_training(figures, steps, lines),
+        figures=tuple(figures.values()),
         panels=tuple(_panels(steps, lines)),
         groups=partial(sampled_groups, samples),
         remarks=(
@@ -131,7 +143,8 @@ def training_run(path: Path, name: str) -> RunMaterial:
             *remarks,
             *_of_samples(samples),
         ),
-        problem_rows=rows,
+        tests=_tests(steps),
+        book=_book_of(path),
         problems=problems,
     )
 
@@ -181,12 +194,22 @@ def _merged(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
     return whole.model_copy(update={"rewards": RewardsRecord.model_validate(score(whole.to_report(), rules))})
 
 
-def _curves_of(samples: Sequence[tuple[int, Path]]) -> CurveTally:
-    rules = stored_config(samples[0][1]).rules
-    tally = CurveTally(samples[-1][0] + 1, "step", tests_per_suite=rules.tests_per_suite)
-    for group in sampled_groups(samples):
-        tally.add(group)
-    return tally
+def _tests(steps: Sequence[_Line]) -> dict[str, int]:
+    """Return the tests of the last tenth of the steps by the reason why they beat no program."""
+    counts: Counter[str] = Counter()
+    for line in _ends(steps)[1]:
+        for name, n in line["figures"].items():
+            if name.startswith(_LOST) or name == f"tests_{KILLING}":
+                counts[name.removeprefix(_LOST).removeprefix("tests_")] += int(min(n, _MANY))
+    return counts
+
+
+def _book_of(path: Path) -> dict[str, int]:
+    """Return how many entries each problem has in the book of the last checkpoint."""
+    if not (path / "book.sqlite").is_file():
+        return {}
+    with MistakeBook(path / "book.sqlite", read_only=True) as book:
+        return {problem_id: book.size(problem_id) for problem_id in book.problem_ids()}
 
 
 def _judge_version(path: Path) -> int:
@@ -205,11 +228,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def _problems(samples: Sequence[tuple[int, Path]]) -> tuple[tuple[Problem, ...], tuple[Remark, ...]]:
-    if not samples:
-        return (), ()
-    problems, remarks = known_problems(stored_config(samples[0][1]))
-    played = {record.problem_id for _, folder in samples for record in iter_episodes(folder)}
-    return tuple(problem for problem in problems if problem.id in played), remarks
+    return known_problems(stored_config(samples[0][1])) if samples else ((), ())
 
 
 def _facts(
@@ -242,29 +261,43 @@ def _facts(
     return tuple((name, value) for name, value in found if value)
 
 
-def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Figure]:
-    """Yield means over the last tenth of the steps, and the figures of the last evaluation."""
-    last = steps[-max(1, len(steps) // 10) :]
-    for label, key, tone in (
-        ("coder reward, last tenth", "coder_reward", "coder"),
-        ("tester reward, last tenth", "tester_reward", "tester"),
-        ("suite validity, last tenth", "suite_validity", ""),
-        ("suites that beat a program, last tenth", "kill_rate", ""),
-    ):
-        known = {str(line["step"]): [line["figures"][key]] for line in last if key in line["figures"]}
-        if known:
-            yield Figure(label, mean_interval(known), tone)
+def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> dict[str, Figure]:
+    """Return held-out pass@1 of the first and last evaluation, and means over the first and last tenth of the steps."""
+    found = {}
+    evaluated = [line["evaluation"] for line in lines if "coder_pass_at_1" in line.get("evaluation", {})]
+    if evaluated:
+        before, after = map(_held_out_pass, (evaluated[0], evaluated[-1]))
+        has_begun = len(evaluated) > 1
+        found["pass_at_1"] = Figure("pass@1, held-out problems", after, "coder", before if has_begun else None)
+    for key, (label, tone) in _TENTHS.items():
+        before, after = (
+            mean_interval({str(line["step"]): [line["figures"][key]] for line in some if key in line["figures"]})
+            for some in _ends(steps)
+        )
+        if after.n:
+            found[key] = Figure(f"{label}, last tenth", after, tone, before if before.n and len(steps) > 1 else None)
     if steps and "book_size" in steps[-1]["figures"]:
-        yield Figure.plain("cases in the Mistake Book", steps[-1]["figures"]["book_size"], tone="t2")
-    final: Mapping[str, Any] = next((line["evaluation"] for line in reversed(lines) if line.get("evaluation")), {})
-    if "coder_pass_at_1" in final:
-        yield Figure.plain("pass@1, held-out problems", final["coder_pass_at_1"], int(final.get("problems", 1)))
+        size = steps[-1]["figures"]["book_size"]
+        found["book_size"] = Figure.plain("cases in the Mistake Book", size, tone=tone_of("cases", 0))
+    return found
+
+
+def _ends(steps: Sequence[_Line]) -> tuple[Sequence[_Line], Sequence[_Line]]:
+    """Return the first and the last tenth of the steps."""
+    size = max(1, len(steps) // 10)
+    return steps[:size], steps[-size:]
+
+
+def _held_out_pass(figures: Mapping[str, float]) -> Estimate:
+    mean, low, high = (figures.get(f"coder_pass_at_1{end}", nan) for end in ("", *_INTERVAL))
+    n = int(min(figures.get("problems", 1), _MANY))
+    return Estimate(mean, low, high, n, n, 0)
 
 
 def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
     width = max(_MIN_WIDTH, -(-len(steps) // MAX_BINS)) if len(steps) >= MAX_BINS else 1
     on_bins = (
-        f" Means over {width} steps; the band is the 95 % bootstrap interval over these steps." if width > 1 else ""
+        f" Means over {width} steps; the band is 1.96 standard errors of them on either side." if width > 1 else ""
     )
     yield from _evaluation(lines)  # whether it learns is read off these first
     for spec in (*_PANELS, *_module_panels(steps)):
@@ -282,9 +315,8 @@ def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
 
 def _module_panels(steps: Sequence[_Line]) -> Iterator[PanelSpec]:
     modules = sorted({name.removesuffix("_kl") for line in steps for name in line["figures"] if name.endswith("_kl")})
-    tones = {"coder": "coder", "tester": "tester"}
     for suffix, title, note in _OF_MODULES:
-        curves = {f"{module}_{suffix}": (module, tones.get(module, "t2")) for module in modules}
+        curves = {f"{module}_{suffix}": module for module in modules}
         yield PanelSpec(suffix, title, note, curves, (0.0, None))
 
 
@@ -300,13 +332,10 @@ def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
 
 def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
     evaluated = [line for line in lines if line.get("evaluation")]
-    names = sorted({name for line in evaluated for name in line["evaluation"]})
+    names = sorted({name for line in evaluated for name in line["evaluation"] if not name.endswith(_INTERVAL)})
     for prefix, (title, note) in _EVALUATIONS.items():
         of_panel = [name for name in names if name.startswith(prefix)]
-        curves = {
-            name: (name.removeprefix(prefix).replace("_", " "), TONES[number % len(TONES)])
-            for number, name in enumerate(of_panel)
-        }
+        curves = {name: name.removeprefix(prefix).replace("_", " ") for name in of_panel}
         key = f"held-out-{prefix.strip('_/').replace('_', '-')}"
         bounds = (None, None) if prefix == "tester_aim/" else SHARE
         panel = PanelSpec(key, title, f"{note} Means over held-out problems.", curves, bounds).panel(
@@ -317,21 +346,24 @@ def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
 
 
 def _points(lines: Sequence[_Line], part: str, name: str, width: int, *, spread: bool = True) -> tuple[Point, ...]:
-    """Return means over bins of `width` steps, with 95 % intervals over the steps of a bin unless `spread` is False."""
-    known = [(line["step"], line[part][name]) for line in lines if _is_number(line.get(part, {}).get(name))]
+    """Return means over bins of `width` steps, with 95 % intervals over the steps of a bin unless `spread` is False.
+
+    Without bins, a figure has the interval that its lines give.
+    """
+    known = [(line["step"], line[part][name], line[part]) for line in lines if name in line.get(part, ())]
     points = []
     for start in range(0, len(known), width):
         some = known[start : start + width]
+        x, _, figures = some[-1]
         if width == 1 or not spread:
-            points.append(Point(some[-1][0], sum(value for _, value in some) / len(some), n=len(some)))
+            low, high = (figures.get(f"{name}{end}", nan) for end in _INTERVAL)
+            points.append(Point(x, sum(value for _, value, _ in some) / len(some), low, high, n=len(some)))
             continue
-        found = mean_interval({str(step): [value] for step, value in some}, n_resamples=1000)
-        points.append(Point(some[-1][0], found.mean, found.low, found.high, found.n))
+        values = [value for _, value, _ in some]
+        mean = fmean(values)
+        half = 1.96 * sqrt(fmean((value - mean) ** 2 for value in values) / len(some))
+        points.append(Point(x, mean, mean - half, mean + half, len(some)))
     return tuple(points)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and isfinite(value)
 
 
 def _restarts(lines: Sequence[_Line]) -> Iterator[Remark]:

@@ -17,7 +17,7 @@ from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.crossplay import crossplay_heat_maps
 from codea1_lab.report.game_run import game_run
 from codea1_lab.report.material import HeatMap, Remark, RunMaterial
-from codea1_lab.report.page import page_of
+from codea1_lab.report.page import data_of, page_of
 from codea1_lab.report.palette import lone_style
 
 MAX_BYTES = 20_000_000
@@ -72,7 +72,7 @@ def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_byt
 
     def page_with(archive: Archive, notes: Sequence[str]) -> str:
         noted = [replace(run, remarks=(*run.remarks, *map(Remark, notes))) for run in runs]
-        return page_of(title, noted, panels, archive)
+        return page_of(title, noted, panels, data_of(noted, archive))
 
     archive, notes = _archive_within(runs, int(max_bytes * _TEXT_SHARE))
     page = page_with(archive, notes)

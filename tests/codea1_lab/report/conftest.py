@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import runpy
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,6 +44,12 @@ def case_of(number: int, verdict: Verdict, expression: str = "f({})", actual: st
 
 def reward_of(name: str, value: float) -> Reward:
     return Reward.of(RewardPart(name, value, 1.0))
+
+
+def beaten_report(n: int) -> CandidateReport:
+    """A program that fails n new cases."""
+    cases = (case_of(number, Verdict.WRONG_ANSWER, actual="7") for number in range(2, 2 + n))
+    return CandidateReport(Candidate("def f(x): pass"), Verdict.PASSED, "", (), (suite_of(*cases),))
 
 
 def episode_of(number: int, problem: Problem, n_rounds: int, program: str) -> EpisodeRecord:
@@ -95,6 +103,32 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """30 episodes; the first program is hostile."""
     path = tmp_path_factory.mktemp("runs") / "small"
     return written_run(path, 30, lambda number: HOSTILE if number == 0 else f"def f(x):\n    return x + {number}\n")
+
+
+@pytest.fixture
+def training(small_run: Path, tmp_path: Path) -> Path:
+    """A training run of 30 steps that kept two duels of one candidate and one of another."""
+    path = tmp_path / "training"
+    sample = path / "samples" / "step-0004"
+    sample.mkdir(parents=True)
+    shutil.copy(small_run / "config.toml", sample)
+    lines = [json.loads(line) for line in (small_run / "episodes.jsonl").read_text().splitlines()[:3]]
+    for number, (line, name) in enumerate(zip(lines, ("0-0", "0-1", "1-0"), strict=True)):
+        line |= {"episode": number, "episode_id": f"00000007-{name}", "problem_id": lines[0]["problem_id"]}
+        line["rounds"] = line["rounds"][:1]
+    (sample / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (path / "config.toml").write_text('about = "a toy"\n[run]\nsteps = 30\n')
+    (path / "run.json").write_text(json.dumps({"judge_version": JUDGE_VERSION}))
+    written = [{"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}}]
+    for step in range(1, 31):
+        figures = {"coder_reward": step / 30, "book_size": float(step)}
+        figures |= {"tester_reward": 0.5, "book_added": 1.0, "coder_kl": 0.1, "tests_killing": 1.0}
+        figures |= {"tests_written": 4.0, "tests_lost_wrong_prediction": 3.0}
+        times = {"generate_s": 1.0, "judge_s": 2.0, "learn_s": 3.0, "sync_s": 0.0}
+        alarms = {"no_spread_coder": f"said in step {step}"} if step > 28 else {}
+        written.append({"step": step, "figures": figures, "times": times, "alarms": alarms})
+    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in written))
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from codea1_env.book.store import MistakeBook
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.folder import iter_episodes
 from codea1_lab.report.writing import read_run, write_report
+from tests.codea1_lab.report.conftest import beaten_report
 from tests.support.runs import summarise
 
 Keys: Any = pytest.importorskip("selenium.webdriver.common.keys", reason="needs the extra dev-browser").Keys
@@ -38,7 +42,8 @@ def test_it_loads_from_disk_without_a_complaint_and_shows_the_runs_numbers(
     shown = {label: float(value) for label, value in tiles}
     assert shown["coder reward"] == summary.coder_reward.mean
     assert shown["tester reward"] == summary.tester_reward.mean
-    assert shown["cases in the Mistake Book"] == summary.book_size
+    assert shown["suites that beat the program"] == summary.kill_rate.mean
+    assert len(shown) == 3
     assert browser.complaints() == []
 
 
@@ -296,15 +301,15 @@ def test_an_address_of_nothing_says_so_until_the_next_one(browser: Any, small_re
 def test_the_change_since_the_round_before_is_shown_as_text(browser: Any, several_report: Path) -> None:
     browser.open(several_report, address="#run-1-episode-1")
     browser.until("document.querySelector('#detail h3')?.textContent.endsWith('episode 1 · round 1')")
-    assert browser.ask("document.querySelectorAll('.change').length") == 0
+    assert browser.ask("document.querySelectorAll('#detail .change').length") == 0
     browser.press("j")
-    browser.until("document.querySelector('.change') !== null")
+    browser.until("document.querySelector('#detail .change') !== null")
     lines = browser.ask(
-        "[...document.querySelectorAll('.change .row')].map(r => [r.tagName, r.textContent.slice(0, 30)])"
+        "[...document.querySelectorAll('#detail .change .row')].map(r => [r.tagName, r.textContent.slice(0, 30)])"
     )
     assert lines[:3] == [["SPAN", "  def f(x):"], ["DEL", "-     return x"], ["DEL", "- "]]
     assert {tag for tag, _ in lines[3:]} == {"INS"}
-    assert "\\u202eevil" in browser.ask("document.querySelector('.change').textContent")
+    assert "\\u202eevil" in browser.ask("document.querySelector('#detail .change').textContent")
     assert browser.ask("document.querySelectorAll('#detail img, #detail script').length") == 0
     browser.ask("location.hash = '#episode-1'")  # of the first run, whose rounds are equal
     browser.until("document.querySelector('#detail h3').textContent.endsWith('episode 1 · round 1')")
@@ -361,6 +366,90 @@ def test_squares_of_a_suite_are_aligned_and_lines_of_a_million_characters_are_cu
     assert "6 of 8 cases failed" in browser.ask("document.querySelector('.matrix').textContent")
     assert "cut, " in browser.ask(DETAIL)
     assert browser.ask("document.documentElement.scrollWidth") <= 1280
+    assert browser.complaints() == []
+
+
+def test_the_first_screen_holds_three_figures_one_chart_and_a_duel(browser: Any, small_report: Path) -> None:
+    browser.open(small_report)
+    browser.until("!document.querySelector('.duel').hidden")
+    for part in (".conclusion", ".tile:nth-child(3)", ".first .plot", ".duel .change"):
+        assert browser.ask(f"document.querySelector('{part}').getBoundingClientRect().top") < 900, part
+    told = browser.ask("document.querySelector('.duel').textContent")
+    assert "Test 1 finds it: f(0) gives <b>7</b>, the solution 0." in told
+    folded = "[...document.querySelectorAll('.question')].map(d => [d.firstElementChild.textContent, d.open])"
+    questions = ["How did the games go?", "Is it healthy?", "Which problems are hard?", "All figures and settings"]
+    assert browser.ask(folded) == [[question, False] for question in questions]
+    browser.ask("document.querySelector('.duel button').click()")
+    browser.until("document.querySelector('#detail h3') !== null")
+    assert browser.complaints() == []
+
+
+def test_the_funnel_of_tests_ends_with_those_that_kill(browser: Any, small_report: Path, small_run: Path) -> None:
+    browser.open(small_report)
+    rows = browser.ask(
+        "[...document.querySelectorAll('.funnel tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
+    )
+    tests = summarise(iter_episodes(small_run), tests_per_suite=preset("fixed").tests_per_suite, seed=0).tests
+    assert [stage for stage, *_ in rows] == ["written", "read", "right", "not vacuous", "not a copy", "killing"]
+    assert rows[0][1] == str(sum(tests.values()))
+    assert rows[-1][1] == str(tests["killing"])
+    assert rows[-2][2] == f"{tests['stated_example']} stated example"
+
+
+def test_filters_are_named_after_what_a_run_counts(browser: Any, small_report: Path) -> None:
+    browser.open(small_report)
+    assert browser.ask("[...document.querySelectorAll('.two label')].map(l => l.textContent)") == [
+        "From episode",
+        "to episode",
+    ]
+
+
+def test_on_a_phone_no_value_is_in_the_column_of_labels(browser: Any, several_report: Path) -> None:
+    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    slipped = """[...document.querySelectorAll('.cases td')].filter(cell => cell.children.length > 1
+        || [...cell.childNodes].some(node => node.nodeType === 3)
+        || cell.firstElementChild?.getBoundingClientRect().left < cell.getBoundingClientRect().left + 80
+        ).map(cell => cell.outerHTML)"""
+    try:
+        browser.open(several_report, address=f"#candidate-{N_ROUNDS + 2}")
+        browser.until("document.querySelector('.cases') !== null")
+        assert browser.ask(slipped) == []
+        assert browser.ask("document.documentElement.scrollWidth") <= 390
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_head_tables_fit_a_page_of_1280_pixels(browser: Any, small_run: Path, training: Path, tmp_path: Path) -> None:
+    runs = [
+        read_run(small_run, "games"),
+        read_run(training, "a training with a long name"),
+        read_run(small_run, "more"),
+    ]
+    write_report(runs, tmp_path / "r.html", "r")
+    browser.open(tmp_path / "r.html")
+    browser.ask("document.querySelectorAll('details').forEach(each => each.open = true)")
+    over = """[...document.querySelectorAll('main .scroll')].filter(e => !e.closest('figure, #episodes')
+        && e.scrollWidth > e.clientWidth).map(e => e.getAttribute('aria-label'))"""
+    assert browser.ask(over) == []
+    assert browser.ask("document.documentElement.scrollWidth") <= 1280
+
+
+def test_the_table_of_problems_tells_their_entries_in_the_book_of_a_training(
+    browser: Any, training: Path, tmp_path: Path
+) -> None:
+    (problem_id,) = {group.problem_id for group in read_run(training, "t").groups()}
+    cells = "[...document.querySelectorAll('[data-problems] tr')].map(r => [...r.cells].map(c => c.textContent))"
+    write_report([read_run(training, "t")], tmp_path / "r.html", "r")
+    browser.open(tmp_path / "r.html")
+    head, row = browser.ask(cells)
+    assert (head[-1].strip(), row[0]) == ("beaten by a new test", problem_id)  # no book, no column
+    with MistakeBook(training / "book.sqlite") as book:
+        book.record(ProblemReport(problem_id, (beaten_report(2),)), preset("fixed").book, judge_version=JUDGE_VERSION)
+    write_report([read_run(training, "t")], tmp_path / "r.html", "r")
+    browser.open(tmp_path / "r.html")
+    head, row = browser.ask(cells)
+    assert (head[-1].strip(), row[-1]) == ("in the book", "2")
     assert browser.complaints() == []
 
 

@@ -15,31 +15,6 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_lab.report.writing import read_run, write_report
 
 
-@pytest.fixture
-def training(small_run: Path, tmp_path: Path) -> Path:
-    """A training run of 30 steps that kept two duels of one candidate and one of another."""
-    path = tmp_path / "training"
-    sample = path / "samples" / "step-0004"
-    sample.mkdir(parents=True)
-    shutil.copy(small_run / "config.toml", sample)
-    lines = [json.loads(line) for line in (small_run / "episodes.jsonl").read_text().splitlines()[:3]]
-    for number, (line, name) in enumerate(zip(lines, ("0-0", "0-1", "1-0"), strict=True)):
-        line |= {"episode": number, "episode_id": f"00000007-{name}", "problem_id": lines[0]["problem_id"]}
-        line["rounds"] = line["rounds"][:1]
-    (sample / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (path / "config.toml").write_text('about = "a toy"\n[run]\nsteps = 30\n')
-    (path / "run.json").write_text(json.dumps({"judge_version": JUDGE_VERSION}))
-    written = [{"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}}]
-    for step in range(1, 31):
-        figures = {"coder_reward": step / 30, "book_size": float(step)}
-        figures |= {"tester_reward": 0.5, "book_added": 1.0, "coder_kl": 0.1}
-        times = {"generate_s": 1.0, "judge_s": 2.0, "learn_s": 3.0, "sync_s": 0.0}
-        alarms = {"no_spread_coder": f"said in step {step}"} if step > 28 else {}
-        written.append({"step": step, "figures": figures, "times": times, "alarms": alarms})
-    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in written))
-    return path
-
-
 def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> None:
     run = read_run(training, "training")
     panels = {panel.key: panel for panel in run.panels}
@@ -50,6 +25,13 @@ def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> Non
     assert [series.name for series in panels["time"].series] == ["sampling", "judging", "learning"]
     assert panels["book-moves"].series[0].points[-1].mean == 30
     figures = {figure.label: figure.value.mean for figure in run.figures}
+    tiles = {figure.label: figure.change for figure in run.figures[:3]}
+    assert list(tiles) == ["pass@1, held-out problems", "coder reward, last tenth", "tester reward, last tenth"]
+    change = tiles["coder reward, last tenth"]
+    assert change is not None
+    assert change.mean == pytest.approx(27 / 30)
+    assert change.low < change.mean < change.high
+    assert run.tests == {"killing": 3, "wrong_prediction": 9}
     assert figures["coder reward, last tenth"] == pytest.approx((28 + 29 + 30) / 3 / 30)
     assert (figures["cases in the Mistake Book"], figures["pass@1, held-out problems"]) == (30, 0.25)
     (alarm,) = [remark.text for remark in run.remarks if remark.is_alarm]

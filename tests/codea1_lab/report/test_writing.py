@@ -7,16 +7,16 @@ import shutil
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
-from math import isnan
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.folder import iter_episodes
-from codea1_lab.report.archive import Archive
 from codea1_lab.report.charts import nice_ticks
 from codea1_lab.report.comparison import comparison_panels
+from codea1_lab.report.curves import _bars_of
 from codea1_lab.report.outcomes import Outcome, outcome_of
 from codea1_lab.report.page import page_of
 from codea1_lab.report.writing import read_run, slug, write_pictures, write_report
@@ -83,12 +83,30 @@ def test_pictures_stand_alone(small_run: Path, tmp_path: Path) -> None:
         assert "var(" not in path.read_text()
 
 
-def test_bins_of_a_curve_hold_all_rounds_and_intervals_hold_their_means(small_run: Path) -> None:
+def test_games_are_shown_as_distributions_over_their_problems(small_run: Path) -> None:
     run = read_run(small_run, "run")
+    assert {panel.key: panel.x_label for panel in run.panels if panel.x_label == "episode"}.keys() <= {
+        "book",
+        "book-moves",
+    }
     (rewards,) = [panel for panel in run.panels if panel.key == "rewards"]
-    coder = rewards.series[0]
-    assert sum(point.n for point in coder.points) == sum(len(record.rounds) for record in iter_episodes(small_run))
-    assert all(isnan(point.low) or point.low <= point.mean <= point.high for point in coder.points)
+    by_problem: dict[str, list[float]] = {}
+    for record in iter_episodes(small_run):
+        known = [played.rewards.coder.value for played in record.rounds]
+        by_problem.setdefault(record.problem_id, []).extend(value for value in known if value is not None)
+    means = [fmean(values) for values in by_problem.values()]
+    for point in rewards.series[0].points:
+        low, high = point.x - 0.05, point.x + 0.05
+        n = sum(low <= value + 1e-9 < high or (value == 1 and point.x > 0.9) for value in means)
+        assert (point.n, point.mean) == (n, n / len(means))
+    assert sum(point.n for point in rewards.series[0].points) == len(means)
+
+
+@pytest.mark.parametrize("value", [-1e18, -0.3, 0.0, 1.0, 1e18])
+def test_a_value_beyond_all_bars_is_in_the_last(value: float) -> None:
+    points = _bars_of({"x": {"p": [value], "q": [0.5]}}, "x")
+    assert sum(point.mean for point in points) == pytest.approx(1)
+    assert len(points) <= 60
 
 
 def test_problems_that_cannot_be_found_are_said(small_run: Path, tmp_path: Path) -> None:
@@ -139,7 +157,7 @@ def test_texts_that_could_act_are_no_markup_and_lines_of_a_million_characters_ar
 
 def test_charts_and_problems_count_for_the_size_of_the_page(small_run: Path, changed_run: Path, tmp_path: Path) -> None:
     runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
-    charts = len(page_of("title", runs, comparison_panels(runs), Archive()).encode())
+    charts = len(page_of("title", runs, comparison_panels(runs), {}).encode())
     path, max_bytes = tmp_path / "small.html", charts + 9_000
     written = write_report(runs, path, "title", max_bytes=max_bytes)
     assert path.stat().st_size == written.n_bytes <= max_bytes
@@ -149,15 +167,21 @@ def test_charts_and_problems_count_for_the_size_of_the_page(small_run: Path, cha
 def test_several_runs_have_one_chart_per_curve_with_a_line_per_run(small_run: Path, changed_run: Path) -> None:
     runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
     panels = {panel.key: panel for panel in comparison_panels(runs)}
-    coder = panels["rewards-coder"]
+    coder = panels["games-rewards-coder"]
     assert [(line.name, line.run) for line in coder.series] == [("small", 0), ("changed", 1)]
     assert [line.points for line in coder.series] == [run.panels[0].series[0].points for run in runs]
     assert coder.title == "Rewards: coder"
-    assert len(panels) == len(
-        {curve.name + panel.key for run in runs for panel in run.panels for curve in panel.series}
-    )
+    shared = [{(panel.key, curve.name) for panel in run.panels for curve in panel.series} for run in runs]
+    assert len(panels) == len({key for key in shared[0] & shared[1] if key[0] not in ("verdicts", "time")})
     assert comparison_panels(runs[:1]) == ()
-    assert comparison_panels([runs[0], replace(runs[1], axis="step")]) == ()
+
+
+def test_runs_of_different_kinds_share_no_chart(small_run: Path, changed_run: Path) -> None:
+    games = [read_run(small_run, "small"), read_run(changed_run, "changed")]
+    training = replace(games[1], kind="training", axis="step")
+    assert comparison_panels([games[0], training]) == ()
+    for panel in comparison_panels([games[0], training, games[1]]):
+        assert [line.run for line in panel.series] == [0, 2]
 
 
 def test_the_title_of_the_tab_names_run_and_step(small_run: Path, small_report: Path) -> None:

@@ -307,7 +307,11 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         for tree in trees:
             if tree.judged.book_report is not None:
                 where = Provenance(
-                    run=str(self.trial_id or ""), episode_id=f"{tree.task.number:08x}", round=self.iteration
+                    run=str(self.trial_id or ""),
+                    episode_id=f"{tree.task.number:08x}",
+                    round=self.iteration,
+                    coder=self.settings.player_of("coder"),
+                    tester=self.settings.player_of("tester"),
                 )
                 deltas.append(self.book.record(tree.judged.book_report, rules, where))
         return deltas

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,8 @@ from ray.rllib.utils.metrics import EPISODE_RETURN_MAX, EPISODE_RETURN_MEAN, EPI
 
 from codea1_agents.train.grpo.rollout import RolledTree
 from codea1_env.facts.submissions import RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, CaseReport, ValidSuite, Verdict
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, ValidSuite, Verdict
+from codea1_env.rules.funnel import count_tests, funnel
 from codea1_env.rules.reward_parts import Reward, n_right, with_decided
 
 _OF_LEARNERS = (
@@ -96,12 +98,18 @@ def n_tokens(trees: Iterable[RolledTree]) -> int:
 
 
 def mean_figures(trees: Sequence[RolledTree], tests_per_suite: int) -> dict[str, float]:
-    """Return the mean of each figure over the trees that have it; their order does not change a bit of it."""
+    """Return the mean of each figure over the trees that have it; their order does not change a bit of it.
+
+    Counts of tests, whose names begin with `tests_`, are sums.
+    """
     found: dict[str, list[float]] = {}
     for tree in trees:
         for name, value in tree_figures(tree, tests_per_suite).items():
             found.setdefault(name, []).append(value)
-    return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+    return {
+        name: math.fsum(values) / (1 if name.startswith("tests_") else len(values))
+        for name, values in sorted(found.items())
+    }
 
 
 def episode_figures(trees: Sequence[RolledTree]) -> dict[str, float]:
@@ -164,6 +172,7 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
     yield "kill_rate", _mean(suite.beats for suite in met)
     yield from _judging(candidates)
     written_suites = [suite.suite for each in written for suite in each.suites]
+    yield from _tests(suite for each in written for suite in each.suites if not suite.suite.internal_error)
     yield "vacuous_share", _share_of_reason(RejectionReason.VACUOUS, written_suites)
     yield "golden_pass_rate", _mean(each.golden_pass_rate for each in candidates if each.golden_pass_rate is not None)
     texts = [suite.suite.cases for each in written for suite in each.suites]
@@ -185,6 +194,17 @@ def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float
         yield "equal_answers_share", sum(each.rechecks.equal_answers for each in valid) / n_cases
         yield "undecided_rate", sum(each.rechecks.undecided for each in valid) / n_cases
         yield "rerun_share", sum(each.rechecks.rerun for each in valid) / n_cases
+
+
+def _tests(suites: Iterable[SuiteReport]) -> Iterator[tuple[str, float]]:
+    """Yield the number of tests at each stage of the funnel, and of those that are lost by reason."""
+    counts: Counter[str] = Counter()
+    for each in suites:
+        cases = ((case.case.prediction_right, case.case.is_example, case.verdict) for case in each.cases)
+        counts += count_tests(cases, (rejection.reason for rejection in each.suite.rejections))
+    for stage in funnel(counts):
+        yield f"tests_{stage.name.replace(' ', '_')}", stage.n
+        yield from ((f"tests_lost_{reason}", n) for reason, n in stage.lost.items())
 
 
 def _share_of_reason(reason: RejectionReason, suites: Sequence[ValidSuite]) -> float:

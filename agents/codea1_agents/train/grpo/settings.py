@@ -203,6 +203,11 @@ class TrainingSettings:
         """Return the id of the module that plays a role; empty if an agent plays it."""
         return self.module_by_role.get(role, "")
 
+    def player_of(self, role: str) -> str:
+        """Return the name of what plays a role: a model's, or an agent's specification."""
+        module = self.module_of(role)
+        return self.models[module].path if module else str(self.agents.get(role, "nobody"))
+
     def has_player(self, role: str) -> bool:
         """Whether a module or an agent plays a role. Rules that do not pay the tester need none."""
         return bool(self.module_of(role)) or role in self.agents

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from codea1_agents.evaluation.metrics import pass_at_k
-from codea1_agents.statistics import known_mean
+from codea1_agents.statistics import known_mean, mean_interval
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, Player
@@ -85,14 +85,17 @@ class HeldOut:
 def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
     """Return means over problems, without figures that are nan.
 
-    `coder_pass_at_1`, and with eight samples or more `coder_pass_at_8`, are the unbiased estimates. `coder_golden_rate`
-    is the share of golden tests passed. `tester_validity/OPPONENT` and `tester_kill_rate/OPPONENT` follow; the kill
-    rate is the share of suites for valid programs that beat their program. `tester_aim/OPPONENT` says how much more
-    often than golden tests the cases fail these programs. `problems` is the number of problems.
+    `coder_pass_at_1`, and with eight samples or more `coder_pass_at_8`, are the unbiased estimates; `..._low` and
+    `..._high` are the ends of the first one's 95 % bootstrap interval over problems. `coder_golden_rate` is the share
+    of golden tests passed. `tester_validity/OPPONENT` and `tester_kill_rate/OPPONENT` follow; the kill rate is the
+    share of suites for valid programs that beat their program. `tester_aim/OPPONENT` says how much more often than
+    golden tests the cases fail these programs. `problems` is the number of problems.
     """
     figures = {"problems": float(len(findings))}
     for k in _MOST_K:
         figures[f"coder_pass_at_{k}"] = known_mean(pass_at_k(len(f.passed), sum(f.passed), k) for f in findings)
+    passed = mean_interval({str(f.position): [pass_at_k(len(f.passed), sum(f.passed), 1)] for f in findings})
+    figures |= {"coder_pass_at_1_low": passed.low, "coder_pass_at_1_high": passed.high}
     figures["coder_golden_rate"] = known_mean(known_mean(f.golden) for f in findings)
     for opponent in sorted({name for f in findings for name in f.validity}):
         figures[f"tester_validity/{opponent}"] = known_mean(known_mean(f.validity.get(opponent, ())) for f in findings)

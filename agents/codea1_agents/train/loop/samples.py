@@ -38,8 +38,8 @@ def write_samples(
         problems=settings.problems,
         problems_digest=facts["problems_digest"],
         n_problems=len(problems),
-        coder=_name(settings, "coder"),
-        tester=_name(settings, "tester"),
+        coder=settings.player_of("coder"),
+        tester=settings.player_of("tester"),
         episodes=max(1, len(duels)),
         rounds=1,
         seed=settings.seed,
@@ -99,8 +99,3 @@ def _record(judged: JudgedRound, number: int, seed: int) -> EpisodeRecord:
         seed=seed,
         rounds=(RoundRecord.of(judged),),
     )
-
-
-def _name(settings: TrainingSettings, role: str) -> str:
-    module = settings.module_of(role)
-    return settings.models[module].path if module else str(settings.agents.get(role, "nobody"))

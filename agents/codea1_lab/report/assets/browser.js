@@ -1,14 +1,12 @@
 "use strict";
-/* The list of candidates, its filters and its addresses. Filters read the columns of the index, a search all pages of texts. */
-const PER_LIST = 100, PAGES_KEPT = 8;
+/* The list of candidates, its filters and its addresses. Filters read the columns of the index, a search all pages of texts.
+   Tables of problems and the duels shown first come from the same columns. A page of a server asks it for changes. */
+const PER_LIST = 100, PAGES_KEPT = 8, POLL_MS = 2000, BEATEN = 1, INVALID = 3, MASKED = 5; // the last three are outcomes
 
 class Browser {
   constructor(index, runs) {
-    this.index = index;
-    this.columns = index.columns;
     this.runs = runs;
-    this.pages = new Map();
-    this.problems = null;
+    this.take(index);
     this.found = { query: "", hits: null };
     this.page = 0;
     this.chosen = -1;
@@ -19,18 +17,35 @@ class Browser {
     this.listen();
   }
 
+  take(index) {
+    this.index = index;
+    this.columns = index.columns;
+    this.pages = new Map();
+    this.problems = null;
+  }
+
+  /* Show an index with more candidates than the last one. */
+  async update(index) {
+    this.take(index);
+    this.fill();
+    this.found = { query: "", hits: null };
+    await this.filter();
+  }
+
   fill() {
-    const { outcomes, problems } = this.index, counts = new Array(outcomes.length).fill(0);
+    const { outcomes, problems } = this.index, unpicked = [...document.querySelectorAll("#picks input:not(:checked)")].map((box) => Number(box.value)), counts = new Array(outcomes.length).fill(0);
     for (const outcome of this.columns.outcome) counts[outcome]++;
+    $("picks").replaceChildren();
     outcomes.forEach((name, number) => {
       if (!counts[number]) return;
-      const box = el("input", { type: "checkbox", value: number, checked: true, name: "outcome" });
+      const box = el("input", { type: "checkbox", value: number, checked: !unpicked.includes(number), name: "outcome" });
       $("picks").append(el("label", { class: "pick" }, box, el("span", {}, name, " ", el("b", {}, counts[number].toLocaleString("en")))));
     });
-    if (this.runs.length > 1) this.runs.forEach(({ name }, number) => $("f-run").append(el("option", { value: number }, visible(name))));
-    else $("f-run").closest("div").hidden = true;
+    for (const place of document.querySelectorAll("#filters .axis")) place.textContent = [...new Set(this.runs.map(({ axis }) => axis))].join(" or ");
+    if (this.runs.length === 1) $("f-run").closest("div").hidden = true;
+    else if ($("f-run").options.length === 1) this.runs.forEach(({ name }, number) => $("f-run").append(el("option", { value: number }, visible(name))));
     const names = [...new Set(problems.map(([, name]) => name))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-    $("f-problems").append(...names.map((name) => el("option", { value: name })));
+    $("f-problems").replaceChildren(...names.map((name) => el("option", { value: name })));
   }
 
   listen() {
@@ -99,7 +114,7 @@ class Browser {
     const named = problems.map(([run, name]) => holds(name) + holds(texts[run]?.[name]?.[0] ?? ""));
     const judged = verdicts.map((verdict) => holds(verdict) || holds(words(verdict)));
     let row = 0;
-    for (let page = 0; $("page-" + page); page++) {
+    for (let page = 0; row < c.step.length; page++) {
       const { t, g } = await (this.pages.get(page) ?? unpack("page-" + page));
       if (this.found.query !== query) return null;
       const found = t.map(holds), at = (number) => (number === null ? 0 : Number(found[number]));
@@ -142,13 +157,17 @@ class Browser {
 
   item(row) {
     const c = this.columns, outcome = c.outcome[row], member = this.memberLabel(row);
-    const rewards = ["coder", "tester"].map((role) => `${role} ${c[role][row] === null ? "–" : c[role][row].toFixed(3)}`);
     return el("button", { type: "button", tabindex: "-1", "data-row": row, "aria-current": String(row === this.chosen), onclick: () => this.open(row) },
       el("span", { class: "mark o" + outcome, "aria-hidden": "true" }, el("b", {}, MARKS[outcome])),
       el("span", { class: "what" }, visible(this.index.problems[c.problem[row]][1])),
       el("span", { class: "when" }, `${this.axis(row)} ${c.step[row]}${member}`),
       el("span", { class: "visually-hidden" }, this.index.outcomes[outcome]),
-      el("span", { class: "rewards" }, `${rewards.join(" · ")} · ${c.failed[row]} of ${c.cases[row]} failed${this.hits ? ` · ${this.hits[row]} ${this.hits[row] === 1 ? "hit" : "hits"}` : ""}`));
+      el("span", { class: "rewards" }, `${this.rewards(row)}${this.hits ? ` · ${this.hits[row]} ${this.hits[row] === 1 ? "hit" : "hits"}` : ""}`));
+  }
+
+  rewards(row) {
+    const c = this.columns, told = ["coder", "tester"].map((role) => `${role} ${c[role][row] === null ? "–" : c[role][row].toFixed(3)}`);
+    return `${told.join(" · ")} · ${c.failed[row]} of ${c.cases[row]} failed`;
   }
 
   axis(row) { return this.runs[this.columns.run[row]].axis; }
@@ -267,6 +286,53 @@ class Browser {
   }
 }
 
+/* One row per problem of a run, the hardest for the coder first. */
+function problemTable({ index, columns: c }, run) {
+  const rows = new Map(), mean = (values) => (values.length ? values.reduce((sum, each) => sum + each, 0) / values.length : null);
+  for (let i = 0; i < c.step.length; i++) {
+    if (c.run[i] !== run) continue;
+    if (!rows.has(c.problem[i])) rows.set(c.problem[i], { n: 0, coder: [], tester: [], valid: 0, beaten: 0 });
+    const row = rows.get(c.problem[i]), outcome = c.outcome[i];
+    row.n++;
+    for (const role of ["coder", "tester"]) if (c[role][i] !== null) row[role].push(c[role][i]);
+    row.valid += outcome !== INVALID && outcome !== MASKED;
+    row.beaten += outcome === BEATEN;
+  }
+  const known = [...rows].map(([number, { n, coder, tester, valid, beaten }]) => [index.problems[number][1], n, mean(coder), mean(tester), valid ? beaten / valid : null, index.problems[number][2]]);
+  known.sort((a, b) => (a[2] ?? Infinity) - (b[2] ?? Infinity));
+  const n = known.some((row) => row[5] !== null) ? 6 : 5, heads = ["problem", "candidates", "coder reward", "tester reward", "beaten by a new test", "in the book"].slice(0, n);
+  return tableOf("Problems", heads, known.map(([name, ...values]) => el("tr", {}, el("th", { scope: "row" }, visible(name)),
+    values.slice(0, n - 1).map((value) => el("td", { "data-value": value ?? "" }, figureText(value))))), "sortable");
+}
+
+/* The row of a run to show first: beaten by the smallest share of its tests; while the run goes on, the last one. */
+function duelOf({ columns: c }, run, isLast) {
+  let best = -1;
+  for (let i = 0; i < c.step.length; i++) {
+    if (c.run[i] !== run) continue;
+    const share = (row) => (c.outcome[row] === BEATEN ? c.failed[row] / c.cases[row] : 2);
+    if (best < 0 || isLast || share(i) < share(best)) best = i;
+  }
+  return best;
+}
+
+/* Fill what a run's section shows from the columns. */
+async function fillRuns(browser) {
+  for (const place of document.querySelectorAll("[data-problems]")) {
+    const table = problemTable(browser, Number(place.dataset.problems));
+    place.replaceChildren(place.firstElementChild, table);
+    sortables(place);
+    place.hidden = false;
+  }
+  for (const place of document.querySelectorAll("[data-duel]")) {
+    const isGoing = "going" in place.dataset, row = duelOf(browser, Number(place.dataset.duel), isGoing);
+    if (row < 0) continue;
+    const [{ t, group }, problems] = await Promise.all([browser.textsOf(browser.columns.group[row]), browser.problemTexts()]);
+    place.replaceChildren(...new Detail(browser, row, t, group, problems).short(isGoing ? "The last duel" : "The duel to read first").flat(9).filter(Boolean));
+    place.hidden = false;
+  }
+}
+
 /* Say at the top of the page that the address names nothing on it. */
 function noticeUnknown(isUnknown) {
   let name = location.hash.slice(1);
@@ -279,16 +345,66 @@ function notice(text) {
   $("notice").replaceChildren(...(text ? visible(text, "") : []));
 }
 
-async function start() {
-  themes();
-  menus();
-  legends();
-  charts();
-  sortables();
-  if (!$("index")) { noticeUnknown(); addEventListener("hashchange", () => noticeUnknown()); return; }
+/* Give life to the charts and tables of a part of the page. */
+function enliven(root) {
+  legends(root);
+  charts(root);
+}
+
+/* Replace the sections that the server has changed, and keep what the reader has opened. */
+function renew(text, served) {
+  for (const section of new DOMParser().parseFromString(text, "text/html").querySelectorAll("main section")) {
+    const old = $(section.id), now = section.outerHTML;
+    if (old && (section.id === "episodes" || served.get(section.id) === now || old.contains(document.activeElement))) continue;
+    served.set(section.id, now);
+    const opened = new Map([...(old?.querySelectorAll("details") ?? [])].map((each) => [each.closest("figure")?.textContent + each.firstElementChild.textContent, each.open]));
+    if (old) old.replaceWith(section);
+    else document.querySelector("main .wrap").append(section);
+    enliven(section);
+    for (const each of section.querySelectorAll("details")) each.open = opened.get(each.closest("figure")?.textContent + each.firstElementChild.textContent) ?? each.open;
+  }
+}
+
+async function follow(browser) {
+  const served = new Map([...document.querySelectorAll("main section")].map((section) => [section.id, ""]));
+  for (let last = ""; ;) {
+    await new Promise((done) => setTimeout(done, POLL_MS));
+    if (document.hidden) continue;
+    try {
+      const answer = await fetch(location.href.split("#")[0]), text = await answer.text();
+      if (!answer.ok) throw new Error(`status ${answer.status}`);
+      notice("");
+      if (text === last) continue;
+      last = text;
+      renew(text, served);
+      if (!$("episodes")) continue;
+      if (browser) await browser.update(await unpack("index"));
+      else browser = await browse();
+      await fillRuns(browser);
+    } catch (error) { notice(`The server does not answer: ${error.message}`); }
+  }
+}
+
+async function browse() {
   const browser = new Browser(await unpack("index"), await unpack("runs"));
   await browser.filter();
   browser.follow();
+  return browser;
+}
+
+async function start() {
+  themes();
+  menus();
+  enliven(document);
+  let browser = null;
+  if ($("episodes")) {
+    browser = await browse();
+    await fillRuns(browser);
+  } else {
+    noticeUnknown();
+    addEventListener("hashchange", () => noticeUnknown());
+  }
   document.documentElement.dataset.ready = "yes";
+  if (SOURCE) await follow(browser);
 }
 start().catch((error) => { const place = $("count"); if (place) place.textContent = "This report is damaged: " + error.message; console.error(error); });

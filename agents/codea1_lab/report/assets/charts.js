@@ -1,5 +1,5 @@
 "use strict";
-/* Themes, the menu, legends, sortable tables, and the numbers of a chart at the pointer or by the arrow keys. */
+/* Themes, the menu, legends, sortable tables, and the numbers of a chart at the pointer, by the arrow keys, or as a table. */
 function themes() {
   const button = document.getElementById("theme");
   const order = ["auto", "light", "dark"];
@@ -25,8 +25,8 @@ function menus() {
   list.addEventListener("click", () => { if (list.matches(":popover-open")) list.hidePopover(); });
 }
 
-function legends() {
-  for (const button of document.querySelectorAll("[data-toggles]")) {
+function legends(root) {
+  for (const button of root.querySelectorAll("[data-toggles]")) {
     button.addEventListener("click", () => {
       const isOn = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", String(isOn));
@@ -43,8 +43,8 @@ function figureText(value) {
 
 const nearest = (points, x) => points.reduce((best, each) => (Math.abs(each[0] - x) < Math.abs(best[0] - x) ? each : best));
 
-function charts() {
-  for (const plot of document.querySelectorAll(".plot[data-chart]")) {
+function charts(root) {
+  for (const plot of root.querySelectorAll(".plot[data-chart]")) {
     const chart = JSON.parse(plot.dataset.chart), svg = plot.querySelector("svg"), xs = chart.xs;
     const tip = el("div", { class: "tip", role: "status", hidden: true });
     const cross = document.createElementNS("http://www.w3.org/2000/svg", "line");
@@ -54,7 +54,10 @@ function charts() {
     svg.append(cross);
     plot.append(tip);
     let at = -1;
-    const place = (x) => chart.left + (xs.length > 1 ? (x - xs[0]) / (xs[xs.length - 1] - xs[0]) : 0.5) * (chart.right - chart.left);
+    const first = xs[0] - chart.half, span = xs[xs.length - 1] + chart.half - first;
+    const place = (x) => chart.left + (span ? (x - first) / span : 0.5) * (chart.right - chart.left);
+    const numbers = plot.parentElement.querySelector("[data-numbers]");
+    numbers.addEventListener("toggle", () => numbers.append(numbersOf(chart)), { once: true });
     const show = (index) => {
       at = Math.max(0, Math.min(xs.length - 1, index));
       const rows = chart.series.map(({ name, tone, run, points }) => {
@@ -89,8 +92,21 @@ function charts() {
   }
 }
 
-function sortables() {
-  for (const table of document.querySelectorAll("table.sortable")) {
+/* A table that scrolls sideways; the first cell of a row is its heading. */
+function tableOf(label, heads, rows, cls = "") {
+  const head = el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, visible(name)))));
+  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label }, el("table", { class: cls }, head, el("tbody", {}, rows)));
+}
+
+function numbersOf({ x, xs, series }) {
+  const told = (p) => [figureText(p[1]), p[2] === null ? "" : el("span", { class: "quiet" }, ` (${figureText(p[2])} to ${figureText(p[3])})`)];
+  const at = series.map(({ points }) => new Map(points.map((p) => [p[0], p])));
+  return tableOf("Numbers", [x, ...series.map(({ name }) => name)], xs.map((each) => el("tr", {}, el("th", { scope: "row" }, figureText(each)),
+    at.map((points) => el("td", {}, points.has(each) ? told(points.get(each)) : "–")))));
+}
+
+function sortables(root) {
+  for (const table of root.querySelectorAll("table.sortable")) {
     table.querySelectorAll("thead th").forEach((heading, column) => {
       const button = el("button", { type: "button" }, heading.textContent);
       heading.replaceChildren(button);

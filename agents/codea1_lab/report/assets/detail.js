@@ -2,8 +2,12 @@
 /* One candidate with its group: rewards, verdicts, the change since the round before, program, cases, problem, replies. */
 const SYMBOLS = { passed: "·", wrong_answer: "W", runtime_error: "E", time_limit: "T", memory_limit: "M", output_limit: "O", not_run: "–", denied: "x", undecided: "~", internal_error: "?" };
 const MARKS = ["✓", "✗", "R", "!", "–", "?"];
+const HARMLESS = ["passed", "not_run", "denied", "undecided", "internal_error"];
 const words = (text) => text.replaceAll("_", " ");
 const $ = (id) => document.getElementById(id);
+
+/* A cell that a phone shows beside its label; one element holds the content, or its parts would slip into the labels' column. */
+const cell = (label, content, cls) => el("td", { "data-label": label, class: cls }, content === "" ? null : el("div", {}, content));
 
 class Detail {
   constructor(browser, row, t, group, problems) {
@@ -77,7 +81,7 @@ class Detail {
     };
     const rows = members.map((member, number) => {
       const now = number === this.number, verdicts = shown.flatMap(({ of }) => of(member).map((one) => this.browser.index.verdicts[one[4]]));
-      const failed = verdicts.filter((verdict) => !["passed", "not_run", "denied", "undecided", "internal_error"].includes(verdict)).length;
+      const failed = verdicts.filter((verdict) => !HARMLESS.includes(verdict)).length;
       const cells = shown.flatMap(({ title, key, of, width }) => Array.from({ length: width }, (_, n) => {
         const one = of(member)[n], verdict = one && this.browser.index.verdicts[one[4]];
         return el("td", { class: n ? null : "next" }, one ? square(verdict, `${title}, case ${n + 1}: ${words(verdict)}`, now, key, n) : null);
@@ -110,6 +114,21 @@ class Detail {
     row.scrollIntoView({ block: "center" });
   }
 
+  /* The duel in short: one sentence, the program against the solution, and the tests that it fails. */
+  short(title) {
+    const tests = this.suites.flatMap(([cases]) => cases), verdicts = this.browser.index.verdicts, c = this.browser.columns, row = this.row;
+    const failing = tests.map((one, n) => [one, n]).filter(([[, , , , verdict]]) => !HARMLESS.includes(verdicts[verdict]));
+    const solution = this.problems[c.run[row]]?.[this.browser.index.problems[c.problem[row]][1]]?.[1];
+    const told = failing.slice(0, 3).map(([[expression, expected, , , verdict, actual], n]) => el("p", {}, el("b", {}, `Test ${n + 1} finds it: `), el("span", { class: "mono ltr" }, visible(this.t[expression])),
+      actual === null ? `, ${words(verdicts[verdict])}` : [" gives ", el("span", { class: "mono ltr" }, visible(this.t[actual]))], ", the solution ", el("span", { class: "mono ltr" }, visible(this.t[expected])), "."));
+    const name = this.browser.index.problems[c.problem[row]][1], label = "The solution (-) and the program (+)", region = `${title}: ${name}, ${this.place}, run ${c.run[row] + 1}`, passed = tests.length - failing.length;
+    return [
+      el("p", { class: "kicker" }, title), el("h3", {}, visible(name), ` · ${this.place}`), failing.length ? told : el("p", {}, tests.length ? `The program passes all ${passed} new tests.` : "No new test was run."), el("p", { class: "quiet" }, this.browser.rewards(row)), this.whyInvalid(),
+      solution === undefined ? code(this.program, { label: region }) : [el("p", { class: "quiet small" }, label), changed(solution.trim(), this.program.trim(), region)],
+      el("button", { type: "button", class: "plain", onclick: () => this.browser.open(row) }, "All about this duel"),
+    ];
+  }
+
   whyInvalid() {
     return this.verdict === "passed" ? null : el("p", {}, el("b", {}, words(this.verdict)), this.reason ? [": ", ...visible(this.reason)] : "");
   }
@@ -120,11 +139,10 @@ class Detail {
   }
 
   table(title, cases, key) {
-    const cell = (label, content, cls) => el("td", { "data-label": label, class: cls }, content);
     const text = (value) => el("span", { class: "mono ltr" }, visible(value));
     const rows = cases.map(([expression, expected, right, prediction, verdict, actual], n) => {
       const word = this.browser.index.verdicts[verdict];
-      const predicted = right === null ? "" : right ? ["right", "right, an example"][right - 1] : [el("b", { class: "v-time_limit" }, "wrong "), prediction === null ? "" : text(this.t[prediction])];
+      const predicted = right === null ? "" : right ? ["right", "right, an example"][right - 1] : [el("b", { class: "tester" }, "wrong "), prediction === null ? "" : text(this.t[prediction])];
       return el("tr", { id: `case-${key}-${n}` }, cell("case", String(n + 1)), cell("test", text(this.t[expression])), cell("solution", text(this.t[expected])),
         cell("predicted", predicted), cell("verdict", words(word), "word v-" + word), cell("gave", actual === null ? "" : text(this.t[actual])));
     });
@@ -135,8 +153,8 @@ class Detail {
   dropped() {
     const all = this.suites.flatMap((suite) => suite[1]);
     if (!all.length) return [];
-    const rows = all.map(([reason, source, line, detail]) => el("tr", {}, el("td", { "data-label": "line" }, line || ""), el("td", { "data-label": "text" }, el("span", { class: "mono ltr" }, visible(this.t[source]))),
-      el("td", { "data-label": "because" }, this.t[reason], this.t[detail] ? [": ", ...visible(this.t[detail])] : "")));
+    const rows = all.map(([reason, source, line, detail]) => el("tr", {}, cell("line", String(line || "")), cell("text", el("span", { class: "mono ltr" }, visible(this.t[source]))),
+      cell("because", [this.t[reason], this.t[detail] ? [": ", ...visible(this.t[detail])] : ""])));
     return [el("h4", {}, "Dropped or corrected"), el("div", { class: "scroll" }, el("table", { class: "cases", "aria-label": "Dropped or corrected" },
       el("thead", {}, el("tr", {}, ["line", "text", "because"].map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, rows)))];
   }

@@ -1,7 +1,17 @@
 "use strict";
 /* Packed data is base64 of a zlib stream of JSON. `inflated` (RFC 1951) is for browsers without DecompressionStream. */
-async function unpack(id) {
-  const raw = atob(document.getElementById(id).textContent.trim());
+const SOURCE = document.querySelector("meta[name=source]")?.content;
+
+/* The packed data of a name: from this page, or from the server that the page names. */
+async function held(name) {
+  if (!SOURCE) return document.getElementById(name).textContent;
+  const answer = await fetch(`${SOURCE}&part=${name}`);
+  if (!answer.ok) throw new Error(`the server has no ${name}`);
+  return answer.text();
+}
+
+async function unpack(name) {
+  const raw = atob((await held(name)).trim());
   const bytes = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
   if (typeof DecompressionStream === "function") {

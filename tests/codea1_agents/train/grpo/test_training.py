@@ -80,6 +80,9 @@ def test_a_run_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(config: GRPOCo
     for _ in range(2):
         algorithm.train()
     expected, book = weights_of(algorithm), [str(entry.entry.key) for entry in algorithm.book.entries()]
+    told = {(e.entry.provenance.coder, e.entry.provenance.tester) for e in algorithm.book.entries()}
+    assert told == {(algorithm.settings.player_of("coder"), algorithm.settings.player_of("tester"))}
+    assert "nobody" not in str(told)
     state = algorithm.get_state()
     older = {**state, "grpo": {**state["grpo"], "judge_version": 1}}
     with pytest.raises(UserError, match="version 1 of the judge"):

@@ -20,6 +20,8 @@ def test_figures_are_means_over_problems_of_means_over_samples() -> None:
     assert summed_up(findings) == {
         "problems": 3.0,
         "coder_pass_at_1": pytest.approx(0.25),
+        "coder_pass_at_1_low": 0.0,
+        "coder_pass_at_1_high": 0.5,
         "coder_golden_rate": pytest.approx(0.375),
         "tester_validity/a": pytest.approx(0.375),
         "tester_kill_rate/a": pytest.approx(0.5),
