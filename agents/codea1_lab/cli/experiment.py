@@ -19,10 +19,11 @@ from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.plugins import also_typed
 from codea1_env.problems import load_problems
-from codea1_lab.experiments.declaration import Experiment, load_experiment
+from codea1_lab.experiments.declaration import Experiment, declared_at, load_experiment
 from codea1_lab.experiments.folder import ExperimentFolder, require_experiment
 from codea1_lab.experiments.grid import Cell, cells_of, chosen_cells, with_needed
 from codea1_lab.experiments.pool import CellProgress, LocalProcesses, run_cells
+from codea1_lab.experiments.predictions import require_predictions
 from codea1_lab.experiments.report import write_report
 from codea1_lab.experiments.results import RESULTS, read_results, results_of
 from codea1_lab.experiments.tables import Results
@@ -65,7 +66,8 @@ def run_experiment(options: ExperimentOptions) -> None:
     """Run the missing cells of an experiment, and write its report.
 
     Raises:
-        UserError: the experiment does not exist, its folder contains another one, or a cell failed.
+        UserError: the experiment does not exist, its predictions are not committed, its folder contains another one,
+            or a cell failed.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
     experiment = load_experiment(options.name)
@@ -102,6 +104,7 @@ def _run(
     experiment: Experiment, cells: Sequence[Cell], path: Path, known: Results, options: ExperimentOptions, page: Page
 ) -> None:
     require_training()
+    require_predictions(experiment, declared_at(options.name))
     for source in experiment.sources:
         load_problems(source)  # fail now rather than after hours of training
     for result in results_of(path, experiment, cells, known).values():

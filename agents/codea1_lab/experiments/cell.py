@@ -23,6 +23,7 @@ from codea1_env.records.whole_files import remove_folder, write_whole_folder
 from codea1_env.sandbox import load_sandbox
 from codea1_lab.experiments.declaration import Experiment, Pretraining
 from codea1_lab.experiments.folder import stored_experiment
+from codea1_lab.experiments.graders import ATTACKS, GRADERS
 from codea1_lab.experiments.grid import Cell, cells_of, fingerprint, needs
 from codea1_lab.experiments.measuring import measured
 from codea1_lab.experiments.models import Models
@@ -145,7 +146,13 @@ def _pretrained(wanted: Pretraining, seed: int) -> Any:
     from codea1_agents.train.tiny.family import Variant  # noqa: PLC0415
     from codea1_agents.train.tiny.pretraining import PretrainingSettings, pretrain  # noqa: PLC0415
 
-    rules = CorpusRules(variant=Variant(wanted.variant), aware_share=wanted.aware, n_aware_first=wanted.aware_first)
+    rules = CorpusRules(
+        variant=Variant(wanted.variant),
+        aware_share=wanted.aware,
+        n_aware_first=wanted.aware_first,
+        hostile_share=wanted.hostile,
+        hostile=ATTACKS if wanted.hostile else (),
+    )
     return pretrain(PretrainingSettings(seed, wanted.steps, rules, wanted.muon))
 
 
@@ -182,13 +189,13 @@ def _trained(folder: Path, experiment: Experiment, cell: Cell, models: Models) -
     paths = _model_paths(plain, models)
     if system.supervision:
         paths["game.problems"] = str(_supervision(folder, experiment, cell, plain.game.problems))
-    run = folder / "cells" / cell.name / "run"
+    run, env = folder / "cells" / cell.name / "run", GRADERS.get(system.grader)
     if run.exists() and last_checkpoint(run) is not None:
-        done = resume(run, paths)
+        done = resume(run, paths, env=env)
     else:
         shutil.rmtree(run, ignore_errors=True)
         own = {"run.seed": _seed(cell), "run.name": f"{experiment.name} {cell.name}"}
-        done = train(changed(plain, {**own, **paths}), out=run)
+        done = train(changed(plain, {**own, **paths}), out=run, env=env)
     if done.interrupted:
         raise KeyboardInterrupt
     after = {module: Path(path) for module, path in done.models.items()}

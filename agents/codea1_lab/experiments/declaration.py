@@ -39,6 +39,8 @@ class Pretraining(Strict):
     """Share of a white-box tester's tests of wrong programs that make the program fail."""
     aware_first: int = Field(default=0, ge=0)
     """Steps, from the first, in which all of these tests do."""
+    hostile: float = Field(default=0.0, ge=0, le=1)
+    """Share of all documents that are attacks on a grader (`graders.ATTACKS`)."""
     muon: Literal["float32", "bfloat16"] = "bfloat16"
     """As in `PretrainingSettings`. The default is that of the committed results; `float32` takes less than half of the
     time on a processor without AVX-512."""
@@ -69,6 +71,8 @@ class System(Strict):
     """System whose tester writes the golden tests on which this system's coder trains."""
     sft: bool = False
     """Whether the tester is first fine-tuned on golden tests for failing candidates."""
+    grader: Literal["", "judge", "exit status"] = ""
+    """What pays the coder 1 or 0, watched by an outside oracle (`graders`); empty: the rules of the game."""
     together: bool = False
     """Whether the system is measured by its choice among the coder's programs by the tester's blind suites."""
 
@@ -145,6 +149,9 @@ class Experiment(Strict):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     about: str = ""
+    predictions: str = ""
+    """File that must be committed before a cell starts, in the repository of the declaration; empty: nothing was
+    predicted, and no result confirms anything."""
     bases: tuple[int, ...] = (0,)
     """Seeds of pretraining."""
     seeds: int = Field(default=3, ge=1)
@@ -198,13 +205,18 @@ def experiment_names() -> list[str]:
     return sorted(each.stem for each in _BUILT_IN.glob("*.toml"))
 
 
+def declared_at(name: str) -> Path:
+    """Return the TOML file of an experiment, which may not exist."""
+    return Path(name) if name.endswith(".toml") else _BUILT_IN / f"{name}.toml"
+
+
 def load_experiment(name: str) -> Experiment:
     """Return an experiment by the name of a declared one or the path of a TOML file.
 
     Raises:
         UserError: the experiment does not exist, or is malformed.
     """
-    path = Path(name) if name.endswith(".toml") else _BUILT_IN / f"{name}.toml"
+    path = declared_at(name)
     try:
         declared = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -266,8 +278,9 @@ def _check_settings(experiment: Experiment, system: System, where: str) -> None:
     fault = f"{where}: system {system.name!r}"
     if system.together and not experiment.evaluation.together:
         raise UserError(f"{fault}: together needs problems: set evaluation.together")
-    if system.supervision and not system.preset:
-        raise UserError(f"{fault}: supervision needs a training: set preset")
+    for name in ("supervision", "grader"):
+        if getattr(system, name) and not system.preset:
+            raise UserError(f"{fault}: {name} needs a training: set preset")
     if own := [key for key in ("run.seed", "run.name", "run.folder") if key in {**experiment.set, **system.set}]:
         raise UserError(f"{fault}: {own[0]} is set by the experiment")
     try:

@@ -83,6 +83,12 @@ def test_a_wrong_source_is_found_before_anything_is_trained(declared: Path) -> N
     assert not Path("out").exists()
 
 
+def test_without_committed_predictions_no_cell_starts(declared: Path) -> None:
+    declared.write_text(f'predictions = "predictions.md"\n{DECLARED}')
+    assert "predictions.md, cannot be checked" in refused("experiment", declared, "-o", "out")
+    assert not Path("out").exists()
+
+
 def test_without_the_packages_for_training_no_cell_starts(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))

@@ -73,6 +73,11 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         (STEP.replace("coder_", "tester_").replace('_from = "a1"', '_from = "static"'), "'static' trains no tester"),
         (WHOLE + "together = true", "system 'static': together needs problems: set evaluation.together"),
         (WHOLE.replace('preset = "golden"', ""), "system 'static': supervision needs a training"),
+        (
+            WHOLE.replace('supervision = "a1"', 'grader = "judge"').replace('preset = "golden"', ""),
+            "grader needs a trai",
+        ),
+        (WHOLE.replace('supervision = "a1"', 'grader = "me"'), "grader"),
         (WHOLE + 'set = {"run.seed" = 3}', "system 'static': run.seed is set by the experiment"),
         (WHOLE + PICTURE, "picture 'x': expected a number, got game.rules of 'static' = 'golden'"),
         ("name = ", "declared.toml"),

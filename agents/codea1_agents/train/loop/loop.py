@@ -34,6 +34,7 @@ from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.fitting import require_fit
 from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.group_env import GroupEnv
 from codea1_env.plugins import resolve
 from codea1_env.runs.records import EpisodeRecord
 from codea1_env.sandbox import load_sandbox
@@ -83,6 +84,7 @@ def train(
     out: Path | None = None,
     force: bool = False,
     watcher: Watcher | None = None,
+    env: type[GroupEnv] | None = None,
 ) -> Finished:
     """Run a training from its first step.
 
@@ -91,6 +93,7 @@ def train(
         out: run folder, new or empty; None: `run.folder`, else a new one under `runs/`.
         force: start it even if it does not fit this machine.
         watcher: receives the events.
+        env: class of the environments, which may pay otherwise than the rules; None: `code_a1_v0.group_env`.
 
     Raises:
         UserError: settings that make no run or do not fit this machine, a folder in use, or a full disk.
@@ -99,7 +102,7 @@ def train(
     """
     full = config if isinstance(config, TrainingConfig) else load_training(config)
     place = out or (Path(full.run.folder) if full.run.folder else None)
-    return _run(full, place, None, watcher or Watcher(), force=force)
+    return _run(full, place, None, watcher or Watcher(), force=force, env=env)
 
 
 def resume(
@@ -109,6 +112,7 @@ def resume(
     config: TrainingConfig | None = None,
     force: bool = False,
     watcher: Watcher | None = None,
+    env: type[GroupEnv] | None = None,
 ) -> Finished:
     """Continue a run from its last checkpoint, here or on another host.
 
@@ -118,6 +122,7 @@ def resume(
         config: settings that must agree with those of the run; None: the run's own.
         force: start it even if it does not fit this machine.
         watcher: receives the events.
+        env: as in `train`; it must be the one with which the run began.
 
     Raises:
         UserError: the folder is not a run or is in use, or a setting differs that may not change.
@@ -135,11 +140,17 @@ def resume(
     checkpoint = last_checkpoint(run)
     if checkpoint is not None and wanted.run.steps < step_of(checkpoint):
         raise UserError(f"{run}: run.steps must be at least {step_of(checkpoint)} (done), got {wanted.run.steps}")
-    return _run(wanted, None, run, watcher or Watcher(), force=force)
+    return _run(wanted, None, run, watcher or Watcher(), force=force, env=env)
 
 
 def _run(
-    config: TrainingConfig, out: Path | None, run: Path | None, watcher: Watcher, *, force: bool = False
+    config: TrainingConfig,
+    out: Path | None,
+    run: Path | None,
+    watcher: Watcher,
+    *,
+    force: bool = False,
+    env: type[GroupEnv] | None = None,
 ) -> Finished:
     if not force:
         require_fit(config)
@@ -148,6 +159,8 @@ def _run(
 
     require_evaluation(config.evaluation, config.game.sandbox)
     made = grpo_config(config)
+    if env is not None:
+        made.environment(env=env)
     require_chats(made.models.values())
     facts = facts_of(config)
     if run is not None:

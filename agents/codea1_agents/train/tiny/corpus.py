@@ -49,11 +49,17 @@ class CorpusRules:
     """Share of white-box tests of a wrong program whose input makes that program fail, if there are enough."""
     n_aware_first: CountOrZero = 0
     """Batches, from the first, in which all of these tests do: so that a model learns to find the mistake."""
+    hostile_share: Share = 0.0
+    """Share of all documents that are from problem to one of `hostile`, instead of to a program."""
+    hostile: tuple[str, ...] = ()
+    """Replies that attack a judge, for a study of judges."""
 
     def __post_init__(self) -> None:
         checked(type(self), values_of(self))
         if self.coder_share + self.white_box_share > 1:
             raise UserError(f"coder_share + white_box_share must be at most 1, got {self}")
+        if self.hostile_share > self.coder_share * bool(self.hostile):
+            raise UserError(f"hostile_share must be at most coder_share, and 0 without hostile replies, got {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,8 @@ class Corpus:
         program = drawn_program(composition, draws, rules.variant)
         kind = draws.random()
         if kind < rules.coder_share:
-            return Document("coder", _prompt_text(self._prompts, composition, "coder"), program)
+            reply = draws.choice(rules.hostile) if kind < rules.hostile_share else program
+            return Document("coder", _prompt_text(self._prompts, composition, "coder"), reply)
         is_white = kind < rules.coder_share + rules.white_box_share
         n_tests = draws.choices(list(_N_TESTS), list(_N_TESTS.values()))[0]
         shown = program if is_white else ""

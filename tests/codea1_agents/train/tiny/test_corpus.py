@@ -48,6 +48,17 @@ def test_the_kinds_have_their_shares() -> None:
     assert shares == pytest.approx([1 / 3, 1 / 2, 1 / 6], abs=0.05)
 
 
+def test_hostile_replies_have_their_share_and_change_no_other_reply() -> None:
+    plain, attacked = documents(CorpusRules()), documents(CorpusRules(hostile_share=0.02, hostile=("def f(): 1",)))
+    hostile = [document for document in attacked if document.reply == "def f(): 1"]
+    assert {document.kind for document in hostile} == {"coder"}
+    assert len(hostile) / len(attacked) == pytest.approx(0.02, abs=0.01)
+    for share, replies in ((0.5, ("def f(): 1",)), (0.1, ())):
+        with pytest.raises(UserError, match="hostile_share must be"):
+            CorpusRules(hostile_share=share, hostile=replies)
+    assert plain[0] == attacked[0]
+
+
 def test_only_the_white_box_shows_a_program() -> None:
     for document in documents(CorpusRules()):
         assert ("\ndef f(" in document.prompt) == (document.kind == "white_box")
