@@ -62,8 +62,8 @@ def judged_trees(number: int) -> list[Any]:
     from workload import groups  # noqa: PLC0415
 
     from codea1_agents.train.grpo.hyperparameters import Shape  # noqa: PLC0415
-    from codea1_agents.train.grpo.players import Answer  # noqa: PLC0415
     from codea1_agents.train.grpo.rollout import (  # noqa: PLC0415
+        Answer,
         GroupEnvs,
         Task,
         TreeRoller,

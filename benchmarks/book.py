@@ -21,8 +21,7 @@ from pathlib import Path
 
 from measuring import option_parser
 
-from codea1_env.book.rows import ProblemRows
-from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.book.store import MistakeBook, ProblemRows, StoredEntry
 from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import (
     CandidateReport,

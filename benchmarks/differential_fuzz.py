@@ -40,9 +40,8 @@ from drawn import LIMITS, Draw, Program, Subject, Test
 from measuring import machine, option_parser
 from plain_python import Answer, Copies, Ended, Mode, PlainPython, Question
 
-from codea1_env.facts.outcomes import Outcome
 from codea1_env.facts.submissions import Candidate, RejectionReason
-from codea1_env.facts.verdicts import ProblemReport, Verdict
+from codea1_env.facts.verdicts import Outcome, ProblemReport, Verdict
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
     ExpectedValues,

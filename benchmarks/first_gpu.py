@@ -41,13 +41,19 @@ from transformers import AutoModelForCausalLM, Qwen2Config
 
 from codea1_agents.models.shapes import PUBLISHED, ModelShape
 from codea1_agents.train.grpo.batch import Column, ScoredResponse, padded_batch
-from codea1_agents.train.grpo.causal_models import autocast, checkpoint_activations
-from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
+from codea1_agents.train.grpo.causal_models import (
+    Abilities,
+    ResponsePass,
+    autocast,
+    checkpoint_activations,
+    mesh_of_learners,
+    policies_of,
+    sharded,
+)
 from codea1_agents.train.grpo.hyperparameters import LossSettings
 from codea1_agents.train.grpo.loss import grpo_loss
 from codea1_agents.train.grpo.sampling import Response, SamplingRules, TransformersEngine, sample_responses
 from codea1_agents.train.grpo.settings import ModelSettings
-from codea1_agents.train.grpo.sharding import mesh_of_learners, policies_of, sharded
 from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts
 from codea1_env import Referee, Tree

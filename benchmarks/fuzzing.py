@@ -36,7 +36,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from measuring import option_parser
 
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox import wire
 from codea1_env.sandbox.local import process
 from codea1_env.sandbox.local.process import as_outcome

@@ -17,9 +17,8 @@ from codea1_agents.train.grpo import GRPOConfig
 from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private; both arms need the same random numbers
 from codea1_agents.train.grpo.batch import Budget, ScoredResponse, micro_batches, padded_batch, planned, shards
 from codea1_agents.train.grpo.learner import batch_loss, lr_factor
-from codea1_agents.train.grpo.players import ModelPlayer
 from codea1_agents.train.grpo.rl_module import CausalLMModule
-from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import GroupEnvs, ModelPlayer, RolledTree, Task, TreeRoller
 from codea1_agents.train.grpo.sampling import SamplingRules, TransformersEngine
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems import load_problems

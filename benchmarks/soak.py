@@ -21,7 +21,7 @@ from pathlib import Path
 
 from measuring import descendants
 
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, Limits, Place
 from codea1_env.sandbox.local import EACH_KIND, LocalSandbox
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time `__getattr__` im
     from codea1_env.agent import AgentContext as AgentContext
     from codea1_env.agent import load_agent as load_agent
     from codea1_env.book import MistakeBook as MistakeBook
-    from codea1_env.group_vector import GroupVector as GroupVector
+    from codea1_env.group_env import GroupVector as GroupVector
     from codea1_env.gymnasium_views import make_vec as make_vec
     from codea1_env.judging.judge import Duel as Duel
     from codea1_env.judging.judge import Judge as Judge
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time `__getattr__` im
     from codea1_env.problems import load_problems as load_problems
     from codea1_env.rounds.referee import Referee as Referee
     from codea1_env.rounds.referee import judge as judge
-    from codea1_env.rounds.trees import Tree as Tree
+    from codea1_env.rounds.rounds import Tree as Tree
     from codea1_env.rules.rewards import score as score
     from codea1_env.rules.rewards import score_group as score_group
     from codea1_env.rules.ruleset import Ruleset as Ruleset
@@ -42,12 +42,12 @@ __version__ = "0.1.0"
 _NAMES = {
     "agent": ("Agent", "AgentContext", "load_agent"),
     "book": ("MistakeBook",),
-    "group_vector": ("GroupVector",),
+    "group_env": ("GroupVector",),
     "gymnasium_views": ("make_vec",),
     "judging.judge": ("Duel", "Judge"),
     "problems": ("Problem", "ProblemSet", "load_problems"),
     "rounds.referee": ("Referee", "judge"),
-    "rounds.trees": ("Tree",),
+    "rounds.rounds": ("Tree",),
     "rules.rewards": ("score", "score_group"),
     "rules.ruleset": ("Ruleset", "preset"),
     "sandbox": ("Limits",),

@@ -58,15 +58,12 @@ from codea1_env.observations import (
     turn_info,
 )
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
-from codea1_env.rounds.episode_source import EpisodeSource
-from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions, Rounds
-from codea1_env.rounds.trees import Tree
-from codea1_env.rounds.two_agents import (
+from codea1_env.rounds.episodes import (
     CODER,
     MAX_CYCLES,
     METADATA,
     TESTER,
+    EpisodeSource,
     Lifecycle,
     SimultaneousEnv,
     TurnBasedParallelEnv,
@@ -79,6 +76,8 @@ from codea1_env.rounds.two_agents import (
     steps_dead,
     takes_arguments_of,
 )
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import RoundOptions, Rounds, Tree
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox

@@ -18,7 +18,7 @@ import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import settings
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox, load_sandbox
 from tests.support import ALL_TESTS, ROOT

@@ -18,13 +18,11 @@ from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import MistakeBook, code_a1_v0, group_env
 from codea1_env.bank import Bank, BankEntry, ProblemBank, judge_bank
 from codea1_env.errors import AgentUnavailable
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.verdicts import CandidateReport, ProblemReport, Rechecks, Verdict
+from codea1_env.facts.verdicts import CandidateReport, Outcome, OutcomeKind, ProblemReport, Rechecks, Verdict
 from codea1_env.gymnasium_views import CoderEnv, TesterEnv
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions, Rounds
-from codea1_env.rounds.trees import JudgedTree, Tree
+from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, Tree
 from codea1_env.rules.mistake_book import BookEntry, Provenance
 from codea1_env.rules.ruleset import BookUpdate, Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
@@ -288,7 +286,7 @@ class Scripted:
         self._texts = texts
 
     def answer(self, turns: Sequence[Any]) -> list[Any]:
-        from codea1_agents.train.grpo.players import Answer
+        from codea1_agents.train.grpo.rollout import Answer
 
         texts = [self._texts[turn.candidate] for turn in turns]
         return [Answer(unavailable="gone") if text == GONE else Answer(text) for text in texts]

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any
 
 from codea1_env.errors import SandboxError, extra_needed
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox import Closing, Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, LocalSandbox
 from codea1_env.sandbox.shared import one_per_process

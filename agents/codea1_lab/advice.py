@@ -21,8 +21,7 @@ from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_env.facts.verdicts import CandidateReport
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions, Rounds
-from codea1_env.rounds.trees import SuitesPer, Tree
+from codea1_env.rounds.rounds import RoundOptions, Rounds, SuitesPer, Tree
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 from codea1_lab.tabular.criterion import Skill, least_kill_rate

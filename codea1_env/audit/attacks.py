@@ -39,8 +39,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from codea1_env.errors import BrokenInput, UnknownName
 from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
-from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import RejectionReason
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.records.faults import first_fault
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset

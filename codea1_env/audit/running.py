@@ -12,7 +12,7 @@ from codea1_env.audit.findings import AuditReport, AuditResult, Finding, shorten
 from codea1_env.audit.suite_judging import play_suite
 from codea1_env.audit.surroundings import Surroundings
 from codea1_env.errors import SandboxError
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, JobReport, Sandbox
 from codea1_env.sandbox.local import EACH_KIND
 from codea1_env.values import describe, encode, equal

@@ -11,7 +11,7 @@ from codea1_env.bank.judged import JudgedBank, JudgedProblem
 from codea1_env.errors import SandboxError
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.trees import SuitesPer, Tree
+from codea1_env.rounds.rounds import SuitesPer, Tree
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox.interface import Limits, Sandbox
 

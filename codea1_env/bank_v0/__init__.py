@@ -45,7 +45,7 @@ from codea1_env.errors import UnknownName, UserError, whole_number
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.observations import judged_info, turn_info
-from codea1_env.rounds.two_agents import (
+from codea1_env.rounds.episodes import (
     CODER,
     METADATA,
     TESTER,

@@ -65,7 +65,7 @@ class RejectionReason(StrEnum):
     TOO_MANY_CALLS = "too_many_calls"
     """The expression calls the entry point more often than can be recorded."""
     UNKNOWABLE = "unknowable"
-    """The judge cannot know whether the candidate passes the case (`codea1_env.judging.rechecks`)."""
+    """The judge cannot know whether the candidate passes the case (`codea1_env.judging.candidate_runs`)."""
 
 
 COUNTED_AS_INVALID = frozenset(

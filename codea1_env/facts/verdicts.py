@@ -1,4 +1,7 @@
-"""The judge's results: verdicts per case, and reports per suite, per candidate and per problem.
+"""Outcomes, verdicts and reports.
+
+An outcome is how the evaluation of one expression ended: the only information that a sandbox returns. The judge makes
+of it a verdict per case, and reports per suite, per candidate and per problem.
 
 Nesting: `ProblemReport` > `CandidateReport` (axis N) > `SuiteReport` (axis M) > `CaseReport`.
 """
@@ -9,9 +12,80 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Candidate, Rejection, TestCase
+
+
+class OutcomeKind(StrEnum):
+    """How an evaluation ended. Only VALUE carries a value; a missing report is never VALUE."""
+
+    VALUE = "value"
+    """Returned plain data within the limits."""
+    OPAQUE = "opaque"
+    """Returned a value that is not plain data, which equals no value; or, in a harness, used a value that cannot cross
+    between the harness and the program (`error_type` says which kind)."""
+    ERROR = "error"
+    """Raised an exception (`error_type`, `message`)."""
+    TIME_LIMIT = "time_limit"
+    """Used up its processor time, or reached the much larger wall-clock limit while it used the processor."""
+    MEMORY_LIMIT = "memory_limit"
+    """Needed more memory than allowed (MemoryError, or the process was killed for it)."""
+    OUTPUT_LIMIT = "output_limit"
+    """Returned a value larger than the limit."""
+    CRASHED = "crashed"
+    """A signal that the sandbox did not send ended the process."""
+    EXITED = "exited"
+    """The process exited before it returned an answer."""
+    NOT_RUN = "not_run"
+    """Never tried: the program did not load, or its process had to be restarted too often. No evidence."""
+    INTERNAL_ERROR = "internal_error"
+    """The sandbox itself failed. Never evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of one evaluation."""
+
+    kind: OutcomeKind
+    value: bytes | None = None
+    """Canonical encoding (`codea1_env.values`) iff kind is VALUE."""
+    error_type: str = ""
+    """Name of the exception's class, or of the signal; with `items`, of the exception that follows them."""
+    message: str = ""
+    """At most 300 characters, printable."""
+    items: bytes | None = None
+    """OPAQUE only, and only for a call with encoded arguments: the encoded list of the items of the result, if it can
+    be iterated. Only the first items of a long or endless one."""
+    arguments: bytes | None = None
+    """The encoded arguments after the call, if it changed them and the job records that; each that is no longer plain
+    data is replaced by its length. The bytes are not checked."""
+
+    def __post_init__(self) -> None:
+        if (self.value is not None) != (self.kind is OutcomeKind.VALUE):
+            raise ValueError(f"an outcome of kind {self.kind} with value {self.value!r}")
+
+    @property
+    def summary(self) -> str:
+        """One line for people; empty for a value."""
+        if self.kind is OutcomeKind.VALUE:
+            return ""
+        if self.error_type:
+            return f"{self.error_type}: {self.message}".removesuffix(": ")[:300]
+        return (self.message or self.kind.value.replace("_", " "))[:300]
+
+
+class EntryPointCall(NamedTuple):
+    """One call of the entry point by a harness expression. The bytes are not checked."""
+
+    arguments: bytes
+    """Encoded pair of positional and keyword arguments."""
+    answer: Outcome | None = None
+    """The program's outcome; None if it gave none (it hung, or its process ended)."""
+
+
+TOO_MANY = EntryPointCall(b"")
+"""Replaces the calls that one expression makes after its record has reached the limit."""
 
 
 class Verdict(StrEnum):
@@ -102,7 +176,7 @@ class ValidCase:
     prediction_right: bool | None
     """Whether the tester's prediction was equal; None where there is none, or the rules ignore it."""
     is_example: bool = False
-    """Whether the statement's examples answer it (`rules.stated_examples`)."""
+    """Whether the statement's examples answer it (`rules.validation.stated_answers`)."""
 
 
 @dataclass(frozen=True, slots=True)

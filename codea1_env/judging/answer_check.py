@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from codea1_env import values
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.judging.golden import GOLDEN_LIMITS, GoldenRun
 from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.right_answers import AnswerPair, arguments_of, checker_fault, checker_job

@@ -3,20 +3,375 @@
 Some candidates run twice, in two orders and processes. A right answer must depend neither on chance nor on the order
 of the calls, and the order of a suite, which often climbs from one case to the next, must not help a program that
 remembers what it was asked before.
+
+Failures that something other than the candidate could explain are rechecked before they count. All cases of a candidate
+share its process, and its harness cases share another one. So:
+
+- A call that runs out of memory runs again alone, since earlier calls may have kept too much of it.
+- A call that takes too long runs again if the solution is so slow that the candidate gets more time (`rules.limits`).
+- A call that was not run, because others had used up the job's restarts or its time to sleep, runs again with the other
+  such calls of its suite.
+- A failed harness case is compared call by call (`equal_answers`), since it may distinguish answers that count as
+  equal. Before that, the solution runs all calls of the candidate in the same order.
+
+The judge cannot decide some cases. Such an *undecided* case is not evidence about anyone: the solution no longer
+confirms its value, because it depends on the time, on an address or on state that another case has left; or its harness
+process has broken its channel; or it uses a result that cannot be sent between processes, though the result has the
+right items.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self, TypeAlias, TypeVar
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
+from codea1_env import values
+from codea1_env.facts.submissions import RejectionReason
+from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind, Rechecks
+from codea1_env.judging.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
+from codea1_env.judging.right_answers import (
+    AnsweredCalls,
+    AnswerPair,
+    ValueBudget,
+    accept_right_answers,
+    judged_answers,
+)
+from codea1_env.judging.solution_values import program_job
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.limits import Calibration, calibrated_cpu_s
 from codea1_env.rules.ruleset import Comparison, Ruleset
-from codea1_env.rules.validation import values_agree
-from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
+from codea1_env.rules.validation import values_agree, values_equal
+from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Limits, Place, Sandbox
+
+_CEILING = 8.0  # times the ordinary limit: the longest limit of a single call
+# Times the ordinary limit that all calls of one candidate together may take when they run again: after a lack of
+# memory, after a lack of time, and one by one.
+_MEMORY_FACTOR, _TIME_FACTOR, _REPEAT_FACTOR = 16, 32.0, 16.0
+_SELF_ENDED = frozenset({OutcomeKind.VALUE, OutcomeKind.ERROR, OutcomeKind.OPAQUE})
+
+Undecided: TypeAlias = Mapping[Call, RejectionReason]
+"""The calls about which the judge cannot decide, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateOutcomes:
+    """The outcomes of one candidate's calls."""
+
+    problem: Problem
+    program: str
+    groups: tuple[tuple[Call, ...], ...]
+    """The calls of the replayed cases, then those of each suite."""
+    expected: Mapping[Call, bytes]
+    """The solution's value for each call, in the order in which they ran."""
+    outcomes: Mapping[Call, Outcome]
+    """One per call."""
+    budget: ValueBudget
+    """For further values to compare; these outcomes are already subtracted."""
+    entry_point_calls: Mapping[Call, tuple[EntryPointCall, ...]] = field(default_factory=dict)
+    """The candidate's calls that each harness call has made, where they are recorded."""
+    isolates_calls: bool = False
+    """Whether each call had a process of its own."""
+    undecided: Undecided = field(default_factory=dict)
+    """Undecided calls and the reason: FLAKY (the tester's fault) or UNKNOWABLE (nobody's fault)."""
+    rechecks: Rechecks = field(default_factory=Rechecks)
+
+    def of_kind(self, *kinds: OutcomeKind) -> list[Call]:
+        """Return the calls whose outcomes are of these kinds."""
+        return [call for call, outcome in self.outcomes.items() if outcome.kind in kinds]
+
+    def failed_harness_calls(self, comparison: Comparison) -> list[Call]:
+        """Return the harness calls whose outcomes are failures."""
+        return [
+            call
+            for call, outcome in self.outcomes.items()
+            if call.place is Place.HARNESS
+            and outcome.kind not in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR)
+            and (outcome.value is None or not values_equal(self.expected[call], outcome.value, comparison))
+        ]
+
+    def with_report(self, calls: Sequence[Call], report: JobReport) -> CandidateOutcomes:
+        """Return a copy in which the outcomes of another job replace those of the same calls."""
+        expected = [self.expected[call] for call in calls]
+        outcomes = dict(zip(calls, self.budget.take_values(report.outcomes, expected), strict=True))
+        records = dict(zip(calls, report.entry_point_calls, strict=False))
+        return replace(
+            self,
+            outcomes={**self.outcomes, **outcomes},
+            entry_point_calls={**self.entry_point_calls, **records},
+            rechecks=self.rechecks.plus(rerun=len(calls)),
+        )
+
+    def within_budget(self, call: Call, of_solution: Sequence[EntryPointCall]) -> Iterator[EntryPointCall]:
+        """Yield the candidate's calls by a harness call, paired with the solution's to charge the budget."""
+        for expected, actual in zip(of_solution, self.entry_point_calls.get(call, ()), strict=False):
+            if expected.answer is not None and actual.answer is not None:
+                answer = self.budget.take(actual.answer, expected.answer)
+                yield actual._replace(answer=answer)
+            else:
+                yield actual  # TOO_MANY is compared by identity
+
+    def with_undecided(self, undecided: Undecided) -> CandidateOutcomes:
+        """Return a copy in which these calls are undecided."""
+        return replace(
+            self, undecided={**self.undecided, **undecided}, rechecks=self.rechecks.plus(undecided=len(undecided))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rerun:
+    """Another run of some calls, of one candidate or of its problem's solution."""
+
+    position: int
+    calls: tuple[Call, ...]
+    limits: Limits
+    of_solution: bool = False
+
+    def job(self, candidates: Sequence[CandidateOutcomes]) -> Job:
+        each = candidates[self.position]
+        if self.of_solution:
+            return program_job(each.problem, each.problem.solution, self.calls, self.limits)
+        job = program_job(each.problem, each.program, self.calls, self.limits)
+        return replace(job, isolates_calls=each.isolates_calls)
+
+
+def recheck_failures(
+    candidates: Sequence[CandidateOutcomes], sandbox: Sandbox, *, limits: Limits, comparison: Comparison
+) -> list[CandidateOutcomes]:
+    """Return the final outcomes, in the order of the candidates; without failures to recheck, nothing runs.
+
+    Args:
+        candidates: the outcomes of each candidate.
+        sandbox: where calls run again.
+        limits: what a candidate may use.
+        comparison: when two values count as equal.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    found = _rerun_starved(candidates, sandbox, limits)
+    failures = [
+        _FailedCalls(position, tuple(failed), tuple(each.expected))
+        for position, each in enumerate(found)
+        if (failed := each.failed_harness_calls(comparison))
+    ]
+    solutions = _run([_Rerun(it.position, it.all_calls, limits, of_solution=True) for it in failures], found, sandbox)
+    found = _accept_recorded(found, failures, solutions, sandbox, limits, comparison)
+    repeats: list[_Repeat] = []
+    for failure, report in zip(failures, solutions, strict=True):
+        found[failure.position], to_repeat = failure.against_solution(found[failure.position], report, comparison)
+        repeats += to_repeat
+    n_of = Counter(repeat.position for repeat in repeats)
+    jobs = [
+        repeat.job(found[repeat.position], replace(limits, job_factor=_REPEAT_FACTOR / n_of[repeat.position]))
+        for repeat in repeats
+    ]
+    reports = sandbox.run(jobs) if jobs else []
+    answered = [
+        repeat.answered(found[repeat.position].problem, job.calls, report)
+        for repeat, job, report in zip(repeats, jobs, reports, strict=True)
+    ]
+    accepted = accept_right_answers(answered, sandbox, limits, comparison)
+    for repeat, report in zip(repeats, accepted, strict=True):
+        found[repeat.position] = repeat.judged(found[repeat.position], report, comparison)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _FailedCalls:
+    """The harness calls that one candidate has failed."""
+
+    position: int
+    failed: tuple[Call, ...]
+    all_calls: tuple[Call, ...]
+    """All calls of the candidate, in their order."""
+
+    def recorded_pairs(self, each: CandidateOutcomes, report: JobReport) -> Iterator[tuple[Call, int, AnswerPair]]:
+        """Yield the candidate's recorded answers that differ from the solution's to the same arguments.
+
+        Each comes with its harness call and its position in the record.
+        """
+        records = dict(zip(self.all_calls, report.entry_point_calls, strict=False))
+        for call in self.failed:
+            of_candidate = each.entry_point_calls.get(call, ())
+            for position, (right, other) in enumerate(zip(records.get(call, ()), of_candidate, strict=False)):
+                expected, actual = _value(right), _value(other)
+                if right.arguments == other.arguments and None not in (expected, actual) and expected != actual:
+                    yield call, position, AnswerPair(right.arguments, expected or b"", actual or b"")
+
+    def against_solution(
+        self, each: CandidateOutcomes, report: JobReport, comparison: Comparison
+    ) -> tuple[CandidateOutcomes, list[_Repeat]]:
+        """Return the outcomes after the solution has run the same calls, and the calls to repeat one by one."""
+        undecided, internal_errors = dict[Call, RejectionReason](), dict[Call, Outcome]()
+        outcomes = dict(zip(self.all_calls, report.outcomes, strict=True))
+        records = dict(zip(self.all_calls, report.entry_point_calls, strict=False))
+        repeats = []
+        for call in self.failed:
+            expected, found, failure = each.expected[call], outcomes[call], each.outcomes[call]
+            record = records.get(call, ())
+            if found.kind is OutcomeKind.INTERNAL_ERROR:
+                internal_errors[call] = found
+            # Floats agree to the last bit, as in the suite's validation; nan equals nan under every comparison.
+            elif found.value is None or not values.equal(expected, found.value, nan_equal=True):
+                undecided[call] = RejectionReason.FLAKY
+            elif failure.error_type == BROKEN_HARNESS and failure.kind is OutcomeKind.CRASHED:
+                undecided[call] = RejectionReason.UNKNOWABLE
+            elif failure.kind in _SELF_ENDED and can_be_repeated(record):
+                or_items = failure.kind is OutcomeKind.OPAQUE and bool(failure.error_type)  # else its value is opaque
+                if is_equal_so_far(record, each.within_budget(call, record), comparison, or_items=or_items):
+                    repeats.append(_Repeat(self.position, call, record, or_items))
+        return replace(each.with_undecided(undecided), outcomes={**each.outcomes, **internal_errors}), repeats
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeat:
+    """The calls that one case makes of the solution, to be repeated by one candidate in a fresh process."""
+
+    position: int
+    call: Call
+    record: tuple[EntryPointCall, ...]
+    may_use_items: bool
+    """Whether the candidate's own run ended because the test used a result that cannot be sent."""
+
+    def job(self, each: CandidateOutcomes, limits: Limits) -> Job:
+        calls = [Call(arguments=call.arguments) for call in self.record]
+        return program_job(each.problem, each.program, calls, limits)
+
+    def answered(self, problem: Problem, calls: tuple[Call, ...], report: JobReport) -> AnsweredCalls:
+        """Return the candidate's answers, paired with the solution's."""
+        return AnsweredCalls(problem, calls, tuple(map(_value, self.record)), report)
+
+    def judged(self, each: CandidateOutcomes, report: JobReport, comparison: Comparison) -> CandidateOutcomes:
+        """Return the outcomes after the repetition."""
+        pairs = [
+            (expected.answer, each.budget.take(actual, expected.answer))
+            for expected, actual in zip(self.record, report.outcomes, strict=True)
+            if expected.answer is not None
+        ]
+        ours = next((actual for _, actual in pairs if actual.kind is OutcomeKind.INTERNAL_ERROR), None)
+        if ours is not None:
+            return replace(each, outcomes={**each.outcomes, self.call: ours})
+        different = [pair for pair in pairs if not answers_equal(*pair, comparison)]
+        if not different and not self.may_use_items:
+            passed = Outcome(OutcomeKind.VALUE, each.expected[self.call])
+            return replace(
+                each, outcomes={**each.outcomes, self.call: passed}, rechecks=each.rechecks.plus(equal_answers=1)
+            )
+        if self.may_use_items and all(yields_equal_items(*pair, comparison) for pair in different):
+            return each.with_undecided({self.call: RejectionReason.UNKNOWABLE})
+        return each
+
+
+def _accept_recorded(
+    candidates: Sequence[CandidateOutcomes],
+    failures: Sequence[_FailedCalls],
+    solutions: Sequence[JobReport],
+    sandbox: Sandbox,
+    limits: Limits,
+    comparison: Comparison,
+) -> list[CandidateOutcomes]:
+    """Put the solution's answer in place of each other right one in the records of the failed calls.
+
+    A failed call with an answer on which a checker fails is an INTERNAL_ERROR.
+    """
+    found = list(candidates)
+    chosen = [
+        (failure, list(failure.recorded_pairs(candidates[failure.position], report)))
+        for failure, report in zip(failures, solutions, strict=True)
+        if candidates[failure.position].problem.answers.accepts_others
+    ]
+    questions = [(found[failure.position].problem, [pair for *_, pair in pairs]) for failure, pairs in chosen]
+    judged = judged_answers(questions, sandbox, limits, comparison)
+    for (failure, pairs), outcomes in zip(chosen, judged, strict=True):
+        each = found[failure.position]
+        records = {call: list(each.entry_point_calls.get(call, ())) for call in failure.failed}
+        of_calls = dict(each.outcomes)
+        for (call, position, _), outcome in zip(pairs, outcomes, strict=True):
+            if outcome.kind is OutcomeKind.INTERNAL_ERROR:
+                of_calls[call] = outcome
+            before = records[call][position].answer
+            records[call][position] = records[call][position]._replace(answer=_with_value(before, outcome))
+        known = {**each.entry_point_calls, **{call: tuple(record) for call, record in records.items()}}
+        found[failure.position] = replace(each, entry_point_calls=known, outcomes=of_calls)
+    return found
+
+
+def _with_value(answer: Outcome | None, outcome: Outcome) -> Outcome:
+    """Return an outcome with the recorded arguments of an answer."""
+    return outcome if answer is None else replace(outcome, arguments=answer.arguments)
+
+
+def _value(call: EntryPointCall) -> bytes | None:
+    return call.answer.value if call.answer is not None else None
+
+
+def _rerun_starved(
+    candidates: Sequence[CandidateOutcomes], sandbox: Sandbox, limits: Limits
+) -> list[CandidateOutcomes]:
+    """Run calls again that ran out of memory, time or restarts, within their limits."""
+    out_of_memory = [
+        _Rerun(position, (call,), limits)
+        for position, each in enumerate(candidates)
+        if len(each.outcomes) > 1
+        for call in each.of_kind(OutcomeKind.MEMORY_LIMIT)[:_MEMORY_FACTOR]
+    ]
+    timed_solutions = [
+        _Rerun(position, tuple(calls), limits, of_solution=True)
+        for position, each in enumerate(candidates)
+        if (calls := each.of_kind(OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN))
+    ]
+    found = list(candidates)
+    reports = _run([*out_of_memory, *timed_solutions], candidates, sandbox)
+    for rerun, report in zip(out_of_memory, reports, strict=False):
+        found[rerun.position] = found[rerun.position].with_report(rerun.calls, report)
+    out_of_time = [
+        rerun
+        for timed, report in zip(timed_solutions, reports[len(out_of_memory) :], strict=True)
+        for rerun in _regrouped(timed, report, candidates[timed.position], limits)
+    ]
+    for rerun, report in zip(out_of_time, _run(out_of_time, found, sandbox), strict=True):
+        found[rerun.position] = found[rerun.position].with_report(rerun.calls, report)
+    return found
+
+
+def _regrouped(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits: Limits) -> Iterator[_Rerun]:
+    """Yield the calls that a candidate runs again, each group by itself, with limits that follow the solution's
+    time."""
+    rule = Calibration(floor_s=limits.cpu_s, ceiling_s=limits.cpu_s * _CEILING)
+    used_s = dict(zip(timed.calls, report.call_s, strict=False))
+    allowed_s = {call: calibrated_cpu_s(used_s.get(call, 0.0), rule) for call in timed.calls}
+    done: set[Call] = set()
+    left_s = limits.cpu_s * _TIME_FACTOR
+    for group in each.groups:
+        calls = tuple(
+            call
+            for call in dict.fromkeys(group)
+            if call in allowed_s
+            and call not in done
+            and (_was_starved(each.outcomes[call]) or allowed_s[call] > limits.cpu_s)
+        )
+        done.update(calls)
+        if calls:
+            cpu_s = max(allowed_s[call] for call in calls)
+            factor = min(limits.job_factor, len(calls), left_s / cpu_s)
+            left_s -= cpu_s * factor
+            if factor < 1:
+                return
+            # No restarts: a call that hangs again has failed.
+            yield _Rerun(timed.position, calls, replace(limits, cpu_s=cpu_s, max_restarts=0, job_factor=factor))
+
+
+def _was_starved(outcome: Outcome) -> bool:
+    """Whether other calls had used up the restarts or the time to sleep."""
+    return outcome.kind is OutcomeKind.NOT_RUN or outcome.error_type == SLEPT
+
+
+def _run(reruns: Sequence[_Rerun], candidates: Sequence[CandidateOutcomes], sandbox: Sandbox) -> list[JobReport]:
+    return sandbox.run([rerun.job(candidates) for rerun in reruns]) if reruns else []
+
 
 _T = TypeVar("_T")
 _BITS = 64

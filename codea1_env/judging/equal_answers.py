@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
+from codea1_env.facts.verdicts import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_equal
 from codea1_env.values import Malformed

@@ -16,8 +16,7 @@ from functools import lru_cache
 
 from codea1_env import values
 from codea1_env.facts.answers import as_printed
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.verdicts import Verdict, verdict_of
+from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict, verdict_of
 from codea1_env.judging.right_answers import AnsweredCalls, ValueBudget, accept_right_answers
 from codea1_env.judging.solution_values import program_job
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
@@ -29,6 +28,7 @@ from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, Call, Harness, Job, Jo
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
 """Large, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
 
+_CHECKER_LIMITS = Limits()
 _MAX_SHOWN = 200  # characters
 _TOO_LONG = (
     f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to find out"
@@ -149,7 +149,7 @@ def accept_golden_answers(
     found = list(runs)
     chosen = [n for n, run in enumerate(runs) if run.problem.answers.accepts_others and run.case_calls]
     answered = [runs[n].answered(expected) for n in chosen]
-    for n, report in zip(chosen, accept_right_answers(answered, sandbox, Limits(), comparison), strict=True):
+    for n, report in zip(chosen, accept_right_answers(answered, sandbox, _CHECKER_LIMITS, comparison), strict=True):
         found[n] = replace(runs[n], reports=(report, *runs[n].reports[1:]))
     return found
 

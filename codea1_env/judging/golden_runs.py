@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from codea1_env.facts.outcomes import OutcomeKind
-from codea1_env.facts.verdicts import GoldenFinding, Verdict
+from codea1_env.facts.verdicts import GoldenFinding, OutcomeKind, Verdict
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
     ExpectedValues,

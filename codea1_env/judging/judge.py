@@ -16,15 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from codea1_env import values
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite
 from codea1_env.facts.verdicts import (
     CandidateCheck,
     CandidateReport,
     CaseReport,
+    Outcome,
+    OutcomeKind,
     ProblemReport,
     Rechecks,
     SuiteReport,
@@ -33,8 +34,14 @@ from codea1_env.facts.verdicts import (
     Verdict,
     verdict_of,
 )
-from codea1_env.judging.candidate_runs import drawn_order, run_candidates
-from codea1_env.judging.rechecks import CandidateOutcomes, Undecided, recheck_failures
+from codea1_env.judging.candidate_runs import (
+    CandidateOutcomes,
+    Undecided,
+    drawn_order,
+    recheck_failures,
+    run_candidates,
+)
+from codea1_env.judging.golden_runs import GoldenTests
 from codea1_env.judging.right_answers import AnsweredCalls, SuiteEvidence, ValueBudget, accept_right_predictions
 from codea1_env.judging.solution_values import (
     Answers,
@@ -49,12 +56,15 @@ from codea1_env.judging.solution_values import (
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import is_readable
 from codea1_env.rules.ruleset import Isolation, Reading, Ruleset
-from codea1_env.rules.stated_examples import stated_answers
-from codea1_env.rules.validation import SuiteRules, replayed_case, validate, values_equal, without_undecided
+from codea1_env.rules.validation import (
+    SuiteRules,
+    replayed_case,
+    stated_answers,
+    validate,
+    values_equal,
+    without_undecided,
+)
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
-
-if TYPE_CHECKING:
-    from codea1_env.judging.golden_runs import GoldenTests
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +121,6 @@ class Judge:
         self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
         self._golden: GoldenTests | None = None
         if self.golden:
-            from codea1_env.judging.golden_runs import GoldenTests  # noqa: PLC0415  most games do not need it
-
             self._golden = GoldenTests(sandbox, rules.comparison)
 
     def check(self, candidates: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:

@@ -12,8 +12,7 @@ from typing import TypeVar
 
 from codea1_env.errors import UserError
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.outcomes import Outcome
-from codea1_env.facts.verdicts import Verdict
+from codea1_env.facts.verdicts import Outcome, Verdict
 from codea1_env.judging.answer_check import answer_rules_faults
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,

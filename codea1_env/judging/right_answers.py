@@ -23,8 +23,8 @@ from typing import NamedTuple, Protocol
 
 from codea1_env import values
 from codea1_env.facts.answers import CHECK, nearly_equal_texts
-from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
+from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.judging.solution_values import call_of_case
 from codea1_env.problems.problem import Problem
 from codea1_env.python_text import UnreadableError, parse

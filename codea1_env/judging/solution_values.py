@@ -10,10 +10,9 @@ from functools import lru_cache
 from itertools import repeat
 from typing import TypeAlias
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
-from codea1_env.judging.sent_calls import sent_calls, sent_texts
-from codea1_env.judging.vacuity import change_evidence
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
+from codea1_env.judging.vacuity import change_evidence, sent_calls, sent_texts
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.reading.direct_calls import is_direct_call

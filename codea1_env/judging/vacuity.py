@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 
 from codea1_env import values
 from codea1_env.facts.entry_points import placeholder_program, read_entry_point
-from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
-from codea1_env.judging.sent_calls import sent_calls
+from codea1_env.facts.verdicts import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import fits, may_see_arguments, parameters_of
 from codea1_env.rules.reading.frameworks import RAISES
+from codea1_env.rules.reading.function_calls import source_calls, with_source_calls
 from codea1_env.rules.validation import ChangeEvidence, SolutionEvidence
 from codea1_env.sandbox.inside.changes import (
     CHANGES_OF_ARGUMENTS,
@@ -37,6 +37,29 @@ from codea1_env.sandbox.inside.changes import (
     NoChange,
 )
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
+
+
+def sent_calls(problem: Problem, calls: tuple[Call, ...]) -> tuple[Call, ...]:
+    """Return calls as they are sent; those of most problems are sent as they are."""
+    return tuple(_sent(call, problem.entry_point) for call in calls) if problem.calls.functions else calls
+
+
+def sent_texts(problem: Problem, calls: tuple[Call, ...]) -> frozenset[str]:
+    """Return the texts that the harness of these calls may send (`Harness.source_calls`)."""
+    in_harness = [call for call in calls if problem.calls.functions and _is_text(call)]
+    texts = (source_calls(call.expression, call.imports, problem.entry_point) for call in in_harness)
+    return frozenset[str]().union(*texts)
+
+
+def _is_text(call: Call) -> bool:
+    return call.place is Place.HARNESS and not call.arguments
+
+
+def _sent(call: Call, entry_point: str) -> Call:
+    if not _is_text(call):
+        return call
+    return call._replace(expression=with_source_calls(call.expression, call.imports, entry_point))
+
 
 _CPU_S, _MAX_RESTARTS = 0.25, 3
 _MAX_JOB_BYTES = 1 << 20  # of records
@@ -62,7 +85,6 @@ def change_evidence(
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    limits = replace(limits, cpu_s=min(_CPU_S, limits.cpu_s), max_restarts=min(_MAX_RESTARTS, limits.max_restarts))
     found: list[dict[Call, ChangeEvidence]] = [
         {call: ChangeEvidence() for call, evidence in answers.items() if _can_be_changed(call, evidence)}
         for _, answers in answered
@@ -223,8 +245,11 @@ def _reported(
     sandbox: Sandbox,
     limits: Limits,
 ) -> Iterator[tuple[_Trial, _Outcomes]]:
-    jobs = [trial.job(answered[trial.position][1], limits) for trial in trials]
-    for trial, report in zip(trials, sandbox.run(jobs) if jobs else (), strict=True):
+    if not trials:
+        return
+    less = replace(limits, cpu_s=min(_CPU_S, limits.cpu_s), max_restarts=min(_MAX_RESTARTS, limits.max_restarts))
+    jobs = [trial.job(answered[trial.position][1], less) for trial in trials]
+    for trial, report in zip(trials, sandbox.run(jobs), strict=True):
         yield trial, list(zip(trial.pairs, report.outcomes, strict=True))
 
 

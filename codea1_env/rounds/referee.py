@@ -25,8 +25,7 @@ from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
 from codea1_env.problems import Problem, ProblemSource, load_problems
 from codea1_env.records.closing import Closing
-from codea1_env.rounds.rounds import RoundOptions, Rounds, candidate_of
-from codea1_env.rounds.trees import JudgedTree, Tree, require_golden_tests
+from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, Tree, candidate_of, require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 

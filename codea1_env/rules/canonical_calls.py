@@ -16,8 +16,8 @@ from typing import Any
 
 from codea1_env import values
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.outcomes import EntryPointCall
 from codea1_env.facts.submissions import TestCase
+from codea1_env.facts.verdicts import EntryPointCall
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.values import tree

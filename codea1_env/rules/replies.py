@@ -33,12 +33,10 @@ from codea1_env.facts.submissions import (
 )
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.reading import strict_programs
-from codea1_env.rules.reading.answers import read_answer
+from codea1_env.rules.reading.answers import Block, Fenced, read_answer, read_fences
 from codea1_env.rules.reading.direct_calls import is_direct_call
-from codea1_env.rules.reading.fences import Block, Fenced, read_fences
-from codea1_env.rules.reading.statements import read_statements, sources_of
+from codea1_env.rules.reading.statements import Places, read_statements, sources_of
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
-from codea1_env.rules.reading.written import Places
 from codea1_env.rules.ruleset import Reading
 
 MAX_CHARACTERS = 65_536

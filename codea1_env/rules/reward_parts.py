@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.rules.ruleset import Ruleset
+
+Rewards = NDArray[np.float64]
+"""Rewards of several rollouts, nan where masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +156,22 @@ def no_evidence(rules: Ruleset) -> Reward:
     """Return the coder's reward where no case is evidence about its program."""
     value = rules.reward.no_evidence
     return MASKED if value == "masked" else Reward.of(RewardPart("no_evidence", value, 1.0))
+
+
+def mean_over_candidates(rewards: Rewards) -> Rewards:
+    """Return the reward of each suite that all candidates of a problem have run.
+
+    arXiv 2603.15611 does not define it for self-play; the mean over valid candidates is the natural choice.
+
+    Args:
+        rewards: shape (..., N, M), of M suites against each of N candidates; nan where a candidate is invalid or the
+            reward masked.
+
+    Returns:
+        Shape (..., M): means over the values that are not nan; nan if there are none.
+    """
+    rewards = np.asarray(rewards, dtype=np.float64)
+    known = ~np.isnan(rewards)
+    n_known = known.sum(axis=-2)
+    total = np.where(known, rewards, 0.0).sum(axis=-2)
+    return np.where(n_known > 0, total / np.maximum(n_known, 1), np.nan)

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Annotated, NamedTuple, Protocol, Self, runtime_checkable
 
 from codea1_env.declared import Range, require_declared
-from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.facts.problem_kinds import Script
+from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
 
 
 class Guarantee(StrEnum):

@@ -17,8 +17,8 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 from ray.cluster_utils import Cluster  # noqa: E402  -- only where it is installed
 
 from codea1_agents.ray_sandbox import RaySandbox  # noqa: E402
-from codea1_env.facts.outcomes import OutcomeKind  # noqa: E402
 from codea1_env.facts.problem_kinds import Script  # noqa: E402
+from codea1_env.facts.verdicts import OutcomeKind  # noqa: E402
 from codea1_env.sandbox import Call, Guarantee, Job, load_sandbox  # noqa: E402
 from codea1_env.sandbox.local import LocalSandbox  # noqa: E402
 

@@ -20,7 +20,7 @@ from pettingzoo.test.performance_benchmark import performance_benchmark
 from pettingzoo.test.render_test import render_test
 
 from codea1_env import MistakeBook, bank_v0, code_a1_v0
-from codea1_env.book.rows import Leaving
+from codea1_env.book.store import Leaving
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.observations import MAX_REPLY_CHARS

@@ -22,7 +22,7 @@ from codea1_env import MistakeBook, Tree, code_a1_v0
 from codea1_env.errors import SandboxError, UnknownName, UserError
 from codea1_env.observations import MAX_REPLY_CHARS, UnicodeText
 from codea1_env.problems import ProblemSet
-from codea1_env.rounds.trees import SuitesPer
+from codea1_env.rounds.rounds import SuitesPer
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import PRESETS, preset
 from tests.support.books import entry, filled

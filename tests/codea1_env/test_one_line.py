@@ -11,7 +11,7 @@ import pytest
 from codea1_env import Referee, bank_v0, code_a1_v0, judge, load_problems, preset
 from codea1_env.facts.submissions import Candidate
 from codea1_env.facts.verdicts import CandidateReport, ProblemReport, Verdict
-from codea1_env.group_vector import GroupVector
+from codea1_env.group_env import GroupVector
 from codea1_env.gymnasium_views import TesterEnv
 from codea1_env.rounds.referee import Scored
 from codea1_env.rules.ruleset import PRESETS

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from codea1_env import values
-from codea1_env.book.rows import ProblemRows
-from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.book.store import MistakeBook, ProblemRows, StoredEntry
 from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
 from codea1_env.problems.problem import GoldenCase, Problem

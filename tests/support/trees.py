@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
-from codea1_agents.train.grpo.players import Answer, Player
-from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import Answer, GroupEnvs, Player, RolledTree, Task, TreeRoller
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.group_env import GroupEnv
 from codea1_env.problems import ProblemSet
-from codea1_env.rounds.rounds import Turn
-from codea1_env.rounds.trees import SuitesPer
+from codea1_env.rounds.rounds import SuitesPer, Turn
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Sandbox
 from tests.support.toys import RULES

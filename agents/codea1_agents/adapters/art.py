@@ -16,8 +16,7 @@ from codea1_env.agent import Role
 from codea1_env.errors import extra_needed
 from codea1_env.problems import Problem
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import Turn
-from codea1_env.rounds.trees import Tree
+from codea1_env.rounds.rounds import Tree, Turn
 
 Ask: TypeAlias = Callable[[list[dict[str, str]]], Awaitable[Any]]
 """From chat messages to a choice of a chat completion (`openai`), with the log-probabilities that ART needs."""

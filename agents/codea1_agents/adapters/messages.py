@@ -17,8 +17,7 @@ from codea1_env.bank.entries import Bank
 from codea1_env.errors import UserError, of_type, one_of
 from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import candidate_of
-from codea1_env.rounds.trees import Tree
+from codea1_env.rounds.rounds import Tree, candidate_of
 from codea1_env.rules.ruleset import Ruleset, preset
 
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox import Call, Guarantee, Job, JobReport, Limits, Sandbox
 
 _LIMITS = Limits(cpu_s=0.5)  # one of the programs runs until it

@@ -51,7 +51,7 @@ from codea1_env.plugins import is_path
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.records.faults import first_fault
 from codea1_env.rendering import duel_picture, harmless
-from codea1_env.rounds.trees import require_golden_tests
+from codea1_env.rounds.rounds import require_golden_tests
 from codea1_env.rules.funnel import funnel_sentence
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import RunConfig, problems_digest

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from codea1_agents.scripted.mutation import is_documented
 from codea1_env import values
 from codea1_env.facts.entry_points import definition, read_entry_point
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 
 _REPORT_ARGUMENT = "codea1: what was reached?"
 _LINE, _BRANCH, _ITEMS = "__codea1_line__", "__codea1_branch__", "__codea1_items__"

@@ -24,8 +24,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions, suite_of
-from codea1_env.rounds.trees import SuitesPer, Tree
+from codea1_env.rounds.rounds import RoundOptions, SuitesPer, Tree, suite_of
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox.interface import Limits, Sandbox
 

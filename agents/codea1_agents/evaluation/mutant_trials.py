@@ -15,8 +15,7 @@ from codea1_env.agent import AgentContext, load_agent
 from codea1_env.facts.verdicts import CandidateReport, SuiteReport
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions
-from codea1_env.rounds.trees import JudgedTree, Tree
+from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Tree
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox

@@ -18,9 +18,8 @@ from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
 from codea1_env.facts.entry_points import placeholder_program
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
-from codea1_env.facts.verdicts import GoldenFinding
+from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.judging.solution_values import call_of_case, call_of_prediction, program_job
 from codea1_env.problems.problem import Problem

@@ -11,9 +11,8 @@ import numpy as np
 from codea1_agents.evaluation.coverage import Coverage, Instrumented, instrumented, read_coverage
 from codea1_agents.evaluation.records import CoverageRecord
 from codea1_agents.scripted.mutation import Mutant, mutants_of
-from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
-from codea1_env.facts.verdicts import ValidCase, ValidSuite
+from codea1_env.facts.verdicts import OutcomeKind, ValidCase, ValidSuite
 from codea1_env.judging.golden import GOLDEN_LIMITS
 from codea1_env.judging.right_answers import (
     AnsweredCalls,

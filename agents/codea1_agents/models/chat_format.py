@@ -10,7 +10,7 @@ from typing import Any
 
 from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.prompts import Message, folded_system, plain_text
-from codea1_agents.prompts.messages import TURN_OF_USER
+from codea1_agents.prompts.templates import TURN_OF_USER
 from codea1_env.errors import UserError
 
 _REPLY = "r0"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from codea1_agents.prompts.messages import Message, folded_system, merged, plain_text
-from codea1_agents.prompts.templates import Prompts, View, load_prompts
+from codea1_agents.prompts.templates import Message, Prompts, View, folded_system, load_prompts, merged, plain_text
 
 __all__ = ["Message", "Prompts", "View", "folded_system", "load_prompts", "merged", "plain_text"]

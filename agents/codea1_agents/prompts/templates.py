@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
 
-from codea1_agents.prompts.messages import Message, Speaker, merged
 from codea1_agents.scripted.fences import fenced
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.signatures import interface_of
@@ -25,6 +24,45 @@ from codea1_env.agent import Info, Observation
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.problem_kinds import ProblemKind
+
+Speaker = Literal["system", "user", "assistant"]
+
+TURN_OF_USER = "\n### User"
+"""What a base model writes when it continues with a turn of the user; its reply ends before this text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    role: Speaker
+    content: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the message as chat templates and OpenAI-compatible endpoints expect it."""
+        return {"role": self.role, "content": self.content}
+
+
+def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Join consecutive messages of one role by a blank line, since many chat templates require alternating roles."""
+    found: list[Message] = []
+    for message in messages:
+        if found and found[-1].role == message.role:
+            message = Message(message.role, f"{found.pop().content}\n\n{message.content}")  # noqa: PLW2901
+        found.append(message)
+    return tuple(found)
+
+
+def folded_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Prepend the system message to the user's message, for models without a system role."""
+    return merged(Message("user", each.content) if each.role == "system" else each for each in messages)
+
+
+def plain_text(messages: Sequence[Message]) -> str:
+    """Return the chat as text that ends where the assistant's reply begins, for models without a chat template."""
+    turns = [f"### {each.role.capitalize()}\n{each.content}\n" for each in messages]
+    return "\n".join([*turns, "### Assistant\n"])
+
 
 WORDINGS = ("default", "paper", "simple", "call_only", "tiny")
 

@@ -31,7 +31,7 @@ from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.facts.answers import AnswerRules
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 
 if TYPE_CHECKING:
     from codea1_agents.scripted.fuzz_inputs import InputSource

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codea1_env.book.rows import Period
-from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.book.store import MistakeBook, Period, StoredEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typer import Option
 from codea1_agents.cli.book import BookOptions, Top, opened_book
 from codea1_agents.cli.console import Page, counted, new_table, number
 from codea1_agents.statistics import json_number
-from codea1_env.book.rows import Period
+from codea1_env.book.store import Period
 from codea1_env.errors import UnknownName
 from codea1_lab.book_history.periods import (
     Relapse,

@@ -19,8 +19,7 @@ from codea1_agents.statistics import known_mean
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions, Rounds, Turn
-from codea1_env.rounds.trees import JudgedTree, Tree, is_unavailable
+from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, Tree, Turn, is_unavailable
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox.interface import Sandbox
 from codea1_lab.crossplay.cells import (

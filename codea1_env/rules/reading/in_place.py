@@ -25,11 +25,6 @@ _MAY_BE_SKIPPED = (ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)
 _COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict, *COMPREHENSIONS)
 
 
-def is_call_statement(node: ast.stmt, entry_point: str) -> bool:
-    """Whether a statement is a call of the entry point whose result is not used."""
-    return isinstance(node, ast.Expr) and is_call_of(node.value, entry_point)
-
-
 def apply_calls(statement: ast.stmt, scope: Scope, text: str) -> None:
     """Give the names that a statement passes to the entry point their values after its calls.
 

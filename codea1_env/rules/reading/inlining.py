@@ -25,11 +25,11 @@ from codea1_env.rules.reading.allowed_names import (
     may_be_attribute,
     may_be_imported_from,
 )
-from codea1_env.rules.reading.claims import has_one_object
 from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
+from codea1_env.rules.reading.frameworks import has_one_object
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
 from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
-from codea1_env.rules.reading.written import placed
+from codea1_env.rules.reading.statements import placed
 
 _INSPECTORS = frozenset({"isinstance", "issubclass", "repr", "str"})
 _TEMPLATE_METHODS = frozenset({"format", "format_map"})

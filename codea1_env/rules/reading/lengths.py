@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from codea1_env.rules.reading.claims import is_built_in
+from codea1_env.rules.reading.frameworks import is_built_in
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SAME_EMPTINESS = frozenset({"enumerate", "frozenset", "iter", "list", "reversed", "set", "sorted", "tuple"})

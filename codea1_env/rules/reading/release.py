@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 
 from codea1_env.facts.submissions import RejectionReason, Rejections, TestCase
 from codea1_env.python_text import PYTHON_ERRORS, TextBudget, UnreadableError, parse
-from codea1_env.rules.reading.direct_calls import is_direct, names_method
-from codea1_env.rules.reading.plain import encoded_prediction
+from codea1_env.rules.reading.direct_calls import encoded_prediction, is_direct, names_method
 
 _LABELLED = re.compile(r"```python(.*?)```", re.DOTALL)
 _QUOTE_OR_COMMENT = re.compile(r"[\"'#]")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError, parse
-from codea1_env.rules.reading.fences import Block, Fenced, without_margin
+from codea1_env.rules.reading.answers import Block, Fenced, without_margin
 from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
 _ANY_DEF = r"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]"

@@ -4,7 +4,7 @@ These statements are read, in the order of the reply:
 
 - `assert E == P` or `assert P == E` where exactly one side calls the entry point: expression E, prediction P.
   `E is None`, `E is True` and `E is False` count as `==`, since values cross processes as plain data. Equalities that
-  are wrapped or negated twice count too (`claims`).
+  are wrapped or negated twice count too (`frameworks`).
 - any other assert whose condition calls the entry point: expression `bool(condition)`, prediction `True`.
 - `name = value`, even if chained, annotated, or pairwise for displays (`a, b = 1, 2`): later asserts get the expression
   in place of the name. Reading executes nothing. If a dropped statement may have changed a name's value
@@ -46,9 +46,18 @@ from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase, Written
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, write
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
-from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
 from codea1_env.rules.reading.dependence import vacuity_reason
-from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_call_of, is_direct, raised_call
+from codea1_env.rules.reading.direct_calls import (
+    calls_of,
+    direct_calls_in,
+    encoded_prediction,
+    is_call_of,
+    is_call_statement,
+    is_direct,
+    plain_call,
+    raised_call,
+    read_plain_case,
+)
 from codea1_env.rules.reading.frameworks import (
     RAISES,
     Decorations,
@@ -59,21 +68,31 @@ from codea1_env.rules.reading.frameworks import (
     decorations,
     ends_test,
     folded,
+    is_built_in,
+    plain_claim,
     raising_call,
     raising_try,
     raising_with,
+    sides_of_equality,
     tests_in,
     unpacked,
     without_true,
 )
 from codea1_env.rules.reading.function_calls import is_closed_call
-from codea1_env.rules.reading.in_place import apply_calls, is_call_statement
+from codea1_env.rules.reading.in_place import apply_calls
 from codea1_env.rules.reading.inlining import inline_names
-from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_plain_case
 from codea1_env.rules.reading.scopes import ENTRY_POINT, Helper, Imported, Inlined, Scope, Unusable
-from codea1_env.rules.reading.statements import DEFINITIONS, MAX_NESTING, Broken, Partial, Piece, Statement
+from codea1_env.rules.reading.statements import (
+    DEFINITIONS,
+    MAX_NESTING,
+    Broken,
+    Partial,
+    Piece,
+    Places,
+    Statement,
+    with_operands_before,
+)
 from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_row, value_of
-from codea1_env.rules.reading.written import Places, with_operands_before
 
 _RowT = TypeVar("_RowT")
 

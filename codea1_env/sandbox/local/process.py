@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from time import monotonic
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox.local.worker import Worker
 from codea1_env.sandbox.wire import Changed, Frame, FrameReader, Items, Notice, Op, Tag, Values, WireError, frame_bytes
 from codea1_env.values import Malformed, validate

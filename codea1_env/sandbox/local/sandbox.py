@@ -16,8 +16,7 @@ from pathlib import Path
 from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.records.closing import Closing
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
-from codea1_env.sandbox.local.batches import Batch
-from codea1_env.sandbox.local.scheduler import Scheduler
+from codea1_env.sandbox.local.scheduler import Batch, Scheduler
 from codea1_env.sandbox.local.worker import Setup
 from codea1_env.sandbox.shared import one_per_process
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from os import WEXITSTATUS, WIFSIGNALED
 
 from codea1_env.facts.answers import in_form
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.problem_kinds import Script
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox.local.execution import Execution, Stage, Turn, numbered
 from codea1_env.sandbox.local.process import Process, as_outcome
 from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError, read_end_note

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox.interface import Limits
 
 _MAX_STRETCH = 10  # a starved process may sleep this many times `wall_s` before the job is run again

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 
 from codea1_env.errors import SandboxError
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.run_code.schema import CommandResult, CommandStatus, RunRequest, RunResponse, RunStatus

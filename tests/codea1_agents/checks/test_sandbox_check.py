@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from codea1_agents.checks.sandbox_check import check_sandbox, promise_of
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from codea1_agents.checks import sandbox_check
 from codea1_agents.checks.sandbox_check import SandboxFinding
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, dump_jsonl
 from codea1_env.problems.own_rows import problem_to_row
 from tests.support import argv_problems

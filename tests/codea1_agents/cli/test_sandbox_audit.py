@@ -12,7 +12,7 @@ from tests.support.command_line import codea1, one_object, refused
 pytestmark = pytest.mark.xdist_group("watches the machine")
 
 WEAK = """\
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, JobReport
 from codea1_env.values import encode
 

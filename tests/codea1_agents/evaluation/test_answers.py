@@ -13,8 +13,7 @@ from codea1_agents.evaluation.tester_figures import figures_of_tester
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import Referee
 from codea1_env.problems import ProblemSet
-from codea1_env.rounds.rounds import Turn
-from codea1_env.rounds.trees import Tree
+from codea1_env.rounds.rounds import Tree, Turn
 from codea1_env.sandbox import Sandbox
 from tests.support.command_line import codea1
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder

@@ -6,7 +6,7 @@ from typing import Any
 
 from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
 from codea1_agents.evaluation.records import CoderSample
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase, ProblemSet
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from tests.support.scripted import scripted

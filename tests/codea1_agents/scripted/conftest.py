@@ -10,7 +10,7 @@ import pytest
 from codea1_agents.scripted.signatures import Interface, read_interface
 from codea1_env import values
 from codea1_env.agent import AgentContext
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem, ProblemSet, WrongProgram
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 

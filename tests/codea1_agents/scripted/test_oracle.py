@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codea1_agents.scripted.oracle import Oracle, subject_of
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.interface import Job
 

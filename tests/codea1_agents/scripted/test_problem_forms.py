@@ -12,8 +12,7 @@ from codea1_env.agent import AgentContext, load_agent
 from codea1_env.observations import test_notes as notes_of
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions
-from codea1_env.rounds.trees import Tree
+from codea1_env.rounds.rounds import RoundOptions, Tree
 from codea1_env.sandbox import Sandbox
 from tests.support import ROOT
 from tests.support.several_answers import examples_of

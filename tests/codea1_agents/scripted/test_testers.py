@@ -11,8 +11,8 @@ from codea1_agents.scripted.testers import BoundaryTester, ExamplesTester, FuzzT
 from codea1_env import values
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import RejectionReason, Suite
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.problems import humaneval, starter
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.rules.replies import read_suite

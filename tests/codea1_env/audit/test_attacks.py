@@ -10,8 +10,8 @@ import pytest
 
 from codea1_env.audit.attacks import NEEDLE, Truth, load_attacks, read_candidate, read_program, read_suite
 from codea1_env.errors import BrokenInput, UnknownName
-from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import RejectionReason
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox import Limits
 
 ATTACKS = load_attacks()

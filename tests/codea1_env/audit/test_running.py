@@ -25,7 +25,7 @@ from codea1_env.audit import (
 )
 from codea1_env.audit.surroundings import MARK
 from codea1_env.errors import SandboxError
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from codea1_env.values import encode

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codea1_env.book.rows import Leaving
-from codea1_env.book.store import MistakeBook
+from codea1_env.book.store import Leaving, MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import (
     ProblemReport,

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env import Problem, code_a1_v0
-from codea1_env.book.rows import Leaving
-from codea1_env.book.store import MistakeBook
+from codea1_env.book.store import Leaving, MistakeBook
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import BookRules

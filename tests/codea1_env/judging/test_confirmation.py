@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.judging.candidate_runs import combined_outcome, drawn_order, is_confirmed
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.values import encode

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.facts.submissions import Candidate
-from codea1_env.facts.verdicts import CandidateReport, Verdict
+from codea1_env.facts.verdicts import TOO_MANY, CandidateReport, EntryPointCall, Outcome, OutcomeKind, Verdict
 from codea1_env.judging.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import Problem

@@ -6,8 +6,7 @@ from typing import cast
 
 import pytest
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.verdicts import Verdict
+from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
     ExpectedValues,

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codea1_env import values
-from codea1_env.book.rows import Leaving
-from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.book.store import Leaving, MistakeBook, StoredEntry
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import CandidateReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Candidate, RejectionReason
-from codea1_env.facts.verdicts import CandidateReport, ValidCase, Verdict
+from codea1_env.facts.verdicts import CandidateReport, Outcome, OutcomeKind, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.solution_values import limits_of_solutions
 from codea1_env.problems import GoldenCase, Problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.judging.solution_values import SolutionValues
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.sandbox import Call, Guarantee, Job, JobReport, Limits

@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.facts.verdicts import Verdict
+from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict
 from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_results
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.right_answers import ValueBudget

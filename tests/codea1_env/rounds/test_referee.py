@@ -15,7 +15,7 @@ from codea1_env.errors import AgentUnavailable, SandboxError, UnknownName, UserE
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rounds.referee import Referee, reply_text
-from codea1_env.rounds.trees import Tree
+from codea1_env.rounds.rounds import Tree
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Limits, load_sandbox
 from tests.support.toys import LOOKS_RIGHT, RIGHT

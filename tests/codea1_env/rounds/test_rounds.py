@@ -16,8 +16,7 @@ from codea1_env.errors import SandboxError, UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions, Rounds
-from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tests, Tree
+from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Rounds, SuitesPer, Tests, Tree
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import preset

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from codea1_env.errors import UserError
-from codea1_env.rounds.trees import Tree, mean_over_candidates
+from codea1_env.rounds.rounds import Tree
+from codea1_env.rules.reward_parts import mean_over_candidates
 
 NAN = float("nan")
 REWARD = st.floats(-1, 1).map(lambda x: round(x, 3))

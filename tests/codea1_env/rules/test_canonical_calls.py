@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from codea1_env import values
-from codea1_env.facts.outcomes import EntryPointCall
 from codea1_env.facts.submissions import TestCase
+from codea1_env.facts.verdicts import EntryPointCall
 from codea1_env.rules.canonical_calls import CanonicalCalls, may_see_arguments
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading

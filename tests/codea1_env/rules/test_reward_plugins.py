@@ -12,13 +12,13 @@ import pytest
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import CandidateReport, ProblemReport, Verdict
 from codea1_env.problems import load_problems
-from codea1_env.rounds.trees import require_golden_tests
+from codea1_env.rounds.rounds import require_golden_tests
 from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import RewardRules, Ruleset, preset, reward_plugin
 from tests.support.reports import candidate, met, suite_of
 
 SOURCE = """
-from codea1_env.rules.reward_parts import CandidateRewards, Reward
+from codea1_env.rules.rewards import CandidateRewards, Reward
 from codea1_env.rules.rewards import RewardPart
 
 

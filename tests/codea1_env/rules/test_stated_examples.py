@@ -6,7 +6,7 @@ from codea1_env import values
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.rules.stated_examples import is_stated, stated_answers
+from codea1_env.rules.validation import is_stated, stated_answers
 
 CANONICAL = CanonicalCalls("f", ("x", "y"))
 STATED = stated_answers(("assert f(2, 3) == 5", "assert f([1, (2, 3)], {4}) == 6"), "f", CANONICAL)

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env import values
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
-from codea1_env.facts.verdicts import ValidSuite
+from codea1_env.facts.verdicts import Outcome, OutcomeKind, ValidSuite
 from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.rules.validation import SolutionEvidence, SuiteRules, validate
 from tests.support.replies import reasons

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
+from codea1_env.facts.verdicts import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, OPAQUE_RESULT_USE, OVERSIZED_ARGUMENT, RECORD_FACTOR
 from codea1_env.sandbox.local import TIERS, LocalSandbox

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
+from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.sandbox.interface import BROKEN_HARNESS, Call, Job, JobReport, Limits, Place
 from codea1_env.sandbox.local.execution import Execution, internal_error_report
 from codea1_env.sandbox.local.process import Process

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, Limits, Place, Sandbox
-from codea1_env.sandbox.local.foresight import Foresight, Misled, ReadAhead
+from codea1_env.sandbox.local.relay import Foresight, Misled, ReadAhead
 from codea1_env.sandbox.wire import APPLY, Frame, Tag
 
 N_CALLS = 14

@@ -25,11 +25,10 @@ import pytest
 import codea1_env.sandbox.local.scheduler
 import codea1_env.sandbox.local.worker
 from codea1_env.errors import SandboxError
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox.interface import SLEPT, Call, Job, JobReport, Limits
 from codea1_env.sandbox.local import TIERS, LocalSandbox, shared_sandbox
-from codea1_env.sandbox.local.batches import Batch
-from codea1_env.sandbox.local.scheduler import Scheduler
+from codea1_env.sandbox.local.scheduler import Batch, Scheduler
 from codea1_env.sandbox.local.worker import Setup, Upkeep
 from tests.support.processes import descendants, left_over
 from tests.support.sandboxes import busy_user

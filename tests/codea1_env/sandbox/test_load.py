@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place
 from codea1_env.sandbox.local import LocalSandbox
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from codea1_env.errors import SandboxError, UnknownName
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.sandbox.local import TIERS, LocalSandbox
 from codea1_env.values import decode, encode

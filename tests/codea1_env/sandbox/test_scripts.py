@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.problem_kinds import Script
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.interface import Call, Job, Limits, Place
 from codea1_env.values import encode

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox.local.process import _PLAIN_VALUE, as_outcome, error_fields, printable
 from codea1_env.sandbox.wire import Frame, FrameReader, Items, Notice, Op, Request, Tag, WireError, frame_bytes
 from codea1_env.values import encode, validate

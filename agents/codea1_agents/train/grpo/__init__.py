@@ -42,10 +42,9 @@ The modules, in the order of the data of one iteration:
 
 - `config` (`GRPOConfig`), `hyperparameters`, `settings`, `rllib_settings`: what one can set.
 - `algorithm` (`GRPO`, an RLlib `Algorithm`): the iteration. `runners`: what it has its runners do.
-- `env_runner` (`TreeEnvRunner`), `rollout`, `players`, `sampling`, `vllm_engine`: a group of replies to each problem.
+- `env_runner` (`TreeEnvRunner`), `rollout`, `sampling`, `vllm_engine`: a group of replies to each problem.
 - `advantages`, `batch`: what each reply is worth, and in which optimiser step a learner sees it.
-- `learner_group`, `learner` (`GRPOTorchLearner`), `rl_module` (`CausalLMModule`), `forward_pass`, `loss`, `sharding`,
-  `causal_models`: the update.
+- `learner_group`, `learner` (`GRPOTorchLearner`), `rl_module` (`CausalLMModule`), `causal_models`, `loss`: the update.
 - `weights`, `vllm_worker`: the new weights on their way to the samplers, and the proof that they arrived.
 - `metrics`, `progress`: what is reported.
 """

@@ -158,7 +158,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self._log(self.last_step, sum(len(tree.candidates) + len(tree.all_suites) for tree in rolled.trees))
         if responses:
             learning = time.perf_counter()
-            if self.config.is_colocated:
+            if self.config.placement == "colocated":
                 release_samplers(self)
             with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
                 self._learn(responses)

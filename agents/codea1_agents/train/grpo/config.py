@@ -40,8 +40,8 @@ from codea1_env.agent import AgentSpec, require_agent
 from codea1_env.errors import UserError, of_type, one_of
 from codea1_env.group_env import GroupEnv, coder_name, tester_name
 from codea1_env.problems.sources import require_source
-from codea1_env.rounds.trees import SuitesPer
-from codea1_env.rounds.two_agents import VIEWS
+from codea1_env.rounds.episodes import VIEWS
+from codea1_env.rounds.rounds import SuitesPer
 from codea1_env.rules.rewards import names_of_suite_parts
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, require_sandbox
@@ -275,11 +275,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return found
 
     @property
-    def is_colocated(self) -> bool:
-        """Whether each runner shares a GPU with a learner."""
-        return bool(self.placement == "colocated")
-
-    @property
     def n_cpus(self) -> int:
         """Cores that all processes of the training take, with some for the driver."""
         per_learner = 1 if self.num_cpus_per_learner == "auto" else self.num_cpus_per_learner
@@ -392,7 +387,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 raise UserError(f"{name}: gathering_dtype is for learners that hold parts of the models (sharding)")
             if parts > max(1, self.num_gpus_per_env_runner):
                 raise UserError(f"{name}: tensor_parallel_size={parts} needs as many GPUs per runner")
-        if self.is_colocated:
+        if self.placement == "colocated":
             require_colocation(self)
 
     def _set_own_rates(self) -> None:

@@ -20,9 +20,17 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.metrics import episode_figures, mean_figures
-from codea1_agents.train.grpo.players import AgentPlayer, ModelPlayer, Player
 from codea1_agents.train.grpo.progress import Report, unreported
-from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, RolledTrees, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import (
+    AgentPlayer,
+    GroupEnvs,
+    ModelPlayer,
+    Player,
+    RolledTree,
+    RolledTrees,
+    Task,
+    TreeRoller,
+)
 from codea1_agents.train.grpo.sampling import RolloutEngine, SamplingRules, TransformersEngine
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_agents.train.grpo.vllm_engine import VllmEngine
@@ -111,7 +119,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             model,
             gpus_per_runner=float(self.config.num_gpus_per_env_runner),
             n_engines=len(self.settings.models),
-            sleeps=self.config.is_colocated,
+            sleeps=self.config.placement == "colocated",
         )
 
     def player(self, role: Role, sampling: SamplingRules | None = None) -> Player:

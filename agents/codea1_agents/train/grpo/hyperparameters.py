@@ -17,7 +17,7 @@ from codea1_agents.train.declared import Count, CountOrZero, Finite, Flag, NotNe
 from codea1_agents.train.grpo.advantages import AdvantageForm
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
-from codea1_env.rounds.trees import SuitesPer
+from codea1_env.rounds.rounds import SuitesPer
 
 _TRUNCATIONS = ("top_p", "top_k", "min_p")
 

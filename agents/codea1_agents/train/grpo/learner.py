@@ -17,7 +17,6 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
-from codea1_agents.train.declared import settings_in
 from codea1_agents.train.failures import NotFinite
 from codea1_agents.train.grpo.batch import (
     Batch,
@@ -28,9 +27,8 @@ from codea1_agents.train.grpo.batch import (
     nothing_of,
     padded_batch,
 )
-from codea1_agents.train.grpo.hyperparameters import LossSettings
+from codea1_agents.train.grpo.causal_models import clip_gradients
 from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
-from codea1_agents.train.grpo.sharding import clip_gradients
 from codea1_env.errors import UserError
 
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
@@ -94,7 +92,7 @@ def batch_loss(config: Any, batch: Mapping[str, Tensor], found: Mapping[str, Ten
         advantages=batch[Column.ADVANTAGES],
         mask=batch[Column.RESPONSE_MASK],
         token_weight=batch[Column.TOKEN_WEIGHT],
-        settings=settings_in(config, LossSettings),
+        settings=config,
     )
 
 
@@ -152,7 +150,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             losses[module_id] = torch.tensor(sums["loss"] / n_steps)
         if self.config.offload_optimizer:
             self._move_optimizers("cpu")
-        if self.config.is_colocated and torch.cuda.is_available():
+        if self.config.placement == "colocated" and torch.cuda.is_available():
             torch.cuda.empty_cache()  # PyTorch would keep what the engine of this device is to use
         return {}, losses, {}
 

@@ -25,26 +25,26 @@ from codea1_agents.models.model_files import no_progress_bars, require_model
 from codea1_agents.prompts import Message
 from codea1_agents.train.grpo.batch import Column
 from codea1_agents.train.grpo.causal_models import (
+    Abilities,
+    ResponsePass,
+    TokenFigures,
     adapted,
     autocast,
     checkpoint_activations,
     empty_causal_model,
+    is_first_learner,
     load_causal_model,
     load_generation_config,
-    save_plain,
-    untied,
-)
-from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass, TokenFigures
-from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses
-from codea1_agents.train.grpo.settings import ModelSettings
-from codea1_agents.train.grpo.sharding import (
-    is_first_learner,
     mesh_of_learners,
     part_of,
     policies_of,
+    save_plain,
     sharded,
+    untied,
     whole_tensor,
 )
+from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses
+from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.grpo.weights import array_of, copy_into, tensor_of
 
 _LOG = logging.getLogger(__name__)

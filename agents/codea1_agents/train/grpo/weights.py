@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from codea1_agents.train.failures import StaleWeights
-from codea1_agents.train.grpo.causal_models import untied
+from codea1_agents.train.grpo.causal_models import is_first_learner, untied, whole_tensor
 from codea1_agents.train.grpo.settings import ModelSettings
-from codea1_agents.train.grpo.sharding import is_first_learner, whole_tensor
 
 _MB = 2**20
 

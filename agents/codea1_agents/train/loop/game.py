@@ -15,7 +15,7 @@ from codea1_agents.train.settings.options import RULE_PARTS, GameOptions, Traini
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.plugins import resolve
 from codea1_env.problems import ProblemSet, load_problems
-from codea1_env.rounds.trees import require_golden_tests
+from codea1_env.rounds.rounds import require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 

@@ -17,8 +17,7 @@ from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.statistics import known_mean, mean_interval
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.hyperparameters import Shape
-from codea1_agents.train.grpo.players import AgentPlayer, Player
-from codea1_agents.train.grpo.rollout import GroupEnvs, RolledTree, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import AgentPlayer, GroupEnvs, Player, RolledTree, Task, TreeRoller
 from codea1_agents.train.grpo.runners import map_over_runners
 from codea1_agents.train.settings.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, Role, load_agent

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.train.grpo.players import Answer
-from codea1_agents.train.grpo.rollout import RolledTree
+from codea1_agents.train.grpo.rollout import Answer, RolledTree
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import CandidateReport, ProblemReport

@@ -22,13 +22,14 @@ with extra_needed("fine-tuning", "transformers"):
     from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
     from codea1_agents.train.grpo.batch import Budget, micro_batches, token_columns
     from codea1_agents.train.grpo.causal_models import (
+        Abilities,
+        ResponsePass,
         adapted,
         autocast,
         checkpoint_activations,
         load_causal_model,
         save_plain,
     )
-    from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
     from codea1_agents.train.grpo.settings import LoraSettings
     from codea1_agents.train.sft.supervised import StepLoss, supervised_steps
 

@@ -20,8 +20,7 @@ from codea1_env.facts.submissions import Candidate
 from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions, Rounds
-from codea1_env.rounds.trees import Tree
+from codea1_env.rounds.rounds import RoundOptions, Rounds, Tree
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox

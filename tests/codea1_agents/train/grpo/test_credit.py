@@ -29,14 +29,14 @@ from codea1_agents.train.grpo.credit import (
     token_advantages,
 )
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
-from codea1_agents.train.grpo.players import ModelPlayer
+from codea1_agents.train.grpo.rollout import ModelPlayer
 from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env import Referee
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.submissions import Span, Written
 from codea1_env.problems import ProblemSet
-from codea1_env.rounds.trees import SuitesPer, Tree
+from codea1_env.rounds.rounds import SuitesPer, Tree
 from codea1_env.rules.ruleset import CreditRules, Validation, preset
 from codea1_env.sandbox import Sandbox
 from tests.support.advantages import z

@@ -15,7 +15,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="the extra codea1-env[rllib] is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.grpo.batch import padded_batch  # noqa: E402
-from codea1_agents.train.grpo.forward_pass import (  # noqa: E402
+from codea1_agents.train.grpo.causal_models import (  # noqa: E402
     Abilities,
     ResponsePass,
     token_figures,
@@ -181,7 +181,7 @@ def test_parts_in_half_precision_lose_no_bits_of_the_weights_gradient(logits_chu
 
 PEAK = """
 import resource, torch
-from codea1_agents.train.grpo.forward_pass import token_figures
+from codea1_agents.train.grpo.causal_models import token_figures
 torch.set_num_threads(1)
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 n_tokens, vocabulary, width = 512, 151_936, 16

@@ -18,8 +18,7 @@ from ray.tune.registry import register_env  # noqa: E402
 
 from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_agents.train.grpo.advantages import group_advantages, top_variance  # noqa: E402
-from codea1_agents.train.grpo.players import ModelPlayer  # noqa: E402
-from codea1_agents.train.grpo.rollout import RolledTree  # noqa: E402
+from codea1_agents.train.grpo.rollout import ModelPlayer, RolledTree  # noqa: E402
 from codea1_env import code_a1_v0  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from codea1_agents.train.grpo.forward_pass import token_log_probs  # noqa: E402
+from codea1_agents.train.grpo.causal_models import token_log_probs  # noqa: E402
 from codea1_agents.train.grpo.hyperparameters import LossSettings  # noqa: E402
 from codea1_agents.train.grpo.loss import grpo_loss, low_variance_kl  # noqa: E402
 

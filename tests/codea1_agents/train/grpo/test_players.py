@@ -7,11 +7,10 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.train.grpo.hyperparameters import Shape
-from codea1_agents.train.grpo.players import AgentPlayer
-from codea1_agents.train.grpo.rollout import Task, TreeRoller
+from codea1_agents.train.grpo.rollout import AgentPlayer, Task, TreeRoller
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.problems import ProblemSet
-from codea1_env.rounds.trees import SuitesPer
+from codea1_env.rounds.rounds import SuitesPer
 from codea1_env.sandbox import Sandbox
 from tests.support.toys import RIGHT, RULES, WRONG
 from tests.support.trees import Scripted, group_envs

@@ -14,9 +14,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.metrics import tree_figures
-from codea1_agents.train.grpo.players import Answer
-from codea1_agents.train.grpo.rollout import Task, TreeRoller
-from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_agents.train.grpo.rollout import Answer, Task, TreeRoller
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.group_env import GroupEnv
 from codea1_env.rounds.rounds import Turn
 from codea1_env.rules.ruleset import preset

@@ -25,7 +25,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
 from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.batch import ScoredResponse, planned, shards  # noqa: E402  # noqa: E402
-from codea1_agents.train.grpo.sharding import whole_tensor  # noqa: E402
+from codea1_agents.train.grpo.causal_models import whole_tensor  # noqa: E402
 from codea1_agents.train.settings.options import ClusterOptions  # noqa: E402
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts  # noqa: E402
 

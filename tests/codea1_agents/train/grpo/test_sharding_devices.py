@@ -28,8 +28,8 @@ from torch.overrides import TorchFunctionMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from codea1_agents.train.grpo import sharding
-from codea1_agents.train.grpo.forward_pass import ResponsePass, TokenFigures
+from codea1_agents.train.grpo import causal_models
+from codea1_agents.train.grpo.causal_models import ResponsePass, TokenFigures
 
 class Nothing:
     def __init__(self, *_, **__): pass
@@ -72,25 +72,25 @@ class WithoutGPU(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 ResponsePass.forward = lambda self, batch: TokenFigures(self.model(batch["states"]), batch["states"])
-sharding._sent = lambda _: None  # the abilities of the first learner's model
+causal_models._sent = lambda _: None  # the abilities of the first learner's model
 torch.distributed.init_process_group("fake", rank=1, world_size=4, store=FakeStore())
 mesh = torch.distributed.init_device_mesh("cuda", (4,))
-policies = sharding.policies_of(is_offloaded=sys.argv[1] == "host")
+policies = causal_models.policies_of(is_offloaded=sys.argv[1] == "host")
 
 def devices(tensors):
     return sorted({each.device.type for each in tensors})
 
 with WithoutGPU(), FakeTensorMode(allow_non_fake_inputs=True), Exchanged():
-    made = sharding.sharded(empty, empty, mesh, prepare=lambda _: None, policies=policies)
+    made = causal_models.sharded(empty, empty, mesh, prepare=lambda _: None, policies=policies)
     parameters, found = list(made.parameters()), {}
     found["parts"], found["buffers"] = devices(parameters), devices(made.buffers())
     with torch.no_grad():
         found["responses"] = devices(made({"states": torch.empty(2, 6, device="cuda")}))
-    found["whole"] = devices(sharding.whole_tensor(each.detach()) for each in parameters)
+    found["whole"] = devices(causal_models.whole_tensor(each.detach()) for each in parameters)
     for each in parameters:
         each.grad = torch.empty_like(each)
     with contextlib.suppress(RuntimeError):  # the norm has no value here
-        sharding.clip_gradients(parameters, 1.0)
+        causal_models.clip_gradients(parameters, 1.0)
     optimizer = torch.optim.AdamW(parameters)
     if found["parts"] == ["cpu"]:
         optimizer.step()

@@ -15,7 +15,7 @@ import pytest
 
 import codea1_env.sandbox.docker.sandbox
 from codea1_env.errors import SandboxError
-from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox.docker.engine import connected
 from codea1_env.sandbox.docker.sandbox import DockerSandbox
 from codea1_env.sandbox.interface import Call, Job, Sandbox

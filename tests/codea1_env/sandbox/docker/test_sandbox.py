@@ -21,9 +21,9 @@ from codea1_env.audit.attacks import HostileCandidate, HostileProgram, load_atta
 from codea1_env.audit.candidate_judging import play_candidate
 from codea1_env.audit.findings import AuditResult
 from codea1_env.errors import SandboxError, UserError
-from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.problem_kinds import Script
 from codea1_env.facts.submissions import Candidate
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.replies import read_suite
