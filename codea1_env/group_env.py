@@ -124,6 +124,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
         limits: Limits | None = None,
         skip_invalid: bool = True,
         masks_sandbox_errors: bool = False,
+        golden: bool | None = None,
         infos: bool = True,
         provenance: Provenance | None = None,
     ) -> None:
@@ -142,6 +143,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             skip_invalid: whether testers of a candidate that does not load end without a turn.
             masks_sandbox_errors: whether an episode is masked if the sandbox cannot be used at all; else `step` raises
                 SandboxError.
+            golden: whether reports state golden pass rates; None: iff the rules pay for golden tests.
             infos: False leaves only `active`, for libraries that turn infos into tensors (torchrl).
             provenance: the names of run, coder and tester that new entries of the book keep.
 
@@ -150,7 +152,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
                 problem has none.
         """
         self.problems = load_problems(problems)
-        self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
+        self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits, golden=golden)
         self.rules = self.referee.rules
         self.n_candidates = whole_number("n_candidates", n_candidates, most=MAX_GROUP)
         self.n_suites = whole_number("n_suites", n_suites, most=MAX_GROUP, least=0)

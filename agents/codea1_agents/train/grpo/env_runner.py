@@ -80,17 +80,17 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         settings = self.settings
         self.env = self.group_envs(load_problems(settings.problems), settings.rules, settings.rollout)
 
-    def group_envs(self, problems: ProblemSet, rules: Ruleset, shape: Shape) -> GroupEnvs:
+    def group_envs(self, problems: ProblemSet, rules: Ruleset, shape: Shape, golden: bool | None = None) -> GroupEnvs:
         """Return new environments of the class that the configuration names.
 
         Args:
             problems: of the episodes.
             rules: of the game.
             shape: of the groups.
+            golden: as in `GroupEnvs`.
         """
-        return GroupEnvs(
-            self.config.env, self.config.env_config, problems=problems, rules=rules, shape=shape, settings=self.settings
-        )
+        of_env = self.config.env, self.config.env_config
+        return GroupEnvs(*of_env, problems=problems, rules=rules, shape=shape, settings=self.settings, golden=golden)
 
     def make_module(self) -> None:
         """Build the players: modules without references, and agents that do not learn."""

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -371,6 +371,10 @@ class TreeRoller:
         return [_Batch(self, *each) for each in zip(batches, self._envs.vectors(len(batches)), strict=True)]
 
 
+_Answers: TypeAlias = Sequence[Sequence[Answer]]
+_Paid: TypeAlias = tuple[Advantages, NDArray[np.bool_], _Answers]
+
+
 class _Batch:
     """Problems that are generated and judged together: the episodes of one vector."""
 
@@ -401,24 +405,11 @@ class _Batch:
     def trees(self) -> Iterator[RolledTree]:
         if self._is_judging:
             self.vector.recv()
-        n_kept, keeps_flat = self._roller.shape.n_kept, self._roller.shape.keep_zero_std_groups
-        by_parts = self._roller.advantages.advantages != "sum"  # parts may differ where their sums are equal
+        keeps_flat = self._roller.shape.keep_zero_std_groups
+        paid = self._paid_by_reply if self._roller.advantages.credit == "reply" else self._paid_by_test
         for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
             of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
-            suites = self._suites[place]
-            if self._roller.advantages.credit == "reply":
-                tester = suite_advantages(judged, of_tester, self._roller.advantages, keeps_flat=keeps_flat)
-                trains = tester.is_trained.any(axis=-1, keepdims=True)
-                varying = np.where(trains, of_tester, np.nan)
-                kept = top_variance(varying, n_kept, keeps_flat=keeps_flat or by_parts)
-            else:
-                groups = credit_of_groups(judged, of_tester, self._roller.rules, self._roller.advantages)
-                tester = by_tests(groups, ~np.isnan(of_tester), keeps_flat=keeps_flat)
-                kept = largest(np.array([each.spread for each in groups]), n_kept, keeps_flat=keeps_flat)
-                suites = [
-                    self._roller.credited(each, group.suites) if is_kept else each
-                    for each, group, is_kept in zip(suites, groups, kept, strict=True)
-                ]
+            tester, kept, suites = paid(judged, of_tester, self._suites[place])
             yield RolledTree(
                 task=task,
                 judged=judged,
@@ -430,6 +421,26 @@ class _Batch:
                 tester=tester,
                 kept=kept,
             )
+
+    def _paid_by_reply(self, judged: JudgedTree, rewards: NDArray[np.float64], suites: _Answers) -> _Paid:
+        """Return the advantages of suites as a whole, which groups of them train, and the suites."""
+        shape, settings = self._roller.shape, self._roller.advantages
+        found = suite_advantages(judged, rewards, settings, keeps_flat=shape.keep_zero_std_groups)
+        varying = np.where(found.is_trained.any(axis=-1, keepdims=True), rewards, np.nan)
+        by_parts = settings.advantages != "sum"  # parts may differ where their sums are equal
+        return found, top_variance(varying, shape.n_kept, keeps_flat=shape.keep_zero_std_groups or by_parts), suites
+
+    def _paid_by_test(self, judged: JudgedTree, rewards: NDArray[np.float64], suites: _Answers) -> _Paid:
+        """Return the advantages of suites whose tokens are paid apart, which train, and the suites with them."""
+        keeps_flat = self._roller.shape.keep_zero_std_groups
+        groups = credit_of_groups(judged, rewards, self._roller.rules, self._roller.advantages)
+        spreads = np.array([each.spread for each in groups])
+        kept = largest(spreads, self._roller.shape.n_kept, keeps_flat=keeps_flat)
+        credited = [
+            self._roller.credited(each, group.suites) if is_kept else each
+            for each, group, is_kept in zip(suites, groups, kept, strict=True)
+        ]
+        return by_tests(groups, ~np.isnan(rewards), keeps_flat=keeps_flat), kept, credited
 
 
 def suite_advantages(
@@ -479,6 +490,7 @@ _SET_ELSEWHERE = {
     "sandbox": "environment(sandbox=...)",
     "limits": "environment(limits=...)",
     "masks_sandbox_errors": "True in every training",
+    "golden": "the rules of the training",
 }
 """Arguments of a group environment that other settings of the training decide."""
 
@@ -493,6 +505,7 @@ class GroupEnvs:
         rules: of the game.
         shape: of the groups; `problems_at_once` is the number of environments in a vector.
         settings: of the training; they set the other arguments.
+        golden: whether reports state golden pass rates; None: iff the rules pay for golden tests.
 
     Raises:
         UserError: `env` makes no group environment, or refuses its arguments.
@@ -507,6 +520,7 @@ class GroupEnvs:
         rules: Ruleset,
         shape: Shape,
         settings: TrainingSettings,
+        golden: bool | None = None,
     ) -> None:
         self._name, self._creator, self.shape = env, creator_of(env), shape
         self._arguments = {
@@ -521,6 +535,7 @@ class GroupEnvs:
             "sandbox": settings.sandbox,
             "limits": settings.limits,
             "masks_sandbox_errors": True,
+            "golden": golden,
         }
         self._vectors: list[GroupVector] = []
         self.referee = self.vectors(1)[0].referee

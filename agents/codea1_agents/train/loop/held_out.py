@@ -165,20 +165,11 @@ class _Bench:
     def suites(self, tasks: Sequence[Task]) -> dict[str, list[list[_Met]]]:
         """Return by opponent the suites for its programs, task by task, without those that could not be judged."""
         found: dict[str, list[list[_Met]]] = {}
-        with closing(self._envs(self._options.programs, self._options.suites)) as envs:
+        with closing(self._envs(self._options.programs, self._options.suites, golden=True)) as envs:
             for opponent in self._options.opponents:
                 players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
-                trees = self._roller(envs, players).roll(tasks).trees
-                rates = self._golden_rates(trees, envs)
-                found[opponent] = [list(_judged_suites(tree, rates)) for tree in trees]
+                found[opponent] = [[*_judged_suites(tree)] for tree in self._roller(envs, players).roll(tasks).trees]
         return found
-
-    def _golden_rates(self, trees: Sequence[RolledTree], envs: GroupEnvs) -> dict[_Written, float | None]:
-        """Return which share of the golden tests each program passes, if its problem has some; None: unknown."""
-        with_golden = [tree for tree in trees if self.problems.by_id(tree.task.problem_id).golden]
-        asked = [_Written(tree.task.problem_id, answer.text) for tree in with_golden for answer in tree.candidates]
-        found = envs.referee.golden([each.problem_id for each in asked], [each.reply for each in asked])
-        return {each: finding.pass_rate for each, finding in zip(asked, found, strict=True)}
 
     def validity(self, suite: SuiteReport) -> float:
         """Return the share of the requested cases of a suite that are right."""
@@ -196,21 +187,13 @@ class _Bench:
         context = AgentContext(self.problems, self._runner.env.referee.sandbox, self._runner.settings.seed)
         return AgentPlayer(load_agent(name, context, role="coder"), f"coder {name}")
 
-    def _envs(self, n_candidates: int, n_suites: int) -> GroupEnvs:
+    def _envs(self, n_candidates: int, n_suites: int, *, golden: bool | None = None) -> GroupEnvs:
         n_problems = self._runner.settings.rollout.problems_at_once
         shape = Shape(n_candidates=n_candidates, n_suites=n_suites, problems_at_once=n_problems)
-        return self._runner.group_envs(self.problems, self._rules, shape)
+        return self._runner.group_envs(self.problems, self._rules, shape, golden)
 
     def _roller(self, envs: GroupEnvs, players: Mapping[str, Player]) -> TreeRoller:
         return TreeRoller(envs, players, seed=self._runner.settings.seed + _STREAM)
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A coder's reply."""
-
-    problem_id: str
-    reply: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +205,10 @@ class _Met:
     """Share of golden tests that the program passes; nan: unknown."""
 
 
-def _judged_suites(tree: RolledTree, golden_rates: Mapping[_Written, float | None]) -> Iterator[_Met]:
+def _judged_suites(tree: RolledTree) -> Iterator[_Met]:
     for n, report in enumerate(tree.judged.report.candidates if tree.judged.report is not None else ()):
         if not report.has_internal_error:
-            rate = golden_rates.get(_Written(tree.task.problem_id, tree.candidates[n].text))
+            rate = report.golden_pass_rate
             for m, suite in enumerate(report.suites):
                 if not tree.suites[n][m].unavailable:
                     yield _Met(suite, math.nan if rate is None else rate)
