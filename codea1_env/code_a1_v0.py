@@ -39,7 +39,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gymnasium import spaces
 from pettingzoo import AECEnv
 
 from codea1_env.book.store import MistakeBook
@@ -141,14 +140,6 @@ class raw_env(Lifecycle, AECEnv[str, dict[str, Any], str | None]):  # type: igno
         self.book = self._source.book
         self._observation_spaces = {agent: observation_space(self.max_cycles) for agent in self.possible_agents}
         self._action_spaces = {agent: action_space() for agent in self.possible_agents}
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's space, always the same object."""
-        return self._observation_spaces[self.known(agent)]
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's space, always the same object."""
-        return self._action_spaces[self.known(agent)]
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem (see the module's docstring for `options`).

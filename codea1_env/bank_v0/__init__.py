@@ -79,7 +79,6 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
     metadata: dict[str, Any] = {**METADATA, "name": "bank_v0"}  # noqa: RUF012  PettingZoo declares it so
     infos: dict[str, dict[str, Any]]
     last_round: JudgedRound | None
-    _action_spaces: dict[str, Any]
     _program: int | None
 
     def __init__(
@@ -134,15 +133,6 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
         self._program = None
         self._replayed: tuple[BookKey, ...] = ()
         self.agent_selection = CODER
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's space, always the same object."""
-        return self._observation_spaces[self.known(agent)]
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's space, always the same object."""
-        space: spaces.Space[Any] = self._action_spaces[self.known(agent)]
-        return space
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem. A seed restarts everything random and empties the book."""

@@ -69,6 +69,16 @@ class Lifecycle(View):
     problems: Any
     rules: Any
     is_closed = False
+    _observation_spaces: Mapping[str, Any]
+    _action_spaces: Mapping[str, Any]
+
+    def observation_space(self, agent: str) -> Any:
+        """Return the agent's space, always the same object."""
+        return self._observation_spaces[self.known(agent)]
+
+    def action_space(self, agent: str) -> Any:
+        """Return the agent's space, always the same object."""
+        return self._action_spaces[self.known(agent)]
 
     def about(self) -> str:
         """Return what is played, for people: the problems and the rules."""
