@@ -143,7 +143,7 @@ def untied(model: Any) -> dict[str, Tensor]:
 
 
 def without_wrapper(model: Any) -> Any:
-    """Return the model inside the wrapper of adapters, which stay in its layers; any other model as it is."""
+    """Return the model that peft has wrapped, whose layers keep the adapters; a model without adapters as it is."""
     return model.get_base_model() if is_adapted(model) else model
 
 

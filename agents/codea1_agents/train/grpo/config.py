@@ -365,7 +365,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         for setting, modules in named.items():
             allowed = self.trained_modules if setting == "lr_by_module" else self.models
             for module in sorted(set(modules) - set(allowed)):
-                raise UserError(f"{setting}: {module!r} is no module; modules are {', '.join(sorted(allowed))}")
+                raise UserError(f"{setting} must be among the modules {', '.join(sorted(allowed))}, got {module!r}")
 
     def _has_player(self, role: str) -> bool:
         return role in self.module_by_role or role in self.scripted

@@ -85,7 +85,9 @@ def require_credit(rules: Ruleset, settings: AdvantageSettings) -> None:
         return
     where = f"credit={credit!r}"
     if settings.advantages != "sum":
-        raise UserError(f"{where} compares tests, and advantages={settings.advantages!r} compares parts of replies")
+        raise UserError(
+            f"{where} needs advantages='sum', got {settings.advantages!r}, which compares parts of whole replies"
+        )
     if rules.reward.scheme != RewardScheme.FIXED or rules.reward.credit != CreditRules():
         raise UserError(
             f"{where} pays single tests by the formula of scheme 'fixed' with reward.credit as by default; "

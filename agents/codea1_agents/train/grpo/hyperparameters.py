@@ -136,7 +136,7 @@ class UpdateSettings(LossSettings):
 
     def __post_init__(self) -> None:
         if self.tis_cap and self.old_log_probs != "learner":
-            raise ValueError("tis_cap: weights by importance need old_log_probs = 'learner'")
+            raise ValueError(f"tis_cap needs old_log_probs = 'learner', got {self.old_log_probs!r}")
 
 
 @dataclass(frozen=True)

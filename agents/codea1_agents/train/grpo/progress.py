@@ -67,7 +67,7 @@ class Meter:
         self._now = Progress(Phase.SAVING)
 
     def begin(self, phase: Phase, total: int = 0) -> None:
-        """Begin a phase. When it returns, no progress of an earlier phase is shown any more."""
+        """Begin a phase. After that, `show` gets nothing of an earlier phase, even if a runner reports late."""
         with self._lock:
             self._now = Progress(phase, total)
             self.show(self._now)

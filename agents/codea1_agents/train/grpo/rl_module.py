@@ -163,7 +163,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         return self.chat.ends(self.model.generation_config)
 
     def generate(self, text: str, *, max_tokens: int = 512) -> str:
-        """Return the reply to a user's message, of the most probable tokens. A sharded module has only a part."""
+        """Return the greedy reply to a user's message; not of a sharded module, which holds a part of the weights."""
         prompts = [self.chat.prompt_ids([Message("user", text)])]
         (tokens,) = self.forward_inference({Columns.OBS: prompts}, max_tokens=max_tokens)[Columns.ACTIONS]
         return self.chat.reply(tokens)

@@ -279,8 +279,8 @@ def _without_collection() -> Iterator[None]:
 def send_weights(learners: Any, group: Any, ids: Sequence[int] | None = None) -> None:
     """Send the learners' weights to samplers and wait until they have verified them.
 
-    At any time there is one piece: in this process, and if there are remote runners, once more in Ray's object store,
-    where each node has one copy.
+    Only one piece exists at a time, since all weights together may not fit a host's memory: in this process, and for
+    remote runners once more in Ray's object store, one copy per node.
 
     Args:
         learners: the group of learners.

@@ -43,7 +43,8 @@ class HandoverPlan:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some tensors of one module. It can be pickled; numpy reads the arrays from shared memory without a copy."""
+    """A few tensors of one module on their way to samplers, as numpy arrays, which Ray shares between processes without
+    a copy."""
 
     module: str
     arrays: Mapping[str, Any]

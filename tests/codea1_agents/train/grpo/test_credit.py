@@ -233,7 +233,7 @@ def test_means_stand_for_suites_and_masked_ones_do_not_train() -> None:
 
 
 REFUSED = [
-    ({"advantages": "decoupled"}, {}, "compares parts of replies"),
+    ({"advantages": "decoupled"}, {}, "needs advantages='sum', got 'decoupled'"),
     ({}, {"validation": Validation.CALL_ONLY}, "needs validation='fill'"),
     ({}, {"reward": replace(RULES.reward, credit=CreditRules(most_kills=1))}, "reward.credit as by default"),
     ({}, {"reward": replace(RULES.reward, alpha=0.1)}, "reward.alpha (0.1) means nothing"),

@@ -190,7 +190,7 @@ def test_validate_refuses_what_others_have_set() -> None:
     with pytest.raises(UserError, match="n_suites should be greater than or equal to 0, got -1"):
         config.validate()
     config.update_from_dict({"n_suites": 1, "tis_cap": 2.0})
-    with pytest.raises(UserError, match="tis_cap: weights by importance need old_log_probs = 'learner'"):
+    with pytest.raises(UserError, match="tis_cap needs old_log_probs = 'learner', got 'sampler'"):
         config.validate()
 
 

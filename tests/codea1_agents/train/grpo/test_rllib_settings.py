@@ -64,7 +64,7 @@ def test_only_policies_to_train_learn(config: GRPOConfig, before: Any) -> None:
     assert distance(before, after) > 0
     assert "loss" in result["learners"]["coder"]
     assert "loss" not in result["learners"]["tester"]
-    with pytest.raises(UserError, match="policies_to_train: 'critic' is no module; modules are coder, tester"):
+    with pytest.raises(UserError, match="policies_to_train must be among the modules coder, tester, got 'critic'"):
         config.multi_agent(policies_to_train=["critic"]).validate()
 
 
@@ -428,7 +428,7 @@ def test_classes_that_nothing_calls_are_refused(config: GRPOConfig, sets: Callab
 
 def test_modules_of_unknown_names_are_refused_before_anything_starts(config: GRPOConfig) -> None:
     spec = MultiRLModuleSpec(rl_module_specs={"critic": RLModuleSpec(module_class=Scaling)})
-    with pytest.raises(UserError, match="rl_module_spec: 'critic' is no module; modules are coder, tester"):
+    with pytest.raises(UserError, match="rl_module_spec must be among the modules coder, tester, got 'critic'"):
         config.rl_module(rl_module_spec=spec).validate()
 
 
