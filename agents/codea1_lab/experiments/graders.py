@@ -21,11 +21,11 @@ from typing import Any
 from codea1_agents.train.tiny.problems import load
 from codea1_env import values
 from codea1_env.errors import SandboxError
-from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.problem_kinds import RUN, Script
+from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.group_env import Action, GroupEnv, coder_name
 from codea1_env.problems import GoldenCase, Problem
-from codea1_env.rounds.trees import JudgedTree
+from codea1_env.rounds.rounds import JudgedTree
 from codea1_env.rules.reward_parts import MASKED, CandidateRewards, Reward, RewardPart
 from codea1_env.sandbox import Call, Job, Limits, Sandbox
 
