@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import isnan
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan, nan
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from types import MappingProxyType
 
 from codea1_env.records.whole_files import write_whole
@@ -14,8 +14,8 @@ from codea1_lab.experiments.grid import Cell
 from codea1_lab.experiments.headlines import headline_table
 from codea1_lab.experiments.pictures import draw
 from codea1_lab.experiments.results import RESULTS, write_results
-from codea1_lab.experiments.spread import spread_of
-from codea1_lab.experiments.tables import Results, at_equal_compute, markdown_of, values_of
+from codea1_lab.experiments.spread import paired, spread_of
+from codea1_lab.experiments.tables import Results, at_equal_compute, difference_text, head, markdown_of, row, values_of
 
 _HELD_OUT = "evaluation/coder_pass_at_1"
 _BUDGETS = (0.25, 0.5, 1.0)  # shares of the median processor time of the trained systems
@@ -103,18 +103,35 @@ def _equal_compute(experiment: Experiment, results: Results) -> str:
     lines = [
         "### Equal compute",
         "",
-        "Held-out accuracy of the coder, in percent, at the last evaluation within these processor seconds of"
-        " training. A system that ends earlier keeps its last value.",
+        "Held-out accuracy of the coder, in percent, after these processor seconds of training, interpolated between"
+        " evaluations; `-` where a cell has ended before. Then the lead of the compared system over each other one,"
+        " pair by pair: only a lead in bold is one, and no lead shown is not equality.",
         "",
-        "| system | " + " | ".join(f"{budget:.0f} s" for budget in budgets) + " | whole run | seconds of a whole run |",
-        "| --- " * (len(budgets) + 3) + "|",
+        *head(["system", *(f"{budget:.0f} s" for budget in budgets), "whole run", "seconds of a whole run"]),
     ]
+    whole = {system: _at(results, system, None) for system in trained}
+    values = {system: [_at(results, system, budget) for budget in budgets] for system in trained}
     for system in trained:
-        curves = {c: r.curve for c, r in results.items() if c.system == system and r.curve}
-        means = [
-            spread_of({c: at_equal_compute(curve, _HELD_OUT, budget) for c, curve in curves.items()}).mean
-            for budget in (*budgets, float("inf"))
-        ]
-        cells = ["-" if isnan(value) else f"{100 * value:.1f}" for value in means]
-        lines.append(f"| {system} | {' | '.join(cells)} | {spent[system]:.0f} |")
+        means = [_mean_at(each) for each in (*values[system], whole[system])]
+        lines.append(row([system, *("-" if isnan(m) else f"{100 * m:.1f}" for m in means), f"{spent[system]:.0f}"]))
+    first = experiment.compared_to
+    if first in trained:
+        lines += ["", *head([f"{first} minus", *(f"{budget:.0f} s" for budget in budgets)])]
+        for system in (name for name in trained if name != first):
+            pairs = zip(values[first], values[system], strict=True)
+            lines.append(row([system, *(difference_text(paired(*each), percent=True) for each in pairs)]))
     return "\n".join([*lines, ""])
+
+
+def _at(results: Results, system: str, cpu_s: float | None) -> dict[Cell, float]:
+    """Return the held-out accuracy of a system's cells after some processor seconds; None: at their end."""
+    curves = {cell: each.curve for cell, each in results.items() if cell.system == system and each.curve}
+    return {
+        cell: at_equal_compute(curve, _HELD_OUT, max(p.cpu_s for p in curve) if cpu_s is None else cpu_s)
+        for cell, curve in curves.items()
+    }
+
+
+def _mean_at(values: Mapping[Cell, float]) -> float:
+    """Return the mean over all cells; nan if one of them has ended, since the others are not the same cells."""
+    return fmean(values.values()) if values else nan

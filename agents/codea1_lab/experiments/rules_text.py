@@ -35,7 +35,8 @@ def rules_text(experiment: Experiment, system: str) -> str:
     scheme = rules.reward.scheme
     reward = plain.name if scheme == plain.reward.scheme else f"{plain.name} with the formulas of {scheme}"
     differing = _changes(rules, plain)
-    return ", ".join([reward, *alpha, f"{rules.reading} reading", *differing, *changed])
+    grader = [f"paid by the {declared.grader}"] if declared.grader else []
+    return ", ".join([reward, *alpha, f"{rules.reading} reading", *differing, *changed, *grader])
 
 
 def _changed(training: UpdateSettings) -> Iterator[str]:

@@ -89,6 +89,27 @@ def paired(first: Mapping[Cell, float], second: Mapping[Cell, float], *, over_ba
     )
 
 
+def p_of_interval(mean: float, half_width: float, n: int, *, margin: float = 0.0) -> float:
+    """Return the p value that belongs to a mean and half of its 95 % interval (Student's t); nan below three values.
+
+    Args:
+        mean: of the differences.
+        half_width: of their interval.
+        n: number of differences.
+        margin: 0: p of a mean of 0, two-sided. Above 0: that the mean lies outside of ± margin (TOST: the larger of the
+            two one-sided p values), so a low one shows equivalence.
+    """
+    if n < _LEAST or isnan(half_width):
+        return nan
+    from scipy.stats import t  # noqa: PLC0415  heavy
+
+    error = half_width / float(t.ppf(0.975, n - 1))
+    if not error:
+        return float(abs(mean) >= margin) if margin else nan
+    distance = (abs(mean) - margin) / error
+    return float(t.cdf(distance, n - 1)) if margin else float(2 * t.sf(distance, n - 1))
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p values that are corrected for being several, in order (Holm, 1979). nan counts as 1 and stays nan.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import isnan, nan
 
 from codea1_lab.experiments.declaration import ITSELF, Experiment, Table
@@ -61,13 +62,16 @@ def _for_each_seed(fixed: Mapping[Cell, float], of: Mapping[Cell, float]) -> dic
 
 
 def at_equal_compute(curve: Sequence[CurvePoint], figure: str, cpu_s: float) -> float:
-    """Return the last value of a figure within some processor seconds of training; nan if there is none."""
-    found = nan
-    for point in curve:
-        if point.cpu_s > cpu_s:
-            break
-        found = point.figures.get(figure, found)
-    return found
+    """Return a figure after some processor seconds of training, between two evaluations on the line through them.
+
+    The last evaluation before would be older for a slower system. It is nan before the first and after the last one: a
+    training that has ended says nothing about a longer one.
+    """
+    known = [(point.cpu_s, point.figures[figure]) for point in curve if figure in point.figures]
+    for (before, low), (after, high) in pairwise([known[0], *known] if known else []):
+        if before <= cpu_s <= after:
+            return low + (high - low) * (cpu_s - before) / (after - before or 1)
+    return nan
 
 
 def row(cells: Sequence[str]) -> str:

@@ -112,11 +112,18 @@ def test_a_training_is_paired_with_the_same_seed_only_and_what_is_missing_is_sai
     assert "of the judge" not in text_of(SMALL, cells_of(SMALL), {})
 
 
-def test_equal_compute_takes_the_last_evaluation_in_time() -> None:
-    curve = RESULTS[Cell("a1", 0, 0)].curve
-    assert at_equal_compute(curve, "evaluation/coder_pass_at_1", 4.5) == 1.0
-    assert at_equal_compute(curve, "evaluation/coder_pass_at_1", 1e9) == 1.5
-    assert isnan(at_equal_compute(curve, "evaluation/coder_pass_at_1", 1.0))
+def test_equal_compute_is_on_the_line_between_two_evaluations_and_nowhere_else() -> None:
+    figure = "evaluation/coder_pass_at_1"
+    evaluated = {2.0: 0.5, 3.0: None, 4.0: 1.0, 6.0: 1.5}
+    curve = [
+        CurvePoint(step=n, cpu_s=cpu_s, figures={"loss": 0.0} | ({} if value is None else {figure: value}))
+        for n, (cpu_s, value) in enumerate(evaluated.items())
+    ]
+    found = [at_equal_compute(curve, figure, cpu_s) for cpu_s in (2.0, 3.5, 4.0, 4.5, 6.0)]
+    assert found == pytest.approx([0.5, 0.875, 1.0, 1.125, 1.5])
+    assert all(isnan(at_equal_compute(curve, figure, cpu_s)) for cpu_s in (1.9, 6.1))
+    assert at_equal_compute(curve[:1], figure, 2.0) == 0.5
+    assert isnan(at_equal_compute([], figure, 2.0))
 
 
 def test_lines_over_steps_and_over_a_setting() -> None:

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codea1_lab.experiments.grid import Cell
-from codea1_lab.experiments.spread import holm, paired, spread_of
+from codea1_lab.experiments.spread import holm, p_of_interval, paired, spread_of
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
@@ -81,6 +81,23 @@ def test_p_values_are_those_of_scipys_paired_t_test(pairs: list[tuple[float, flo
     found = paired(cells(first), cells(second))
     assert found.p == pytest.approx(ttest_rel(first, second).pvalue, abs=1e-9)
     assert found.is_shown == (found.p < 0.05)
+
+
+@given(shares, st.sampled_from([0.0, 0.1, 0.5]))
+def test_an_interval_has_the_p_value_of_scipys_tests_of_its_numbers(values: list[float], margin: float) -> None:
+    from scipy.stats import ttest_1samp
+
+    assume(pstdev(values) > 1e-6)
+    found = spread_of(cells(values))
+    sides = [(-margin, "greater"), (margin, "less")] if margin else [(0.0, "two-sided")]
+    wanted = max(ttest_1samp(values, mean, alternative=side).pvalue for mean, side in sides)
+    assert p_of_interval(found.mean, found.half_width, found.n, margin=margin) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_an_interval_without_a_width_or_of_two_numbers() -> None:
+    assert [p_of_interval(0.2, 0.0, 3, margin=margin) for margin in (0.1, 0.3)] == [1.0, 0.0]
+    assert isnan(p_of_interval(0.2, 0.0, 3))
+    assert isnan(p_of_interval(0.2, 0.1, 2, margin=0.3))
 
 
 def test_holms_correction_by_hand() -> None:
