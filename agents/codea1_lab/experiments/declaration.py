@@ -67,6 +67,8 @@ class System(Strict):
     """System whose tester this system starts with; empty: the base."""
     tester_step: int = Field(default=0, ge=0)
     """The same of the tester."""
+    from_first_base: bool = False
+    """Whether it takes models and tests of the experiment's first base, in place of its own base."""
     supervision: str = ""
     """System whose tester writes the golden tests on which this system's coder trains."""
     sft: bool = False
@@ -278,6 +280,8 @@ def _check_settings(experiment: Experiment, system: System, where: str) -> None:
     fault = f"{where}: system {system.name!r}"
     if system.together and not experiment.evaluation.together:
         raise UserError(f"{fault}: together needs problems: set evaluation.together")
+    if system.from_first_base and not system.needs:
+        raise UserError(f"{fault}: from_first_base needs a system to take from")
     for name in ("supervision", "grader"):
         if getattr(system, name) and not system.preset:
             raise UserError(f"{fault}: {name} needs a training: set preset")

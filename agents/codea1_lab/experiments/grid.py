@@ -65,7 +65,7 @@ def _closure(first: Iterable[_T], needed: Callable[[_T], Iterable[_T]]) -> set[_
 
 def _n_bases(experiment: Experiment, system: System) -> int:
     """Return the number of bases: at most that of each system whose models it takes."""
-    taken = (_n_bases(experiment, experiment.system(name)) for name in system.needs)
+    taken = (_n_bases(experiment, experiment.system(name)) for name in system.needs if not system.from_first_base)
     return min(system.bases or len(experiment.bases), len(experiment.bases), *taken)
 
 
@@ -78,10 +78,14 @@ def _n_seeds(experiment: Experiment, system: System) -> int:
 
 
 def needs(experiment: Experiment, cell: Cell) -> dict[str, Cell]:
-    """Return, by system, the cells whose models or tests this cell takes: its base's and, if any, its seed's."""
-    found = {}
-    for name in experiment.system(cell.system).needs:
-        found[name] = Cell(name, cell.base, cell.seed % _n_seeds(experiment, experiment.system(name)))
+    """Return, by system, the cells whose models or tests this cell takes: of its seed, if any, and its own base.
+
+    The base is the first one if its system says so.
+    """
+    found, system = {}, experiment.system(cell.system)
+    base = experiment.bases[0] if system.from_first_base else cell.base
+    for name in system.needs:
+        found[name] = Cell(name, base, cell.seed % _n_seeds(experiment, experiment.system(name)))
     return found
 
 

@@ -78,6 +78,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
             "grader needs a trai",
         ),
         (WHOLE.replace('supervision = "a1"', 'grader = "me"'), "grader"),
+        (WHOLE.replace('supervision = "a1"', "from_first_base = true"), "from_first_base needs a system"),
         (WHOLE + 'set = {"run.seed" = 3}', "system 'static': run.seed is set by the experiment"),
         (WHOLE + PICTURE, "picture 'x': expected a number, got game.rules of 'static' = 'golden'"),
         ("name = ", "declared.toml"),

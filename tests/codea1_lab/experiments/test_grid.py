@@ -58,6 +58,11 @@ def test_a_cell_waits_for_its_needs() -> None:
 def test_a_system_has_no_more_bases_than_those_whose_models_it_takes() -> None:
     few = System(name="few", preset="code-a1", bases=1)
     small = SMALL.model_copy(update={"systems": (few, System(name="taker", preset="golden", coder_from="few"))})
+    first = System(name="first", preset="golden", tester_from="few", from_first_base=True)
+    of_first = SMALL.model_copy(update={"systems": (few, first)})
+    assert {cell.base for cell in cells_of(of_first) if cell.system == "first"} == set(SMALL.bases)
+    last = cells_of(of_first)[-1]
+    assert needs(of_first, last) == {"few": Cell("few", SMALL.bases[0], last.seed)}
     assert {cell.base for cell in cells_of(small) if cell.system == "taker"} == {0}
 
 
