@@ -132,6 +132,8 @@ def recomputed(cell: dict[str, Any], tables: dict[str, Any]) -> tuple[float, flo
         error = 100 * lead["half_width"] / stats.t.ppf(0.975, n - 1)
     if isnan(error):
         return mean, nan, nan
+    if not error:
+        return mean, 0.0, float(abs(mean) >= margin)
     t = stats.t(n - 1)
     p = max(t.sf((mean + margin) / error), t.cdf((mean - margin) / error)) if margin else 2 * t.sf(abs(mean / error))
     return mean, float(t.ppf(0.975) * error), float(p)

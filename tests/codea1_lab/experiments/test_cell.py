@@ -79,6 +79,19 @@ def test_cells_train_measure_and_hand_their_models_on(tmp_path: Path) -> None:
     assert again == found["earlier"]
 
 
+def test_a_grader_pays_a_cell_and_is_watched(tmp_path: Path) -> None:
+    from codea1_lab.experiments.cell import run_cell
+
+    graded = System(name="graded", preset="golden", grader="exit status")
+    few = {"pretraining": Pretraining(steps=3, hostile=0.02), "evaluation": Evaluation(), "systems": (graded,)}
+    experiment = EXPERIMENT.model_copy(update=few)
+    with ExperimentFolder(tmp_path, experiment):
+        found = run_cell(tmp_path, experiment, Cell("graded", 0, 0))
+    (point,) = found.curve
+    assert {f"coder_{name}" for name in ("paid", "true", "fooled", "attack", "hacked")} <= point.figures.keys()
+    assert point.figures["coder_reward"] == point.figures["coder_paid"]
+
+
 def test_an_interrupted_fine_tuning_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from codea1_agents.train.sft import warm_start
     from codea1_lab.experiments.cell import _fine_tuned
