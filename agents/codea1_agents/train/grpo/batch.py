@@ -203,6 +203,8 @@ class Budget:
     """Tokens, with padding. A longer response is a part of its own. 0: any number."""
     prompt_once: bool = False
     """Whether the responses to one prompt share its tokens. Otherwise each response has its own copy of the prompt."""
+    packed: bool = False
+    """Whether there is no padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,16 +217,29 @@ class _Part:
     """Tokens of the longest prompt."""
     response: int
     """Tokens of the longest response."""
+    prompts: int
+    """Tokens of all prompts."""
+    responses: int
+    """Tokens of all responses."""
 
-    def joined(self, other: _Part, n_prompts: int) -> _Part:
+    @classmethod
+    def of(cls, row: int, prompt: int, response: int) -> _Part:
+        return cls((row,), 1, prompt, response, prompt, response)
+
+    def joined(self, other: _Part, *, is_one_prompt: bool) -> _Part:
         return _Part(
-            self.rows + other.rows, n_prompts, max(self.prompt, other.prompt), max(self.response, other.response)
+            self.rows + other.rows,
+            1 if is_one_prompt else self.n_prompts + other.n_prompts,
+            max(self.prompt, other.prompt),
+            max(self.response, other.response),
+            self.prompts if is_one_prompt else self.prompts + other.prompts,
+            self.responses + other.responses,
         )
 
     def fits(self, budget: Budget) -> bool:
         n_rows = len(self.rows)
         n_prompts = self.n_prompts if budget.prompt_once else n_rows
-        n_tokens = n_prompts * self.prompt + n_rows * self.response
+        n_tokens = self.prompts + self.responses if budget.packed else n_prompts * self.prompt + n_rows * self.response
         return (not budget.rows or n_rows <= budget.rows) and (not budget.tokens or n_tokens <= budget.tokens)
 
 
@@ -235,7 +250,7 @@ def micro_batches(batch: Batch, budget: Budget) -> list[dict[str, Tensor]]:
     as far as the budget allows.
     """
     prompts, responses = (batch[mask].sum(-1).tolist() for mask in (Column.PROMPT_MASK, Column.RESPONSE_MASK))
-    rows = [_Part((row,), 1, *lengths) for row, lengths in enumerate(zip(prompts, responses, strict=True))]
+    rows = [_Part.of(row, *lengths) for row, lengths in enumerate(zip(prompts, responses, strict=True))]
     parts = _packed_by_prompt(rows, batch[Column.PROMPT_NUMBER].tolist(), budget) if budget.prompt_once else rows
     return [_selected(batch, part.rows) for part in _packed(parts, budget)]
 
@@ -259,7 +274,7 @@ def _packed(parts: Sequence[_Part], budget: Budget, *, is_one_prompt: bool = Fal
     found: list[_Part] = []
     for part in sorted(parts, key=lambda each: each.prompt + each.response):
         if found:
-            joined = found[-1].joined(part, 1 if is_one_prompt else found[-1].n_prompts + part.n_prompts)
+            joined = found[-1].joined(part, is_one_prompt=is_one_prompt)
             if joined.fits(budget):
                 found[-1] = joined
                 continue

@@ -3,9 +3,11 @@
 **Adapters** of low rank are those of `peft`.
 
 **Forward passes** over prompts and responses: a group of responses has one prompt. Where the model's cache allows it,
-the prompt is computed once, and its keys and values are repeated for each response, with gradients. Log-probabilities
-and entropies are computed from hidden states some tokens at a time: the logits of one response of 4,096 tokens at a
-vocabulary of 152,000 take 2.5 GB, and several times that with their gradients. The backward pass computes them again.
+the prompt is computed once, and its keys and values are repeated for each response, with gradients. Packed, all tokens
+of a pass are one row in which each response sees its own prompt only; that needs no cache, which checkpointed layers do
+not have. Log-probabilities and entropies are computed from hidden states some tokens at a time: the logits of one
+response of 4,096 tokens at a vocabulary of 152,000 take 2.5 GB, and several times that with their gradients. The
+backward pass computes them again.
 
 **Sharding**: each learner holds its part of every parameter (FSDP2 of PyTorch), gathered when it is needed. The root of
 the sharding is a `ResponsePass`, whose forward pass computes prompts, responses and logits in pieces. Backbone and
@@ -75,6 +77,18 @@ def load_generation_config(path: str) -> Any:
 def autocast(device: torch.device | str, dtype: str) -> torch.autocast:
     """Return a context that computes in a data type, such as `bfloat16`; empty: in the types of the tensors."""
     return torch.autocast(torch.device(device).type, dtype=getattr(torch, dtype or "float32"), enabled=bool(dtype))
+
+
+def set_attention(model: Any, implementation: str) -> None:
+    """Choose how a model computes its attention; empty: as it does.
+
+    Raises:
+        BrokenInput: there is no such implementation for it on this machine.
+    """
+    if implementation:
+        base = without_wrapper(model)
+        with loading_errors(f"attention={implementation!r}"):
+            base.set_attn_implementation(implementation)
 
 
 def checkpoint_activations(model: Any) -> None:
@@ -196,6 +210,8 @@ class Abilities:
     by a soft cap or a scale."""
     repeats_prompts: bool
     """Whether its cache of a prompt can be repeated for several responses."""
+    packs: bool
+    """Whether it computes several responses in one row as each alone, under a mask of pairs of tokens."""
 
     @classmethod
     def of(cls, model: Any) -> Abilities:
@@ -203,7 +219,7 @@ class Abilities:
         base = without_wrapper(model)
         given = {"input_ids": torch.arange(2, device=base.device).unsqueeze(0)}
         with torch.no_grad():
-            return cls(_has_plain_head(base, given), _repeats_prompts(base, given))
+            return cls(_has_plain_head(base, given), _repeats_prompts(base, given), _packs(base, given))
 
 
 class TokenFigures(NamedTuple):
@@ -224,20 +240,29 @@ class ResponsePass(torch.nn.Module):  # type: ignore[misc]  # torch is not read
         self.abilities = abilities
 
     def forward(
-        self, batch: Mapping[str, Tensor], *, prompt_once: bool, in_step: bool = False, **settings: Any
+        self,
+        batch: Mapping[str, Tensor],
+        *,
+        prompt_once: bool,
+        packed: bool = False,
+        in_step: bool = False,
+        **settings: Any,
     ) -> TokenFigures:
         """Return the figures of the responses' tokens.
 
         Args:
             batch: the columns of prompts and responses.
             prompt_once: whether each distinct prompt is computed once.
+            packed: whether all tokens are one row.
             in_step: whether any batch takes the same number of passes, as learners of a sharded model must.
             settings: of `token_figures`.
         """
         is_plain = self.abilities.has_plain_head
         head = without_wrapper(self.model).get_output_embeddings() if is_plain else torch.nn.Identity()
         numbers, which = batch[Column.PROMPT_NUMBER].unique(return_inverse=True)
-        if not prompt_once or (len(numbers) == len(which) and not in_step):
+        if packed:
+            states = self._in_one_row(batch, which if prompt_once else torch.arange(len(which), device=which.device))
+        elif not prompt_once or (len(numbers) == len(which) and not in_step):
             states = self._of_whole_rows(batch)
         else:
             states = self._after_prompts(batch, which)
@@ -259,8 +284,7 @@ class ResponsePass(torch.nn.Module):  # type: ignore[misc]  # torch is not read
             batch: of B rows.
             which: (B,), number of each row's prompt among the distinct ones.
         """
-        rows = torch.arange(len(which), device=which.device)
-        first = rows.new_empty(int(which.max()) + 1).scatter_(0, which, rows)  # any row of each prompt
+        first = _one_row_of_each(which)
         cache = DynamicCache(config=without_wrapper(self.model).config)
         prompts, mask = batch[Column.PROMPT_IDS][first], batch[Column.PROMPT_MASK][first]
         of_prompts = self._last(1, prompts, mask, use_cache=True, past_key_values=cache)
@@ -272,16 +296,49 @@ class ResponsePass(torch.nn.Module):  # type: ignore[misc]  # torch is not read
         of_tokens = self._last(n_predicting, ids, mask, use_cache=True, past_key_values=cache)
         return torch.cat([of_prompts[which], of_tokens], dim=1)[:, :n_tokens]
 
+    def _in_one_row(self, batch: Mapping[str, Tensor], which: Tensor) -> Tensor:
+        """Return the same: compute all tokens in one row without padding, prompts before responses.
+
+        A token sees those before it of its own prompt and its own response.
+
+        Args:
+            batch: of B rows.
+            which: (B,), number of each row's prompt among those in the row.
+        """
+        first = _one_row_of_each(which)
+        prompts, responses = batch[Column.PROMPT_MASK][first], batch[Column.RESPONSE_MASK]
+        lengths, of_prompt, of_response = prompts.sum(-1), prompts.nonzero()[:, 0], responses.nonzero()[:, 0]
+        group = torch.cat([of_prompt, which[of_response]])
+        response = torch.cat([torch.full_like(of_prompt, -1), of_response])
+        places = (prompts.cumsum(-1) - 1)[prompts], (lengths[which, None] + responses.cumsum(-1) - 1)[responses]
+        is_own = (response == -1) | (response == response[:, None])
+        sees = (is_own & (group == group[:, None])).tril()
+        ids = torch.cat([batch[Column.PROMPT_IDS][first][prompts], batch[Column.RESPONSE_IDS][responses]])
+        given = {"input_ids": ids[None], "attention_mask": sees[None, None], "position_ids": torch.cat(places)[None]}
+        states = self._output(len(ids), **given, use_cache=False)[0]
+        last = lengths.cumsum(-1) - 1  # the prompts' last tokens predict the responses' first ones
+        own = torch.zeros_like(batch[Column.RESPONSE_IDS]).masked_scatter(
+            responses, torch.arange(len(of_prompt), len(ids), device=ids.device)
+        )
+        return states[torch.cat([last[which, None], own[:, :-1]], dim=-1)]
+
     def _last(self, n: int, ids: Tensor, mask: Tensor, **more: Any) -> Tensor:
         """Return the output (rows, n, H or V) at the last `n` positions."""
-        base = without_wrapper(self.model)
         positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        given = {"input_ids": ids, "attention_mask": mask, "position_ids": positions, **more}
+        return self._output(n, input_ids=ids, attention_mask=mask, position_ids=positions, **more)
+
+    def _output(self, n: int, **given: Any) -> Tensor:
+        base = without_wrapper(self.model)
         if self.abilities.has_plain_head:
             found: Tensor = base.base_model(**given)[0][:, -n:]
         else:
             found = base(**given, logits_to_keep=n).logits
         return found
+
+
+def _one_row_of_each(which: Tensor) -> Tensor:
+    """Return for each number in (B,) a row that has it."""
+    return which.new_empty(int(which.max()) + 1).scatter_(0, which, torch.arange(len(which), device=which.device))
 
 
 def _has_plain_head(base: Any, given: Mapping[str, Tensor]) -> bool:
@@ -303,6 +360,20 @@ def _repeats_prompts(base: Any, given: Mapping[str, Tensor]) -> bool:
         return False
     n_tokens = given["input_ids"].shape[1]
     return all(type(layer) in _REPEATABLE and layer.get_seq_length() == n_tokens for layer in cache.layers)
+
+
+def _packs(base: Any, given: Mapping[str, Tensor]) -> bool:
+    """Return whether two copies of a row in one are computed as one alone. A window of attention would not show."""
+    n = given["input_ids"].shape[1]
+    sees = torch.block_diag(*[torch.ones(n, n, device=base.device)] * 2).tril().bool()[None, None]
+    ids, places = given["input_ids"].repeat(1, 2), torch.arange(n, device=base.device).repeat(1, 2)
+    try:
+        found = base(input_ids=ids, attention_mask=sees, position_ids=places, use_cache=False).logits
+        alone = base(**given, use_cache=False).logits
+        is_full = all(type(layer) is DynamicLayer for layer in DynamicCache(config=base.config).layers)
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):  # it takes another mask
+        return False
+    return is_full and torch.allclose(found, alone.repeat(1, 2, 1), rtol=1e-4, atol=1e-4)
 
 
 def token_figures(

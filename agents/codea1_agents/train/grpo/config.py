@@ -419,6 +419,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             entropy_bonus=self.entropy_coeff != 0,
             logits_chunk_tokens=self.logits_chunk_tokens,
             prompt_once=self.prompt_once,
+            packing=self.packing,
             temperature=self.temperature,
             sharded=self.is_sharded,
             offloaded=self.offload_parameters,

@@ -120,7 +120,12 @@ class UpdateSettings(LossSettings):
     """Tokens per forward pass, prompts and padding included; a longer response has a pass of its own. 0: any number."""
     prompt_once: Flag = True
     """Whether the learner computes a prompt once for all responses to it in a forward pass. It does not change results.
-    With gradient checkpointing, and for models whose cache cannot be repeated, each response computes its own."""
+    With gradient checkpointing, and for models whose cache cannot be repeated, each response computes its own, unless
+    they are packed."""
+    packing: Flag = False
+    """Whether the responses of a forward pass and their prompts are one row without padding, in which each response
+    sees its own prompt only. It does not change results. The mask takes two bytes per pair of tokens of the pass, so
+    bound it by `micro_batch_tokens`. It needs PyTorch's attention, in all layers over the whole row."""
     logits_chunk_tokens: CountOrZero = 256
     """Response tokens whose logits exist at the same time; the others' are computed again for the gradient. 0: all."""
     old_log_probs: Literal["sampler", "learner"] = "sampler"

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.utils.framework import get_device
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
 from torch.distributed.distributed_c10d import _set_pg_timeout
@@ -102,6 +103,9 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
     def build(self) -> None:
         """Build modules and optimisers. From then on the time limit on waiting holds; loading may take longer."""
         self._of_loss: dict[str, float] = {}  # figures of the losses of one optimiser step
+        device = get_device(self.config, self.config.num_gpus_per_learner)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # Ray's; a mesh would guess one from the rank, wrong if nodes differ in size
         super().build()
         if self.config.num_learners > 1:
             _set_pg_timeout(timedelta(seconds=self.config.learner_timeout_s))
@@ -168,7 +172,8 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         exactly 1.
         """
         module = self._module[module_id].unwrapped()  # DDP's own forward pass would wait for the other learners
-        budget = Budget(config.micro_batch_size, config.micro_batch_tokens, module.computes_prompts_once)
+        limits = config.micro_batch_size, config.micro_batch_tokens
+        budget = Budget(*limits, module.computes_prompts_once, module.settings.packing)
         numbers = batch[Column.MINIBATCH]
         steps = [
             micro_batches({name: column[numbers == number] for name, column in batch.items()}, budget)

@@ -39,6 +39,7 @@ from codea1_agents.train.grpo.causal_models import (
     part_of,
     policies_of,
     save_plain,
+    set_attention,
     sharded,
     untied,
     whole_tensor,
@@ -46,6 +47,7 @@ from codea1_agents.train.grpo.causal_models import (
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.grpo.weights import array_of, copy_into, tensor_of
+from codea1_env.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 
@@ -100,13 +102,18 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         self.settings = ModelSettings(**self.model_config)
         if self.inference_only:
             self.model = _built(self.settings, self.settings.sampling_dtype).requires_grad_(False)
+            set_attention(self.model, self.settings.attention)
             return
         self.policy = self._pass(self._prepare)
         self.model = self.policy.model
+        if self.settings.packing and not self.policy.abilities.packs:
+            raise UserError(
+                f"packing: {self.settings.path} does not compute several responses in one row as each alone"
+            )
         self._warn_of_repeated_prompts()
         self.reference = None
         if self.settings.with_reference and self.settings.lora is None:
-            self.reference = self._pass(lambda model: model.requires_grad_(False))
+            self.reference = self._pass(self._prepare_reference)
 
     def _pass(self, prepare: Callable[[Any], object]) -> ResponsePass:
         """Return the model whole, or this learner's part of it."""
@@ -121,20 +128,26 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         return ResponsePass(model, abilities)
 
     def _prepare(self, model: Any) -> None:
+        set_attention(model, self.settings.attention)
         if self.settings.gradient_checkpointing:
             checkpoint_activations(model)
+
+    def _prepare_reference(self, model: Any) -> None:
+        set_attention(model, self.settings.attention)
+        model.requires_grad_(False)
 
     @property
     def computes_prompts_once(self) -> bool:
         """Whether responses to one prompt share its computation."""
-        is_possible = self.policy.abilities.repeats_prompts and not self.settings.gradient_checkpointing
-        return self.settings.prompt_once and is_possible
+        settings = self.settings
+        is_cached = self.policy.abilities.repeats_prompts and not settings.gradient_checkpointing
+        return settings.prompt_once and (settings.packing or is_cached)
 
     def _warn_of_repeated_prompts(self) -> None:
         if self.settings.prompt_once and not self.computes_prompts_once:
             why = "the model's cache cannot be repeated"
             if self.settings.gradient_checkpointing:
-                why = "gradient_checkpointing keeps no cache"
+                why = "gradient_checkpointing keeps no cache; training.packing needs none"
             _LOG.warning("%s: each response computes its prompt anew, as %s", self.settings.path, why)
 
     def get_non_inference_attributes(self) -> list[str]:
@@ -222,6 +235,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             found: TokenFigures = model(
                 dict(batch),
                 prompt_once=self.computes_prompts_once,
+                packed=self.settings.packing,
                 in_step=self.settings.sharded,
                 logits_chunk_tokens=self.settings.logits_chunk_tokens,
                 temperature=self.settings.temperature,

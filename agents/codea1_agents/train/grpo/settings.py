@@ -73,6 +73,9 @@ class ModelOptions:
     float32."""
     gradient_checkpointing: Flag = False
     """Whether the learner computes activations again for the gradient. It saves memory and takes a third more time."""
+    attention: Literal["", "sdpa", "eager", "flash_attention_2"] = ""
+    """Implementation of the attention of the learner and of the engine `transformers`; empty: that of `transformers`,
+    PyTorch's (`sdpa`) for most models. `flash_attention_2` needs its package and computes in half precision."""
     lora: LoraSettings | None = None
     """Adapters to train instead of the whole model."""
     rollout_engine: Literal["transformers", "vllm"] = "transformers"
@@ -108,6 +111,8 @@ class ModelSettings(ModelOptions):
     """Response tokens whose logits the learner holds at the same time; 0: all. `GRPOConfig` sets it from its own."""
     prompt_once: bool = True
     """Whether the learner computes a prompt once for all responses to it. `GRPOConfig` sets it from its own."""
+    packing: bool = False
+    """Whether the responses of a forward pass are one row. `GRPOConfig` sets it from its own."""
     temperature: float = 1.0
     """Of the distribution whose log-probabilities the learner computes. `GRPOConfig` sets it from its own."""
     sharded: bool = False
@@ -123,6 +128,8 @@ class ModelSettings(ModelOptions):
         checked(ModelOptions, values_of(self, ModelOptions))
         if self.engine_options and self.rollout_engine == "transformers":
             raise UserError("engine_options are for rollout_engine='vllm'; the engine 'transformers' has none")
+        if self.packing and self.attention not in ("", "sdpa"):
+            raise UserError(f"packing needs attention='sdpa': {self.attention!r} has no mask of pairs of tokens")
 
     @property
     def allowed_gap(self) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -19,6 +20,7 @@ from codea1_agents.train.grpo.causal_models import plain_tensors
 from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, require_prompts, single_seed
 from codea1_agents.train.grpo.settings import ModelSettings, memory_options
 from codea1_agents.train.grpo.weights import checksum, in_pieces, require_equal
+from codea1_agents.train.nvidia_smi import gpu_figures
 from codea1_env.errors import UnknownName, UserError, extra_needed
 
 _MEMORY = Path("/dev/shm")
@@ -26,10 +28,11 @@ _PROBE_TOKENS = 144  # more than vLLM's block of 128 on a CPU: only whole blocks
 _MEMORY_OPTIONS = frozenset({"gpu_memory_utilization", "kv_cache_memory_bytes"})
 _INSTEAD = {"model": "path", "dtype": "sampling_dtype"}  # our own settings
 _WORKER = "codea1_agents.train.grpo.vllm_worker.WeightLoader"
+_MOST_WAIT_S, _ASK_EVERY_S = 600.0, 5.0  # for memory that a learner on the same GPU holds while it works
 
 
 class VllmEngine:
-    """Samples with vLLM, in this process.
+    """Samples with vLLM: in this process, or in one of its own if it sleeps, as vLLM's allocator has one engine each.
 
     Each response has its own seed. The rest of the batch may change the last bits of the engine's arithmetic, and so a
     response of which a draw was that close.
@@ -55,16 +58,19 @@ class VllmEngine:
         n_engines: int = 1,
         sleeps: bool = False,
     ) -> None:
-        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # engines live in the runner's process
+        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = str(int(sleeps))
         with extra_needed("rollout_engine='vllm'", "vllm"):
             import vllm  # noqa: PLC0415  heavy, and an extra
             from vllm.platforms import current_platform  # noqa: PLC0415
         require_engine_options(settings)
         self._settings, self._model, self._params = settings, model, vllm.SamplingParams
         self._fault = "no weights have been handed over yet"
-        memory = memory_options(gpus_per_runner, n_engines, is_cpu=current_platform.is_cpu())
-        sleeping = {"enable_sleep_mode": True} if sleeps else {}
+        is_cpu = current_platform.is_cpu()
+        memory = memory_options(gpus_per_runner, n_engines, is_cpu=is_cpu)
+        sleeping = {"enable_sleep_mode": True} if sleeps and not is_cpu else {}  # a CPU's worker has nothing to release
         arguments = {**engine_arguments(settings, memory), **sleeping, "model": require_model("vllm", settings.path)}
+        if not is_cpu:
+            wait_for_share(float(arguments.get("gpu_memory_utilization", 0.0)))
         with loading_errors(f"vllm: model {settings.path!r}"):
             self._engine: Any = vllm.LLM(**arguments)
         self._context = int(self._engine.llm_engine.model_config.max_model_len)
@@ -161,6 +167,38 @@ class VllmEngine:
         """Return vLLM's output for one token after the probe."""
         params = self._params(temperature=0.0, max_tokens=1, detokenize=False, ignore_eos=True)
         return self._engine.generate([{"prompt_token_ids": self._probe}], [params], use_tqdm=False)[0]
+
+
+def wait_for_share(
+    share: float,
+    *,
+    most_s: float = _MOST_WAIT_S,
+    every_s: float = _ASK_EVERY_S,
+    free: Callable[[], float] | None = None,
+) -> bool:
+    """Wait until a share of this process's GPUs is free; return whether it is.
+
+    vLLM refuses to start without its share. A runner that takes the place of a lost one may find a learner at work on
+    the GPU, which releases what it does not keep after its update.
+
+    Args:
+        share: of the memory of each GPU, in [0, 1].
+        most_s: seconds to wait at most; then vLLM says what is missing.
+        every_s: seconds between two looks.
+        free: returns the free share; None: asks nvidia-smi.
+    """
+    deadline = time.monotonic() + most_s
+    while (free or free_share)() < share:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(every_s)
+    return True
+
+
+def free_share() -> float:
+    """Return the free share of the memory of this process's GPUs, of the fullest one; 1 if nothing is known of them."""
+    figures = gpu_figures("memory.free", "memory.total")
+    return min((float(free) / float(total) for free, total in figures), default=1.0)
 
 
 def _response(output: Any, ends: frozenset[int]) -> Response:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from codea1_agents.train.nvidia_smi import gpu_figures
 from codea1_env.errors import UnknownName, UserError
 
 _FORMS = "e.g. '24GB', '1 x 24GB', '8 x H100 80GB' or '4 x A100'"
@@ -83,31 +82,14 @@ def parse_devices(text: str) -> Devices:
 def devices_here() -> Devices | None:
     """Return the GPUs and the memory of this machine; None: there are GPUs that cannot be examined."""
     host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    listed = _listed_gpus()
+    listed = [_gpu_of(name, float(mib) / 1024) for name, mib in gpu_figures("name", "memory.total")]
     if not listed:
         return None if Path("/dev/kfd").exists() else Devices(0, None, host)
     return Devices(len(listed), min(listed, key=lambda each: each.memory_gb), host)
 
 
-def _listed_gpus() -> list[Gpu]:
-    """Return the GPUs that nvidia-smi lists and CUDA_VISIBLE_DEVICES leaves."""
-    command = shutil.which("nvidia-smi")
-    if command is None:
-        return []
-    query = [command, "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20)
-    except (OSError, subprocess.SubprocessError):  # installed without a driver, for example
-        return []
-    found = [_read_gpu(line) for line in done.stdout.splitlines() if line.strip()]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return found if visible is None else found[: len([each for each in visible.split(",") if each.strip()])]
-
-
-def _read_gpu(line: str) -> Gpu:
-    """Return the GPU of a line such as "NVIDIA H100 80GB HBM3, 81559"."""
-    name, _, mib = line.rpartition(",")
-    memory = float(mib) / 1024
+def _gpu_of(name: str, memory: float) -> Gpu:
+    """Return the GPU of a name such as "NVIDIA H100 80GB HBM3" and its GiB."""
     sheets = [each for each in SHEETS if re.search(rf"\b{each.name}\b", name)]
     closest = min(sheets, key=lambda each: abs(each.memory_gb - memory), default=Gpu("", memory))
     return Gpu(closest.name, round(memory, 1), closest.tflops, closest.bandwidth_tb)

@@ -126,7 +126,7 @@ def _work(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> Iterat
             sampled=rollout.problems_per_step * n_groups * group,
             trained=rollout.problems_per_step * n_kept * group,
             epochs=update.epochs_per_step,
-            prompt_once=update.prompt_once and not checkpoints,
+            prompt_once=update.prompt_once and (update.packing or not checkpoints),
             extra_passes=(update.kl_coeff > 0) + (update.old_log_probs == "learner") + checkpoints,
         )
 
@@ -162,6 +162,8 @@ def _largest_batch(config: TrainingConfig, row: int, reply: int, work: Sequence[
     rows = max(1, min(trained, update.micro_batch_size or trained))
     tokens = max(row, min(rows * row, update.micro_batch_tokens or rows * row))
     group = max((each.group for each in work if each.prompt_once), default=1)
+    if update.packing:
+        return MicroBatch(tokens, min(tokens, rows * reply), tokens, tokens**2)
     width = min(row, tokens // 2) if rows > 1 else 0
     return MicroBatch(tokens, min(tokens, rows * reply), min(rows * row, group * tokens), tokens * width)
 

@@ -108,7 +108,8 @@ def test_advantages_of_one_role_are_normalised_over_the_batch(drawn: list[tuple[
     assert [each.advantage for each in found if each.role == "tester"] == pytest.approx(z(before))
 
 
-BUDGETS = st.builds(Budget, rows=st.integers(0, 4), tokens=st.integers(0, 40), prompt_once=st.booleans())
+FLAG = st.booleans()
+BUDGETS = st.builds(Budget, rows=st.integers(0, 4), tokens=st.integers(0, 40), prompt_once=FLAG, packed=FLAG)
 
 
 def responses_to(prompts: list[tuple[int, ...]], which: list[int], lengths: list[int]) -> list[Any]:
@@ -120,8 +121,13 @@ def responses_to(prompts: list[tuple[int, ...]], which: list[int], lengths: list
     return [replace(each, prompt=prompt) for prompt, each in rows]
 
 
-def cost(part: dict[str, Any], *, prompt_once: bool) -> int:
+def cost(part: dict[str, Any], *, prompt_once: bool, packed: bool) -> int:
     n_rows, prompt = part[Column.PROMPT_IDS].shape
+    if packed:
+        lengths = dict(enumerate(part[Column.PROMPT_MASK].sum(-1).tolist()))
+        if prompt_once:
+            lengths = {part[Column.PROMPT_NUMBER].tolist()[row]: length for row, length in lengths.items()}
+        return int(sum(lengths.values()) + part[Column.RESPONSE_MASK].sum())
     n_prompts = len(part[Column.PROMPT_NUMBER].unique()) if prompt_once else n_rows
     return int(n_prompts * prompt + n_rows * part[Column.RESPONSE_IDS].shape[1])
 
@@ -139,7 +145,10 @@ def test_parts_hold_every_row_once_within_their_budget(
     found = micro_batches(padded_batch(rows), budget)
     assert sorted(int(row) for part in found for row in part[Column.ADVANTAGES][:, 0]) == list(range(len(rows)))
     for part in found:
-        n_rows, n_tokens = len(part[Column.PROMPT_IDS]), cost(part, prompt_once=budget.prompt_once)
+        n_rows, n_tokens = (
+            len(part[Column.PROMPT_IDS]),
+            cost(part, prompt_once=budget.prompt_once, packed=budget.packed),
+        )
         assert n_rows <= (budget.rows or n_rows)
         assert n_rows == 1 or n_tokens <= (budget.tokens or n_tokens)
         for row, number in enumerate(part[Column.ADVANTAGES][:, 0].long().tolist()):

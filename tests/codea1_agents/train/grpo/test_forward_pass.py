@@ -18,6 +18,7 @@ from codea1_agents.train.grpo.batch import padded_batch  # noqa: E402
 from codea1_agents.train.grpo.causal_models import (  # noqa: E402
     Abilities,
     ResponsePass,
+    checkpoint_activations,
     token_figures,
 )
 
@@ -56,8 +57,8 @@ def batch() -> dict[str, Any]:
     return padded_batch(rows)
 
 
-def figures(model: Any, columns: dict[str, Any], *, prompt_once: bool) -> Any:
-    return ResponsePass(model, Abilities.of(model))(columns, prompt_once=prompt_once)
+def figures(model: Any, columns: dict[str, Any], *, prompt_once: bool, packed: bool = False) -> Any:
+    return ResponsePass(model, Abilities.of(model))(columns, prompt_once=prompt_once, packed=packed)
 
 
 def gradients(model: Any, values: Any) -> dict[str, Any]:
@@ -85,12 +86,39 @@ def test_prompts_computed_once_give_the_same(kind: str, attention: str) -> None:
     assert max(float((found[name] - expected[name]).abs().max()) for name in expected) < 1e-5 * scale
 
 
+@pytest.mark.parametrize("prompt_once", [True, False])
+@pytest.mark.parametrize("checkpoints", [True, False])
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "llama"])
+def test_one_row_of_all_tokens_gives_the_same(kind: str, checkpoints: bool, prompt_once: bool) -> None:
+    model, columns = model_of(kind), batch()
+    plain = figures(model, columns, prompt_once=False).log_probs
+    expected, plain = gradients(model, plain), plain.detach()
+    model.zero_grad()
+    if checkpoints:
+        checkpoint_activations(model)
+        model.train()
+    packed = figures(model, columns, prompt_once=prompt_once, packed=True).log_probs
+    found, packed = gradients(model, packed), packed.detach()
+    assert float((plain - packed).abs().max()) < 1e-5
+    scale = max(float(each.abs().max()) for each in expected.values())
+    assert max(float((found[name] - expected[name]).abs().max()) for name in expected) < 1e-5 * scale
+
+
+def test_only_attention_over_whole_rows_packs() -> None:
+    packs = {kind: Abilities.of(model_of(kind)).packs for kind in MODELS}
+    assert {kind for kind, each in packs.items() if each} == {"qwen2", "qwen3", "llama"}
+    assert not Abilities.of(model_of("qwen2", attn_implementation="eager")).packs  # it would add the mask's 0 and 1
+    shape = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 1, "state_size": 4}
+    assert not Abilities.of(transformers.MambaForCausalLM(transformers.MambaConfig(**shape)).eval()).packs
+
+
 def test_each_prompt_is_computed_once() -> None:
     model, columns, n_tokens = model_of("qwen2"), batch(), []
     model.model.embed_tokens.register_forward_hook(lambda _, given, __: n_tokens.append(tuple(given[0].shape)))
-    for prompt_once in (True, False):
-        ResponsePass(model, Abilities(True, True))(columns, prompt_once=prompt_once)
-    assert n_tokens == [(3, 13), (6, 11), (6, 25)]
+    for packed in (False, True):
+        for prompt_once in (True, False):
+            ResponsePass(model, Abilities(True, True, True))(columns, prompt_once=prompt_once, packed=packed)
+    assert n_tokens == [(3, 13), (6, 11), (6, 25), (1, 26 + 37), (1, 48 + 37)]
 
 
 def test_a_response_of_one_token_needs_its_prompt_only() -> None:

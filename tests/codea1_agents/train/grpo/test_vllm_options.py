@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_agents.train.grpo.settings import ModelSettings, engine_share, memory_options
-from codea1_agents.train.grpo.vllm_engine import engine_arguments, require_engine_options
+from codea1_agents.train.grpo.vllm_engine import engine_arguments, free_share, require_engine_options, wait_for_share
 from codea1_env.errors import UserError
 
 
@@ -62,3 +63,22 @@ def test_options_of_the_hand_over_are_refused(name: str, hint: str) -> None:
 )
 def test_without_vllm_the_runner_checks_the_names() -> None:
     require_engine_options(settings(max_num_seq=8))
+
+
+def test_a_runner_that_restarts_waits_until_the_learner_leaves_its_share() -> None:
+    seen = [0.1, 0.2, 0.3]
+    left = iter(seen)
+    assert wait_for_share(0.27, most_s=60.0, every_s=0.0, free=lambda: next(left))
+    assert list(left) == []
+    assert not wait_for_share(0.27, most_s=0.0, every_s=0.0, free=lambda: 0.2)  # vLLM says what is missing
+    assert wait_for_share(0.27, most_s=0.0, free=lambda: 0.27)
+
+
+@pytest.mark.parametrize(("said", "share"), [("24000, 80000\n8000, 80000", 0.1), ("[N/A], [N/A]", 1.0), ("", 1.0)])
+def test_the_fullest_gpu_decides(said: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "nvidia-smi"
+    command.write_text(f"#!/bin/sh\necho '{said}'\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert free_share() == pytest.approx(share)

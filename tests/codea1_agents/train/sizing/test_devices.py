@@ -67,7 +67,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program of that name, first on the path."""
     command = tmp_path / "nvidia-smi"
-    command.write_text("#!/bin/sh\nprintf 'NVIDIA H100 80GB HBM3, 81559\\nNVIDIA H100 80GB HBM3, 81559\\n'\n")
+    command.write_text(  # like the real one, it lists all, or those of `-i`, its last argument
+        "#!/bin/sh\nfor last; do :; done\ncase $last in --*) last=0,1;; esac\n"
+        "for n in $(echo $last | tr , ' '); do echo 'NVIDIA H100 80GB HBM3, 81559'; done\n"
+    )
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
