@@ -42,6 +42,10 @@ def show_dry_run(config: TrainingConfig, on: str, page: Page) -> None:
     page.show(_processes_table(size))
     page.show(_devices_table(size))
     page.say(_step_text(size))
+    page.say(
+        f"A checkpoint takes {_gb(size.checkpoint_bytes)} GB of the disk, the {size.n_checkpoints} at a time (with one"
+        f" that is being written) {_gb(size.n_checkpoints * size.checkpoint_bytes)}."
+    )
     page.say(sentence[0].upper() + sentence[1:] + ".")
     page.finish(**size.to_json(), advice=sentence)
     if size.faults:
@@ -50,14 +54,15 @@ def show_dry_run(config: TrainingConfig, on: str, page: Page) -> None:
 
 def _processes_table(size: RunSize) -> Any:
     """Return the parts of the memory of the processes; those of one kind are alike."""
-    kinds = {each.kind: each for each in size.placement.processes}
+    kinds = {each.kind: each for each in reversed(size.placement.processes)}  # the first of each kind
     numbers = Counter(each.kind for each in size.placement.processes)
     rows = []
-    for kind, process in kinds.items():
+    for kind, process in reversed(kinds.items()):
         device = f"GPU, {process.gpus:g} of it each" if process.gpus else "host"
         for part in (each for each in process.parts if each.n_bytes):
             place = "host" if part.is_on_host else device
-            rows.append((f"{numbers[kind]} x {kind}", place, part.name, _gb(part.n_bytes)))
+            name = f"{part.name} (at the start only)" if part.when == "start" else part.name
+            rows.append((f"{numbers[kind]} x {kind}", place, name, _gb(part.n_bytes)))
     return new_table(("process", "on", "part", "GB each"), rows, right=(3,), whole=(0, 1, 2))
 
 
@@ -70,7 +75,8 @@ def _devices_table(size: RunSize) -> Any:
     ]
     on_host = [each for each in placement.processes if not each.gpus]
     host = f"{devices.host_gb:.0f}" if devices.host_gb else "unknown"
-    rows.append(("host", _names(on_host), _gb(placement.host_bytes), host))
+    rows.append(("host, at the start", _names(on_host), _gb(placement.start_bytes), host))
+    rows.append(("host, later", _names(on_host), _gb(placement.work_bytes), host))
     if placement.unplaced:
         rows.append(("no GPU left", _names(placement.unplaced), "", ""))
     return new_table(("device", "processes", "GB", "of"), rows, right=(2, 3), whole=(0,))
@@ -97,9 +103,12 @@ def _minutes_text(size: RunSize) -> str:
     parts = {"decode": seconds.decode, "prefill": seconds.prefill, "learn": seconds.learn}
     minutes = ", ".join(f"{name} {value / 60:.1f}" for name, value in parts.items())
     minutes += ", sampling beside learning" if seconds.total < sum(parts.values()) else ""
+    most = ", ".join(f"{each.role} {each.longest:,}" for each in size.work)
     return (
-        f"That takes {seconds.total / 60:.1f} minutes ({minutes}) if sampling reaches {SAMPLES_AT:.0%} of"
-        f" the bandwidth and learning {LEARNS_AT:.0%} of the peak."
+        f"That takes {seconds.least / 60:.1f} to {seconds.most / 60:.1f} minutes ({minutes}, hand-over"
+        f" {seconds.handover[0] / 60:.1f} to {seconds.handover[1] / 60:.1f}, last replies up to"
+        f" {seconds.tail / 60:.1f}) if sampling reaches {SAMPLES_AT:.0%} of the bandwidth and learning"
+        f" {LEARNS_AT:.0%} of the peak; the most if each batch has a reply of all tokens allowed ({most})."
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from codea1_agents.models.shapes import ModelShape
 from codea1_agents.train.grpo.settings import ModelSettings, is_sharded
@@ -100,6 +101,8 @@ class Part:
     """Bytes that stay on the GPU while processes of another kind work there."""
     is_on_host: bool = False
     """Whether it is in the host's memory even if a GPU computes."""
+    when: Literal["always", "start", "later"] = "always"
+    """`start`: only until all processes have started; `later`: only after that."""
 
 
 def learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tuple[Part, ...]:
@@ -134,12 +137,33 @@ def learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tu
         Part("gradients", FLOAT * max(each.trained for each in learning) // n_parts, 0, on_host),
         Part("buckets of DDP", buckets, buckets),
         Part("AdamW", adamw, adamw - moved, on_host),
-        Part("AdamW between iterations", moved, is_on_host=True),
+        Part("AdamW between iterations", moved, is_on_host=True, when="later"),
         Part("references", reference, reference, on_host),
         Part("gathered", gathered_bytes(heaviest) if sharded else 0),
         Part("activations", kept),
         Part("work", most_bytes(heaviest) - kept),
     )
+
+
+def first_learner_parts(modules: Sequence[SizedModule], cluster: ClusterOptions) -> tuple[Part, ...]:
+    """Return what the first learner holds in the host's memory for a time, besides the parts of every learner.
+
+    At the start it has one whole model, of which it sends the others their parts. Where nothing is sharded it writes
+    the checkpoints, and copies AdamW's states of all models for that.
+    """
+    if is_sharded(cluster.sharding, cluster.learners, [each.settings.path for each in modules]):
+        whole = FLOAT * max(each.held for each in modules)
+        return (Part("a whole model, of the first", whole, is_on_host=True, when="start"),)
+    copied = 2 * FLOAT * sum(each.trained for each in modules) * (cluster.gpus_per_learner > 0)
+    return (Part("AdamW while a checkpoint is written, of the first", copied, is_on_host=True, when="later"),)
+
+
+def loading_part(modules: Sequence[SizedModule], cluster: ClusterOptions) -> Part:
+    """Return what a learner that shards nothing loads into the host's memory before it goes to a GPU."""
+    sharded = is_sharded(cluster.sharding, cluster.learners, [each.settings.path for each in modules])
+    references = [each for each in modules if each.learns and each.settings.with_reference and not each.settings.lora]
+    loaded = FLOAT * sum(each.held for each in modules) + FLOAT * sum(each.shape.parameters for each in references)
+    return Part("models while they load", loaded * (cluster.gpus_per_learner > 0 and not sharded), 0, True, "start")
 
 
 def gathered_bytes(module: SizedModule) -> int:

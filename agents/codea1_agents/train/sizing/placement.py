@@ -32,8 +32,17 @@ class Process:
 
     @property
     def host_bytes(self) -> int:
-        """Bytes on the host."""
-        return sum(each.n_bytes for each in self.parts) - self.device_bytes
+        """Bytes on the host while the run works."""
+        return self._host_bytes("later")
+
+    @property
+    def start_bytes(self) -> int:
+        """Bytes on the host while processes start."""
+        return self._host_bytes("start")
+
+    def _host_bytes(self, when: str) -> int:
+        on_host = (each for each in self.parts if each.is_on_host or not self.gpus)
+        return sum(each.n_bytes for each in on_host if each.when in ("always", when))
 
     def bytes_while(self, working: str) -> int:
         """Return the bytes on its GPU while processes of a kind work."""
@@ -61,7 +70,17 @@ class Placement:
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of all processes on the host."""
+        """Most bytes of all processes on the host at a time: while they start, or later."""
+        return max(self.start_bytes, self.work_bytes)
+
+    @property
+    def start_bytes(self) -> int:
+        """Bytes of all processes on the host while they start."""
+        return sum(each.start_bytes for each in self.processes)
+
+    @property
+    def work_bytes(self) -> int:
+        """The same while they work."""
         return sum(each.host_bytes for each in self.processes)
 
     def gpu_bytes(self, number: int) -> int:

@@ -12,7 +12,15 @@ from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.settings.modules import ROLES, longest, models_of
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.devices import Devices
-from codea1_agents.train.sizing.learning import MicroBatch, Part, SizedModule, learner_parts
+from codea1_agents.train.sizing.learning import (
+    FLOAT,
+    MicroBatch,
+    Part,
+    SizedModule,
+    first_learner_parts,
+    learner_parts,
+    loading_part,
+)
 from codea1_agents.train.sizing.placement import Placement, Process, placed
 from codea1_agents.train.sizing.sampling import VLLM_ROWS, Engine, engines_of, runner_parts
 from codea1_agents.train.sizing.timing import MEAN_PROMPT, MEAN_REPLY, RoleWork, StepSeconds, assumptions, step_seconds
@@ -31,6 +39,13 @@ class RunSize:
     """For the roles that language models play."""
     seconds: StepSeconds | None
     """Time of a step; None if the devices' speed is unknown, or if an engine does not start."""
+    n_checkpoints: int
+    """Checkpoints that are on the disk at a time: those that are kept, and one that is being written."""
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Bytes of a checkpoint: float32 weights of all models, or their adapters, and the states of AdamW."""
+        return FLOAT * sum(each.with_gradient + 2 * each.trained for each in self.modules.values())
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -45,7 +60,9 @@ class RunSize:
             "faults": list(self.faults),
             "processes": [asdict(each) for each in self.placement.processes],
             "gpus": [self.placement.gpu_bytes(number) for number in range(self.devices.n_gpus)],
-            "host_bytes": self.placement.host_bytes,
+            "host_bytes": self.placement.work_bytes,
+            "host_bytes_at_start": self.placement.start_bytes,
+            "disk_bytes": {"checkpoint": self.checkpoint_bytes, "all": self.n_checkpoints * self.checkpoint_bytes},
             "tokens_per_step": {
                 "sampled": sum(each.sampled_tokens for each in self.work),
                 "learned": sum(each.learned_tokens for each in self.work),
@@ -102,7 +119,9 @@ def size_of(config: TrainingConfig, devices: Devices) -> RunSize:
             cache_tokens=min((each.cache_tokens for each in engines), default=0),
             overlap=config.rollout.overlap > 0,
         )
-    return RunSize(devices, modules, engines, placement, work, seconds)
+    every = config.checkpoints.every or config.run.steps
+    kept = config.checkpoints.keep or ceil(config.run.steps / every)
+    return RunSize(devices, modules, engines, placement, work, seconds, kept + 1)
 
 
 def _work(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> Iterator[RoleWork]:
@@ -127,6 +146,8 @@ def _work(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> Iterat
             trained=rollout.problems_per_step * n_kept * group,
             epochs=update.epochs_per_step,
             prompt_once=update.prompt_once and (update.packing or not checkpoints),
+            longest=longest(config, role, "max_tokens"),
+            batches=ceil(rollout.problems_per_step / max(config.cluster.env_runners, 1) / rollout.problems_at_once),
             extra_passes=(update.kl_coeff > 0) + (update.old_log_probs == "learner") + checkpoints,
         )
 
@@ -179,6 +200,7 @@ def _processes(config: TrainingConfig, modules: Sequence[SizedModule], engines: 
         copies = Part("weights", sum(each.sampling_weights for each in modules))
         yield Process("driver", 0, gpus, (copies,), is_in_driver=True)
     if any(each.learns for each in modules):
-        parts, gpus = learner_parts(modules, cluster), cluster.gpus_per_learner
+        parts, gpus = (*learner_parts(modules, cluster), loading_part(modules, cluster)), cluster.gpus_per_learner
         for number in range(max(cluster.learners, 1)):
-            yield Process("learner", number, gpus, parts, is_in_driver=not cluster.learners, sleeps=sleeps)
+            own = parts if number else (*parts, *first_learner_parts(modules, cluster))
+            yield Process("learner", number, gpus, own, is_in_driver=not cluster.learners, sleeps=sleeps)

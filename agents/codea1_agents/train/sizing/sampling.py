@@ -36,6 +36,17 @@ class Engine:
     @property
     def fault(self) -> str:
         """Why it does not start; empty: it does. Its cache must hold the longest request."""
+        shape, options, n_parts = self.module.shape, self.module.settings.engine_options, _tensor_parallel(self.module)
+        if _context(self.module) > shape.context:
+            return f"vLLM refuses max_model_len={_context(self.module)}: the model's context is {shape.context} tokens"
+        if shape.heads % n_parts:
+            return f"vLLM refuses tensor_parallel_size={n_parts}: it does not divide the model's {shape.heads} heads"
+        batched, rows = (
+            options.get("max_num_batched_tokens", _VLLM_BATCHED_TOKENS),
+            options.get("max_num_seqs", VLLM_ROWS),
+        )
+        if batched < rows:
+            return f"vLLM refuses max_num_batched_tokens={batched}, which is less than max_num_seqs={rows}"
         least = _least_bytes(self.module)
         if least <= self.n_bytes:
             return ""
@@ -75,8 +86,17 @@ def runner_parts(modules: Sequence[SizedModule], engines: Sequence[Engine], *, s
         Part("cache and logits", max(map(_sampler_bytes, own), default=0)),  # one module samples after the other
         Part("engines", int(served_bytes), len(engines) * _VLLM_GRAPHS),
         Part("weights to hand over", sum(each.sampling_weights for each in served), is_on_host=True),
-        Part("weights of sleeping engines", sum(each.sampling_weights for each in modules) * sleeps, is_on_host=True),
+        Part("weights of sleeping engines", sum(each.sampling_weights for each in modules) * sleeps, 0, True, "later"),
+        Part(
+            "pieces of weights on their way", max(map(_piece_bytes, modules), default=0), is_on_host=True, when="later"
+        ),
     )
+
+
+def _piece_bytes(module: SizedModule) -> int:
+    """Return the bytes of a piece in Ray's object store, and once more in the file that an engine of vLLM loads."""
+    largest = module.sampling_bytes * module.shape.head_weights
+    return max(int(module.settings.handover_piece_mb * 2**20), largest) * (2 if module.is_vllm else 1)
 
 
 def _tensor_parallel(module: SizedModule) -> int:

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_agents.train.sizing.devices import Gpu
-from codea1_agents.train.sizing.learning import SizedModule
+from codea1_agents.train.sizing.learning import FLOAT, SizedModule
 
 LEARNS_AT, SAMPLES_AT = 0.35, 0.5
 """Share of a GPU's peak that learning and long prompts reach, and of its bandwidth that sampling reaches: assumed."""
 MEAN_PROMPT, MEAN_REPLY = 700, 500
 """Mean tokens of a prompt and of a reply: assumed."""
+TOKEN_S = 0.006
+"""Least seconds of a token of the few replies that are still being sampled at the end of a batch: assumed."""
+HANDOVER_S = 1.3, 2.0
+"""Least and most seconds per GB of weights that the driver hands over (docs/internet-scale.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,11 @@ class RoleWork:
     epochs: int
     prompt_once: bool
     """Whether a learner computes the prompt of a group once."""
-    extra_passes: int
+    longest: int = 0
+    """Most tokens of a reply."""
+    batches: int = 1
+    """How often a runner samples in a step, each time until its longest reply ends."""
+    extra_passes: int = 0
     """Forward passes in learning besides the one with a gradient: for the reference, for the old log-probabilities, for
     activations that are computed again."""
 
@@ -63,13 +71,28 @@ class StepSeconds:
     prefill: float
     learn: float
     total: float
-    """The whole step: less than the sum of its parts if runners sample while learners learn."""
+    """The whole step: less than the sum of its parts if runners sample while learners learn. Without what follows."""
+    tail: float
+    """Of the last reply of each batch, if it is as long as allowed: while it is sampled alone."""
+    handover: tuple[float, float]
+    """Least and most of the hand-over of weights."""
+
+    @property
+    def least(self) -> float:
+        """The step if no reply is longer than the mean."""
+        return self.total + self.handover[0]
+
+    @property
+    def most(self) -> float:
+        """The step if each batch has a reply of the most tokens allowed."""
+        return self.total + self.tail + self.handover[1]
 
 
 def assumptions(work: Sequence[RoleWork]) -> dict[str, Any]:
     """Return what the times assume, and no run has measured, as plain data; lengths by role."""
     lengths = {name: {each.role: getattr(each, name) for each in work} for name in ("prompt", "reply")}
-    return {"learns_at": LEARNS_AT, "samples_at": SAMPLES_AT, **lengths}
+    handover = dict(zip(("least", "most"), HANDOVER_S, strict=True))
+    return {"learns_at": LEARNS_AT, "samples_at": SAMPLES_AT, "token_s": TOKEN_S, "handover_s": handover, **lengths}
 
 
 def step_seconds(
@@ -99,7 +122,20 @@ def step_seconds(
     prefill = prefilled / operations / n_sampling
     learn = sum(_operations(each, modules[each.module]) for each in work) / operations / n_learning
     total = max(decode + prefill, learn) if overlap else decode + prefill + learn
-    return StepSeconds(decode, prefill, learn, total)
+    tails = (max(TOKEN_S, modules[each.module].sampling_weights / n_bytes) * _tail_tokens(each) for each in work)
+    gigabytes = sum(map(_handed_over, modules.values())) / 1e9
+    return StepSeconds(
+        decode, prefill, learn, total, sum(tails), (HANDOVER_S[0] * gigabytes, HANDOVER_S[1] * gigabytes)
+    )
+
+
+def _tail_tokens(work: RoleWork) -> int:
+    return work.batches * max(0, work.longest - work.reply)
+
+
+def _handed_over(module: SizedModule) -> int:
+    """Return the bytes of weights that go to the runners: with adapters, these only, in float32."""
+    return FLOAT * module.with_gradient if module.settings.lora else module.sampling_weights
 
 
 def _decoded_bytes(work: RoleWork, module: SizedModule, cache_tokens: int) -> float:

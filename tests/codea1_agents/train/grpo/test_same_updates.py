@@ -1,8 +1,8 @@
 """Settings of memory and speed, and the number of learners, do not change an update.
 
-All combinations of {plain rows, prompt once, one row with each prompt once} x {logits of 16, 256 and all tokens at once}
-x {one row, a budget of tokens} x {all weights, adapters}, on three architectures, are compared with plain rows in one
-part on one learner; for two architectures also {one learner, two with DDP}.
+All combinations of {plain rows, prompt once, one row with each prompt once} x {logits of 16, 256 and all tokens at
+once} x {one row, a budget of tokens} x {all weights, adapters}, on three architectures, are compared with plain rows in
+one part on one learner; for two architectures also {one learner, two with DDP}.
 """
 
 from __future__ import annotations

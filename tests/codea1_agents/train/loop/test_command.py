@@ -73,7 +73,8 @@ def test_a_dry_run_prints_memory_time_and_whether_it_fits() -> None:
         assert part in result.stdout
     assert "512 replies of the tester (500 tokens after a prompt of 700, on average): 320,000 tokens" in result.stdout
     assert "minutes (decode" in result.stdout
-    assert result.stdout.endswith("This run fits 1 x RTX 4090 24 GB and a host of 2 GB.\n")
+    assert result.stdout.endswith("This run fits 1 x RTX 4090 24 GB and a host of 11 GB.\n")
+    assert "A checkpoint takes 11.9 GB of the disk, the 3 at a time" in result.stdout
 
 
 def test_a_dry_run_as_json_says_what_does_not_fit() -> None:

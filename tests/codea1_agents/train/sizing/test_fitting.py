@@ -117,6 +117,21 @@ def test_tokens_bound_micro_batches() -> None:
     assert largest("training.micro_batch_tokens=100") == 12_288  # a row is not split
 
 
+def test_a_packed_micro_batch_is_one_row_with_a_mask_of_all_pairs() -> None:
+    changes = ["training.packing=true", "training.micro_batch_tokens=6144"]
+    plain, packed = (size("one-gpu", "24GB", *more) for more in (changes[1:], changes))
+    assert packed.modules["tester"].batch.mask == 6144**2 > plain.modules["tester"].batch.mask
+    assert [each.prompt_once for each in (*plain.work, *packed.work)] == [False, False, True, True]
+
+
+def test_checkpoints_that_are_kept_and_one_that_is_written_are_on_the_disk() -> None:
+    kept, all_of_them = (size("paper-7b", "8 x 80GB", f"checkpoints.keep={n}") for n in (2, 0))
+    assert round(kept.checkpoint_bytes / 1e9) == 183
+    assert (kept.n_checkpoints, all_of_them.n_checkpoints) == (3, 4)  # of 111 steps, one every 50
+    adapters = size("node-lora", "8 x 80GB")
+    assert adapters.checkpoint_bytes < kept.checkpoint_bytes / 50
+
+
 def test_minutes_need_a_gpu_of_known_speed() -> None:
     assert size("node-lora", "8 x 80GB").seconds is None
     found = size("node-lora", "8 x H100").seconds

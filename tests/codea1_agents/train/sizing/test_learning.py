@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
 from codea1_agents.train.settings.options import ClusterOptions
-from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, kept_bytes, learner_parts, work_bytes
+from codea1_agents.train.sizing.learning import (
+    MicroBatch,
+    SizedModule,
+    first_learner_parts,
+    kept_bytes,
+    learner_parts,
+    loading_part,
+    work_bytes,
+)
 
 NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 SHAPE = PUBLISHED[NAME]
@@ -43,6 +51,22 @@ def test_sharded_learners_hold_parts_and_gather_some() -> None:
     assert part["buckets of DDP"] == whole["gathered"] == 0
     assert 4 * SHAPE.head_weights < part["gathered"] < 4 * N
     assert part["activations"] == whole["activations"]
+
+
+def test_the_first_learner_needs_more_of_the_host_at_the_start_or_for_a_checkpoint() -> None:
+    modules = (module(), module())
+    sharded, whole, on_cpu = (
+        ClusterOptions(**{"gpus_per_learner": 1.0, "learners": 4, **more})
+        for more in ({"sharding": "full"}, {"sharding": "none"}, {"sharding": "none", "gpus_per_learner": 0.0})
+    )
+    (at_start,) = first_learner_parts(modules, sharded)
+    assert (at_start.n_bytes, at_start.when) == (4 * N, "start")  # one model after the other
+    (copied,) = first_learner_parts(modules, whole)
+    assert (copied.n_bytes, copied.when) == (16 * N, "later")
+    assert loading_part(modules, whole).n_bytes == 16 * N  # with references
+    for cluster in (sharded, on_cpu):  # one holds nothing whole, the other holds it anyway
+        assert not loading_part(modules, cluster).n_bytes
+    assert not sum(each.n_bytes for each in first_learner_parts(modules, on_cpu))
 
 
 def test_what_is_on_the_host_is_not_on_the_gpu() -> None:

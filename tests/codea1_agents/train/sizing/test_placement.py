@@ -38,6 +38,13 @@ def test_the_driver_uses_the_first_gpu_and_ray_does_not_know() -> None:
     assert names(found) == ["r0 l0"]
 
 
+def test_the_host_has_other_parts_while_processes_start() -> None:
+    parts = (Part("weights", 10), Part("whole", 7, is_on_host=True, when="start"), Part("c", 2, 0, True, "later"))
+    found = placed([Process("learner", 0, 1, parts), process("runner", 0, 1)], 2)
+    assert (found.start_bytes, found.work_bytes, found.host_bytes) == (8, 3, 8)
+    assert (found.gpu_bytes(0), found.gpu_bytes(1)) == (10, 10)
+
+
 def test_processes_without_a_gpu_are_on_the_host() -> None:
     found = placed([process("runner", 0, 0), process("learner", 0, 1)], 0)
     assert [each.on for each in found.processes] == [(), ()]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.settings import ModelSettings
 from codea1_agents.train.sizing.learning import MicroBatch, Part, SizedModule
@@ -45,6 +47,28 @@ def test_an_engine_must_hold_the_longest_request() -> None:
     assert faults == ["", said, said]  # the model's own context is as long
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("max_model_len", 32_769, "the model's context is 32768 tokens"),
+        ("tensor_parallel_size", 5, "does not divide the model's 12 heads"),
+        ("max_num_batched_tokens", 128, "is less than max_num_seqs=256"),
+    ],
+)
+def test_what_vllm_would_refuse_is_refused_before(option: str, value: int, said: str) -> None:
+    (engine,) = engines_of([sampled(**{option: value})], 8 * GPU, 1.0)
+    assert engine.fault.startswith(f"vLLM refuses {option}={value}")
+    assert engine.fault.endswith(said)
+
+
+def test_a_piece_is_in_the_object_store_and_in_a_file() -> None:
+    name, small = "pieces of weights on their way", replace(sampled().settings, handover_piece_mb=1.0)
+    largest = 2 * SHAPE.head_weights  # no tensor is divided
+    assert parts(replace(sampled(), settings=small))[name].n_bytes == 2 * largest
+    large = replace(small, handover_piece_mb=1024.0, rollout_engine="transformers")
+    assert parts(replace(sampled(), settings=large))[name].n_bytes == 2**30
+
+
 def test_engines_that_sleep_leave_their_weights_on_the_host() -> None:
     found = parts(sampled(), sampled(), sleeps=True)
     assert found["weights of sleeping engines"].n_bytes == 2 * 2 * SHAPE.parameters
@@ -63,7 +87,7 @@ def test_an_engine_without_a_gpu_gets_what_it_needs() -> None:
 
 def test_transformers_samples_with_a_cache_for_all_rows() -> None:
     half, full = (parts(sampled("transformers", dtype)) for dtype in ("bfloat16", "float32"))
-    assert set(half) == {"weights", "cache and logits"}
+    assert set(half) == {"weights", "cache and logits", "pieces of weights on their way"}
     assert half["weights"].n_bytes == 2 * SHAPE.parameters
     assert half["cache and logits"].n_bytes > 64 * 2048 * SHAPE.cache_bytes(2)
     assert full["weights"].n_bytes == 2 * half["weights"].n_bytes

@@ -11,7 +11,7 @@ from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings
 from codea1_agents.train.sizing.devices import Gpu
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule
-from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT, RoleWork, StepSeconds, step_seconds
+from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT, TOKEN_S, RoleWork, StepSeconds, step_seconds
 
 NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 SHAPE, SETTINGS = PUBLISHED[NAME], ModelSettings(NAME)
@@ -41,6 +41,19 @@ def test_seconds_follow_from_operations_and_bytes() -> None:
     assert found.prefill == pytest.approx(8 * 700 * 2 * SHAPE.parameters / (100e12 * LEARNS_AT))
     assert found.total == found.decode + found.prefill + found.learn
     assert seconds(overlap=True).total == max(found.decode + found.prefill, found.learn)
+
+
+def test_a_step_has_a_range_of_the_longest_replies_and_the_hand_over() -> None:
+    found = seconds(replace(WORK, longest=4096, batches=2))
+    read = 4 * SHAPE.parameters / (1e12 * SAMPLES_AT)
+    assert found.tail == pytest.approx(2 * 3596 * max(TOKEN_S, read))
+    gigabytes = 4 * SHAPE.parameters / 1e9
+    assert found.handover == pytest.approx((1.3 * gigabytes, 2.0 * gigabytes))
+    assert found.least == found.total + found.handover[0]
+    assert found.most == found.total + found.tail + found.handover[1]
+    assert seconds().tail == 0
+    adapters = seconds(settings=replace(SETTINGS, lora=LoraSettings()))
+    assert adapters.handover[1] < found.handover[0] / 10
 
 
 def test_a_small_cache_of_an_engine_bounds_the_rows_in_flight() -> None:
