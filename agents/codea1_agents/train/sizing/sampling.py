@@ -94,9 +94,9 @@ def runner_parts(modules: Sequence[SizedModule], engines: Sequence[Engine], *, s
 
 
 def _piece_bytes(module: SizedModule) -> int:
-    """Return the bytes of a piece in Ray's object store, and once more in the file that an engine of vLLM loads."""
+    """Return the bytes of a piece that a runner receives, or of the file that its engine of vLLM loads."""
     largest = module.sampling_bytes * module.shape.head_weights
-    return max(int(module.settings.handover_piece_mb * 2**20), largest) * (2 if module.is_vllm else 1)
+    return max(int(module.settings.handover_piece_mb * 2**20), largest)
 
 
 def _tensor_parallel(module: SizedModule) -> int:
