@@ -279,8 +279,8 @@ def _without_collection() -> Iterator[None]:
 def send_weights(learners: Any, group: Any, ids: Sequence[int] | None = None) -> None:
     """Send the learners' weights to samplers and wait until they have verified them.
 
-    Only one piece exists at a time, since all weights together may not fit a host's memory: in this process, and for
-    remote runners once more in Ray's object store, one copy per node.
+    Two pieces exist at a time, since all weights together may not fit a host's memory: one that is taken from the
+    learners, and one that is received. For remote runners it is also in Ray's object store, one copy per node.
 
     Args:
         learners: the group of learners.
@@ -295,14 +295,19 @@ def send_weights(learners: Any, group: Any, ids: Sequence[int] | None = None) ->
     local = group.local_env_runner if ids is None else None
     ids = group.healthy_worker_ids() if ids is None else ids
     plan: HandoverPlan = _from_first(learners, plan_of)
-    for names in plan.pieces:
-        piece: Piece = _from_first(learners, partial(piece_of, which=names))
-        if local is not None:
-            local.receive_weights(piece)
-        reference = ray.put(piece) if ids else None
-        del piece
-        _deliver(group, partial(_receive, reference), ids)
-        del reference
+    takes = [partial(_from_first, learners, partial(piece_of, which=names)) for names in plan.pieces]
+    with ThreadPoolExecutor(1, thread_name_prefix="codea1-weights") as executor:
+        coming = executor.submit(takes[0])
+        for following in (*takes[1:], None):
+            piece: Piece = coming.result()
+            if following is not None:
+                coming = executor.submit(following)  # the learners work on it while the runners receive this one
+            if local is not None:
+                local.receive_weights(piece)
+            reference = ray.put(piece) if ids else None
+            del piece
+            _deliver(group, partial(_receive, reference), ids)
+            del reference
     if local is not None:
         local.use_weights(plan.version)
     _deliver(group, lambda runner: runner.use_weights(plan.version), ids)

@@ -226,7 +226,7 @@ def test_a_hand_over_takes_the_memory_of_a_few_pieces(
     assert whole.get() > 12 * PIECE_MB * MB
     assert sum(put) == whole.get()  # once for all runners
     assert max(put) <= PIECE_MB * MB
-    assert driver.peak < 3 * PIECE_MB * MB  # a piece, and what Ray allocates for any call
+    assert driver.peak < 4 * PIECE_MB * MB  # a piece, the next one, and what Ray allocates for any call
     assert runner < 3 * PIECE_MB * MB
     algorithm.stop()
 

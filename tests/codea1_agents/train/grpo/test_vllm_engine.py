@@ -308,9 +308,8 @@ def test_both_roles_have_engines_in_one_runner(
 
 
 def processes_of(runner: Any) -> list[str]:
-    """Names of the processes of vLLM's engines that a runner has started."""
-    names = [Path(f"/proc/{pid}/cmdline").read_text() for pid in descendants(os.getpid())]
-    return [name for name in names if "EngineCore" in name]
+    """Names of the processes that a runner has started; of one that has ended, nothing."""
+    return sorted(Path(f"/proc/{pid}/cmdline").read_text().strip("\0") for pid in descendants(os.getpid()))
 
 
 @pytest.mark.parametrize("credit", ["reply", "block"])
@@ -338,7 +337,7 @@ def test_engines_that_sleep_have_processes_of_their_own_and_wake_with_new_weight
             print(f"\ncredit {credit}, iteration {number + 1}: largest gap of sampler and learner, in nats: {shown}")
     assert slept == [True] * 3
     (found,) = algorithm.env_runner_group.foreach_env_runner(processes_of, local_env_runner=False)
-    assert len(found) == 2
+    assert len([name for name in found if "EngineCore" in name]) == 2, found
     suites = [
         each for tree in algorithm.last_trees for each in tree.trained(algorithm.settings) if each.role == "tester"
     ]
