@@ -320,8 +320,6 @@ def test_an_action_that_is_not_text_is_the_callers_error(add, action):
         ({"max_cycles": 0}, "max_cycles must be a whole number from 1 to 1000000, got 0"),
         ({"max_cycles": 10**30}, "max_cycles must be a whole number"),
         ({"max_cycles": 1.5}, "max_cycles must be a whole number"),
-        ({"limits": 5}, "limits must be of type Limits, got int"),
-        ({"rules": 5}, "rules must be of type Ruleset, got int"),
         ({"problems": ProblemSet("none", ())}, "none: it contains no problems"),
         ({"book": 5}, "Mistake Book .5.: .*str"),
         ({"render_mode": "rgb_array"}, "human, ansi"),

@@ -261,14 +261,6 @@ def test_everything_else_runs_in_the_callers_thread(watched):
     assert watched.threads == {threading.current_thread().name}
 
 
-def test_one_round_is_the_same_in_a_batch_and_alone(sandbox):
-    trees, programs = [Tree(ADD, 2), Tree(ADD, 1)], [LOOKS_RIGHT, BROKEN, WRONG]
-    together = played(opened(sandbox, *trees), programs, [SHARP])
-    apart = [played(opened(sandbox, trees[0]), programs[:2], [SHARP])]
-    apart.append(played(opened(sandbox, trees[1]), programs[2:], [SHARP]))
-    assert [[tree.report] for tree in together] == [[tree.report for tree in found] for found in apart]
-
-
 # -- misuse ----------------------------------------------------------------------------------------
 
 

@@ -76,37 +76,6 @@ def test_d22_micro_batches_change_nothing(phrase_folders: dict[str, str], parts:
     assert distance(weights(whole), weights(other)) < 1e-6
 
 
-def test_a_long_response_counts_by_its_tokens(phrase_folders: dict[str, str]) -> None:
-    """The gradient is that of the plain sum over all tokens, divided by their number."""
-    one = learner(phrase_folders["coder"], kl_coeff=0.0, grad_clip=None)
-    module = one.module["coder"]
-    batch = padded_batch(BATCH)
-    found = module.forward_train(batch)[Column.LOG_PROBS]
-    terms, n_tokens = [], 0
-    for row, each in enumerate(BATCH):
-        for position in range(len(each.response.tokens)):
-            ratio = (found[row, position] - each.response.log_probs[position]).exp()
-            gain = torch.minimum(ratio * each.advantage, ratio.clamp(0.8, 1.28) * each.advantage)
-            terms.append(-(gain.clamp(min=10 * each.advantage) if each.advantage < 0 else gain))
-            n_tokens += 1
-    (torch.stack(terms).sum() / n_tokens).backward()
-    expected = {
-        name: parameter.grad.clone() for name, parameter in module.named_parameters() if parameter.requires_grad
-    }
-    module.zero_grad()
-    found_gradients: dict[str, torch.Tensor] = {}
-    optimizer = one.get_optimizer("coder")
-    optimizer.register_step_pre_hook(
-        lambda *_: found_gradients.update(
-            {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
-        )
-    )
-    update(one, BATCH)
-    assert found_gradients.keys() == expected.keys()
-    for name, gradient in expected.items():
-        assert torch.allclose(found_gradients[name], gradient, atol=1e-6), name
-
-
 def test_an_entropy_bonus_flattens_and_none_costs_nothing(phrase_folders: dict[str, str]) -> None:
     found = {}
     for bonus in (0.0, 5.0):
