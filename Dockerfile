@@ -1,7 +1,8 @@
 # codea1-env without a GPU, as a user without privileges. In a clone:
 #   docker build -t codea1 .
 #   docker build -t codea1-openenv --target openenv .
-# docs/docker.md says how to run them.
+#   docker build -t codea1-web --target web .
+# docs/docker.md and docs/web.md say how to run them.
 ARG BASE=python:3.12-slim
 
 FROM ${BASE} AS source
@@ -19,10 +20,17 @@ USER player
 EXPOSE 8000
 CMD ["python", "-m", "codea1_agents.adapters.openenv_game", "--host", "0.0.0.0", "--port", "8000"]
 
-# The command codea1
-FROM source
+FROM source AS served
 RUN pip install -c /src/constraints.txt '/src[serve]'
 USER player
+
+# The page to play for everybody, without watching and reading runs
+FROM served AS web
+EXPOSE 8088
+ENTRYPOINT ["codea1", "web", "--public", "--host", "0.0.0.0"]
+
+# The command codea1
+FROM served
 EXPOSE 8080
 ENTRYPOINT ["codea1"]
 CMD ["--help"]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from codea1_env.differences import Difference
 
 SYMBOLS: dict[Verdict, str] = {
     Verdict.PASSED: ".",
@@ -61,6 +60,7 @@ def duel_picture(judged: JudgedRound, *, width: int = 100, reveals: bool = False
     """
     from rich.console import Group  # noqa: PLC0415  rich is slow to import
     from rich.padding import Padding  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     from codea1_env.differences import difference  # noqa: PLC0415  a game needs it only where it is told
 
@@ -68,7 +68,8 @@ def duel_picture(judged: JudgedRound, *, width: int = 100, reveals: bool = False
     change = difference(report.candidate.program, judged.problem.solution) if reveals and report.is_valid else None
     parts: list[RenderableType] = [_headline(judged, width), _program(judged, change.line if change else 0)]
     if change is not None:
-        parts.append(_told(change, report))
+        told = f"{change.sentence()}; {_found_by(report)}."
+        parts.append(Text(harmless(told), style="bold", overflow="fold"))
     if report.replayed or any(suite.cases for suite in report.suites):
         parts += [_cases_table(report, width), _verdict_row(report)]
     rejections = [rejection for suite in report.suites for rejection in suite.suite.rejections]
@@ -162,15 +163,23 @@ def _headline(judged: JudgedRound, width: int) -> RenderableType:
     return grid
 
 
-def _told(change: Difference, report: CandidateReport) -> Text:
-    from rich.text import Text  # noqa: PLC0415  rich is slow to import
+def story(judged: JudgedRound) -> str:
+    """Say how a round ended: what is wrong with the program, if one small change is, and which right answers found it.
 
-    return Text(harmless(f"{change.sentence()}; {_found_by(report)}."), style="bold", overflow="fold")
+    Texts of programs in it are as they wrote them.
+    """
+    from codea1_env.differences import difference  # noqa: PLC0415  a game needs it only where it is told
+
+    report = judged.report.candidates[0]
+    change = difference(report.candidate.program, judged.problem.solution) if report.is_valid else None
+    told = change.sentence() if change is not None else f"the program {passes(report)}"
+    return f"{told[0].upper()}{told[1:]}; {_found_by(report, only_right=True)}."
 
 
-def _found_by(report: CandidateReport) -> str:
-    """Say which cases a program fails."""
-    names = [name for name, case in _named(report) if case.verdict.is_failure]
+def _found_by(report: CandidateReport, *, only_right: bool = False) -> str:
+    """Say which cases a program fails: all, or those whose predicted answer is right."""
+    failed = [(name, case) for name, case in _named(report) if case.verdict.is_failure]
+    names = [name for name, case in failed if not only_right or case.case.prediction_right is not False]
     if not names:
         return "no test found it"
     listed = ", ".join(names[:_MAX_NAMED]) + (f" and {len(names) - _MAX_NAMED} more" if names[_MAX_NAMED:] else "")
@@ -295,7 +304,7 @@ def _outcome(judged: JudgedRound) -> RenderableType:
 
     grid = Table.grid(padding=(0, 2))
     report = judged.report.candidates[0]
-    grid.add_row("coder", _passes(report))
+    grid.add_row("coder", passes(report))
     grid.add_row("", Text(reward_sum(judged.rewards.coder), style="dim"))
     for suite, reward in zip_longest(report.suites, judged.rewards.testers):
         had_turn = judged.tester_reply is not None
@@ -306,7 +315,7 @@ def _outcome(judged: JudgedRound) -> RenderableType:
     return grid
 
 
-def _passes(report: CandidateReport) -> str:
+def passes(report: CandidateReport) -> str:
     """Say how many of its cases a program passes."""
     if not report.is_valid:
         return "its program does not load"

@@ -1,3 +1,71 @@
-"""The fixtures of the agents' tests, which the lab's use as well."""
+"""The fixtures of the agents' tests, which the lab's use as well, and a browser."""
+
+from __future__ import annotations
+
+import runpy
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.codea1_agents.conftest import *  # noqa: F403
+from tests.support import ROOT
+from tests.support.waiting import wait_until
+
+
+class Browser:
+    """A page, and what a person does with it."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+
+    def open(self, path: Path | str, *, before: str = "", address: str = "") -> float:
+        """Open a file or an address; return the seconds until the page can be used."""
+        if before:
+            script = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": before})
+        begun = time.monotonic()
+        self.driver.get((path if isinstance(path, str) else path.as_uri()) + address)
+        self.until("document.documentElement.dataset.ready === 'yes'")
+        if before:
+            self.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+        return time.monotonic() - begun
+
+    def ask(self, script: str) -> Any:
+        return self.driver.execute_script(f"return {script}")
+
+    def until(self, condition: str, seconds: float = 20) -> None:
+        found = wait_until(lambda: self.ask(condition), seconds)
+        assert found, f"in vain: {condition}; {self.driver.get_log('browser')}"
+
+    def fill(self, field: str, value: str) -> None:
+        script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"
+        self.driver.execute_script(script, self.driver.find_element("id", field), value)
+
+    def focus(self) -> str:
+        """Return what has the focus: `H3`, or the number of a row in the list."""
+        return str(self.ask("document.activeElement.dataset.row ?? document.activeElement.tagName"))
+
+    def press(self, *keys: str) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def complaints(self) -> list[str]:
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+@pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes
+def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "report_pictures.py"))
+    made = script["chromium"](tmp_path_factory.mktemp("profile"))
+    yield made
+    made.quit()
+
+
+@pytest.fixture
+def browser(_driver: Any) -> Browser:
+    _driver.get("about:blank")
+    _driver.get_log("browser")
+    return Browser(_driver)

@@ -1,7 +1,8 @@
-"""`codea1 web`: one page to play, watch and read, until Ctrl-C."""
+"""`codea1 web`: one page to play the game in a browser, until Ctrl-C."""
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -9,32 +10,49 @@ from typing import Annotated
 
 from typer import Option
 
-from codea1_agents.checks.sandbox_check import promise_of
-from codea1_agents.cli.console import Page
-from codea1_agents.cli.options import Options, SandboxName
+from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
+from codea1_agents.cli.console import Page, problems_document
+from codea1_agents.cli.options import Limit, Options, Problems, SandboxName, agent_spec
 from codea1_agents.cli.serve import stop_signal, token_of_environment
+from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError
+from codea1_env.problems import load_problems
 from codea1_env.sandbox import Guarantee, load_sandbox
+from codea1_env.sandbox.local.sandbox import WEAK_TIERS
 from codea1_env.sandbox.remote import TOKEN_VARIABLE
 from codea1_env.service.admission import Admission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebOptions(Options):
-    """Serve a page to play the game in a browser until Ctrl-C or SIGTERM.
+    """Serve a page to play the game in a browser, until Ctrl-C or SIGTERM.
 
     Without a token it listens on this machine only. The token is in CODEA1_SERVE_TOKEN.
 
     \b
     Example:
       codea1 web
+      codea1 web -p humaneval --coders mutant,strength=1 --testers fuzz --testers boundary
     """
 
+    problems: Problems = "starter"
+    coders: Annotated[
+        list[str] | None,
+        agent_spec("--coders", "Opponent of testers, by name; may be repeated.", show_default="mutant,strength=1"),
+    ] = None
+    testers: Annotated[
+        list[str] | None,
+        agent_spec("--testers", "Opponent of coders, by name; may be repeated.", show_default="fuzz"),
+    ] = None
+    limit: Limit = None
+    sandbox: SandboxName = "local"
     host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Option(min=0, max=65_535, help="Port to listen on; 0: any free port.")] = 8088
-    sandbox: SandboxName = "local"
+    running: Annotated[
+        int | None, Option(min=1, help="Tries judged at the same time.", show_default="one per core")
+    ] = None
     public: Annotated[
-        bool, Option("--public", help="Let anybody play without a token; refuses a sandbox for trusted programs only.")
+        bool, Option("--public", help="Let anybody play without a token; refuses a sandbox that shows files.")
     ] = False
 
 
@@ -42,24 +60,42 @@ def run_web(options: WebOptions) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Raises:
-        UserError: the address is in use or needs a token, or the sandbox is too weak for the public.
+        UserError: an opponent or the source does not exist, the address is in use or needs a token, or the sandbox is
+            too weak for the public.
         SandboxError: the sandbox cannot be used at all.
         MissingExtra: FastAPI or uvicorn is not installed.
     """
     from codea1_lab.web.app import BOUNDS, WebServer  # noqa: PLC0415  needs the extra `serve`
-    from codea1_lab.web.play import play_part  # noqa: PLC0415
+    from codea1_lab.web.play import Opponent, Play  # noqa: PLC0415
 
     page, token = Page(as_json=options.as_json), token_of_environment()
-    admission = Admission(BOUNDS.n_running, BOUNDS.n_waiting)
+    problems, admission = load_problems(options.problems, limit=options.limit), Admission(BOUNDS.n_running, 0)
+    page.note_skipped(problems.skipped)
     with stop_signal() as end, closing(load_sandbox(options.sandbox)) as sandbox:
-        promise = promise_of(sandbox)
-        if options.public and promise.guarantee is Guarantee.TRUSTED_ONLY:
-            raise UserError(f"--public runs strangers' programs, but the sandbox here is {promise.sentence()}")
-        parts = [play_part()]
-        with WebServer(parts, admission, options.host, options.port, token=token, is_public=options.public) as server:
-            key = "" if token is None else f"/?token=... (the value of {TOKEN_VARIABLE})"
-            page.say(f"open {server.url}{key}; sandbox: {promise.sentence()}")
-            page.finish(url=server.url, sandbox=asdict(promise), needs_token=bool(key))
+        promise, context = promise_of(sandbox), AgentContext(problems, sandbox)
+        if options.public:
+            _require_strong(promise)
+        play = Play(
+            problems,
+            [Opponent(spec, "coder", context, page.note) for spec in options.coders or ["mutant,strength=1"]],
+            [Opponent(spec, "tester", context, page.note) for spec in options.testers or ["fuzz"]],
+            sandbox,
+            admission,
+            options.running or len(os.sched_getaffinity(0)),
+        )
+        where = (options.host, options.port)
+        with WebServer([play.part()], admission, *where, token=token, is_public=options.public) as server:
+            address = server.url if token is None else f"{server.url}/?token=... with the value of {TOKEN_VARIABLE}"
+            page.say(f"open {address}")
+            page.say(f"sandbox: {promise.sentence()}")
+            shown = problems_document(options.problems, problems)
+            page.finish(url=server.url, sandbox=asdict(promise), problems=shown, needs_token=token is not None)
             sys.stdout.flush()  # or a reader at the end of a pipe waits for ever
             end.wait()
             page.say("ending")
+
+
+def _require_strong(promise: SandboxPromise) -> None:
+    """Raise UserError if programs could read this machine's files, as strangers' must not."""
+    if promise.tier in WEAK_TIERS or promise.guarantee is Guarantee.TRUSTED_ONLY:
+        raise UserError(f"--public runs strangers' programs, for which this sandbox is too weak: {promise.sentence()}")

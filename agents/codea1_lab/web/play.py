@@ -1,14 +1,268 @@
-"""Play: a person against an agent that the command line has named."""
+"""Play: a person as the tester or the coder, against the opponents and on the problems that the command line named.
+
+A request names a role, and an opponent and a problem of the lists in `GET /play/game`; nothing else of it chooses what
+runs here. What a visitor has typed goes to the judge, which runs it in the sandbox, and into no state but their game.
+"""
 
 from __future__ import annotations
 
-from codea1_env.errors import extra_needed
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from itertools import count
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from codea1_agents.play.named_agent import NamedAgent
+from codea1_agents.play.person import DUEL_TASK, MOST_POINTS, PersonGame, ending, found, sentence
+from codea1_agents.scripted.duels import N_DUELS, duel
+from codea1_agents.scripted.fences import fenced
+from codea1_env import values
+from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
+from codea1_env.errors import AgentUnavailable, UserError, extra_needed
+from codea1_env.facts.submissions import RejectionReason, Role
+from codea1_env.facts.verdicts import CaseReport, Verdict
+from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.observations import test_notes
+from codea1_env.problems.problem import ProblemSet
+from codea1_env.records.faults import first_fault
+from codea1_env.rounds.rounds import Turn
+from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.service.admission import Admission, Refused
 from codea1_lab.web.app import Part
+from codea1_lab.web.visitors import VISITOR_COOKIE, Visitors, new_cookie
 
 with extra_needed("the server of `codea1 web`", "serve"):
-    from fastapi import APIRouter
+    from fastapi import APIRouter, Request
+    from starlette.responses import JSONResponse
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+MOST_VISITORS = 1000
+LIMITS = Limits(cpu_s=0.5, wall_s=1.0, memory_mb=256, value_bytes=4096, max_restarts=0, job_factor=4)
+"""Of a visitor's programs: somebody else waits."""
+_MOST_LISTED = 1000  # problems that the page offers by name
+_MOST_SHOWN = 300  # characters of a value
+_TASKS: dict[Role, str] = {
+    "tester": "The program may be wrong. Write asserts that it fails and a right program passes.",
+    "coder": "Write the program. At each try the tester reads it and writes tests; you win when it passes all of them.",
+}
 
 
-def play_part() -> Part:
-    """Return the part."""
-    return Part("play", ("play.js",), APIRouter(prefix="/play"))
+class Opponent:
+    """An agent that visitors can choose, one turn at a time."""
+
+    def __init__(self, spec: AgentSpec, role: Role, context: AgentContext, note: Callable[[str], None]) -> None:
+        """Load the agent.
+
+        Args:
+            spec: what the command line names; visitors see it without its options.
+            role: that it plays.
+            context: what it may know.
+            note: gets the reasons why it could not reply, which may name its endpoint: visitors do not see them.
+
+        Raises:
+            UserError: it does not exist, cannot be made, plays the other role, or is a person at the terminal.
+        """
+        agent = load_agent(spec, context, role=role)
+        self.name = agent_name(spec, agent).partition(",")[0]
+        if getattr(agent, "interactive", False) is True:
+            raise UserError(f"{self.name} plays at the terminal; on the page, the visitor is the person")
+        self._agent = NamedAgent(agent, f"{role} {self.name}", seed_of=lambda turn: turn.seed[0])
+        self._lock, self._note = threading.Lock(), note
+
+    def reply(self, turn: Turn) -> str:
+        """Return the reply to a turn.
+
+        Raises:
+            Refused: there is none.
+        """
+        try:
+            with self._lock:
+                reply = self._agent.replies([turn])[0]
+        except UserError as error:
+            reply = AgentUnavailable(str(error))
+        if isinstance(reply, AgentUnavailable):
+            self._note(f"{self.name}: {reply}")
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"{self.name} cannot reply now: try again, or choose another opponent"
+            )
+        return reply
+
+
+class _Start(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    role: Role
+    opponent: int = Field(0, ge=0)
+    """Place in the list of the other role."""
+    problem: str = ""
+    """Its id; empty: any."""
+    duel: int = Field(0, ge=0, le=N_DUELS)
+    """Its number; 0: none, but a game against an opponent."""
+
+
+class _Try(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    text: str
+
+
+@dataclass(slots=True)
+class Table:
+    """What the server keeps of a visitor."""
+
+    game: PersonGame | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    """Title, task, and the number of the duel."""
+    total: int = 0
+    """Points of all games that are over."""
+
+    def shown(self) -> dict[str, Any] | None:
+        """Return what the visitor sees of the game; None without one."""
+        if (game := self.game) is None:
+            return None
+        shown = {name: getattr(game, name) for name in ("role", "program", "points", "is_over")}
+        of_problem = {name: getattr(game.problem, name) for name in ("statement", "entry_point", "examples")}
+        notes = {"notes": test_notes(game.problem), "most": MOST_POINTS, "total": self.total}
+        return self.about | shown | of_problem | notes
+
+
+@dataclass
+class Play:
+    """The games of all visitors."""
+
+    problems: ProblemSet
+    coders: Sequence[Opponent]
+    testers: Sequence[Opponent]
+    sandbox: Sandbox
+    admission: Admission
+    n_running: int
+    """Tries that are judged at the same time."""
+    _visitors: Visitors[Table] = field(init=False)
+    _numbers: Iterator[int] = field(default_factory=count, init=False)
+
+    def __post_init__(self) -> None:
+        self._visitors = Visitors(self.admission, Table, MOST_VISITORS, self.n_running)
+
+    def part(self) -> Part:
+        """Return the part of the page."""
+        router = APIRouter(prefix="/play")
+        router.get("/game")(self._current)
+        router.post("/game")(self._begin)
+        router.post("/try")(self._try)
+        return Part("play", ("play.js",), router)
+
+    async def _current(self, request: Request) -> JSONResponse:
+        visitor = self._visitors.known(request.cookies.get(VISITOR_COOKIE, ""))
+        choices = {
+            "duels": N_DUELS,
+            "coders": [each.name for each in self.coders],
+            "testers": [each.name for each in self.testers],
+            "problems": [problem.id for problem in self.problems[:_MOST_LISTED]],
+        }
+        return JSONResponse({"choices": choices, "game": visitor and visitor.state.shown()})
+
+    async def _begin(self, request: Request) -> JSONResponse:
+        start = _read(_Start, await request.body())
+        visitor, key = self._visitors.enter(request.cookies.get(VISITOR_COOKIE, ""))
+
+        def begun() -> dict[str, Any] | None:
+            game, about = self._new_game(start)
+            game.turn()
+            visitor.state = Table(game, about, visitor.state.total)
+            return visitor.state.shown()
+
+        response = JSONResponse({"game": await self._visitors.run(visitor, begun)})
+        if key:
+            response.headers["set-cookie"] = new_cookie(VISITOR_COOKIE, key)
+        return response
+
+    async def _try(self, request: Request) -> JSONResponse:
+        tried = _read(_Try, await request.body())
+        visitor = self._visitors.known(request.cookies.get(VISITOR_COOKIE, ""))
+        if visitor is None or (game := visitor.state.game) is None:
+            raise Refused(HTTPStatus.CONFLICT, "you have no game here: begin one")
+        text, table = fenced(tried.text) if game.role == "coder" else tried.text, visitor.state
+
+        def judged() -> dict[str, Any]:
+            told = told_of(game, game.submit(text))
+            table.total += game.points if game.is_over else 0
+            return {"game": table.shown(), "try": told}
+
+        return JSONResponse(await self._visitors.run(visitor, judged))
+
+    def _new_game(self, start: _Start) -> tuple[PersonGame, dict[str, Any]]:
+        settings: dict[str, Any] = {"sandbox": self.sandbox, "limits": LIMITS}
+        if start.duel:
+            chosen = duel(start.duel)
+            program = fenced(chosen.program)
+            game = PersonGame(chosen.problem, "tester", lambda _: program, hints=chosen.hints, **settings)
+            return game, {"title": f"Duel {start.duel}: {chosen.problem.id}", "task": DUEL_TASK, "duel": start.duel}
+        others, number = self.testers if start.role == "coder" else self.coders, next(self._numbers)
+        if start.opponent >= len(others):
+            raise UserError(f"there are {len(others)} opponents, and none has the number {start.opponent}")
+        problem = self.problems.by_id(start.problem) if start.problem else self.problems[number % len(self.problems)]
+        other = others[start.opponent]
+        game = PersonGame(problem, start.role, other.reply, seed=number, **settings)
+        return game, {"title": f"{problem.id}, against {other.name}", "task": _TASKS[start.role], "duel": 0}
+
+
+def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
+    """Return what a try has shown, in sentences."""
+    (report,) = judged.report.candidates
+    suite, is_tester = report.suites[0], game.role == "tester"
+    lines = [] if report.is_valid else [sentence(f"{_words(report.verdict)}: {report.detail}")]
+    if is_tester:  # a wrong answer is told with its test
+        dropped = [it for it in suite.suite.rejections if it.reason is not RejectionReason.WRONG_PREDICTION]
+        lines = [sentence(f"line {it.line} does not count: {_words(it.reason)} ({it.detail})") for it in dropped]
+    return {
+        "has_won": game.has_won,
+        "summary": ending(game, judged) if game.is_over else sentence(found(game, judged)),
+        "lines": lines,
+        "tests": [_explained(case, is_tester) for case in suite.cases if report.is_valid],
+        "hint": game.hint() if is_tester and not game.is_over else "",
+        "solution": game.problem.solution.rstrip() if game.is_over else "",
+        "program": report.candidate.program.rstrip(),
+    }
+
+
+def _explained(case: CaseReport, is_tester: bool) -> dict[str, str]:
+    """Return a test, what it has shown in words, and whether that is `good` or `bad` for the person, or neither."""
+    tested, expected = case.case.case, values.describe(case.case.expected, _MOST_SHOWN)
+    who = "the program" if is_tester else "your program"
+    gave = _GAVE.get(case.verdict, "{who} was not tried any more").format(who=who, actual=case.actual)
+    failed, passed, test = case.verdict.is_failure, case.verdict is Verdict.PASSED, tested.to_assert()
+    if not is_tester:  # the test as it counts, whatever the tester has predicted
+        test, tone = f"assert {tested.expression} == {expected}", "good" if passed else "bad" if failed else ""
+        told = "Passed." if passed else sentence(gave)
+    elif case.case.prediction_right is False:
+        though, tone = f", though {gave}" if failed else "", "bad"
+        told = f"Wrong answer: the solution gives {expected}. A test with a wrong answer finds nothing{though}."
+    elif failed:
+        told, tone = f"Found it! The solution gives {expected}; {gave}.", "good"
+    else:
+        told, tone = "Right answer, and the program gives it, too." if passed else sentence(gave), ""
+    return {"test": test, "told": told, "tone": tone}
+
+
+_GAVE = {
+    Verdict.WRONG_ANSWER: "{who} gives {actual}",
+    Verdict.RUNTIME_ERROR: "{who} fails with {actual}",
+    Verdict.TIME_LIMIT: "{who} does not end in time",
+    Verdict.MEMORY_LIMIT: "{who} needs too much memory",
+    Verdict.OUTPUT_LIMIT: "{who} gives too large a value",
+}
+
+
+def _words(word: Verdict | RejectionReason) -> str:
+    return word.value.replace("_", " ")
+
+
+def _read(kind: type[_Model], body: bytes) -> _Model:
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        raise UserError(f"the request cannot be read: {first_fault(error)}") from None

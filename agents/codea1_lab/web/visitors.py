@@ -11,13 +11,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
+from codea1_env.errors import extra_needed
 from codea1_env.service.admission import BUSY, Admission, Refused
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.guard import App, Guard, Message, Receive, Send
+
+with extra_needed("the server of `codea1 web`", "serve"):
+    from starlette.requests import cookie_parser
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -28,6 +31,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_NEW_S = 0.25
+"""How long the first work of a visitor is taken to be: longer than most is, and shorter than an endless loop."""
 _HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -35,15 +40,6 @@ _HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
-
-
-def cookie(headers: Mapping[bytes, bytes], name: str) -> str:
-    """Return a cookie of a request; empty: it has none of this name."""
-    try:
-        found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
 
 
 def new_cookie(name: str, value: str) -> str:
@@ -91,7 +87,7 @@ class Door(Guard):
             return
         if self._key is None:
             super()._check_sender(path, headers)
-        elif not self._fits(cookie(headers, TOKEN_COOKIE)):
+        elif not self._fits(cookie_parser(headers.get(b"cookie", b"").decode("latin-1")).get(TOKEN_COOKIE, "")):
             raise Refused(HTTPStatus.UNAUTHORIZED, "a token is required: open the address with ?token=TOKEN once")
 
     def _check_body(self, headers: Mapping[bytes, bytes]) -> None:
@@ -107,7 +103,9 @@ class Visitor(Generic[_S]):
 
     state: _S
     due: float = 0.0
-    """When its next work is due, in seconds of work of all visitors."""
+    """When its next work may begin, by the clock of `Visitors`."""
+    expected_s: float = _NEW_S
+    """How long its next work is taken to be."""
     is_busy: bool = False
 
 
@@ -115,9 +113,10 @@ class Visitor(Generic[_S]):
 class Visitors(Generic[_S]):
     """The visitors by their cookie, and whose work is next.
 
-    A visitor has one piece of work at a time. Those that wait get their turns by start-time fair queueing (Goyal, Vin
-    and Cheng, 1996): who has taken long is due later, so the endless loops of some are no queue for the others. Who
-    comes anew is due now: neither a new cookie nor a long absence is worth a turn more.
+    A visitor has one piece of work at a time. Those that wait get their turns by fair queueing (Demers, Keshav and
+    Shenker, 1989): next is whose work would end first if all were served at once, where it is taken to be about as long
+    as the visitor's last ones. So the endless loops of some are no queue for the others. Who comes anew has no credit:
+    neither a new cookie nor a long absence is worth a turn more.
     """
 
     admission: Admission
@@ -127,16 +126,24 @@ class Visitors(Generic[_S]):
     n_free: int
     """Pieces of work that may begin now."""
     _known: OrderedDict[str, Visitor[_S]] = field(default_factory=OrderedDict, init=False)
-    _waiting: list[tuple[float, int, asyncio.Future[float]]] = field(default_factory=list, init=False)
+    _waiting: list[tuple[float, int, asyncio.Future[None]]] = field(default_factory=list, init=False)
     _n_asked: int = field(default=0, init=False)
+    _n_inside: int = field(default=0, init=False)
+    """Pieces of work that wait or run."""
     _now: float = field(default=0.0, init=False)
-    """When the work that began last was due."""
+    """Seconds of work that each visitor would have had so far if all had had the same."""
+
+    def known(self, key: str) -> Visitor[_S] | None:
+        """Return the visitor of a cookie; None: there is none."""
+        if key in self._known:
+            self._known.move_to_end(key)
+        return self._known.get(key)
 
     def enter(self, key: str) -> tuple[Visitor[_S], str]:
         """Return the visitor of a cookie, and the cookie to set: empty for a known visitor."""
-        if key in self._known:
-            self._known.move_to_end(key)
-            return self._known[key], ""
+        found = self.known(key)
+        if found is not None:
+            return found, ""
         while len(self._known) >= self.most:
             self._known.popitem(last=False)
         key = secrets.token_urlsafe(16)
@@ -153,27 +160,31 @@ class Visitors(Generic[_S]):
             raise Refused(HTTPStatus.CONFLICT, "your last try is still being judged")
         if len(self._waiting) >= self.most:
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, BUSY)
-        visitor.is_busy = True
-        turn: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (max(self._now, visitor.due), self._n_asked, turn))
+        visitor.is_busy, due = True, max(self._now, visitor.due)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (due + visitor.expected_s, self._n_asked, turn))
         self._n_asked += 1
+        self._n_inside += 1
         try:
             self._begin_next()
-            due = await turn
+            await turn
             begun = time.monotonic()
             try:
                 return await self.admission.run(work)
             finally:
-                visitor.due = due + time.monotonic() - begun
+                spent_s = time.monotonic() - begun
+                visitor.expected_s = max(spent_s, visitor.expected_s / 2)  # quick work between long one hides nothing
+                visitor.due = due + spent_s
+                self._now += spent_s / self._n_inside
                 self.n_free += 1
                 self._begin_next()
         finally:
             visitor.is_busy = False
+            self._n_inside -= 1
 
     def _begin_next(self) -> None:
         while self._waiting and self.n_free:
-            due, _, turn = heapq.heappop(self._waiting)
+            turn = heapq.heappop(self._waiting)[-1]
             if not turn.done():  # else the server has given it up
                 self.n_free -= 1
-                self._now = due
-                turn.set_result(due)
+                turn.set_result(None)

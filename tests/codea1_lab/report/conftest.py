@@ -1,14 +1,11 @@
-"""A run with hostile texts in it, and a browser to look at its report with."""
+"""Runs with hostile texts in them, and their reports."""
 
 from __future__ import annotations
 
 import json
-import runpy
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,11 +20,9 @@ from codea1_env.runs.config import problems_digest
 from codea1_env.runs.folder import RunFolder
 from codea1_env.runs.records import EpisodeRecord, RoundRecord, SuiteRecord, to_line
 from codea1_lab.report.writing import read_run, write_report
-from tests.support import ROOT
 from tests.support.reports import judged_round, suite_of
 from tests.support.runs import run_config
 from tests.support.toys import fenced
-from tests.support.waiting import wait_until
 
 FIXED = preset("fixed")
 HOSTILE = (
@@ -166,62 +161,6 @@ def small_report(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     path = tmp_path_factory.mktemp("reports") / "small.html"
     write_report([read_run(small_run, "small </title><script>1</script>")], path, "small </title><b>")
     return path
-
-
-class Browser:
-    """A page from disk, and what a person does with it."""
-
-    def __init__(self, driver: Any) -> None:
-        self.driver = driver
-
-    def open(self, path: Path, *, before: str = "", address: str = "") -> float:
-        """Open a file; return the seconds until its filters can be used."""
-        if before:
-            script = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": before})
-        begun = time.monotonic()
-        self.driver.get(path.as_uri() + address)
-        self.until("document.documentElement.dataset.ready === 'yes'")
-        if before:
-            self.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
-        return time.monotonic() - begun
-
-    def ask(self, script: str) -> Any:
-        return self.driver.execute_script(f"return {script}")
-
-    def until(self, condition: str, seconds: float = 20) -> None:
-        found = wait_until(lambda: self.ask(condition), seconds)
-        assert found, f"in vain: {condition}; {self.driver.get_log('browser')}"
-
-    def fill(self, field: str, value: str) -> None:
-        script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"
-        self.driver.execute_script(script, self.driver.find_element("id", field), value)
-
-    def focus(self) -> str:
-        """Return what has the focus: `H3`, or the number of a row in the list."""
-        return str(self.ask("document.activeElement.dataset.row ?? document.activeElement.tagName"))
-
-    def press(self, *keys: str) -> None:
-        from selenium.webdriver.common.action_chains import ActionChains
-
-        ActionChains(self.driver).send_keys(*keys).perform()
-
-    def complaints(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-
-@pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes
-def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    script = runpy.run_path(str(ROOT / "benchmarks" / "report_pictures.py"))
-    made = script["chromium"](tmp_path_factory.mktemp("profile"))
-    yield made
-    made.quit()
-
-
-@pytest.fixture
-def browser(_driver: Any) -> Browser:
-    _driver.get("about:blank")
-    _driver.get_log("browser")
-    return Browser(_driver)
 
 
 @pytest.fixture(scope="session")

@@ -1,1 +1,109 @@
 "use strict";
+/* Play: the lobby, where a game is chosen, and the game: problem, program, editor, tries, story. */
+const table = document.getElementById("play"), NO_COLON = /:\s*$/, MARK_OF = { good: "✓", bad: "✗" };
+let choices = null, draft = "";
+
+const option = (name, value) => el("option", { value: String(value) }, visible(name, ""));
+const action = (label, onclick, kind = "plain") => el("button", { type: "button", class: kind, onclick }, label);
+
+/* Do what a button says, and say why not. */
+async function attempt(button, work) {
+  notice("");
+  announce("One moment …");
+  button.disabled = true;
+  try { await work(); } catch (error) { announce(""); notice(error.message); } finally { button.disabled = false; }
+}
+
+const begin = (button, body) => attempt(button, async () => showGame((await ask("play/game", body)).game, []));
+const duel = (label, number, kind) => action(label, (event) => begin(event.currentTarget, { role: "tester", duel: number }), kind);
+
+function choice(role, opponents, other) {
+  const opponent = el("select", {}, opponents.map((name, n) => option(`${n + 1}. ${name}`, n))), problem = el("select", {}, option("any problem", ""), choices.problems.map((id) => option(id, id)));
+  const button = el("button", { type: "submit", class: "plain" }, `Play the ${role}`);
+  const send = (event) => { event.preventDefault(); begin(button, { role, opponent: Number(opponent.value), problem: problem.value }); };
+  return el("form", { class: "filters", onsubmit: send }, el("label", {}, other, opponent), el("label", {}, "Problem", problem), button);
+}
+
+function showLobby() {
+  const duels = Array.from({ length: choices.duels }, (_, n) => duel(`Duel ${n + 1}`, n + 1));
+  table.replaceChildren(
+    el("h2", { tabindex: "-1" }, "Play"),
+    el("p", { class: "conclusion" }, "A coder writes a program, and a tester writes tests to break it. You are one of them, and have three tries."),
+    el("div", { class: "card" }, el("h3", {}, "Be the tester: begin here"), el("p", {}, "Each of these programs is wrong in one place. Find an input for which it gives a wrong answer."), el("div", { class: "members" }, duels)),
+    el("div", { class: "card" }, el("h3", {}, "Be the tester of an agent's program"), choice("tester", choices.coders, "Coder")),
+    el("div", { class: "card" }, el("h3", {}, "Be the coder against a tester"), choice("coder", choices.testers, "Tester")),
+  );
+}
+
+/* A field for Python. Keyboards get out of it with Escape, then Tab. */
+function editor(text, send) {
+  const area = el("textarea", { id: "reply", rows: "9", spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": "keys" });
+  area.value = text;
+  let leaves = false;
+  area.addEventListener("keydown", (event) => {
+    const put = (typed) => { // as typing does, so that it can be undone
+      event.preventDefault();
+      if (!document.execCommand("insertText", false, typed)) area.setRangeText(typed, area.selectionStart, area.selectionEnd, "end");
+    };
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); send(); }
+    else if (event.key === "Enter" && !event.isComposing) {
+      const line = area.value.slice(0, area.selectionStart).split("\n").pop();
+      put("\n" + /^[ \t]*/.exec(line)[0] + (NO_COLON.test(line) ? "    " : ""));
+    } else if (event.key === "Tab" && !event.shiftKey && !leaves) put("    ");
+    leaves = event.key === "Escape";
+  });
+  return area;
+}
+
+function tried({ summary, lines, tests, hint, solution }, n, isLast) {
+  const rows = tests.map(({ test, told, tone }) => el("li", { class: tone }, el("code", { class: "ltr" }, MARK_OF[tone] ?? "·", " ", visible(test)), el("div", {}, visible(told, ""))));
+  return el("div", { class: "card", id: isLast ? "last" : null }, el("h3", {}, `Try ${n}`), solution ? null : el("p", {}, visible(summary, "")),
+    el("ul", { class: "remarks" }, rows, lines.map((line) => el("li", {}, visible(line, "")))), hint ? el("p", {}, el("b", {}, "Hint: "), visible(hint, "")) : null);
+}
+
+function ended(game, last) {
+  const title = `From ${game.role === "tester" ? "the" : "your"} program to the solution`, next = game.duel % choices.duels + 1;
+  return [el("div", { class: "card", id: "story" }, el("h3", { tabindex: "-1" }, last.has_won ? "You have won" : "You have lost"), el("p", { class: "conclusion" }, visible(last.summary, ""))),
+    el("div", { class: "members" }, game.duel ? duel(`Go on to duel ${next}`, next, "plain main") : null, action("Play another game", leave)),
+    el("h3", {}, title), last.program === last.solution ? el("p", {}, "They are equal.") : changed(last.program, last.solution, title)];
+}
+
+function leave() {
+  notice("");
+  showLobby();
+  table.querySelector("h2").focus();
+}
+
+function showGame(game, tries) {
+  const isTester = game.role === "tester", last = tries.at(-1), chip = (...texts) => el("span", { class: "chip" }, texts);
+  const button = el("button", { type: "submit", class: "plain main" }, isTester ? "Send the tests" : "Send the program");
+  const send = () => attempt(button, async () => {
+    draft = area.value;
+    const found = await ask("play/try", { text: draft });
+    showGame(found.game, [...tries, found.try]);
+  });
+  if (!tries.length) draft = isTester ? `assert ${game.entry_point}(` : game.statement.includes(`def ${game.entry_point}(`) ? game.statement : "";
+  const area = editor(draft, send), form = el("form", { onsubmit: (event) => { event.preventDefault(); send(); } },
+    el("label", { for: "reply" }, isTester ? "Your tests, one assert in a line" : "Your program"), area,
+    el("p", { class: "quiet small", id: "keys" }, "Ctrl+Enter sends. Tab indents; Escape, then Tab leaves the field."), button);
+  table.replaceChildren(
+    el("h2", { tabindex: "-1" }, visible(game.title, "")), el("p", { class: "conclusion" }, game.task),
+    el("div", { class: "chips" }, chip(`You are the ${game.role}`), chip(el("b", {}, `${game.points} of ${game.most}`), " points"), game.total ? chip(el("b", {}, String(game.total)), " points in all games") : null, game.is_over ? null : action("Another game", leave)),
+    ...(game.is_over ? ended(game, last) : []),
+    el("div", { class: "sides" },
+      el("div", {}, el("h3", {}, "Problem"), code(game.statement, { numbered: false, label: "Problem" }),
+        game.examples.length ? [el("h3", {}, "Tests that are known"), code(game.examples.join("\n"), { numbered: false, label: "Tests that are known" })] : null,
+        game.notes ? el("p", {}, visible(game.notes, "")) : null),
+      el("div", {}, isTester ? [el("h3", {}, "The program"), code(game.program)] : null, game.is_over ? null : form, tries.map((one, n) => tried(one, n + 1, one === last)).reverse())),
+  );
+  const place = table.querySelector("#story h3") ?? (last ? area : table.querySelector("h2"));
+  place.focus({ preventScroll: true });
+  if (last) table.querySelector(game.is_over ? "h2" : "#last").scrollIntoView({ block: "nearest" }); else scrollTo(0, 0);
+  announce(last ? `${last.summary} ${last.hint}` : `${game.title}. ${game.task}`);
+}
+
+ask("play/game").then((found) => {
+  choices = found.choices;
+  if (found.game && !found.game.is_over) showGame(found.game, []); else showLobby();
+  document.documentElement.dataset.ready = "yes";
+}).catch((error) => notice(error.message));

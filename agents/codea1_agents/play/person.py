@@ -1,0 +1,162 @@
+"""The game of one person against one agent or one program: three tries, hints, points, and the story at the end.
+
+It knows neither terminal nor page: `codea1 demo duel` and `codea1 web` tell the same game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from codea1_env.differences import difference
+from codea1_env.errors import SandboxError, UserError
+from codea1_env.facts.submissions import Role, Suite
+from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.rendering import passes, story
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import Rounds, Tree, Turn
+from codea1_env.rules.reward_parts import n_credited, n_failed, n_right, n_written
+from codea1_env.sandbox import Limits, Sandbox
+
+MOST_POINTS = 3
+DUEL_TASK = "A program for this problem is wrong in one place. Write asserts that it fails and a right program passes."
+_GENERAL_HINTS = (
+    "Try the ends of what the problem allows: nothing, one item, equal items, negative numbers.",
+    "Compare each sentence of the problem with the lines that should do what it says.",
+)
+
+
+class PersonGame:
+    """One game. It ends when the person wins or has used all tries; each try without success costs a point.
+
+    A tester wins with a test that has the right answer and fails the program, a coder with a program that passes all
+    tests. Not thread-safe; `turn` and `submit` wait for the sandbox and the opponent.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        role: Role,
+        opponent: Callable[[Turn], str],
+        *,
+        hints: tuple[str, ...] = (),
+        seed: int = 0,
+        sandbox: Sandbox | str = "local",
+        limits: Limits | None = None,
+    ) -> None:
+        """Begin a game; nothing runs yet.
+
+        Args:
+            problem: what it is about.
+            role: the person's.
+            opponent: replies for the other role.
+            hints: for a tester, ever clearer ones, one less than there are tries; (): they follow from the program.
+            seed: of the seed keys of the opponent's turns.
+            sandbox: where programs run.
+            limits: bounds per call of a program.
+        """
+        self.problem, self.role = problem, role
+        self.points, self.has_won = MOST_POINTS, False
+        self.program = ""
+        """What a tester sees; empty before `turn`."""
+        self._opponent, self._hints, self._seed, self._n_tries = opponent, hints, seed, 0
+        # Its own, so that what it remembers of the solution ends with the game.
+        self._referee = Referee(ProblemSet("a person's game", (problem,)), "fixed", sandbox=sandbox, limits=limits)
+        self._rounds: Rounds | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no try is left, or the last one won."""
+        return self.has_won or not self.points
+
+    def turn(self) -> Turn:
+        """Return what the person replies to. The first call for a tester asks the opponent for its program.
+
+        Raises:
+            AgentUnavailable: the opponent gives no reply.
+            UserError: the opponent failed, or its program does not load.
+            SandboxError: the sandbox cannot be used at all.
+        """
+        if self.role == "coder":
+            return self._opened().coder_turns()[0]
+        if self._rounds is None:
+            rounds = self._opened()
+            rounds.submit_programs([self._opponent(rounds.coder_turns()[0])])
+            if not rounds.tester_turns():
+                raise UserError("the opponent's reply holds no program that loads: begin another game")
+            self._rounds, self.program = rounds, rounds.candidates()[0][0].program
+        return self._rounds.tester_turns()[0]
+
+    def submit(self, reply: str) -> JudgedRound:
+        """Judge one try.
+
+        Raises:
+            UserError: the game is over, or the opponent failed.
+            AgentUnavailable: the opponent gives no reply.
+            SandboxError: the sandbox failed; the try does not count.
+        """
+        if self.is_over:
+            raise UserError("this game is over: begin another one")
+        judged = self._judged(reply)
+        report = judged.report.candidates[0]
+        if report.has_internal_error:
+            raise SandboxError("the sandbox failed on this try, which does not count: try again")
+        cases = report.suites[0].cases
+        self._n_tries += 1
+        self.has_won = bool(n_credited(cases)) if self.role == "tester" else report.is_valid and not n_failed(cases)
+        self.points -= not self.has_won
+        return judged
+
+    def hint(self) -> str:
+        """Return a tester's hint after the last try."""
+        change = None if self._hints else difference(self.program, self.problem.solution)
+        line = change.line if change else 0
+        told = (f"Read line {line} again.", f"Line {line} is wrong.") if line else _GENERAL_HINTS
+        return (self._hints or told)[self._n_tries - 1]
+
+    def _judged(self, reply: str) -> JudgedRound:
+        tester_reply: str | None = reply
+        if self.role == "tester":
+            program = self.program
+            self.turn()
+            assert self._rounds is not None
+            rounds = self._rounds.fork()
+        else:
+            program, rounds = reply, self._opened()
+            rounds.submit_programs([reply])
+            turns = rounds.tester_turns()
+            tester_reply = self._opponent(turns[0]) if turns else None
+        rounds.submit_groups([[[Suite(()) if tester_reply is None else tester_reply]]])
+        judged = rounds.result(0)
+        assert judged.report is not None  # the round does not mask errors of the sandbox
+        rewards = judged.rewards[0]
+        return JudgedRound(self.problem, "", self._n_tries, program, tester_reply, judged.report, rewards, None)
+
+    def _opened(self) -> Rounds:
+        return self._referee.open([Tree(self.problem, seed=(self._seed + self._n_tries,))])
+
+
+def found(game: PersonGame, judged: JudgedRound) -> str:
+    """Say what a try has found, without a full stop."""
+    report = judged.report.candidates[0]
+    if game.role == "coder":
+        return f"your program {passes(report)}" if report.is_valid else "your program does not run"
+    failing = "a test with a wrong answer" if report.suites[0].beats else "no test"
+    return f"{answers(judged)}; {failing} fails the program"
+
+
+def answers(judged: JudgedRound) -> str:
+    """Say how many answers of the suite are right."""
+    suite = judged.report.candidates[0].suites[0]
+    return f"{n_right(suite.cases)} of {n_written(suite)} answers right"
+
+
+def ending(game: PersonGame, judged: JudgedRound) -> str:
+    """Return the story of a game that is over, and its points."""
+    told = f"{story(judged)} {answers(judged)}" if game.role == "tester" else sentence(found(game, judged))[:-1]
+    return f"{told}; {game.points} of {MOST_POINTS} points."
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."

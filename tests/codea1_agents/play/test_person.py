@@ -1,0 +1,86 @@
+"""A person's game: points, hints, who wins, and the story at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from codea1_agents.play.person import MOST_POINTS, PersonGame, ending, found
+from codea1_env.errors import SandboxError, UserError
+from codea1_env.facts.submissions import Role
+from codea1_env.rounds.rounds import Turn
+from codea1_env.sandbox import Job, JobReport, Sandbox
+from tests.support.sandboxes import Wrapper
+from tests.support.toys import ADD
+
+WRONG, RIGHT = "def add(a, b):\n    return a + b if a else a", "def add(a, b):\n    return a + b"
+FINDS = "assert add(0, 3) == 3"
+
+
+def game_of(sandbox: Sandbox, role: Role, opponent: Callable[[Turn], str]) -> PersonGame:
+    return PersonGame(ADD, role, opponent, sandbox=sandbox)
+
+
+def test_a_tester_wins_with_a_right_answer_that_the_program_does_not_give(sandbox: Sandbox) -> None:
+    game = game_of(sandbox, "tester", lambda _: WRONG)
+    assert game.turn().observation["program"] == game.program == WRONG
+    judged = game.submit("assert add(1, 2) == 3\nassert add(0, 3) == 0")
+    assert found(game, judged) == "1 of 2 answers right; a test with a wrong answer fails the program"
+    assert (game.points, game.has_won, game.hint()) == (2, False, "Read line 2 again.")
+    judged = game.submit(FINDS)
+    assert (game.points, game.has_won, game.is_over) == (2, True, True)
+    assert ending(game, judged) == (
+        "Line 2 is `return a + b if a else a`, in the solution it is `return a + b`; test 1 found it."
+        " 1 of 1 answers right; 2 of 3 points."
+    )
+    with pytest.raises(UserError, match="is over"):
+        game.submit(FINDS)
+
+
+def test_a_lost_game_does_not_praise_wrong_answers(sandbox: Sandbox) -> None:
+    game = game_of(sandbox, "tester", lambda _: WRONG)
+    judged = [game.submit("assert add(0, 3) == 0") for _ in range(MOST_POINTS)]
+    assert (game.points, game.is_over) == (0, True)
+    assert "; no test found it. 0 of 1 answers right; 0 of 3 points." in ending(game, judged[-1])
+
+
+def test_hints_of_a_program_with_another_fault_are_general(sandbox: Sandbox) -> None:
+    game = game_of(sandbox, "tester", lambda _: "def add(a, b):\n    c = b\n    d = a\n    e = c + d\n    return e")
+    game.submit("assert add(1, 2) == 3")
+    assert game.hint().startswith("Try the ends")
+
+
+def test_a_program_that_does_not_load_is_no_opponent(sandbox: Sandbox) -> None:
+    with pytest.raises(UserError, match="no program that loads"):
+        game_of(sandbox, "tester", lambda _: "I refuse.").turn()
+
+
+def test_a_coder_wins_when_all_tests_pass_and_the_tester_sees_each_program(sandbox: Sandbox) -> None:
+    seen: list[str] = []
+    seeds: list[int] = []
+
+    def tester(turn: Turn) -> str:
+        seen.append(turn.observation["program"])
+        seeds.append(turn.seed[0])
+        return FINDS + "\nassert add(1, 1) == 3"
+
+    game = game_of(sandbox, "coder", tester)
+    assert "add" in game.turn().observation["problem"]
+    assert found(game, game.submit("def add(a, b):")) == "your program does not run"
+    assert found(game, game.submit(WRONG)) == "your program passes 1 of 2 tests"
+    judged = game.submit(RIGHT)
+    assert ending(game, judged) == "Your program passes 2 of 2 tests; 1 of 3 points."
+    assert seen == [WRONG, RIGHT]  # what does not run has no turn
+    assert seeds == [1, 2]
+
+
+def test_a_failure_of_the_sandbox_costs_no_point(sandbox: Sandbox) -> None:
+    class Failing(Wrapper):
+        def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+            raise SandboxError("no process")
+
+    game = game_of(Failing(sandbox), "coder", lambda _: FINDS)
+    with pytest.raises(SandboxError):
+        game.submit(RIGHT)
+    assert game.points == MOST_POINTS

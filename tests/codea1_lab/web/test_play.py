@@ -1,0 +1,183 @@
+"""The routes of Play, and what visitors are told."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from codea1_agents.scripted.duels import N_DUELS
+from codea1_env.agent import AgentContext
+from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.problems import ProblemSet
+from codea1_env.sandbox import Sandbox
+from codea1_lab.web.play import Opponent
+from tests.codea1_agents.cli.test_demo_duel import FINDS
+from tests.codea1_lab.web.conftest import Client
+from tests.support.serving import Gated
+from tests.support.toys import ADD
+
+DUEL = {"role": "tester", "duel": 1}
+TOYS = ProblemSet("toys", (ADD,))
+WRONG = "def add(a, b):\n    return a + b if a else a"
+
+
+def test_a_duel_from_begin_to_story(serving_page: Any) -> None:
+    with serving_page() as server:
+        visitor = Client(server)
+        found = visitor.ask("/play/game")[1]
+        assert found["game"] is None
+        assert found["choices"]["duels"] == N_DUELS
+        assert (found["choices"]["coders"], found["choices"]["testers"]) == (["mutant"], ["fuzz"])
+        game = visitor.post("/play/game", DUEL)["game"]
+        assert (game["role"], game["points"], game["entry_point"]) == ("tester", 3, "is_balanced")
+        text = "assert is_balanced('()')\nassert is_balanced('(') == True\nhello\nassert 1 == 1\nassert is_balanced("
+        told = visitor.post("/play/try", {"text": text.rpartition("\n")[0]})["try"]
+        assert [(test["test"], test["tone"]) for test in told["tests"]] == [
+            ("assert bool(is_balanced('()')) == True", ""),
+            ("assert is_balanced('(') == True", "bad"),
+        ]
+        assert told["tests"][1]["told"] == (
+            "Wrong answer: the solution gives False. A test with a wrong answer finds nothing, though the program"
+            " gives True."
+        )
+        assert [line.partition(" (")[0] for line in told["lines"]] == [
+            "Line 3 does not count: not an assert",
+            "Line 4 does not count: no entry point call",
+        ]
+        assert told["hint"] == "What if the text ends too early?"
+        assert told["solution"] == ""
+        answer = visitor.post("/play/try", {"text": FINDS[1]})
+        assert answer["try"]["tests"][0]["told"] == "Found it! The solution gives False; the program gives True."
+        assert "test 1 found it" in answer["try"]["summary"]
+        assert "return not still_open" in answer["try"]["solution"]
+        assert (answer["game"]["is_over"], answer["game"]["total"]) == (True, 2)
+        assert visitor.ask("/play/game")[1]["game"] == answer["game"]
+        assert visitor.ask("/play/try", {"text": FINDS[1]})[0] == 422
+
+
+def test_the_same_duel_is_told_alike_in_a_terminal(serving_page: Any) -> None:
+    from tests.codea1_agents.cli.test_demo_duel import play
+
+    _, shown = play(2, FINDS[2])
+    with serving_page() as server:
+        visitor = Client(server)
+        visitor.post("/play/game", DUEL | {"duel": 2})
+        told = visitor.post("/play/try", {"text": FINDS[2]})["try"]["summary"]
+    story, _, points = told.partition(" 1 of 1")
+    assert " ".join(story.split())[1:] in " ".join(shown.split())
+    assert f"1 of 1{points}" in shown
+
+
+def test_a_coder_is_told_what_failed_and_wins(serving_page: Any) -> None:
+    def two(_: Any) -> str:
+        return "assert add(0, 3) == 3\nassert add(1, 1) == 7"
+
+    with serving_page(TOYS, testers=[two]) as server:
+        visitor = Client(server)
+        game = visitor.post("/play/game", {"role": "coder", "opponent": 0, "problem": ADD.id})["game"]
+        assert game["title"] == f"{ADD.id}, against two"
+        told = visitor.post("/play/try", {"text": "def add(a, b) return a"})["try"]
+        assert told["summary"] == "Your program does not run."
+        assert told["lines"][0].startswith("Syntax error: ")
+        told = visitor.post("/play/try", {"text": WRONG})["try"]
+        assert told["tests"] == [
+            {"test": "assert add(0, 3) == 3", "told": "Your program gives 0.", "tone": "bad"},
+            {"test": "assert add(1, 1) == 2", "told": "Passed.", "tone": "good"},
+        ]
+        told = visitor.post("/play/try", {"text": "def add(a, b):\n    return a + b"})["try"]
+        assert told["summary"] == "Your program passes 2 of 2 tests; 1 of 3 points."
+
+
+def test_endless_loops_end_and_are_explained(serving_page: Any) -> None:
+    with serving_page(TOYS, testers=[lambda _: "assert add(0, 3) == 3"]) as server:
+        visitor = Client(server)
+        visitor.post("/play/game", {"role": "coder", "opponent": 0})
+        told = visitor.post("/play/try", {"text": "def add(a, b):\n    while True:\n        pass"})["try"]
+        assert told["tests"][0]["told"] == "Your program does not end in time."
+
+
+def test_nobody_sees_the_game_of_another(serving_page: Any) -> None:
+    with serving_page() as server:
+        one, other = Client(server), Client(server)
+        games = [one.post("/play/game", DUEL)["game"], other.post("/play/game", DUEL | {"duel": 2})["game"]]
+        assert [each.ask("/play/game")[1]["game"] for each in (one, other)] == games
+        one.post("/play/try", {"text": "assert is_balanced('') == True"})
+        assert [each.ask("/play/game")[1]["game"]["points"] for each in (one, other)] == [2, 3]
+        guessed = Client(server)
+        guessed.cookies = {"codea1_visitor": "x" * 22}
+        assert guessed.ask("/play/game")[1]["game"] is None
+        assert guessed.ask("/play/try", {"text": ""})[:2] == (409, {"detail": "you have no game here: begin one"})
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"role": "tester", "opponent": 3}, "there are 1 opponents, and none has the number 3"),
+        ({"role": "tester", "opponent": "openai,base_url=http://x"}, "opponent"),
+        ({"role": "tester", "opponent": 0, "problem": "/etc/passwd"}, "unknown problem"),
+        ({"role": "tester", "opponent": 0, "endpoint": "http://x"}, "endpoint"),
+        ({"role": "judge", "opponent": 0}, "role"),
+        ({"role": "tester", "duel": 9}, "duel"),
+        (b"[" * 10_000, "the request cannot be read"),
+    ],
+    ids=["place", "name", "problem", "field", "role", "duel", "deep"],
+)
+def test_a_request_chooses_from_the_lists_only(serving_page: Any, body: object, why: str) -> None:
+    with serving_page() as server:
+        status, answer, _ = Client(server).ask("/play/game", body)
+        assert status == 422
+        assert why in answer["detail"]
+
+
+def test_what_is_too_long_is_not_read(serving_page: Any) -> None:
+    with serving_page() as server:
+        assert Client(server).ask("/play/game", b"{" + b" " * (128 << 10) + b"}")[0] == 413
+
+
+def test_a_visitor_has_one_try_at_a_time(serving_page: Any, sandbox: Sandbox) -> None:
+    gated = Gated(sandbox)
+    gated.gate.set()
+    with serving_page(sandbox_=gated) as server, ThreadPoolExecutor(1) as threads:
+        visitor = Client(server)
+        visitor.post("/play/game", DUEL)
+        gated.gate.clear()
+        while gated.entered.acquire(blocking=False):  # those of the beginning
+            pass
+        first = threads.submit(visitor.ask, "/play/try", {"text": FINDS[1]})
+        try:
+            assert gated.entered.acquire(timeout=20)
+            assert visitor.ask("/play/try", {"text": "x"})[:2] == (
+                409,
+                {"detail": "your last try is still being judged"},
+            )
+        finally:
+            gated.gate.set()
+        assert first.result()[0] == 200
+
+
+def test_why_an_opponent_is_silent_is_told_to_the_host_only(serving_page: Any) -> None:
+    def down(_: Any) -> str:
+        raise AgentUnavailable("http://10.0.0.7:8000 refuses the key")
+
+    def broken(_: Any) -> str:
+        raise ValueError("/home/host/agent.py")
+
+    notes: list[str] = []
+    with serving_page(coders=[down, broken], note=notes.append) as server:
+        for number, name in enumerate(("down", "broken")):
+            status, answer, _ = Client(server).ask("/play/game", {"role": "tester", "opponent": number})
+            assert status == 503
+            assert answer["detail"] == f"{name} cannot reply now: try again, or choose another opponent"
+    assert "10.0.0.7" in notes[0]
+    assert "agent.py" in notes[1]
+
+
+def test_opponents_are_named_without_their_options_and_are_no_people(sandbox: Sandbox) -> None:
+    context = AgentContext(TOYS, sandbox)
+    assert Opponent("mutant,strength=1", "coder", context, print).name == "mutant"
+    with pytest.raises(UserError, match="the visitor is the person"):
+        Opponent("human", "coder", context, print)
+    with pytest.raises(UserError, match="is a coder, not a tester"):
+        Opponent("mutant", "tester", context, print)

@@ -1,0 +1,178 @@
+"""The door of the page, and the turns of its visitors."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from codea1_env.errors import UserError
+from codea1_env.service.admission import Admission, Refused
+from codea1_lab.web.app import WebServer
+from codea1_lab.web.visitors import Visitor, Visitors
+from tests.codea1_lab.web.conftest import Client
+
+TOKEN = "t0ken-of-the-test"
+DUEL = {"role": "tester", "duel": 1}
+
+
+def test_every_response_has_the_policy_and_the_page_loads_only_its_own_files(serving_page: Any) -> None:
+    with serving_page() as server:
+        visitor = Client(server)
+        _, page, headers = visitor.ask("/")
+        policy = dict(rule.strip().split(" ", 1) for rule in headers["content-security-policy"].split(";"))
+        assert policy == {
+            "default-src": "'none'", "script-src": "'self'", "style-src": "'self'", "connect-src": "'self'",
+            "img-src": "data:", "base-uri": "'none'", "form-action": "'none'", "frame-ancestors": "'none'",
+        }  # fmt: skip
+        assert "<script>" not in page
+        assert "style=" not in page
+        for path, status in (
+            ("/assets/web.css", 200),
+            ("/assets/play.js", 200),
+            ("/assets/..%2fapp.py", 404),
+            ("/x", 404),
+        ):
+            found = visitor.ask(path)
+            assert (found[0], found[2].get("content-security-policy")) == (status, headers["content-security-policy"])
+        refused = visitor.ask("/", Host="example.org")
+        assert refused[0] == 403
+        assert refused[2]["content-security-policy"] == headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("origin", ["http://example.org", "null", "", "http://127.0.0.1", "http://127.0.0.1:1"])
+def test_a_post_comes_from_the_page_itself(serving_page: Any, origin: str) -> None:
+    with serving_page() as server:
+        status, answer, headers = Client(server).ask("/play/game", DUEL, Origin=origin)
+        assert (status, answer) == (403, {"detail": "Origin must be the address of this page"})
+        assert "set-cookie" not in headers
+
+
+def test_a_token_becomes_a_cookie_that_scripts_cannot_read(serving_page: Any) -> None:
+    with serving_page(token=TOKEN) as server:
+        visitor = Client(server)
+        assert [visitor.ask(path)[0] for path in ("/", "/play/game", "/assets/play.js", "/?token=wrong")] == [401] * 4
+        assert visitor.ask("/play/game", DUEL)[0] == 401
+        status, _, headers = visitor.ask(f"/?token={TOKEN}")
+        assert (status, headers["location"]) == (303, "./")
+        assert headers["set-cookie"] == f"codea1_token={TOKEN}; Path=/; HttpOnly; SameSite=Lax"
+        assert visitor.ask("/", Host="example.org")[0] == 200  # a proxy's name
+        assert visitor.ask("/play/game", DUEL)[0] == 200
+        visitor.cookies["codea1_token"] = TOKEN[:-1]
+        assert visitor.ask("/")[0] == 401
+
+
+def test_a_visitors_cookie_is_not_for_scripts_and_cannot_be_guessed(serving_page: Any) -> None:
+    with serving_page(is_public=True) as server:
+        first, second = (Client(server).ask("/play/game", DUEL)[2]["set-cookie"] for _ in range(2))
+        name, *rules = first.split("; ")
+        assert rules == ["Path=/", "HttpOnly", "SameSite=Lax"]
+        assert len(name.partition("=")[2]) >= 22
+        assert first != second
+
+
+def test_other_machines_need_a_token_or_the_public(serving_page: Any) -> None:
+    with pytest.raises(UserError, match="set a token in CODEA1_SERVE_TOKEN"), serving_page(host="0.0.0.0"):
+        pass
+    with pytest.raises(UserError, match="unset CODEA1_SERVE_TOKEN"), serving_page(token=TOKEN, is_public=True):
+        pass
+    with serving_page(host="0.0.0.0", is_public=True) as server:
+        assert isinstance(server, WebServer)
+        visitor = Client(server)
+        assert visitor.ask("/", Host="play.example.org")[0] == 200
+        there = {"Host": "play.example.org", "Origin": "https://play.example.org"}  # behind a proxy with TLS
+        assert visitor.ask("/play/game", DUEL, **there)[0] == 200
+        assert visitor.ask("/play/game", DUEL, **there | {"Origin": "https://example.org"})[0] == 403
+
+
+class Clock:
+    """Work whose lengths are as told; its order is seen."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.order = 0.0, []
+        monkeypatch.setattr("codea1_lab.web.visitors.time.monotonic", lambda: self.now)
+
+    def work(self, name: str, seconds: float) -> Any:
+        def done() -> None:
+            self.order.append(name)
+            self.now += seconds
+
+        return done
+
+
+def gaps(order: list[str]) -> list[int]:
+    """Return how many others came before each quick one."""
+    return [len(between) for between in "".join("q" if name == "quick" else "l" for name in order).split("q")][:-1]
+
+
+def test_who_has_taken_long_waits_for_those_who_have_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, admission = Clock(monkeypatch), Admission(1, 0)
+    visitors: Visitors[None] = Visitors(admission, lambda: None, 10, 1)
+
+    async def repeated(name: str, seconds: float, times: int) -> None:
+        visitor, _ = visitors.enter("")
+        for _ in range(times):
+            await visitors.run(visitor, clock.work(name, seconds))
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(repeated(f"loop {n}", 10.0, 20) for n in range(4)), repeated("quick", 0.1, 8))
+
+    asyncio.run(all_of_them())
+    first, *others = gaps(clock.order)
+    assert first <= 4
+    assert max(others) <= 1  # in the order of asking it would be four
+
+
+def test_a_new_cookie_is_worth_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, admission = Clock(monkeypatch), Admission(1, 0)
+    visitors: Visitors[None] = Visitors(admission, lambda: None, 100, 1)
+
+    async def thrown_away(times: int) -> None:
+        for _ in range(times):
+            await visitors.run(visitors.enter("")[0], clock.work("loop", 10.0))
+
+    async def all_of_them() -> None:
+        quick, _ = visitors.enter("")
+        loops = asyncio.gather(*(thrown_away(5) for _ in range(3)))
+        await asyncio.sleep(0)
+        for _ in range(4):
+            await visitors.run(quick, clock.work("quick", 0.1))
+        await loops
+
+    asyncio.run(all_of_them())
+    assert max(gaps(clock.order)) <= 3  # those that came before
+
+
+def test_the_longest_unseen_visitor_makes_room_and_too_many_do_not_wait() -> None:
+    visitors: Visitors[None] = Visitors(Admission(1, 0), lambda: None, 2, 1)
+    keys = [visitors.enter("")[1] for _ in range(2)]
+    visitors.known(keys[0])
+    visitors.enter("")
+    assert [visitors.known(key) is not None for key in keys] == [True, False]
+
+    async def waiting() -> None:
+        gate = threading.Event()
+        running = [asyncio.ensure_future(visitors.run(Visitor(None), lambda: gate.wait(20))) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refused, match="as many requests as it can hold"):
+            await visitors.run(Visitor(None), lambda: None)
+        gate.set()
+        await asyncio.gather(*running)
+
+    asyncio.run(waiting())
+
+
+def test_a_turn_is_passed_on_after_a_failure() -> None:
+    visitors: Visitors[None] = Visitors(Admission(1, 0), lambda: None, 2, 1)
+
+    def fails() -> None:
+        raise UserError("no")
+
+    async def one_after_the_other() -> int:
+        with pytest.raises(UserError):
+            await visitors.run(Visitor(None), fails)
+        return await visitors.run(Visitor(None), lambda: 7)
+
+    assert asyncio.run(one_after_the_other()) == 7
