@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import ray
 import torch
 from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -120,6 +121,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             gpus_per_runner=float(self.config.num_gpus_per_env_runner),
             n_engines=len(self.settings.models),
             sleeps=self.config.placement == "colocated",
+            waits=bool(self.worker_index) and ray.get_runtime_context().was_current_actor_reconstructed,
         )
 
     def player(self, role: Role, sampling: SamplingRules | None = None) -> Player:

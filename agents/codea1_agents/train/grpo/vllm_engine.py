@@ -43,6 +43,7 @@ class VllmEngine:
         gpus_per_runner: GPUs of the runner, for `engine_share`.
         n_engines: engines of the runner, this one included.
         sleeps: whether `sleep` may be called. vLLM then allocates weights and cache so that they can be released.
+        waits: whether it waits for its share of a GPU, as it takes the place of a lost one.
 
     Raises:
         MissingExtra: vllm is not installed.
@@ -57,6 +58,7 @@ class VllmEngine:
         gpus_per_runner: float = 0.0,
         n_engines: int = 1,
         sleeps: bool = False,
+        waits: bool = False,
     ) -> None:
         os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = str(int(sleeps))
         with extra_needed("rollout_engine='vllm'", "vllm"):
@@ -69,7 +71,7 @@ class VllmEngine:
         memory = memory_options(gpus_per_runner, n_engines, is_cpu=is_cpu)
         sleeping = {"enable_sleep_mode": True} if sleeps and not is_cpu else {}  # a CPU's worker has nothing to release
         arguments = {**engine_arguments(settings, memory), **sleeping, "model": require_model("vllm", settings.path)}
-        if not is_cpu:
+        if waits and not is_cpu:
             wait_for_share(float(arguments.get("gpu_memory_utilization", 0.0)))
         with loading_errors(f"vllm: model {settings.path!r}"):
             self._engine: Any = vllm.LLM(**arguments)
