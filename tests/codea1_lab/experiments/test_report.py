@@ -126,6 +126,19 @@ def test_equal_compute_is_on_the_line_between_two_evaluations_and_nowhere_else()
     assert isnan(at_equal_compute([], figure, 2.0))
 
 
+def test_leads_at_equal_compute_are_those_of_cells_that_still_run() -> None:
+    text = text_of(SMALL, cells_of(SMALL), RESULTS).partition("### Equal compute")[2]
+    assert "| a1 | - | 93.8 | 187.5 | 187.5 | 6 |" in text
+    assert "| a1-high | - | -18.8 (2 pairs) | -37.5 (2 pairs) |" in text
+    ended = {
+        cell: each.model_copy(update={"curve": each.curve[:2] if cell.seed else each.curve})
+        for cell, each in RESULTS.items()
+    }
+    text = text_of(SMALL, cells_of(SMALL), ended).partition("### Equal compute")[2]
+    assert "| a1 | - | 93.8 | - | " in text
+    assert "| a1-high | - | -18.8 (2 pairs) | -37.5 (1 pair) |" in text
+
+
 def test_lines_over_steps_and_over_a_setting() -> None:
     over_steps, over_alpha = SMALL.pictures
     (a1, high) = lines_of(over_steps, "passes", SMALL, RESULTS)
