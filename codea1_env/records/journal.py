@@ -107,6 +107,14 @@ def whole_lines(path: Path) -> Iterator[bytes]:
         yield from (line for line in file if line.endswith(b"\n"))
 
 
+def last_line(path: Path, most: int = 1 << 24) -> bytes:
+    """Return the last whole line of a file, of which only the last `most` bytes are read; empty: there is none."""
+    with path.open("rb") as file:
+        start = file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+        lines = file.read().split(b"\n")
+    return lines[-2] if len(lines) > (2 if start else 1) else b""
+
+
 def half_written(path: Path) -> int:
     """Return the number of bytes after a file's last line feed."""
     block = 1 << 16

@@ -7,7 +7,7 @@ from codea1_agents.cli.entries import LOOK, MEASURE, PLAY, TRAIN, Entry, Group
 _HERE = "codea1_lab.cli"
 
 ENTRIES = {
-    "web": Entry(PLAY, "Serve a page to play the game.", f"{_HERE}.web:run_web"),
+    "web": Entry(PLAY, "Serve a page to play, and to watch runs.", f"{_HERE}.web:run_web"),
     "experiment": Entry(TRAIN, "Run a grid of trainings and report on it.", f"{_HERE}.experiment:run_experiment"),
     "advise": Entry(
         MEASURE, "Say whether fresh inputs or a tester are worth their cost.", f"{_HERE}.advise:run_advise"

@@ -1,4 +1,4 @@
-"""`codea1 web`: one page to play the game in a browser, until Ctrl-C."""
+"""`codea1 web`: one page to play, watch and read, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
-from typer import Option
+from typer import Argument, Option
 
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.console import Page, problems_document
@@ -22,19 +23,25 @@ from codea1_env.sandbox.local.sandbox import WEAK_TIERS
 from codea1_env.sandbox.remote import TOKEN_VARIABLE
 from codea1_env.service.admission import Admission
 
+_RUNS = Path("runs")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebOptions(Options):
-    """Serve a page to play the game in a browser, until Ctrl-C or SIGTERM.
+    """Serve a page to play the game, and to watch and read runs, until Ctrl-C or SIGTERM.
 
     Without a token it listens on this machine only. The token is in CODEA1_SERVE_TOKEN.
 
     \b
     Example:
       codea1 web
+      codea1 web runs
       codea1 web -p humaneval --coders mutant,strength=1 --testers fuzz --testers boundary
     """
 
+    folder: Annotated[Path, Argument(help="Folder whose runs, and those below it, are shown; not with --public.")] = (
+        _RUNS
+    )
     problems: Problems = "starter"
     coders: Annotated[
         list[str] | None,
@@ -67,6 +74,11 @@ def run_web(options: WebOptions) -> None:
     """
     from codea1_lab.web.app import BOUNDS, WebServer  # noqa: PLC0415  needs the extra `serve`
     from codea1_lab.web.play import Opponent, Play  # noqa: PLC0415
+    from codea1_lab.web.watch import watch_part  # noqa: PLC0415
+
+    if options.folder != _RUNS and (options.public or not options.folder.is_dir()):
+        fault = "--public shows nobody's runs" if options.public else "no such folder"
+        raise UserError(f"{options.folder}: {fault}")
 
     page, token = Page(as_json=options.as_json), token_of_environment()
     problems, admission = load_problems(options.problems, limit=options.limit), Admission(BOUNDS.n_running, 0)
@@ -84,7 +96,8 @@ def run_web(options: WebOptions) -> None:
             options.running or len(os.sched_getaffinity(0)),
         )
         where = (options.host, options.port)
-        with WebServer([play.part()], admission, *where, token=token, is_public=options.public) as server:
+        parts = [play.part(), *([] if options.public else [watch_part(options.folder)])]
+        with WebServer(parts, admission, *where, token=token, is_public=options.public) as server:
             address = server.url if token is None else f"{server.url}/?token=... with the value of {TOKEN_VARIABLE}"
             page.say(f"open {address}")
             page.say(f"sandbox: {promise.sentence()}")

@@ -7,7 +7,7 @@ on both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from math import ceil, floor, isfinite, log10
@@ -62,10 +62,9 @@ def panel_svg(panel: Panel, *, title_id: str) -> str:
     panel = _laid_out(panel)
     frame = _Frame.around(panel)
     parts = [_grid(frame), _x_axis(frame, panel)]
-    if panel.stacked:
-        parts += _areas(frame, panel.series)
-    else:
-        parts += [_of_run(_band(frame, series), series) for series in panel.series]
+    kind = "area" if panel.stacked else "band"
+    parts += [_of_run(_band(frame, series, kind), series) for series in panel.series]
+    if not panel.stacked:
         parts += [_of_run(_line(frame, series), series) for series in panel.series]
     if not is_comparison(panel):
         parts.append(_labels(frame, panel))
@@ -135,7 +134,7 @@ def _grid(frame: _Frame) -> str:
 def _x_axis(frame: _Frame, panel: Panel) -> str:
     inner = [t for t in nice_ticks(frame.x_low, frame.x_high, 5) if frame.x_low <= t <= frame.x_high]
     ticks = [t for t in inner if panel.bar_width or t == int(t)] or [frame.x_low]
-    if panel.stacked and frame.x_low == frame.x_high:  # a single bar has no x
+    if panel.stacked and panel.bar_width:  # a single bar has no x
         ticks = []
     names = "".join(
         f'<text x="{frame.x(tick):.1f}" y="{HEIGHT - _BOTTOM + 16:.1f}" text-anchor="middle">{_tick(tick)}</text>'
@@ -148,13 +147,13 @@ def _x_axis(frame: _Frame, panel: Panel) -> str:
     return f'<g class="ticks">{names}{title}</g>'
 
 
-def _band(frame: _Frame, series: Series) -> str:
+def _band(frame: _Frame, series: Series, kind: str) -> str:
     known = [p for p in series.points if isfinite(p.low) and isfinite(p.high)]
     if len(known) < 2:
         return "".join(_whisker(frame, series, p) for p in known)
     upper = [f"{frame.x(p.x):.1f},{frame.y(p.high):.1f}" for p in known]
     lower = [f"{frame.x(p.x):.1f},{frame.y(p.low):.1f}" for p in reversed(known)]
-    return f'<polygon class="band {escape(series.tone)}" points="{" ".join(upper + lower)}"/>'
+    return f'<polygon class="{kind} {escape(series.tone)}" points="{" ".join(upper + lower)}"/>'
 
 
 def _whisker(frame: _Frame, series: Series, p: Point) -> str:
@@ -194,49 +193,20 @@ def _marker(series: Series, x: float, y: float) -> str:
 
 def _laid_out(panel: Panel) -> Panel:
     """Return a panel whose points are where they are drawn; `low` of a point is the lower edge of its area."""
-    if panel.stacked:
-        return _stacked(panel)
-    if not panel.bar_width:
-        return panel
-    ends = (-panel.bar_width / 2, panel.bar_width / 2)
-    outlines = (
-        replace(s, points=tuple(Point(p.x + end, p.mean, 0.0, p.mean) for p in s.points for end in ends))
-        for s in panel.series
-    )
-    return replace(panel, series=tuple(outlines))
-
-
-def _stacked(panel: Panel) -> Panel:
-    """Add to each curve the sum of the curves before it."""
-    base: dict[float, float] = {}
-    stacked = []
+    half = panel.bar_width / 2
+    below: dict[float, float] = {}
+    drawn = []
     for series in panel.series:
         points = []
         for p in series.points:
-            below = base.get(p.x, 0.0)
-            base[p.x] = below + p.mean
-            points.append(Point(p.x, below + p.mean, below, below + p.mean, p.n))
-        stacked.append(replace(series, points=tuple(points)))
-    return replace(panel, series=tuple(stacked))
-
-
-def _areas(frame: _Frame, stacked: Iterable[Series]) -> list[str]:
-    found = []
-    for series in stacked:
-        points = series.points
-        if len(points) == 1:  # one bar
-            (p,) = points
-            left, width = _LEFT + 0.3 * (frame.right - _LEFT), 0.4 * (frame.right - _LEFT)
-            top, bottom = frame.y(p.mean), frame.y(p.low)
-            found.append(
-                f'<rect class="area {escape(series.tone)}" x="{left:.1f}" width="{width:.1f}" y="{top:.1f}"'
-                f' height="{bottom - top:.1f}"/>'
-            )
-            continue
-        upper = [f"{frame.x(p.x):.1f},{frame.y(p.mean):.1f}" for p in points]
-        lower = [f"{frame.x(p.x):.1f},{frame.y(p.low):.1f}" for p in reversed(points)]
-        found.append(f'<polygon class="area {escape(series.tone)}" points="{" ".join(upper + lower)}"/>')
-    return found
+            low, high = (0.0, p.mean) if half else (p.low, p.high)
+            if panel.stacked:
+                low = below.get(p.x, 0.0)
+                high = below[p.x] = low + p.mean
+            mean = high if panel.stacked else p.mean
+            points += [Point(x, mean, low, high) for x in ((p.x - half, p.x + half) if half else (p.x,))]
+        drawn.append(replace(series, points=tuple(points)))
+    return replace(panel, series=tuple(drawn))
 
 
 def _labels(frame: _Frame, panel: Panel) -> str:

@@ -16,7 +16,7 @@ def comparison_panels(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
     lines: dict[tuple[str, str, str], list[Series]] = {}
     for number, run in enumerate(runs):
         for panel in run.panels:
-            for curve in panel.series if panel.bar_width or panel.x_label == run.axis else ():
+            for curve in panel.series if panel.x_label == run.axis or not panel.stacked else ():
                 key = run.kind, panel.key, curve.name
                 panels.setdefault(key, panel)
                 line = Series(run.name, curve.points, RUN_TONES[number % len(RUN_TONES)], number)

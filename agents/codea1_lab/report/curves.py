@@ -6,8 +6,8 @@ charts show how a figure is distributed over problems instead; only the Mistake 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -16,9 +16,9 @@ from math import floor
 from codea1_agents.play.summary import mean, new_cases
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import SYMBOLS
-from codea1_env.runs.records import RoundRecord
 from codea1_lab.report.material import (
-    MAX_BINS,
+    BAR,
+    MOVES,
     Group,
     Panel,
     PanelSpec,
@@ -42,48 +42,26 @@ _PANELS = (
 
 
 @dataclass(slots=True)
-class _Moves:
-    """What happened to the Mistake Book in one bin of episodes."""
-
-    last_step: int = 0
-    size: int = 0
-    added: int = 0
-    removed: int = 0
-    evicted: int = 0
-
-
-@dataclass(slots=True)
 class GameCharts:
     """Collects groups in order; then `panels` returns the charts."""
 
-    n_episodes: int
-    _parts: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
-    """Role and part of its reward -> problem -> weighted values."""
     _verdicts: Counter[Verdict] = field(default_factory=Counter)
-    _moves: dict[int, _Moves] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     """Problem -> its entries in the Mistake Book."""
-    _n_entries: int = 0
+    _moves: Counter[str] = field(default_factory=Counter)
+    """What has happened to the book so far."""
+    _book: list[tuple[int, Counter[str]]] = field(default_factory=list)
+    """The same by episode."""
 
     def add(self, group: Group) -> None:
         """Add one group; steps must not decrease."""
         for played in group.members.values():
             self._verdicts.update(case.verdict for case in chain(new_cases(played), played.replayed))
-            if played.book is not None:
-                moves = self._moves.setdefault(group.step // max(1, -(-self.n_episodes // MAX_BINS)), _Moves())
-                self._n_entries += played.book.size - self.sizes.get(group.problem_id, 0)
-                self.sizes[group.problem_id] = played.book.size
-                moves.last_step, moves.size = group.step, self._n_entries
-                for name in ("added", "removed", "evicted"):
-                    setattr(moves, name, getattr(moves, name) + getattr(played.book, name))
-            if played.rewards.coder.value is not None:
-                self._add_parts(group.problem_id, played)
-
-    def _add_parts(self, problem_id: str, played: RoundRecord) -> None:
-        testers = played.rewards.testers if played.tester_reply is not None else ()
-        for role, reward in (("coder", played.rewards.coder), *(("tester", each) for each in testers)):
-            for part in reward.parts:
-                self._parts[f"{role} {part.name}"][problem_id].append(part.weight * part.value)
+            if (book := played.book) is not None:
+                change = book.size - self.sizes.get(group.problem_id, 0)
+                self._moves.update(dict(zip(MOVES, (book.added, book.removed, book.evicted), strict=True)), size=change)
+                self.sizes[group.problem_id] = book.size
+                self._book.append((group.step, self._moves.copy()))
 
     def panels(self, measures: Mapping[str, _ValuesByProblem]) -> tuple[Panel, ...]:
         """Return the charts that have something to show.
@@ -91,18 +69,9 @@ class GameCharts:
         Args:
             measures: figure of `codea1_agents.play.summary` -> problem -> values.
         """
-        known = {**measures, **self._parts}
-        found = []
-        for spec in (*_PANELS, *map(self._of_parts, ("coder", "tester"))):
-            panel = spec.panel(partial(_bars_of, known), "mean of a problem", remark=_REMARK, bar_width=1 / _BARS)
-            found.append(panel)
+        points_of = partial(_bars_of, measures)
+        found = [spec.panel(points_of, "mean of a problem", remark=_REMARK, bar_width=1 / _BARS) for spec in _PANELS]
         return tuple(panel for panel in (*found, self._of_verdicts(), *self._of_book()) if panel.series)
-
-    def _of_parts(self, role: str) -> PanelSpec:
-        names = [name for name in self._parts if name.startswith(role)]
-        note = f"Weight times value of each part of the {role}'s reward, over the rewards that have this part."
-        curves = {name: name.partition(" ")[2].replace("_", " ") for name in names}
-        return PanelSpec(f"{role}-parts", f"Parts of the {role}'s reward", note, curves)
 
     def _of_verdicts(self) -> Panel:
         n = self._verdicts.total()
@@ -113,16 +82,22 @@ class GameCharts:
             for verdict in SYMBOLS
             if self._verdicts[verdict]
         )
-        return Panel("verdicts", "Verdicts", "Share of all cases by verdict.", series, "run", 0.0, 1.0, stacked=True)
+        return Panel(
+            "verdicts",
+            "Verdicts",
+            "Share of all cases by verdict.",
+            series,
+            "run",
+            0.0,
+            1.0,
+            stacked=True,
+            bar_width=BAR,
+        )
 
-    def _of_book(self) -> list[Panel]:
-        moves = [self._moves[number] for number in sorted(self._moves)]
-        if not moves:
-            return []
-        named = {"entered": "added", "left": "removed", "pushed out": "evicted"}
-        points = {name: [Point(each.last_step, getattr(each, key)) for each in moves] for name, key in named.items()}
-        size = [Point(each.last_step, each.size) for each in moves]
-        return [*book_panels(size, points, "episode", "; an entry leaves when a program passes it")]
+    def _of_book(self) -> Iterator[Panel]:
+        points = {name: [Point(step, moves[name]) for step, moves in self._book] for name in ("size", *MOVES)}
+        if self._book:
+            yield from book_panels(points.pop("size"), points, "episode", "; an entry leaves when a program passes it")
 
 
 def _bars_of(measures: Mapping[str, _ValuesByProblem], name: str) -> tuple[Point, ...]:

@@ -20,6 +20,7 @@ from codea1_env.runs.records import EpisodeRecord
 from codea1_lab.report.conclusion import of_games
 from codea1_lab.report.curves import GameCharts
 from codea1_lab.report.material import (
+    BAR,
     Figure,
     Group,
     Panel,
@@ -43,9 +44,8 @@ def game_run(path: Path, name: str) -> RunMaterial:
         BrokenInput: no run in this folder, or a corrupted line.
     """
     config = stored_config(path)
-    n_episodes = _n_lines(path)
     tally = Tally(tests_per_suite=config.rules.tests_per_suite)
-    charts = GameCharts(n_episodes)
+    charts = GameCharts()
     judges = set()
     for record in iter_episodes(path):
         judges.add(record.judge_version)
@@ -87,11 +87,6 @@ def _group(record: EpisodeRecord) -> Group:
     several = len(record.rounds) > 1
     members = {f"round {played.round + 1}" if several else "": played for played in record.rounds}
     return Group(record.episode, record.episode_id, record.problem_id, members)
-
-
-def _n_lines(path: Path) -> int:
-    with (path / "episodes.jsonl").open("rb") as file:
-        return sum(1 for _ in file)
 
 
 def _metrics(path: Path) -> dict[str, Any]:
@@ -159,4 +154,6 @@ def _time_panel(metrics: dict[str, Any]) -> Iterator[Panel]:
     known = [(label, spent[key]) for label, key in named if isinstance(spent.get(key), int | float)]
     series = tuple(Series(label, (Point(0.0, float(seconds)),), tone_of(label, 0)) for label, seconds in known)
     if series:
-        yield Panel("time", "Where the time went", "Seconds of the whole run.", series, "run", 0.0, stacked=True)
+        yield Panel(
+            "time", "Where the time went", "Seconds of the whole run.", series, "run", 0.0, stacked=True, bar_width=BAR
+        )

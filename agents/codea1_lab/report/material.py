@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from math import hypot, nan
 
 from codea1_agents.statistics import Estimate
@@ -66,14 +65,17 @@ class Panel:
         """What its reader asks."""
         if self.key == "time":
             return "Where did the time go?"
-        if self.bar_width or self.x_label == "episode":
-            return "How did the games go?"
-        return "Is it healthy?" if self.key in _OF_HEALTH else "Does it learn?"
+        if self.key in _OF_HEALTH:
+            return HEALTH
+        return "How did the games go?" if self.bar_width or self.x_label == "episode" else "Does it learn?"
 
 
+HEALTH = "Is it healthy?"
 _OF_HEALTH = frozenset({"spread", "variety", "tokens", "cut", "kl", "entropy", "clip_share", "grad_norm", "verdicts"})
 
 
+BAR = 0.4
+"""Width of the only bar of a chart."""
 SHARE = (0.0, 1.0)
 """Bounds of a panel of shares."""
 
@@ -240,8 +242,14 @@ class RunMaterial:
     """Tests by the reason why they beat no program (`codea1_env.rules.funnel`); empty: not counted."""
     book: Mapping[str, int] = field(default_factory=dict)
     """Problem -> its entries in the Mistake Book at the end; empty: not known."""
+    is_going: bool = False
+    """Whether more is to come."""
     problems: tuple[Problem, ...] = field(default=(), repr=False)
     """The problems, if their source is available."""
+
+
+MOVES = ("entered", "left", "pushed out")
+"""What happens to entries of a Mistake Book."""
 
 
 def book_panels(
@@ -250,19 +258,16 @@ def book_panels(
     """Yield the charts of a Mistake Book.
 
     Args:
-        size: number of entries.
-        moves: `entered`, `left` and `pushed out` -> number of entries since the point before.
+        size: number of entries; at most `MAX_BINS` points and the last are drawn.
+        moves: some of `MOVES` -> number of entries since the start.
         axis: label of the x axis.
         remark: follows the note on the moves.
     """
-    cases = (Series("cases", tuple(size), tone_of("cases", 0)),)
+    every = -(-len(size) // MAX_BINS)
+    cases = (Series("cases", (*size[:-1:every], *size[-1:]), tone_of("cases", 0)),)
     yield Panel("book", "Size of the Mistake Book", "Cases in the book.", cases, axis, 0.0)
-    counted = []
-    for name, points in moves.items():
-        totals = accumulate(p.mean for p in points)
-        curve = tuple(Point(p.x, total) for p, total in zip(points, totals, strict=True))
-        if curve and curve[-1].mean:
-            counted.append(Series(name, curve, tone_of(name, 0)))
-    if counted:
+    known = {name: points for name, points in moves.items() if points and points[-1].mean}
+    if known:
+        counted = [Series(name, (*p[:-1:every], *p[-1:]), tone_of(name, 0)) for name, p in known.items()]
         note = f"Counted from the start{remark}."
         yield Panel("book-moves", "Cases that entered and left the Mistake Book", note, tuple(counted), axis, 0.0)

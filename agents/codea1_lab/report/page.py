@@ -29,12 +29,11 @@ from codea1_lab.report.charts import (
     shown,
     swatch_svg,
 )
-from codea1_lab.report.material import Figure, HeatMap, Panel, RunMaterial
+from codea1_lab.report.material import HEALTH, Figure, HeatMap, Panel, RunMaterial
 from codea1_lab.report.palette import DARK, LIGHT, chart_rules, variables
 
 _SCRIPTS = ("text.js", "unpack.js", "charts.js", "difference.js", "detail.js", "browser.js")
 _N_TILES = 3
-HEALTH = "Is it healthy?"
 
 
 def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], data: Mapping[str, str]) -> str:
@@ -60,11 +59,19 @@ def served_page(title: str, runs: Sequence[RunMaterial], overview: Sequence[Pane
     """Return the page for a server: its script asks `source` for the parts of the data, and then for changes."""
     head = f'<meta name="source" content="{escape(source)}"><link rel="stylesheet" href="report.css">'
     has_episodes = any(next(iter(run.groups()), None) is not None for run in runs)
-    return _whole(title, runs, overview, head, '<script src="report.js"></script>', has_episodes=has_episodes)
+    end = '<script src="report.js"></script>'
+    return _whole(title, runs, overview, head, end, has_episodes=has_episodes, back='<a href="../#watch">← runs</a>')
 
 
 def _whole(
-    title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], head: str, end: str, *, has_episodes: bool
+    title: str,
+    runs: Sequence[RunMaterial],
+    overview: Sequence[Panel],
+    head: str,
+    end: str,
+    *,
+    has_episodes: bool,
+    back: str = "",
 ) -> str:
     sections = [_overview(runs, overview)] if len(runs) > 1 else []
     compared = {series.run for panel in overview for series in panel.series}
@@ -80,7 +87,7 @@ def _whole(
         '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">',
         f"<title>{safe(title)}{f' · {step}' if step else ''}</title></head><body>",
         '<a class="skip" href="#main">Skip to the content</a>',
-        '<header class="top"><div class="wrap">',
+        f'<header class="top"><div class="wrap">{back}',
         f"<h1>{safe(title)}</h1>",
         '<button type="button" class="plain" id="menu" popovertarget="sections">Menu</button>',
         f'<nav aria-label="Sections"><ul id="sections" popover>{links}</ul></nav>',
@@ -119,11 +126,17 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def data_of(runs: Sequence[RunMaterial], archive: Archive) -> dict[str, str]:
-    """Return by name the packed parts from which the script shows episodes; empty: there are none."""
+def data_of(runs: Sequence[RunMaterial], archive: Archive, notes: Sequence[str]) -> dict[str, str]:
+    """Return by name the packed parts from which the script shows episodes; empty: there are none.
+
+    Args:
+        runs: in order.
+        archive: their groups.
+        notes: sentences on what the archive leaves out.
+    """
     if not archive.n_rows:
         return {}
-    index = archive.index()
+    index = {**archive.index(), "notes": list(notes)}
     shown_ids = {(run, problem_id) for run, problem_id in index["problems"]}
     index["problems"] = [[run, name, runs[run].book.get(name)] for run, name in index["problems"]]
     problems = [
@@ -198,14 +211,16 @@ def _run_section(number: int, run: RunMaterial, *, is_folded: bool) -> str:
     facts = "".join(f"<div><dt>{safe(name)}</dt><dd>{safe(value)}</dd></div>" for name, value in run.facts)
     more = run.figures[_N_TILES:]
     rows = [(safe(figure.label), [f"<td>{_figure_cell(figure)}</td>"]) for figure in more]
+    going = " data-going" if run.is_going else ""
+    kind = safe(run.kind) + (", going on" if run.is_going else "")
     first = _chart(run.panels[0], f"{number}") if run.panels else ""
     parts = [
-        f'<section id="run-{number}" aria-labelledby="run-{number}-title"><p class="kicker">{safe(run.kind)}</p>',
+        f'<section id="run-{number}" aria-labelledby="run-{number}-title"><p class="kicker">{kind}</p>',
         f'<h2 id="run-{number}-title">{safe(run.name)}</h2>',
         "".join(f'<p class="conclusion">{safe(sentence)}</p>' for sentence in run.conclusion),
         f'<ul class="remarks">{alarms}</ul>' if alarms else "",
         f'<dl class="tiles">{"".join(map(_tile, run.figures[:_N_TILES]))}</dl>',
-        f'<div class="first">{first}<article class="card duel" data-duel="{number}" hidden></article></div>',
+        f'<div class="first">{first}<article class="card duel" data-duel="{number}"{going} hidden></article></div>',
         _charts(number, run, is_folded=is_folded),
         _matrices(number, run.heat_maps) if run.heat_maps else "",
         f'<details class="question" data-problems="{number}" hidden><summary>Which problems are hard?</summary>',

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
+from itertools import accumulate, groupby
 from math import nan, sqrt
 from pathlib import Path
 from statistics import fmean
@@ -30,6 +30,7 @@ from codea1_lab.report.conclusion import of_training
 from codea1_lab.report.game_run import known_problems
 from codea1_lab.report.material import (
     MAX_BINS,
+    MOVES,
     SHARE,
     Figure,
     Group,
@@ -323,10 +324,11 @@ def _module_panels(steps: Sequence[_Line]) -> Iterator[PanelSpec]:
 def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
     size = _points(steps, "figures", "book_size", 1, spread=False)
     if size:
-        moves = {
-            name: _points(steps, "figures", key, 1, spread=False)
-            for key, name in (("book_added", "entered"), ("book_removed", "left"))
-        }
+        moves = {}
+        for key, name in (("book_added", MOVES[0]), ("book_removed", MOVES[1])):
+            points = _points(steps, "figures", key, 1, spread=False)
+            totals = accumulate(p.mean for p in points)
+            moves[name] = [replace(p, mean=total) for p, total in zip(points, totals, strict=True)]
         yield from book_panels(size, moves, "step")
 
 

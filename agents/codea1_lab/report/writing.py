@@ -16,7 +16,7 @@ from codea1_lab.report.charts import heat_map_svg, panel_svg
 from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.crossplay import crossplay_heat_maps
 from codea1_lab.report.game_run import game_run
-from codea1_lab.report.material import HeatMap, Remark, RunMaterial
+from codea1_lab.report.material import HeatMap, RunMaterial
 from codea1_lab.report.page import data_of, page_of
 from codea1_lab.report.palette import lone_style
 
@@ -69,16 +69,11 @@ def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_byt
         UserError: the file cannot be written.
     """
     panels = comparison_panels(runs)
-
-    def page_with(archive: Archive, notes: Sequence[str]) -> str:
-        noted = [replace(run, remarks=(*run.remarks, *map(Remark, notes))) for run in runs]
-        return page_of(title, noted, panels, data_of(noted, archive))
-
-    archive, notes = _archive_within(runs, int(max_bytes * _TEXT_SHARE))
-    page = page_with(archive, notes)
+    archive, notes = archive_within(runs, int(max_bytes * _TEXT_SHARE))
+    page = page_of(title, runs, panels, data_of(runs, archive, notes))
     if (over := len(page.encode()) - max_bytes) > 0:  # charts, tables and problems need more than the rest
-        archive, notes = _archive_within(runs, max(1, archive.n_bytes - over))
-        page = page_with(archive, notes)
+        archive, notes = archive_within(runs, max(1, archive.n_bytes - over))
+        page = page_of(title, runs, panels, data_of(runs, archive, notes))
     write_text(path, page)
     return Written(len(page.encode()), archive.n_rows, notes)
 
@@ -122,7 +117,7 @@ def _picture(svg: str, path: Path, title: str) -> Path:
     return path
 
 
-def _archive_within(runs: Sequence[RunMaterial], max_bytes: int) -> tuple[Archive, tuple[str, ...]]:
+def archive_within(runs: Sequence[RunMaterial], max_bytes: int) -> tuple[Archive, tuple[str, ...]]:
     """Return an archive of at most `max_bytes` bytes, and sentences on what it leaves out."""
     archive = _archive_of(runs, 1, with_replies=True)
     if archive.n_bytes <= max_bytes:

@@ -45,6 +45,7 @@ class Browser {
     if (this.runs.length === 1) $("f-run").closest("div").hidden = true;
     else if ($("f-run").options.length === 1) this.runs.forEach(({ name }, number) => $("f-run").append(el("option", { value: number }, visible(name))));
     const names = [...new Set(problems.map(([, name]) => name))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    $("omitted").replaceChildren(...this.index.notes.map((note) => el("p", {}, note)));
     $("f-problems").replaceChildren(...names.map((name) => el("option", { value: name })));
   }
 

@@ -1,0 +1,155 @@
+"""Watch and read: the runs of a folder, while they are written and afterwards.
+
+A run's page is its report, made from the files as they are. Making it takes time that the run itself may need, so a
+page is kept until the files have changed, and for at least `_REST` times the processor time it took.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlencode
+
+from codea1_env.errors import extra_needed
+from codea1_env.records.journal import last_line
+from codea1_env.rendering import harmless
+from codea1_env.service.admission import Refused
+from codea1_lab.report.comparison import comparison_panels
+from codea1_lab.report.page import data_of, script, served_page, style
+from codea1_lab.report.writing import MAX_BYTES, archive_within, read_run
+from codea1_lab.web.app import Part
+
+with extra_needed("the server of `codea1 web`", "serve"):
+    from fastapi import APIRouter, Query
+    from starlette.responses import Response
+
+_KINDS = {"metrics.jsonl": "training", "episodes.jsonl": "games"}
+_FILES = (*_KINDS, "metrics.json", "samples", "book.sqlite", "restarts.jsonl")
+_REST = 10
+_MOST_KEPT = 12
+_GOING = "going on"
+_T = TypeVar("_T")
+_GOING_S = 300.0
+"""Seconds without a line after which a run that is not complete counts as stopped."""
+_Names = Annotated[list[str], Query(alias="run", max_length=12)]
+
+
+def watch_part(folder: Path) -> Part:
+    """Return the part for the runs of a folder. Its routes are plain functions, so each runs in a thread."""
+    runs, router = _Runs(folder), APIRouter(prefix="/watch")
+
+    def listed() -> dict[str, Any]:
+        return {"runs": runs.listed()}
+
+    def report(names: _Names) -> Response:
+        return Response(runs.of(names, lambda made: made.page), media_type="text/html")
+
+    def data(names: _Names, part: str) -> Response:
+        found = runs.of(names, lambda made: made.data)
+        return Response(found.get(part, ""), HTTPStatus.OK if part in found else HTTPStatus.NOT_FOUND)
+
+    router.get("/runs")(listed)
+    router.get("/report")(report)
+    router.get("/data")(data)
+    router.get("/report.css")(lambda: Response(style(), media_type="text/css"))
+    router.get("/report.js")(lambda: Response(script(), media_type="text/javascript"))
+    return Part("watch", ("watch.js",), router)
+
+
+class _Made:
+    """A page on some runs as their files were, and the data that its script asks for."""
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        begun = time.thread_time()
+        self.stamp = _stamp(folder, names)
+        is_going = [_state(folder / name, name)["state"] == _GOING for name in names]
+        self._runs = [
+            replace(read_run(folder / name, name), is_going=going) for name, going in zip(names, is_going, strict=True)
+        ]
+        source = "data?" + urlencode([("run", name) for name in names])
+        self.page = served_page(", ".join(names), self._runs, comparison_panels(self._runs), source)
+        self.good_until = time.monotonic() + _REST * (time.thread_time() - begun)
+
+    @cached_property
+    def data(self) -> dict[str, str]:
+        """Packed, by part."""
+        begun = time.thread_time()
+        found = data_of(self._runs, *archive_within(self._runs, MAX_BYTES))
+        self.good_until = time.monotonic() + _REST * (time.thread_time() - begun)
+        return found
+
+
+class _Runs:
+    """The runs below a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: dict[tuple[str, ...], _Made] = {}
+        self._lock = threading.Lock()
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Return each run with its state, the last to be written first."""
+        found = [_state(self._folder / name, name) for name in self._names()]
+        return sorted(found, key=lambda each: (each["age_s"], each["name"]))
+
+    def of(self, names: Sequence[str], show: Callable[[_Made], _T]) -> _T:
+        """Return what `show` finds on the page on some runs; readers of one page wait for the first of them.
+
+        Raises:
+            Refused: there is no run of a name.
+            BrokenInput: a run cannot be read.
+        """
+        if unknown := set(names).difference(self._names()):
+            raise Refused(HTTPStatus.NOT_FOUND, f"no run {harmless(min(unknown))!r} in this folder")
+        with self._lock:
+            made, key = self._made.pop(tuple(names), None), tuple(names)
+            if made is None or (time.monotonic() >= made.good_until and made.stamp != _stamp(self._folder, names)):
+                made = _Made(self._folder, names)
+            self._made[key] = made
+            while len(self._made) > _MOST_KEPT:
+                self._made.pop(next(iter(self._made)))
+            return show(made)
+
+    def _names(self) -> Iterator[str]:
+        for place, inner, names in os.walk(self._folder):
+            if any(name in _KINDS for name in names):
+                yield Path(place).relative_to(self._folder).as_posix()
+                inner.clear()
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+
+
+def _stamp(folder: Path, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return what changes when a file of some runs does."""
+    found = [place.stat() for name in names for file in _FILES if (place := folder / name / file).exists()]
+    return [(each.st_size, each.st_mtime_ns) for each in found]
+
+
+def _state(path: Path, name: str) -> dict[str, Any]:
+    """Return what the list shows of a run: what its last line says, and whether it goes on."""
+    file = next(path / each for each in _KINDS if (path / each).is_file())
+    found: dict[str, Any] = {"name": name, "kind": _KINDS[file.name], "age_s": 0.0, "alarms": []}
+    try:
+        found["age_s"] = max(0.0, time.time() - file.stat().st_mtime)
+        settings = tomllib.loads((path / "config.toml").read_text("utf-8"))
+        line = json.loads(last_line(file) or b"{}")
+        if found["kind"] == "training":
+            found |= {"step": line.get("step", 0), "of": settings["run"]["steps"]}
+            found |= {"figures": line.get("figures", {}), "alarms": list(line.get("alarms", {}).values())}
+        else:
+            rewards = line["rounds"][-1]["rewards"] if line else {}
+            found |= {"step": line.get("episode", -1) + 1, "of": settings["episodes"]}
+            found["figures"] = {"coder_reward": rewards["coder"]["value"]} if rewards else {}
+        is_done = found["step"] >= found["of"]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        return {**found, "state": "unreadable", "alarms": [f"cannot be read: {error}"]}
+    found["state"] = "complete" if is_done else _GOING if found["age_s"] < _GOING_S else "stopped"
+    return found
