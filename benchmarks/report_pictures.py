@@ -1,7 +1,7 @@
 """Takes the pictures of docs/report.md in headless Chromium: `python benchmarks/report_pictures.py [--training RUN]`.
 
-Plays three runs of games, writes one report on them, and opens it. With the folder of a training run it also takes
-its pictures and those of its cross-play. On the page the training is `codea1 demo coevolve -o coevolve`, seed 0, and
+Plays three runs of games, writes a report on one and on all of them, and opens these. With the folder of a training
+run it also takes its pictures and those of its cross-play. On the page the training is `codea1 demo coevolve -o coevolve`, seed 0, and
 the cross-play `codea1 crossplay coevolve/run@base coevolve/run@50 coevolve/run -p tiny:held-out-eval --tests 4 -o
 coevolve/run/crossplay`. Needs Chromium with its driver, and the extras `dev` and `dev-browser`. The sizes of the
 pictures are fixed; their letters depend on the installed fonts.
@@ -42,6 +42,7 @@ class Shot:
     scheme: str = "light"
 
 
+FIRST = Shot("report-first", (1280, 860))
 COMPARED = Shot("report-curves", (1280, 900), script="document.getElementById('compared-title').scrollIntoView()")
 SECOND_ROUND = "document.querySelectorAll('.members button')[1].click()"
 EPISODE = Shot("report-episode", (1280, 1010), "#run-0-episode-4", SECOND_ROUND, "dark")
@@ -113,8 +114,9 @@ def main() -> None:
         for name, (coder, tester) in GAMES.items():
             agents = ("--coder", coder, "--tester", tester)
             codea1("play", "-p", "starter", *agents, "-n", "104", "--rounds", "2", "-q", "-o", folder / name)
-        reports = [(folder / "games.html", (COMPARED, EPISODE, PHONE))]
-        codea1("report", *(folder / name for name in GAMES), "-o", reports[0][0])
+        codea1("report", folder / "boundary")
+        reports = [(folder / "boundary.html", (FIRST,)), (folder / "games.html", (COMPARED, EPISODE, PHONE))]
+        codea1("report", *(folder / name for name in GAMES), "-o", reports[1][0])
         if options.training is not None:
             codea1("report", options.training, "-o", folder / "training.html")
             reports.append((folder / "training.html", TRAINING))
