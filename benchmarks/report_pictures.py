@@ -1,10 +1,10 @@
 """Takes the pictures of docs/report.md in headless Chromium: `python benchmarks/report_pictures.py [--training RUN]`.
 
 Plays three runs of games, writes a report on one and on all of them, and opens these. With the folder of a training
-run it also takes its pictures and those of its cross-play. On the page the training is `codea1 demo coevolve -o coevolve`, seed 0, and
-the cross-play `codea1 crossplay coevolve/run@base coevolve/run@50 coevolve/run -p tiny:held-out-eval --tests 4 -o
-coevolve/run/crossplay`. Needs Chromium with its driver, and the extras `dev` and `dev-browser`. The sizes of the
-pictures are fixed; their letters depend on the installed fonts.
+run it also takes its pictures and those of its cross-play. On the page the training is
+`codea1 demo coevolve -o coevolve`, seed 0, and the cross-play `codea1 crossplay coevolve/run@base coevolve/run@50
+coevolve/run -p tiny:held-out-eval --tests 4 -o coevolve/run/crossplay`. Needs Chromium with its driver, and the extras
+`dev` and `dev-browser`. The sizes of the pictures are fixed; their letters depend on the installed fonts.
 """
 
 from __future__ import annotations
