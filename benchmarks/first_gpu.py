@@ -291,6 +291,9 @@ def learning(bench: Bench, rates: Figures) -> Figures:
         "prompt once, all logits at once": {"prompt_once": True, "logits_chunk_tokens": 0},
         "prompt once, 2048 logits": {"prompt_once": True, "logits_chunk_tokens": 2048},
         "whole rows, checkpointing": {"gradient_checkpointing": True},
+        "packed": {"packed": True},
+        "packed, prompt once": {"packed": True, "prompt_once": True},
+        "packed, prompt once, checkpointing": {"packed": True, "prompt_once": True, "gradient_checkpointing": True},
     }
     for name, how in ways.items():
         with bench.clean():
