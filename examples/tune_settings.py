@@ -26,7 +26,7 @@ def main(place):
         GRPO,
         param_space=config,
         tune_config=tune.TuneConfig(metric="env_runners/valid_candidates", mode="max"),
-        run_config=tune.RunConfig(stop={"training_iteration": STEPS}, storage_path=str(place / "trials"), verbose=0),
+        run_config=tune.RunConfig(stop={"training_iteration": STEPS}, storage_path=str(place / "trials"), verbose=1),
     ).fit()
     for result in results:
         figures = result.metrics["env_runners"]

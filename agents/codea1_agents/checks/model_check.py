@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -69,7 +69,14 @@ class ModelReport:
     """`pass@1`, `validity`, `kill_rate`, as far as measured."""
 
 
-def check_model(model: str, problems: ProblemSet, sandbox: Sandbox, task: ModelTask | None = None) -> ModelReport:
+def check_model(
+    model: str,
+    problems: ProblemSet,
+    sandbox: Sandbox,
+    task: ModelTask | None = None,
+    *,
+    phase: Callable[[str], object] = lambda _: None,
+) -> ModelReport:
     """Let a model play each problem once as a coder and once as a tester.
 
     Args:
@@ -77,6 +84,7 @@ def check_model(model: str, problems: ProblemSet, sandbox: Sandbox, task: ModelT
         problems: a few.
         sandbox: runs the programs.
         task: how.
+        phase: called with the name of each part when it begins.
 
     Raises:
         MissingExtra: torch or transformers is not installed.
@@ -88,8 +96,10 @@ def check_model(model: str, problems: ProblemSet, sandbox: Sandbox, task: ModelT
     spec = f"transformers,model={model},prompts={task.prompts},max_tokens={max_tokens}"
     inner = load_agent(spec, AgentContext(problems, sandbox, task.seed))
     with closing(NamedAgent(inner, f"transformers({model})", seed=task.seed)) as agent:
+        phase(f"writing and judging {len(problems)} programs")
         coder = zero_shot(problems, {"coder": agent}, sandbox, task)
         after_coder: Usage = agent.inner.usage
+        phase(f"writing and judging {len(problems)} suites")
         tester = zero_shot(problems, {"tester": agent}, sandbox, task)
         after_both: Usage = agent.inner.usage
     roles = (

@@ -20,6 +20,15 @@ ENTRIES = with_extensions(
             "Be the tester in a duel; watch two small agents learn.",
             {"duel": f"{_HERE}.demo_duel:run_duel", "coevolve": f"{_HERE}.demo:run_coevolve"},
         ),
+        "new": Entry(
+            PLAY,
+            "Write a file to begin with: a problem, agents, a reward.",
+            {
+                "problem": f"{_HERE}.new:new_problem",
+                "agent": f"{_HERE}.new:new_agent",
+                "reward": f"{_HERE}.new:new_reward",
+            },
+        ),
         "train": Entry(TRAIN, "Train both agents with reinforcement learning.", f"{_HERE}.train:run_training"),
         "sft": Entry(TRAIN, "Fine-tune a model on problems first.", f"{_HERE}.sft:run_sft"),
         "pretrain": Entry(TRAIN, "Pretrain a tiny model from nothing.", f"{_HERE}.pretrain:run_pretrain"),

@@ -127,7 +127,8 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     role = cast(Role, options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
         limit_s = options.reply_timeout or None
-        report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow, reply_timeout_s=limit_s)
+        with Progress("testing", None, page):
+            report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow, reply_timeout_s=limit_s)
         rows = [(each.role, each.name, each.result, each.detail) for each in report.findings]
         page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
         if wants_traceback():

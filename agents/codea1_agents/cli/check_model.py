@@ -22,6 +22,7 @@ from codea1_agents.cli.options import (
     only_first,
     seed_of,
 )
+from codea1_agents.cli.progress import Progress
 from codea1_agents.statistics import estimate_document
 from codea1_agents.train.sizing.model_memory import ModelMemory
 from codea1_env.problems import load_problems
@@ -67,7 +68,9 @@ def run_check_model(options: CheckModelOptions) -> None:
     page = Page(as_json=options.as_json)
     problems = load_problems(options.problems, limit=options.limit)
     with page.apart(), closing(load_sandbox(options.sandbox)) as sandbox:
-        report = check_model(options.model, problems, sandbox, from_options(ModelTask, options))
+        with Progress("loading the model", None, page) as progress:
+            task = from_options(ModelTask, options)
+            report = check_model(options.model, problems, sandbox, task, phase=progress.begin)
         steps = advice(report, options.problems)
         _show(page, report, len(problems))
         for sentence in steps:

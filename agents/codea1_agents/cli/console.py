@@ -223,27 +223,39 @@ def problems_document(source: str, problems: ProblemSet) -> dict[str, Any]:
 NEXT_STEPS = {
     "play": ("codea1 report {out}", "codea1 rescore {out} --sweep alpha=0,.25,.5,.75,1"),
     "train": ("codea1 report {out}", "codea1 train --resume {out} --steps {steps}"),
-    "eval": ("the same with another --agent and --out OTHER, then: codea1 eval compare {out} OTHER",),
-    "eval without --out": ("the same with --out FOLDER, which codea1 eval compare reads",),
+    "pretrain": (
+        "codea1 play -p tiny --coder transformers,model={out},prompts=tiny --tester fuzz",
+        "codea1 train code-a1 --coder {out} --tester {out}",
+    ),
     "duel": ("codea1 demo duel --number {number}",),
     "experiment": ("codea1 experiment {name} --out {out} --seeds {seeds}",),
+    "new problem": ("codea1 check problems {name}.jsonl", "codea1 play -p {name}.jsonl --episodes 3"),
+    "new agent": (
+        "codea1 check agent {name}:tester",
+        "codea1 play -p starter --coder {name}:coder --tester {name}:tester --episodes 3",
+    ),
+    "new reward": ("codea1 play -p starter --rules {name}:reward --episodes 3",),
 }
 """By what is done, as it runs in the folder where the user stands."""
 
 
 def show_next(page: Page, done: str, **values: object) -> None:
-    """Print the next steps, unless the output is for a program or the user asked for quiet.
+    """Print the next steps.
 
     Args:
         page: the command's output.
         done: a key of `NEXT_STEPS`.
         values: what its texts name; they are quoted for a shell.
     """
-    if page.quiet or page.as_json:
-        return
     quoted = {name: shlex.quote(str(value)) for name, value in values.items()}
     for text in NEXT_STEPS[done]:
-        page.say(f"next: {as_typed(text.format_map(quoted))}")
+        show_next_line(page, text.format_map(quoted))
+
+
+def show_next_line(page: Page, command: str) -> None:
+    """Print a next step, unless the output is for a program or the user asked for quiet."""
+    if not (page.quiet or page.as_json):
+        page.say(f"next: {as_typed(command)}")
 
 
 def as_typed(text: str) -> str:
@@ -255,4 +267,4 @@ def as_typed(text: str) -> str:
     if running.name != "codea1" or (found is not None and Path(found).resolve() == running.resolve()):
         return text
     place = Path(os.path.relpath(running)) if running.is_relative_to(Path.cwd()) else running
-    return re.sub(r"(?:^|(?<=: ))codea1 ", lambda _: f"{shlex.quote(str(place))} ", text)
+    return re.sub(r"(?:^|(?<=: )|(?<=&& ))codea1 ", lambda _: f"{shlex.quote(str(place))} ", text)

@@ -96,7 +96,9 @@ def _pretrain(folder: Path, config: TrainingConfig, page: Page) -> None:
         return
     require_new(folder)
     if not page.quiet:
-        page.note(time_sentence(seconds_per_step(settings), settings.n_steps, config))
+        with Progress("measuring how fast this machine is", None, page):
+            step_s = seconds_per_step(settings)
+        page.note(time_sentence(step_s, settings.n_steps, config))
     with Progress("pretraining the base model of both roles", settings.n_steps, page) as progress:
         made = pretrain(settings, progress=lambda step, _: progress.reach(step, settings.n_steps))
     write_whole_folder(folder, made.save)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, fields
@@ -14,8 +15,8 @@ from typer import Option
 
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, estimate_cells, new_table, problems_document, show_next
-from codea1_agents.cli.options import Options, Problems, SessionOptions, output
+from codea1_agents.cli.console import Page, estimate_cells, new_table, problems_document, show_next_line
+from codea1_agents.cli.options import Options, Problems, SessionOptions, output, retyped
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.play.named_agent import NamedAgent
@@ -39,6 +40,9 @@ class EvaluationOptions(SessionOptions):
     ] = None
 
 
+_YARDSTICKS = {"coder": ("mutant", "mutant,strength=0.3"), "tester": ("fuzz", "boundary")}
+"""Agents to compare others with, by kind of evaluation."""
+
 _R = TypeVar("_R", bound=BaseModel)
 
 _T = TypeVar("_T")
@@ -61,7 +65,8 @@ class EvalSession:
             UserError: the agent does not exist, or plays the other role.
         """
         context = AgentContext(self.problems, self.sandbox, self.options.seed)
-        inner = load_agent(spec, context, role=role)
+        with Progress(f"loading {role} {spec}", None, self.page):
+            inner = load_agent(spec, context, role=role)
         agent = NamedAgent(inner, f"{role} {agent_name(spec, inner)}", seed=self.options.seed)
         self.stack.callback(agent.close)
         return agent
@@ -107,7 +112,8 @@ def eval_session(options: SessionOptions, *, without: str = "") -> Iterator[Eval
         UserError: the problem source, the sandbox or a problem to leave out does not exist.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    problems = load_problems(options.problems, limit=options.limit)
+    with Progress("loading problems", None, page):
+        problems = load_problems(options.problems, limit=options.limit)
     left_out = [name.strip() for name in without.split(",") if name.strip()]
     for name in left_out:
         problems.by_id(name)
@@ -178,11 +184,22 @@ class RecordKeeper(Generic[_R]):
             )
         if all(getattr(record, "masked", "") == "agent" for record in self._records.values()):
             raise AgentUnavailable(f"an agent was unavailable for all of {total}{self._how_to_continue()}")
-        if self._settings["kind"] != "select":  # two selections cannot be compared
-            if self._folder is None:
-                show_next(page, "eval without --out")
-            else:
-                show_next(page, "eval", out=self._folder.path)
+        if self._settings["kind"] in _YARDSTICKS:  # two selections cannot be compared
+            show_next_line(page, self._next_step())
+
+    def _next_step(self) -> str:
+        """Return the same command with a folder, or if it had one, with a scripted agent and what compares the two."""
+        kind, folder = self._settings["kind"], None if self._folder is None else self._folder.path
+        out = Path("evals") / kind if folder is None else folder.with_name(f"{folder.name}-other")
+        while out.exists():
+            out = out.with_name(f"{out.name}-2")
+        if folder is None:
+            return retyped(f"codea1 eval {kind}", self._options, out=out)
+        agent = next(name for name in _YARDSTICKS[kind] if name != self._settings["agent"])
+        kept = {**self._settings, **self._settings.get("task", {})}  # what a file of generations has decided
+        changes = {"generations": None, "base": "", "samples": kept.get("samples"), "mode": kept.get("mode")}
+        same = retyped(f"codea1 eval {kind}", self._options, out=out, agent=agent, **changes)
+        return f"{same} && {shlex.join(['codea1', 'eval', 'compare', str(out), str(folder)])}"
 
     def _finish(self, figures: Mapping[str, Any]) -> None:
         if self._folder is not None:

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from codea1_agents.cli.console import Page, counted, problems_document, tally
 from codea1_agents.cli.eval_session import eval_session
 from codea1_agents.cli.options import Options, Problems, SessionOptions, agent_spec, n_suites, n_tests, output, seed_of
+from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.train import require_training
 from codea1_agents.evaluation.export import export_tests, write_rows
 from codea1_env.problems import DEFAULT_SOURCE
@@ -65,14 +66,16 @@ def run_export_tests(options: ExportTestsOptions) -> None:
     """
     with eval_session(options) as session:
         opponent = session.agent(options.coder, "coder") if options.coder else None
-        found = export_tests(
-            session.problems,
-            session.agent(options.agent, "tester"),
-            session.sandbox,
-            suites=options.suites,
-            tests=options.tests,
-            coder=opponent,
-        )
+        tester = session.agent(options.agent, "tester")
+        with Progress("writing and judging tests", None, session.page):
+            found = export_tests(
+                session.problems,
+                tester,
+                session.sandbox,
+                suites=options.suites,
+                tests=options.tests,
+                coder=opponent,
+            )
         write_rows(options.out, found.rows)
         page = session.page
         page.say(f"{options.out}: {counted(found.n_tests, 'test')} of {counted(len(found.rows), 'problem')}")

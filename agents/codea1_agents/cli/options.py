@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import shlex
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 from typer import Option
 
@@ -99,6 +100,20 @@ class SessionOptions(Options):
     sandbox: SandboxName = "local"
     limit: Limit = None
     quiet: NoProgress = False
+
+
+def retyped(command: str, options: Options, **changes: object) -> str:
+    """Return the command line that gives a command these options, with some of them changed; defaults are left out."""
+    words, hints = command.split(), get_type_hints(type(options), include_extras=True)
+    for each in fields(options):
+        value = changes.get(each.name, getattr(options, each.name))
+        if value is None or value is False or value == each.default:
+            continue
+        declared = get_args(hints[each.name])[-1]
+        names = [name for name in declared.param_decls or () if name.startswith("--")]
+        flag = names[0] if names else f"--{each.name.replace('_', '-')}"
+        words += [flag] if value is True else [flag, str(value)]
+    return shlex.join(words)
 
 
 def require_out_or_resume(out: Path | None, resume: Path | None) -> None:

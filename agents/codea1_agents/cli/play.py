@@ -155,7 +155,8 @@ def run_play(options: PlayOptions) -> None:
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
     require_out_or_resume(options.out, options.resume)
-    problems, config = _resolved(options, None if options.resume is None else stored_config(options.resume))
+    with Progress("loading problems", None, page):
+        problems, config = _resolved(options, None if options.resume is None else stored_config(options.resume))
     page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
         show_next(page, "play", out=_Run(options, config, problems, sandbox, page).play())
@@ -216,7 +217,8 @@ class _Run:
             AgentContext(self.problems, self.sandbox, self.config.seed),
         )
         # Before the run folder is created: a misspelt name should leave no folder.
-        self.players = load_players(options.coder or config.coder, options.tester or config.tester, context)
+        with Progress("loading agents", None, self.page):
+            self.players = load_players(options.coder or config.coder, options.tester or config.tester, context)
         self.promise = promise_of(self.sandbox)
         self.page.warn_if_weak(self.promise)
         self.tally = Tally(tests_per_suite=config.rules.tests_per_suite)

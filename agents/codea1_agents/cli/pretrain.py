@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.console import Page, estimate_cells, new_table, number, show_next
 from codea1_agents.cli.options import NoProgress, Options, output, sandbox_name, seed_of
 from codea1_agents.cli.progress import Progress
 from codea1_agents.models.model_files import require_new
@@ -69,7 +69,8 @@ def run_pretrain(options: PretrainOptions) -> None:
         SandboxError: the sandbox cannot be used.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    settings = _settings(options)
+    with Progress("starting", None, page):
+        settings = _settings(options)
     require_new(options.out)
     with page.apart():
         started = time.process_time()
@@ -81,7 +82,7 @@ def run_pretrain(options: PretrainOptions) -> None:
             f" {cpu_s:.0f} s of processor time; losses per token "
             + ", ".join(f"{kind} {number(loss)}" for kind, loss in base.losses.items())
         )
-        found = _measured(options) if options.evaluate else []
+        found = _measured(options, page) if options.evaluate else []
         if found:
             page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), _rows(found), right=(2, 4)))
         page.finish(
@@ -97,6 +98,7 @@ def run_pretrain(options: PretrainOptions) -> None:
                 for each in found
             },
         )
+        show_next(page, "pretrain", out=options.out)
 
 
 def _settings(options: PretrainOptions) -> PretrainingSettings:
@@ -117,10 +119,11 @@ def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
         return pretrain(settings, progress=lambda done, _: progress.reach(done, n_steps))
 
 
-def _measured(options: PretrainOptions) -> list[Measurement]:
-    found = []
-    with closing(load_sandbox(options.sandbox)) as sandbox:
+def _measured(options: PretrainOptions, page: Page) -> list[Measurement]:
+    found: list[Measurement] = []
+    with closing(load_sandbox(options.sandbox)) as sandbox, Progress("measuring", len(_SPLITS), page) as progress:
         for split in _SPLITS:
+            progress.reach(len(found), len(_SPLITS), split.value)
             part = Part(Variant(options.variant), split, "eval")
             problems = load_problems(f"tiny:{part.name}")
             with (

@@ -1,10 +1,14 @@
-"""Shows a live progress line on stderr; where that is no terminal, a plain line every half minute."""
+"""Says on stderr what goes on: a live line; where that is no terminal, a plain one a second into each phase.
+
+Where a phase lasts, a plain line follows every half minute, even if nothing is done in the meantime.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Self
 
 from rich.console import Console
@@ -22,7 +26,7 @@ from codea1_agents.cli.console import Page
 from codea1_env.rendering import harmless
 from codea1_env.runs.records import EpisodeRecord
 
-_FIRST_LINE_S, _LINE_S = 10.0, 30.0
+_FIRST_LINE_S, _LINE_S, _POLL_S = 1.0, 30.0, 0.25
 
 
 def bar_columns() -> tuple[ProgressColumn, ...]:
@@ -39,13 +43,19 @@ def bar_columns() -> tuple[ProgressColumn, ...]:
 
 
 class Progress:
-    """A progress line; after an episode, it also shows the episode's problem and rewards."""
+    """A progress line; after an episode, it also shows the episode's problem and rewards.
 
-    def __init__(self, what: str, total: int, page: Page, *, done: int = 0, hidden: bool = False) -> None:
+    Args:
+        what: name of the phase, such as `loading models`.
+        total: steps of the phase; None: unknown.
+        page: takes the plain lines.
+        done: steps that are done already.
+        hidden: whether to say nothing.
+    """
+
+    def __init__(self, what: str, total: int | None, page: Page, *, done: int = 0, hidden: bool = False) -> None:
         console = Console(stderr=True)
         self._page = None if hidden or page.quiet or console.is_terminal else page
-        self._what, self._first, self._begun = what, done, time.monotonic()
-        self._next_line = self._begun + _FIRST_LINE_S
         self._progress = RichProgress(
             *bar_columns(),
             console=console,
@@ -55,12 +65,23 @@ class Progress:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._task = self._progress.add_task(what, total=total, completed=done)
+        self._task = self._progress.add_task("")
+        self._next_line = 0.0
+        self._over, self._teller = Event(), Thread(target=self._tell, daemon=True)
+        self.begin(what, total, done=done)
 
-    def reach(self, done: int, total: int) -> None:
-        """Set the numbers of finished and of all steps."""
-        self._progress.update(self._task, completed=done, total=total)
-        self._tell()
+    def begin(self, what: str, total: int | None = None, *, done: int = 0, soon: bool = True) -> None:
+        """Begin a phase: its clock starts anew, and a plain line follows soon."""
+        self.what, self._about, self._first, self._begun = what, "", done, time.monotonic()
+        if soon:
+            self.rest(_FIRST_LINE_S)
+        self._progress.reset(self._task, completed=done, description=what)
+        self._progress.tasks[0].total = total  # `reset` would keep the former one if there is none
+
+    def reach(self, done: int, total: int, about: str = "") -> None:
+        """Set the numbers of finished and of all steps, and what is done at present."""
+        self._about = f" ({about})" if about else ""
+        self._progress.update(self._task, completed=done, total=total, description=f"{self.what}{self._about}")
 
     def advance(self, record: EpisodeRecord) -> None:
         """Count one finished episode."""
@@ -68,18 +89,28 @@ class Progress:
         tester = rewards.testers[0].value if rewards.testers else None
         text = f"{harmless(record.problem_id)}  coder {_short(rewards.coder.value)}  tester {_short(tester)}"
         self._progress.update(self._task, advance=1, description=text)
-        self._tell()
+
+    def rest(self, seconds: float = _LINE_S) -> None:
+        """Print no plain line for some seconds: something else has just been printed."""
+        self._next_line = time.monotonic() + seconds
+
+    def line(self) -> str:
+        """Return what the plain line says now."""
+        task, elapsed = self._progress.tasks[0], time.monotonic() - self._begun
+        new, total = task.completed - self._first, task.total
+        counted = "" if total is None else f" {task.completed:g}/{total:g}"
+        left = f", left {clock(elapsed / new * (total - task.completed))}" if new and total else ""
+        return f"{self.what}{self._about}{counted}, elapsed {clock(elapsed)}{left}"
+
+    def tell(self) -> None:
+        """Print a plain line, if there is no terminal and the last one was some time ago."""
+        if self._page is not None and time.monotonic() >= self._next_line:
+            self.rest()
+            self._page.note(self.line())
 
     def _tell(self) -> None:
-        """Print a plain line, if there is no terminal and the last one was some time ago."""
-        now = time.monotonic()
-        if self._page is None or now < self._next_line:
-            return
-        self._next_line = now + _LINE_S
-        task, elapsed = self._progress.tasks[0], now - self._begun
-        new, total = task.completed - self._first, task.total or 0
-        left = f", left {_clock(elapsed / new * (total - task.completed))}" if new and total else ""
-        self._page.note(f"{self._what} {task.completed:g}/{total:g}, elapsed {_clock(elapsed)}{left}")
+        while not self._over.wait(_POLL_S):
+            self.tell()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -92,13 +123,19 @@ class Progress:
 
     def __enter__(self) -> Self:
         self._progress.start()
+        if self._page is not None:
+            self._teller.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+        self._over.set()
+        if self._page is not None:
+            self._teller.join()
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Return minutes and seconds, with hours if there are any."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 

@@ -118,7 +118,7 @@ def run_sft(options: SftOptions) -> None:
             held_out = load_problems(options.held_out)
         else:
             held_out = held_out_part(session.problems, options.seed)
-        with Progress("fine-tuning", 1, page) as progress:
+        with Progress("drawing examples", None, page) as progress:
             done = warm_start(
                 options.model,
                 _without(session.problems, held_out),
@@ -129,6 +129,7 @@ def run_sft(options: SftOptions) -> None:
                 held_out=held_out,
                 n_measured=options.measured,
                 progress=progress.reach,
+                phase=progress.begin,
                 written=lambda: page.note(f"{options.out}: written"),
             )
         _print_result(session.page, done, options.seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,8 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from codea1_agents.cli.console import Page, counted, new_table
-from codea1_agents.cli.progress import bar_columns
-from codea1_agents.train.grpo.progress import Progress
+from codea1_agents.cli.progress import Progress as PhaseLine
+from codea1_agents.cli.progress import bar_columns, clock
+from codea1_agents.train.grpo.progress import PREPARING, Phase, Progress
 from codea1_agents.train.loop.loop import Watcher
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env import values
@@ -26,7 +27,6 @@ from codea1_env.rendering import harmless
 from codea1_env.runs.records import CaseRecord, EpisodeRecord
 
 _MEAN_OVER = 10
-_SILENCE_S = 30.0
 
 Line = Mapping[str, Any]
 
@@ -87,28 +87,33 @@ class _StepWatcher(Watcher):
 
 
 class PlainLines(_StepWatcher):
-    """Prints one line per step, and notes in a long step.
+    """Prints what is prepared, one line per step, and notes in a long step.
 
     Args:
         page: takes the lines.
-        clock: returns seconds.
     """
 
-    def __init__(self, page: Page, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, page: Page) -> None:
         super().__init__(page)
-        self._clock = clock
-        self._printed_at = clock()
+        self.now = PhaseLine("starting", None, page)
+        self._phase: Phase | None = None
+        self._begun, self._first = 0.0, 0
         self._alarms: dict[str, int] = {}  # for how many steps each has lasted
 
+    def begin(self, folder: Path, config: TrainingConfig, lines: Sequence[dict[str, Any]]) -> None:
+        """Take the steps that are already done; the clock of the remaining ones starts."""
+        super().begin(folder, config, lines)
+        self._begun, self._first = time.monotonic(), lines[-1]["step"] if lines else 0
+
     def progress(self, progress: Progress) -> None:
-        """Print the progress if nothing was printed for 30 s."""
-        if self._clock() - self._printed_at >= _SILENCE_S:
-            self._printed_at = self._clock()
-            self.page.note(str(progress))
+        """Take the progress: a phase before the first step is noted soon, one of a step after half a minute."""
+        if progress.phase is not self._phase:
+            self.now.begin("", soon=progress.phase in PREPARING)
+        self.now.what, self._phase = str(progress), progress.phase
 
     def step(self, line: Line) -> None:
         """Print the step, and new alarms as warnings; those that last are counted."""
-        self._printed_at = self._clock()
+        self.now.rest()
         if self.page.quiet:
             return
         figures, times = line.get("figures", {}), line.get("times", {})
@@ -125,6 +130,9 @@ class PlainLines(_StepWatcher):
         ]
         if times:
             parts.append(f"{times['step_s']:.1f} s, {times['tokens_per_s']:.0f} tokens/s")
+        if self._first < line["step"] < self.steps:
+            spent = (time.monotonic() - self._begun) / (line["step"] - self._first)
+            parts.append(f"left {clock(spent * (self.steps - line['step']))}")
         if "evaluation" in line:
             parts.append(_evaluation(line["evaluation"]))
         alarms = line.get("alarms", {})
@@ -138,6 +146,13 @@ class PlainLines(_StepWatcher):
     def note(self, text: str) -> None:
         """Print a note."""
         self.page.note(text, even_if_quiet=True)
+
+    def __enter__(self) -> Self:
+        self.now.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.now.__exit__(*error)
 
 
 class LiveTable(_StepWatcher):

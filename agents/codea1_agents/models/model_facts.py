@@ -35,7 +35,12 @@ class ModelFacts:
 
     def longest_reply(self, wanted: int = USUAL_REPLY) -> int:
         """Return a limit for replies in tokens: the wanted one, or half of the context if that is less."""
-        return wanted if self.context is None else max(1, min(wanted, self.context // 2))
+        return longest_reply(self.context, wanted)
+
+
+def longest_reply(context: int | None, wanted: int = USUAL_REPLY) -> int:
+    """Return a limit for replies in tokens: the wanted one, or half of the context if that is known and less."""
+    return wanted if context is None else max(1, min(wanted, context // 2))
 
 
 def model_facts(model: str) -> ModelFacts:

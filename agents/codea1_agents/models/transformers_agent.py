@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.models.completions import Completion, CompletionResult, Sampling
 from codea1_agents.models.local_model import LocalModel, Request
+from codea1_agents.models.model_facts import USUAL_REPLY, longest_reply
 from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
 from codea1_agents.models.row_sampling import RowSampler
 from codea1_agents.prompts import Prompts, load_prompts
@@ -36,7 +38,7 @@ class TransformersAgent(LocalModel):
         prompts: str | Prompts = "default",
         temperature: float = 1.0,
         top_p: float = 1.0,
-        max_tokens: int = 1024,
+        max_tokens: int | None = None,
         seed: int | None = None,
         batch_size: int = 16,
         device: str = "auto",
@@ -52,7 +54,7 @@ class TransformersAgent(LocalModel):
             prompts: a wording's name, a file, or `Prompts`.
             temperature: 0: greedy.
             top_p: within (0, 1].
-            max_tokens: longest reply, in tokens.
+            max_tokens: longest reply, in tokens; None: 1024, or half of a shorter context.
             seed: seeds the sampling until `reset`.
             batch_size: most replies generated at once; halved if memory does not suffice.
             device: `cpu`, `cuda`, `cuda:1`, `mps`; auto: a GPU if there is one.
@@ -65,7 +67,8 @@ class TransformersAgent(LocalModel):
             UserError: an option is out of range, the model does not exist, or the model does not fit the device.
         """
         torch, _ = _imported()
-        sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
+        sampling = Sampling(temperature, top_p, USUAL_REPLY if max_tokens is None else max_tokens)
+        wording = load_prompts(prompts)
         if not (type(batch_size) is int and batch_size >= 1):
             raise UserError(f"batch_size must be at least 1, got {batch_size!r}")
         if dtype not in DTYPES:
@@ -76,7 +79,10 @@ class TransformersAgent(LocalModel):
             self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
         chat = ChatFormat(self._tokenizer, str(model), template_arguments or {})
         chat.require_embedding_of(self._model)
-        _settle_generation(self._model, chat, max_tokens)
+        context_length = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        if max_tokens is None:
+            sampling = replace(sampling, max_tokens=longest_reply(context_length))
+        _settle_generation(self._model, chat, sampling.max_tokens)
         super().__init__(
             context,
             seed,
@@ -84,7 +90,7 @@ class TransformersAgent(LocalModel):
             chat_format=chat,
             prompts=wording,
             sampling=sampling,
-            context_length=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
+            context_length=context_length,
         )
 
     def answer_probabilities(

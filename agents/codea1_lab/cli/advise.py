@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from math import isfinite, isinf, isnan, nan
+from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any
 
 from typer import Option
 
-from codea1_agents.cli.console import Page, counted, new_table, problems_document
+from codea1_agents.cli.console import Page, counted, new_table, problems_document, show_next_line
 from codea1_agents.cli.eval_session import EvalSession, eval_session
 from codea1_agents.cli.options import Alpha, SessionOptions, agent_spec, how_many, n_suites, n_tests
 from codea1_agents.cli.progress import Progress
@@ -23,6 +24,7 @@ from codea1_lab.advice import TRAINED_COST, Advice, Choice, Measured, Sizes, Tes
 
 _WIDTH, _INDENT = 80, 11
 _FRESH = "fuzz"
+_BASE = Path("models/tiny")  # which the presets train
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,8 @@ _PRESETS = {
 def _show(options: AdviseOptions, session: EvalSession, found: Measured, advice: Advice) -> None:
     page, accepted = session.page, [each for each in found.programs if each.is_accepted]
     page.say(_CONCLUSIONS[advice.choice])
-    page.say(f"next: codea1 train {_PRESETS[advice.choice]}")
+    training = f"codea1 train {_PRESETS[advice.choice]}"
+    show_next_line(page, training if _BASE.exists() else f"codea1 pretrain && {training}")
     heads = ("beside golden tests", "finds wrong, %", "95 % interval", "cost", "per cost")
     page.show(new_table(heads, list(_rows(options, found, advice)), right=(1, 3, 4), whole=(2, 3, 4)))
     rejected = [each for each in found.programs if not each.is_accepted]

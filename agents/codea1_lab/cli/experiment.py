@@ -62,6 +62,9 @@ class ExperimentOptions(Options):
     quiet: NoProgress = False
 
 
+_MAX_NAMED = 2  # of the cells that run, in the progress
+
+
 def run_experiment(options: ExperimentOptions) -> None:
     """Run the missing cells of an experiment, and write its report.
 
@@ -118,7 +121,8 @@ def _run(
     ):
 
         def report_progress(cells_done: CellProgress) -> None:
-            progress.reach(cells_done.n_done, cells_done.n_cells)
+            running = ", ".join(cell.name for cell in cells_done.running[:_MAX_NAMED])
+            progress.reach(cells_done.n_done, cells_done.n_cells, running)
 
         run_cells(experiment, cells, path, LocalProcesses(path), workers=workers, report=report_progress)
 

@@ -104,7 +104,8 @@ def solve_game(options: SolveOptions) -> None:
             raise UserError(f"{options.save}: a bank's name must end in .bank.jsonl")
         bank.bank.save(options.save)
     game = BankGame.of(bank.payoffs())
-    equilibria, seen = game.solve(), game.solve_white_box()
+    with Progress("solving", None, page):
+        equilibria, seen = game.solve(), game.solve_white_box()
     ids = [each.bank.problem.id for each in bank.problems]
     rows = [_solved_cells(name, e, w) for name, e, w in zip(ids, equilibria, seen, strict=True)]
     headings = ("problem", "method", "residual", "coder", "tester", "mixes", "white box: coder", "tester")
@@ -149,7 +150,11 @@ def follow_dynamics(options: DynamicsOptions) -> None:
         require_drawing()
     bank = _loaded_bank(options, page)
     game = BankGame.of(bank.payoffs())
-    ways = [run_dynamics(options.method, each, n_steps=options.steps) for each in game.games]
+    ways: list[Trajectory] = []
+    with Progress("learning", len(game.games), page) as progress:
+        for each in game.games:
+            ways.append(run_dynamics(options.method, each, n_steps=options.steps))
+            progress.reach(len(ways), len(game.games))
     at = ways[0].steps
     now = np.mean([way.exploitability for way in ways], axis=0)
     average = np.mean([way.average_exploitability for way in ways], axis=0)

@@ -14,6 +14,7 @@ from typer import Option
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.options import seed_of
+from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.statistics import Estimate, estimate_document, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
@@ -71,10 +72,12 @@ def answer_questions(options: QuestionsOptions) -> None:
     page = Page(as_json=options.as_json, quiet=options.quiet)
     if options.out is not None:
         require_drawing()
-    with closing(load_sandbox(options.sandbox)) as backend:
+    with closing(load_sandbox(options.sandbox)) as backend, Progress("effects of alpha", None, page) as progress:
         answers = _Answers(options, backend)
         thresholds = list(answers.thresholds())
+        progress.begin("the Mistake Book")
         books = answers.books()
+        progress.begin("zero-sum rewards")
         schemes = list(answers.schemes())
     _show_thresholds(page, thresholds)
     _show_books(page, books, options.rounds)

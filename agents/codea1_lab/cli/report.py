@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from codea1_agents.cli.console import Page, counted
 from codea1_agents.cli.options import Options, output
+from codea1_agents.cli.progress import Progress
 from codea1_env.errors import UserError
 from codea1_lab.report.writing import read_run, write_pictures, write_report
 
@@ -48,8 +49,9 @@ def run_report(options: ReportOptions) -> None:
     if out.is_dir():
         raise UserError(f"{out} is a folder; name a file")
     names = _names(options.runs)
-    runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]
-    written = write_report(runs, out, ", ".join(names), max_bytes=int(options.max_mb * 1e6))
+    with Progress("reading and writing", None, page):
+        runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]
+        written = write_report(runs, out, ", ".join(names), max_bytes=int(options.max_mb * 1e6))
     drawn = write_pictures(runs, pictures) if pictures is not None else []
     for note in written.notes:
         page.note(note)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from codea1_agents.cli import progress
 from codea1_env.sandbox import Guarantee
 from codea1_env.sandbox.local import LocalSandbox
 from tests.support.command_line import codea1
@@ -52,6 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, empty but for a module with agents."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(progress, "_FIRST_LINE_S", 1e6)  # on a busy machine, any phase may last a second
     # Every command closes its sandbox when it is done; here the next command of this process needs it again.
     monkeypatch.setattr(LocalSandbox, "close", lambda self: None)
     # Where the kernel refuses namespaces, every command would warn of a weak sandbox.

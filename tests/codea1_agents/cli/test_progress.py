@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import pytest
 
 from codea1_agents.cli import progress
@@ -19,21 +21,49 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
     monkeypatch.setattr(progress, "time", found)
+    monkeypatch.setattr(progress, "_FIRST_LINE_S", 1.0)
     return found
 
 
-def test_a_plain_line_every_half_minute_says_how_far_and_how_long(
+def test_a_plain_line_after_a_second_and_each_half_minute_says_how_far_and_how_long(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with progress.Progress("pretraining", 800, Page(), done=100) as bar:
-        for second in range(0, 75, 5):
-            clock.now = float(second)
-            bar.reach(100 + 2 * second, 800)
+    bar = progress.Progress("pretraining", 800, Page(), done=100)
+    for second in range(0, 75, 5):
+        clock.now = float(second)
+        bar.reach(100 + 2 * second, 800)
+        bar.tell()
     assert capsys.readouterr().err.splitlines() == [
-        "note: pretraining 120/800, elapsed 0:10, left 5:40",
-        "note: pretraining 180/800, elapsed 0:40, left 5:10",
-        "note: pretraining 240/800, elapsed 1:10, left 4:40",
+        "note: pretraining 110/800, elapsed 0:05, left 5:45",
+        "note: pretraining 170/800, elapsed 0:35, left 5:15",
+        "note: pretraining 230/800, elapsed 1:05, left 4:45",
     ]
+
+
+def test_each_phase_is_named_though_nothing_is_done_in_it(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    bar = progress.Progress("starting Ray", None, Page())
+    for clock.now in (0.5, 1.0, 2.0):
+        bar.tell()
+    bar.begin("loading models")
+    for clock.now in (3.0, 40.0):
+        bar.tell()
+    assert capsys.readouterr().err.splitlines() == [
+        "note: starting Ray, elapsed 0:01",
+        "note: loading models, elapsed 0:01",
+        "note: loading models, elapsed 0:38",
+    ]
+
+
+def test_a_thread_tells_while_the_command_works() -> None:
+    told = Event()
+
+    class Told(Page):
+        def note(self, text: str, *, even_if_quiet: bool = False) -> None:
+            told.set()
+
+    with progress.Progress("solving", None, Told()) as bar:
+        bar.rest(0.0)
+        assert told.wait(60)
 
 
 @pytest.mark.parametrize(("page", "hidden"), [(Page(quiet=True), False), (Page(), True)])
@@ -43,14 +73,16 @@ def test_quiet_and_hidden_work_says_nothing(
     with progress.Progress("playing", 5, page, hidden=hidden) as bar:
         clock.now = 4_000.0
         bar.reach(1, 5)
+        bar.tell()
     assert capsys.readouterr().err == ""
 
 
 def test_hours_are_told_and_nothing_is_foretold_from_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with progress.Progress("playing", 5, Page()) as bar:
-        clock.now = 4_000.0
-        bar.reach(0, 5)
-    assert capsys.readouterr().err == "note: playing 0/5, elapsed 1:06:40\n"
+    bar = progress.Progress("playing", 5, Page())
+    clock.now = 4_000.0
+    bar.reach(0, 5, "a problem")
+    bar.tell()
+    assert capsys.readouterr().err == "note: playing (a problem) 0/5, elapsed 1:06:40\n"
 
 
 def test_a_pipe_has_the_width_that_columns_says(

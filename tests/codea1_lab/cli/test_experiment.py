@@ -14,31 +14,6 @@ pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-DECLARED = """
-name = "small"
-seeds = 2
-[pretraining]
-steps = 3
-[evaluation]
-samples = 1
-coder = { "held-out" = "tiny:held-out" }
-[[systems]]
-name = "base"
-[[systems]]
-name = "other"
-[[tables]]
-title = "Programs"
-rows = ["base", "other"]
-columns = { "held-out" = "coder/held-out" }
-"""
-
-
-@pytest.fixture
-def declared(folder: Path) -> Path:
-    path = folder / "small.toml"
-    path.write_text(DECLARED)
-    return path
-
 
 def test_an_experiment_runs_and_is_looked_at_any_time(declared: Path) -> None:
     early = codea1("experiment", declared, "-o", "out", "--report-only")
@@ -77,7 +52,7 @@ def test_results_of_more_seeds_stay_in_their_file(declared: Path) -> None:
 
 
 def test_a_wrong_source_is_found_before_anything_is_trained(declared: Path) -> None:
-    declared.write_text(DECLARED.replace("tiny:held-out", "startr"))
+    declared.write_text(declared.read_text().replace("tiny:held-out", "startr"))
     found = codea1("experiment", declared, "-o", "out")
     assert (found.exit_code, "did you mean" in found.stderr) == (2, True)
     assert not Path("out").exists()

@@ -12,11 +12,18 @@ from typing import Any
 class Phase(StrEnum):
     """What the driver waits for."""
 
+    STARTING = "starting Ray"
+    LOADING = "loading models"
+    FIRST_EVALUATION = "first evaluation"
     SAMPLING = auto()
     """Until its end, nothing changes that a checkpoint holds."""
     LEARNING = auto()
     EVALUATING = auto()
     SAVING = auto()
+
+
+PREPARING = (Phase.STARTING, Phase.LOADING, Phase.FIRST_EVALUATION)
+"""The phases before the first step."""
 
 
 class Part(StrEnum):

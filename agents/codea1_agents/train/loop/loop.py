@@ -208,15 +208,14 @@ def _run_loop(
         raise UserError(f"{checkpoint}: cannot be continued with these learners: set cluster.sharding={held}")
     done = step_of(checkpoint) if checkpoint is not None else 0
     lines = read_metrics(folder.path)
-    with (
-        opened_logs(config, folder.path, done, watcher.note) as logs,
-        torch_threads(config.cluster.torch_threads),
-        ray_running(made.n_cpus, config.cluster.address),
-        sigterm_interrupts(),  # again: Ray has a handler of its own
-        _algorithm(made, checkpoint) as algorithm,
-    ):
-        watcher.begin(folder.path, config, tuple(lines))
-        return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done).run()
+    with opened_logs(config, folder.path, done, watcher.note) as logs, torch_threads(config.cluster.torch_threads):
+        watcher.progress(Progress(Phase.STARTING))
+        # Signals are handled again, since Ray has a handler of its own.
+        with ray_running(made.n_cpus, config.cluster.address), sigterm_interrupts():
+            watcher.progress(Progress(Phase.LOADING))
+            with _algorithm(made, checkpoint) as algorithm:
+                watcher.begin(folder.path, config, tuple(lines))
+                return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done).run()
 
 
 @contextmanager
@@ -296,7 +295,7 @@ class _Loop:
     def _run_steps(self) -> None:
         evaluation = self.config.evaluation
         if not self.lines and evaluation.every and evaluation.at_start:
-            self._write({"step": 0, "evaluation": self._evaluated()})
+            self._write({"step": 0, "evaluation": self._evaluated(Phase.FIRST_EVALUATION)})
         while self.done < self.config.run.steps and not self._interrupts.requested:
             self._step()
             self.folder.check()
@@ -360,8 +359,8 @@ class _Loop:
             log.write(line["step"], flat(line))
         self.watcher.step(line)
 
-    def _evaluated(self) -> dict[str, float]:
-        self.algorithm.meter.begin(Phase.EVALUATING)
+    def _evaluated(self, phase: Phase = Phase.EVALUATING) -> dict[str, float]:
+        self.algorithm.meter.begin(phase)
         with self._named_failures(self.done):  # an evaluation hands weights over, too
             return {name: float(value) for name, value in self.algorithm.evaluate()["env_runners"].items()}
 

@@ -145,6 +145,7 @@ def warm_start(
     held_out: ProblemSet | None = None,
     n_measured: int = 0,
     progress: Progress = lambda done, total: None,
+    phase: Callable[[str], object] = lambda _: None,
     written: Callable[[], None] = lambda: None,
 ) -> WarmStart:
     """Fine-tune a model on problems and write it. The folder is written whole or not at all.
@@ -159,6 +160,7 @@ def warm_start(
         held_out: problems to measure on; None: none.
         n_measured: held-out problems, from the first, on which the model plays before and after; 0: it does not.
         progress: called after each step.
+        phase: called with the name of each part when it begins.
         written: called when the model is written, before it is measured.
 
     Ctrl-C and SIGTERM during the training end it after the present step, and the model is written as it is then; a
@@ -178,9 +180,11 @@ def warm_start(
     lessons = examples_of(model, problems, sandbox, examples)
     unseen = examples_of(model, held_out, sandbox, examples)
     measured = held_out.select(each.id for each in held_out[:n_measured])
+    phase("measuring before")
     before = _measured(model, measured, sandbox, examples)
     settings = {"model": model, "examples": asdict(examples), "training": asdict(training)}
     counts = {role: sum(each.role == role for each in lessons) for role in examples.roles}
+    phase("fine-tuning")
     with stop_requests() as is_stopped, file_errors(out):
         tuned = fine_tuned(model, lessons, training, held_out=unseen, progress=progress, is_stopped=is_stopped)
         done = WarmStart(out, tuned, counts, before)
@@ -188,6 +192,7 @@ def warm_start(
     written()
     if not measured or tuned.is_interrupted:
         return done
+    phase("measuring after")
     done = replace(done, after=_measured(str(out), measured, sandbox, examples))
     with file_errors(out):
         write_whole(out / RECORD, (json.dumps(settings | done.to_dict(), indent=2) + "\n").encode())

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console, Group
 
+from codea1_agents.cli import progress, training_table
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.training_table import LiveTable, PlainLines, tables_of
 from codea1_agents.train.grpo.progress import Part, Phase, Progress
@@ -224,31 +225,56 @@ class Clock:
 
     now = 0.0
 
-    def __call__(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
 
-def test_a_long_step_is_noted_every_thirty_seconds_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_step_and_each_phase_before_the_first_are_noted_on_stderr(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = Clock()
-    watcher = PlainLines(Page(), clock=clock)
-    for clock.now in (29.0, 31.0, 60.0):
-        watcher.progress(Progress(Phase.SAMPLING, 8, {Part.PROGRAMS: 4}))
-    clock.now = 61.0
-    watcher.progress(Progress(Phase.LEARNING))
-    clock.now = 80.0
+    monkeypatch.setattr(progress, "time", clock)
+    watcher = PlainLines(Page())
+    for now, reported in (
+        (2.0, Progress(Phase.STARTING)),
+        (5.0, Progress(Phase.LOADING)),
+        (7.0, Progress(Phase.SAMPLING, 8, {Part.PROGRAMS: 4})),
+        (34.0, Progress(Phase.SAMPLING, 8, {Part.PROGRAMS: 5})),
+        (38.0, Progress(Phase.LEARNING)),
+    ):
+        watcher.progress(reported)
+        clock.now = now
+        watcher.now.tell()
     watcher.step(LINES[1])
-    clock.now = 109.0
-    watcher.progress(Progress(Phase.SAVING))
+    clock.now = 67.0
+    watcher.now.tell()
     told = capsys.readouterr()
-    assert told.err.splitlines() == ["note: sampling: programs 4 of 8", "note: learning"]
+    assert told.err.splitlines() == [
+        "note: starting Ray, elapsed 0:02",
+        "note: loading models, elapsed 0:03",
+        "note: learning, elapsed 0:04",
+    ]
     assert "programs" not in told.out
 
 
-def test_a_quiet_page_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_says_how_long_the_others_will_take(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = Clock()
-    watcher = PlainLines(Page(quiet=True), clock=clock)
-    clock.now = 40.0
-    watcher.progress(Progress(Phase.SAVING))
+    monkeypatch.setattr(training_table, "time", clock)
+    watcher = PlainLines(Page())
+    watcher.begin(Path("run"), load_training("", ["run.steps=10"]), [{"step": 4}])
+    clock.now = 30.0
+    watcher.step({"step": 6})
+    watcher.step({"step": 10})
+    assert capsys.readouterr().out.splitlines() == ["step 6/10  left 1:00", "step 10/10"]
+
+
+def test_a_quiet_page_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    with PlainLines(Page(quiet=True)) as watcher:
+        watcher.progress(Progress(Phase.LOADING))
+        watcher.now.rest(0.0)
+        watcher.now.tell()
     assert capsys.readouterr() == ("", "")
 
 
