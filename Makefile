@@ -23,7 +23,7 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 # Extras of adapters whose packages fit in no environment with the others, or whose tests take long.
 ALONE ?= tianshou agilerl verl comlrl art openenv
 
-.PHONY: demo coevolve test test-fast adapters-test $(ALONE:%=adapters-test-%) check format lint types imports wheel-test docs install install-dev clean help
+.PHONY: demo coevolve test test-fast adapters-test $(ALONE:%=adapters-test-%) check format lint types imports wheel-test docs notebook install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -143,6 +143,11 @@ vllm-test: $(VLLM_VENV)/.installed ## the tests of the engine vLLM on a CPU, in 
 docs: ## build the documentation as a site in build/docs; a warning is an error
 	@$(MAKE) --no-print-directory install-dev EXTRAS=$(if $(filter docs,$(subst $(comma), ,$(EXTRAS))),$(EXTRAS),docs)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+
+notebook: install-dev ## run examples/first_game.ipynb again, and keep what it prints and draws
+	$(PIP) --quiet nbconvert ipykernel
+	$(BIN)/python -m jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False \
+		examples/first_game.ipynb
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build dist
