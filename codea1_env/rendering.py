@@ -85,7 +85,9 @@ def duel_text(judged: JudgedRound, *, width: int = 100) -> str:
     from rich.console import Console  # noqa: PLC0415  rich is slow to import
 
     page = StringIO()
-    console = Console(file=page, width=width, color_system=None, legacy_windows=False, force_terminal=False, force_jupyter=False)
+    console = Console(
+        file=page, width=width, color_system=None, legacy_windows=False, force_terminal=False, force_jupyter=False
+    )
     console.print(duel_picture(judged, width=width))
     return "\n".join(line.rstrip() for line in page.getvalue().split("\n")).rstrip("\n") + "\n"
 
