@@ -59,7 +59,7 @@ def test_a_wrong_source_is_found_before_anything_is_trained(declared: Path) -> N
 
 
 def test_without_committed_predictions_no_cell_starts(declared: Path) -> None:
-    declared.write_text(f'predictions = "predictions.md"\n{DECLARED}')
+    declared.write_text(f'predictions = "predictions.md"\n{declared.read_text()}')
     assert "predictions.md, cannot be checked" in refused("experiment", declared, "-o", "out")
     assert not Path("out").exists()
 
