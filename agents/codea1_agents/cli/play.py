@@ -348,11 +348,13 @@ class _Run:
         self.page.say(f"sandbox: {self.promise.sentence()}")
         self.page.say(f"run folder: {folder.path}")
         summary = metrics.pop("summary")
+        of_tests = summary.pop("funnel")
         self.page.finish(
             out=str(folder.path),
             problems=problems_document(self.config.problems, self.problems),
             seed=self.config.seed,
             figures={name: each for name, each in summary.items() if isinstance(each, dict)},
+            funnel=of_tests,
             **{name: each for name, each in summary.items() if not isinstance(each, dict)},
             **metrics,
         )

@@ -49,8 +49,8 @@ class Summary:
 
     def to_json(self) -> dict[str, object]:
         """Return plain data; nan becomes null."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        values["tests"] = {stage.name: {"n": stage.n, "lost": stage.lost} for stage in funnel(self.tests)}
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "tests"}
+        values["funnel"] = {stage.name: {"n": stage.n, "lost": stage.lost} for stage in funnel(self.tests)}
         return {n: estimate_document(v) if isinstance(v, Estimate) else v for n, v in values.items()}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from math import floor
+from math import floor, isnan
 
 from codea1_agents.play.summary import mean, new_cases
 from codea1_env.facts.verdicts import Verdict
@@ -102,7 +102,10 @@ class GameCharts:
 
 def _bars_of(measures: Mapping[str, _ValuesByProblem], name: str) -> tuple[Point, ...]:
     """Return the share of problems by the mean of their values: bars of a tenth, from 0 to 1 or as far as needed."""
-    means = [mean(each) for each in measures.get(name, {}).values() if each]
+    known = (
+        [value for value in values if not isnan(value)] for values in measures.get(name, {}).values()
+    )  # nan: masked
+    means = [mean(each) for each in known if each]
     bars_of = (floor(each * _BARS + 1e-9) - (each == 1) for each in means)
     counts = Counter(max(_FIRST, min(_LAST, bar)) for bar in bars_of)
     bars = range(min(0, *counts), max(_BARS - 1, *counts) + 1) if counts else ()

@@ -82,6 +82,7 @@ def test_json_is_one_object_and_everything_else_is_on_stderr() -> None:
     assert (data["out"], data["n_episodes"]) == ("run", 2)
     stored = json.loads(Path("run/metrics.json").read_text())["summary"]
     assert data["figures"].items() <= stored.items()
+    assert data["funnel"] == stored.pop("funnel")
     assert data["figures"].keys() == {name for name, value in stored.items() if isinstance(value, dict)}
     assert "candidate: valid" in result.stderr
     assert "95 % interval" in result.stderr

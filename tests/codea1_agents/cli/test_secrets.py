@@ -96,6 +96,7 @@ SLIPS = {
     "no experiment": ("experiment", "SPEC"),
     "no sandbox": (*PLAY, "--sandbox", "SPEC"),
     "no problems": ("play", "-p", "SPEC"),
+    "a server": ("web", "-p", "two.jsonl", "--testers", "SPEC"),
 }
 
 
@@ -164,7 +165,8 @@ def test_every_command_that_takes_an_agent_is_among_these() -> None:
         & {"agent", "spec", "name", "coder", "tester", "coders", "testers", "players"}
     }
     # `list agents` makes no agent; the options of `train` name models, those of `new` files.
-    of_something_else = {"sandbox check", "experiment", "train", "list agents"}
+    # `web` serves until it is stopped; it is among the slips.
+    of_something_else = {"sandbox check", "experiment", "train", "list agents", "web"}
     of_something_else |= {name for name in taking if name.startswith("new ")}
     covered = {" ".join(str(each) for each in arguments[:2]) for arguments in COMMANDS.values()}
     covered |= {str(arguments[0]) for arguments in COMMANDS.values()}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import shutil
 import zlib
@@ -102,6 +103,11 @@ def test_games_are_shown_as_distributions_over_their_problems(small_run: Path) -
         n = sum(low <= value + 1e-9 < high or (value == 1 and point.x > 0.9) for value in means)
         assert (point.n, point.mean) == (n, n / len(means))
     assert sum(point.n for point in rewards.series[0].points) == len(means)
+
+
+def test_masked_rounds_are_in_no_distribution():
+    points = _bars_of({"x": {"p": [math.nan], "q": [math.nan, 0.5]}}, "x")
+    assert [point.n for point in points if point.n] == [1]
 
 
 @pytest.mark.parametrize("value", [-1e18, -0.3, 0.0, 1.0, 1e18])
