@@ -54,10 +54,12 @@ def show_dry_run(config: TrainingConfig, on: str, page: Page) -> None:
 
 def _processes_table(size: RunSize) -> Any:
     """Return the parts of the memory of the processes; those of one kind are alike."""
-    kinds = {each.kind: each for each in reversed(size.placement.processes)}  # the first of each kind
+    kinds: dict[str, Process] = {}
+    for each in size.placement.processes:
+        kinds.setdefault(each.kind, each)
     numbers = Counter(each.kind for each in size.placement.processes)
     rows = []
-    for kind, process in reversed(kinds.items()):
+    for kind, process in kinds.items():
         device = f"GPU, {process.gpus:g} of it each" if process.gpus else "host"
         for part in (each for each in process.parts if each.n_bytes):
             place = "host" if part.is_on_host else device

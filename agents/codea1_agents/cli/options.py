@@ -69,8 +69,10 @@ Alpha = Annotated[
     float | None,
     Option("--alpha", min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the preset's"),
 ]
+Host = Annotated[str, Option("--host", help="Address to listen on.")]
 Limit = Annotated[int | None, only_first(show_default="all")]
 NoProgress = Annotated[bool, Option("--quiet", "-q", help="Do not show progress.")]
+Port = Annotated[int, Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free port.")]
 Problems = Annotated[str, problem_source()]
 Prompts = Annotated[str, Option("--prompts", help="Wording of the prompts: a name or a file.")]
 ReplyTimeout = Annotated[

@@ -15,7 +15,7 @@ from typer import Option
 
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.console import Page, problems_document
-from codea1_agents.cli.options import Options, Problems, Rules, SandboxName
+from codea1_agents.cli.options import Host, Options, Port, Problems, Rules, SandboxName
 from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
 from codea1_env.errors import UserError
 from codea1_env.problems import DEFAULT_SOURCE
@@ -40,8 +40,8 @@ class ServeOptions(Options):
 
     problems: Problems = DEFAULT_SOURCE
     rules: Rules = "fixed"
-    host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Option(min=0, max=65_535, help="Port to listen on; 0: any free port.")] = 8080
+    host: Host = "127.0.0.1"
+    port: Port = 8080
     workers: Annotated[
         int | None, Option(min=1, help="Programs run at the same time.", show_default="one per core")
     ] = None
@@ -78,9 +78,14 @@ def run_serve(options: ServeOptions) -> None:
                 rules=judge.rules.name,
                 needs_token=token is not None,
             )
-            sys.stdout.flush()  # or a reader at the end of a pipe waits for ever
-            end.wait()
-            page.say("ending")
+            serve_until(end, page)
+
+
+def serve_until(end: threading.Event, page: Page) -> None:
+    """Wait for the end. What is printed reaches readers first: one at the end of a pipe would wait for ever."""
+    sys.stdout.flush()
+    end.wait()
+    page.say("ending")
 
 
 def token_of_environment() -> str | None:

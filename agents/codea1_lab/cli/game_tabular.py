@@ -24,10 +24,9 @@ from codea1_env.records.whole_files import write_text
 from codea1_lab.cli.game import picture_folder
 from codea1_lab.games.pictures import draw_maps
 from codea1_lab.tabular.learning import Schedule
-from codea1_lab.tabular.payments import AIMING, ALPHAS, WORLDS, Line, compare
+from codea1_lab.tabular.payments import AIMING, ALPHAS, PAYMENTS_OF, WORLDS, Line, compare
 from codea1_lab.tabular.payments import FIRST as FIXED
 from codea1_lab.tabular.payments import NAMES as FIGURES
-from codea1_lab.tabular.payments import STUDIES as PAYMENTS
 from codea1_lab.tabular.table import FIRST, MAP_READING, MAP_TRIGGERS, STUDIES, Row, crossover, table
 
 
@@ -123,9 +122,9 @@ def compare_rewards(options: RewardsOptions) -> None:
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
     schedule = Schedule(steps=options.steps)
-    if options.study not in PAYMENTS:
-        raise UnknownName.of("study", options.study, PAYMENTS)
-    payments = PAYMENTS[options.study]
+    if options.study not in PAYMENTS_OF:
+        raise UnknownName.of("study", options.study, PAYMENTS_OF)
+    payments = PAYMENTS_OF[options.study]
     with _counting(len(ALPHAS) * len(payments) * len(WORLDS) * options.seeds, page) as advance:
         lines = compare(options.seeds, payments=payments, schedule=schedule, progress=advance)
     if options.study == "credit":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,8 +12,8 @@ from typer import Argument, Option
 
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.console import Page, problems_document
-from codea1_agents.cli.options import Limit, Options, Problems, SandboxName, agent_spec
-from codea1_agents.cli.serve import stop_signal, token_of_environment
+from codea1_agents.cli.options import Host, Limit, Options, Port, Problems, SandboxName, agent_spec
+from codea1_agents.cli.serve import serve_until, stop_signal, token_of_environment
 from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError
 from codea1_env.problems import load_problems
@@ -22,8 +21,6 @@ from codea1_env.sandbox import Guarantee, load_sandbox
 from codea1_env.sandbox.local.sandbox import WEAK_TIERS
 from codea1_env.sandbox.remote import TOKEN_VARIABLE
 from codea1_env.service.admission import Admission
-
-_RUNS = Path("runs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +36,10 @@ class WebOptions(Options):
       codea1 web -p humaneval --coders mutant,strength=1 --testers fuzz --testers boundary
     """
 
-    folder: Annotated[Path, Argument(help="Folder whose runs, and those below it, are shown; not with --public.")] = (
-        _RUNS
-    )
+    folder: Annotated[
+        Path | None,
+        Argument(help="Folder whose runs, and those below it, are shown; not with --public.", show_default="runs"),
+    ] = None
     problems: Problems = "starter"
     coders: Annotated[
         list[str] | None,
@@ -53,8 +51,8 @@ class WebOptions(Options):
     ] = None
     limit: Limit = None
     sandbox: SandboxName = "local"
-    host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Option(min=0, max=65_535, help="Port to listen on; 0: any free port.")] = 8088
+    host: Host = "127.0.0.1"
+    port: Port = 8088
     running: Annotated[
         int | None, Option(min=1, help="Tries judged at the same time.", show_default="one per core")
     ] = None
@@ -76,7 +74,7 @@ def run_web(options: WebOptions) -> None:
     from codea1_lab.web.play import Opponent, Play  # noqa: PLC0415
     from codea1_lab.web.watch import watch_part  # noqa: PLC0415
 
-    if options.folder != _RUNS and (options.public or not options.folder.is_dir()):
+    if options.folder is not None and (options.public or not options.folder.is_dir()):
         fault = "--public shows nobody's runs" if options.public else "no such folder"
         raise UserError(f"{options.folder}: {fault}")
 
@@ -96,16 +94,14 @@ def run_web(options: WebOptions) -> None:
             options.running or len(os.sched_getaffinity(0)),
         )
         where = (options.host, options.port)
-        parts = [play.part(), *([] if options.public else [watch_part(options.folder)])]
+        parts = [play.part(), *([] if options.public else [watch_part(options.folder or Path("runs"))])]
         with WebServer(parts, admission, *where, token=token, is_public=options.public) as server:
             address = server.url if token is None else f"{server.url}/?token=... with the value of {TOKEN_VARIABLE}"
             page.say(f"open {address}")
             page.say(f"sandbox: {promise.sentence()}")
             shown = problems_document(options.problems, problems)
             page.finish(url=server.url, sandbox=asdict(promise), problems=shown, needs_token=token is not None)
-            sys.stdout.flush()  # or a reader at the end of a pipe waits for ever
-            end.wait()
-            page.say("ending")
+            serve_until(end, page)
 
 
 def _require_strong(promise: SandboxPromise) -> None:

@@ -13,7 +13,8 @@ from functools import partial
 from itertools import chain
 from math import floor, isnan
 
-from codea1_agents.play.summary import mean, new_cases
+from codea1_agents.play.summary import new_cases
+from codea1_agents.statistics import known_mean
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import SYMBOLS
 from codea1_lab.report.material import (
@@ -102,10 +103,7 @@ class GameCharts:
 
 def _bars_of(measures: Mapping[str, _ValuesByProblem], name: str) -> tuple[Point, ...]:
     """Return the share of problems by the mean of their values: bars of a tenth, from 0 to 1 or as far as needed."""
-    known = (
-        [value for value in values if not isnan(value)] for values in measures.get(name, {}).values()
-    )  # nan: masked
-    means = [mean(each) for each in known if each]
+    means = [each for each in map(known_mean, measures.get(name, {}).values()) if not isnan(each)]
     bars_of = (floor(each * _BARS + 1e-9) - (each == 1) for each in means)
     counts = Counter(max(_FIRST, min(_LAST, bar)) for bar in bars_of)
     bars = range(min(0, *counts), max(_BARS - 1, *counts) + 1) if counts else ()

@@ -83,7 +83,7 @@ CREDIT = (
 )
 """Ways to pay suites, tests, and inputs and answers apart."""
 
-STUDIES = {"suites": PAYMENTS, "credit": CREDIT}
+PAYMENTS_OF = {"suites": PAYMENTS, "credit": CREDIT}
 """The studies of docs/tabular-game.md."""
 
 ALPHAS = (0.1, 0.5)

@@ -4,11 +4,11 @@ The page is a shell: a section per part, the report's style and scripts, and the
 sections with what they `fetch`. Texts reach the page as JSON only, and `el` and `visible` of `text.js` make text nodes
 of them.
 
-To add a part, such as Watch: write `web/watch.py` with a function `watch_part(folder) -> Part` whose router has GET
-routes below `/watch/`, and `web/assets/watch.js`, which fills `document.getElementById("watch")`, and append the part
-in `cli/web.py`. Scripts come from `web/assets/` and `report/assets/`, in the order in which parts name them, each
-once. A part for whom work is done by visitors takes it through `visitors.Visitors`; one that only reads files runs in
-`admission.run`. The `Door` has checked sender, size and origin of every request before a route sees it.
+A part is a module with a router, whose routes begin with the part's name, and a script that fills the section of that
+name: `watch.py` and `assets/watch.js` are short ones. `cli/web.py` lists the parts. Scripts come from `web/assets/` and
+`report/assets/`, in the order in which parts name them, each once. What visitors want judged waits in
+`visitors.Visitors`; routes that only read files are plain functions, which run in threads. The `Door` has checked
+sender, size and origin of every request before a route sees it.
 """
 
 from __future__ import annotations

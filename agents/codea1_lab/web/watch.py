@@ -37,9 +37,9 @@ _FILES = (*_KINDS, "metrics.json", "samples", "book.sqlite", "restarts.jsonl")
 _REST = 10
 _MOST_KEPT = 12
 _GOING = "going on"
-_T = TypeVar("_T")
 _GOING_S = 300.0
 """Seconds without a line after which a run that is not complete counts as stopped."""
+_T = TypeVar("_T")
 _Names = Annotated[list[str], Query(alias="run", max_length=12)]
 
 
@@ -77,14 +77,14 @@ class _Made:
         ]
         source = "data?" + urlencode([("run", name) for name in names])
         self.page = served_page(", ".join(names), self._runs, comparison_panels(self._runs), source)
-        self.good_until = time.monotonic() + _REST * (time.thread_time() - begun)
+        self.good_until = _good_until(begun)
 
     @cached_property
     def data(self) -> dict[str, str]:
         """Packed, by part."""
         begun = time.thread_time()
         found = data_of(self._runs, *archive_within(self._runs, MAX_BYTES))
-        self.good_until = time.monotonic() + _REST * (time.thread_time() - begun)
+        self.good_until = _good_until(begun)
         return found
 
 
@@ -125,6 +125,11 @@ class _Runs:
                 yield Path(place).relative_to(self._folder).as_posix()
                 inner.clear()
             inner[:] = sorted(name for name in inner if not name.startswith("."))
+
+
+def _good_until(begun: float) -> float:
+    """Return until when a page stays in any case, if making it began at this processor time."""
+    return time.monotonic() + _REST * (time.thread_time() - begun)
 
 
 def _stamp(folder: Path, names: Sequence[str]) -> list[tuple[int, int]]:

@@ -42,6 +42,7 @@ def test_it_serves_a_page_until_sigterm() -> None:
         (("--coders", "human"), "the visitor is the person"),
         (("--testers", "mutant"), "is a coder, not a tester"),
         (("--problems", "nowhere"), "nowhere"),
+        (("runs", "--public"), "--public shows nobody's runs"),
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(options: tuple[str, ...], why: str) -> None:

@@ -41,10 +41,8 @@ class Engine:
             return f"vLLM refuses max_model_len={_context(self.module)}: the model's context is {shape.context} tokens"
         if shape.heads % n_parts:
             return f"vLLM refuses tensor_parallel_size={n_parts}: it does not divide the model's {shape.heads} heads"
-        batched, rows = (
-            options.get("max_num_batched_tokens", _VLLM_BATCHED_TOKENS),
-            options.get("max_num_seqs", VLLM_ROWS),
-        )
+        batched = options.get("max_num_batched_tokens", _VLLM_BATCHED_TOKENS)
+        rows = options.get("max_num_seqs", VLLM_ROWS)
         if batched < rows:
             return f"vLLM refuses max_num_batched_tokens={batched}, which is less than max_num_seqs={rows}"
         least = _least_bytes(self.module)
