@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from codea1_agents.cli import training_table
-from codea1_agents.play.summary import LABELS, MEASURES, Summary
+from codea1_agents.play.summary import LABELS, MEASURES, Tally
 from codea1_agents.train.loop import alarms
 from codea1_lab.report import curves, training_run
 from tests.support import ROOT
@@ -126,7 +125,7 @@ def test_the_headings_of_the_live_tables_are_those_that_it_draws() -> None:
 
 
 def test_the_figures_of_games_are_those_that_are_printed() -> None:
-    assert named("Figures of games") == {each.name for each in fields(Summary)}
+    assert named("Figures of games") == set(Tally(tests_per_suite=1).summary().to_json())
     assert set(MEASURES) <= named("Figures of games")
     printed = {text.strip() for cells in rows("Figures of games") for text in re.split("[,;] ", cells[1])}
     for label in LABELS.values():
