@@ -84,7 +84,7 @@ CREDIT = (
 """Ways to pay suites, tests, and inputs and answers apart."""
 
 PAYMENTS_OF = {"suites": PAYMENTS, "credit": CREDIT}
-"""The studies of docs/tabular-game.md."""
+"""The studies of docs/experiments/tabular/report.md."""
 
 ALPHAS = (0.1, 0.5)
 WORLDS = tuple(
@@ -92,7 +92,7 @@ WORLDS = tuple(
     for triggers in (10, 30)
     for reading in (0.6, 0.8)
 )
-"""The regimes of docs/tabular-game.md."""
+"""The regimes of docs/experiments/tabular/report.md."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ DECLARED = (
     ),
     Regime(World(n_triggers=30, reading=0.6), Schedule(steps=100, aim_if_read=-2.0), alpha=0.1),
 )
-"""The regimes of docs/tabular-game.md."""
+"""The regimes of docs/experiments/tabular/report.md."""
 
 _ROW, _NOW = World(n_triggers=10), Schedule()
 _FEW_RIGHT = replace(_NOW, skill=0.7, lr_coder=2.3)
@@ -136,7 +136,7 @@ STUDIES = {
         tuple(each for each in _DEEP_RARE if each.name not in ("golden-naive3", "no-book", "book-alpha")),
     ),
 }
-"""By name. `causes` and `map` are in docs/tabular-game.md, too. The second regime of `deep-rare` has a better reader;
+"""By name. `causes` and `map` are in docs/experiments/tabular/report.md, too. The second regime of `deep-rare` has a better reader;
 `long` is the first one with the steps of `codea1 experiment long`."""
 
 

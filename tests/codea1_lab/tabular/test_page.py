@@ -1,4 +1,4 @@
-"""The tables of docs/tabular-game.md are those of the committed results."""
+"""The tables of docs/experiments/tabular/report.md are those of the committed results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from codea1_lab.cli.game_tabular import credit_cells, lead_cells, reward_cells
 from tests.support import ROOT
 
-PAGE = (ROOT / "docs" / "tabular-game.md").read_text().splitlines()
+PAGE = (ROOT / "docs" / "experiments" / "tabular" / "report.md").read_text().splitlines()
 RESULTS = ROOT / "docs" / "experiments" / "tabular"
 
 
