@@ -13,7 +13,6 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.service.admission import WAYS_TO_WAIT, Admission, Refused
 from codea1_env.service.bodies import JudgeAnswer, JudgeRequest
 from codea1_env.service.judging import ServedJudge
-from codea1_env.service.run_code.schema import BadRequest
 
 with extra_needed("the server of `codea1 serve`", "serve"):
     from fastapi import FastAPI, Request
@@ -48,7 +47,6 @@ def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
         routes.judge
     )
     app.post("/jobs", openapi_extra=_body_of({"type": "array"}))(routes.jobs)
-    app.post("/run_code", openapi_extra=_body_of({"type": "object"}))(routes.run_code)
     return app
 
 
@@ -81,7 +79,7 @@ class _Routes:
         """Return the routes, the sandbox and its promise, the version of the judge."""
         guarantee = await self._admission.run(lambda: self._judge.sandbox.guarantee)
         return {
-            **{name: f"{request.base_url}{name}" for name in ("judge", "jobs", "run_code", "problems", "openapi.json")},
+            **{name: f"{request.base_url}{name}" for name in ("judge", "jobs", "problems", "openapi.json")},
             "sandbox": {"name": self._judge.sandbox.name, "guarantee": guarantee},
             "judge_version": JUDGE_VERSION,
             "rules": self._judge.rules.name,
@@ -102,16 +100,6 @@ class _Routes:
         body = await request.body()
         found = await _unless_gone(request, self._admission, lambda: self._judge.run_jobs(body))
         return Response(found, media_type=_JSON)
-
-    async def run_code(self, request: Request) -> JSONResponse:
-        """Run a script, as SandboxFusion does."""
-        body = await request.body()
-        try:
-            found = await _unless_gone(request, self._admission, lambda: self._judge.run_code(body))
-        except BadRequest as error:
-            fault = {"type": "value_error", "loc": ["body", *filter(None, [error.field])], "msg": str(error)}
-            return JSONResponse({"detail": [fault]}, HTTPStatus.UNPROCESSABLE_ENTITY)
-        return JSONResponse(found.to_json())
 
 
 async def _unless_gone(request: Request, admission: Admission, work: Callable[[], _T]) -> _T:

@@ -28,8 +28,6 @@ class ServiceBounds:
     """Requests that run at the same time; the sandbox decides how many programs do."""
     n_waiting: int = 256
     """Requests that wait for a place; one more gets 429."""
-    memory_mb: int = 1024
-    """What a program of `/run_code` may use if the request does not say."""
     max_limits: Limits = Limits(  # noqa: RUF009  frozen
         cpu_s=3600, wall_s=7300, memory_mb=8192, value_bytes=16 << 20, max_restarts=64, job_factor=64
     )

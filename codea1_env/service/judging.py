@@ -17,8 +17,6 @@ from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.sandbox.job_json import jobs_from_json, reports_to_json
 from codea1_env.service.bodies import JudgeAnswer, JudgedItem, JudgeRequest, require_few_values
 from codea1_env.service.bounds import ServiceBounds
-from codea1_env.service.run_code.responding import response_to
-from codea1_env.service.run_code.schema import RunRequest, RunResponse
 
 _N_RULESETS = 8
 """Referees that keep their caches of solutions' values."""
@@ -93,15 +91,6 @@ class ServedJudge:
         for job in jobs:
             self.bounds.require_allowed(job.limits)
         return reports_to_json(self.sandbox.run(jobs) if jobs else [])
-
-    def run_code(self, body: bytes) -> RunResponse:
-        """Run a script for SandboxFusion's protocol.
-
-        Raises:
-            BadRequest: a field is missing or has a value that cannot be served.
-        """
-        require_few_values(body, self.bounds.max_values)
-        return response_to(RunRequest.from_json(body), self.sandbox, self.bounds)
 
     def _new_referee(self, rules: str | Ruleset, limits: Limits | None, golden: bool | None) -> Referee:
         return Referee(self.problems, rules, sandbox=self.sandbox, limits=limits, golden=golden)

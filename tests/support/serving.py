@@ -31,9 +31,14 @@ def serving(
     return ServiceServer(ServedJudge(sandbox, problems, bounds=bounds), **({"port": 0} | settings))
 
 
-def half_sent(path: str = "/run_code", n_bytes: int = 100) -> bytes:
+def job(result: str = "1") -> list[dict[str, Any]]:
+    """Return the body of a request to `/jobs`: a program whose only call has this result."""
+    return [{"program": f"def f():\n    return {result}", "entry_point": "f", "calls": [["f()"]]}]
+
+
+def half_sent(n_bytes: int = 100) -> bytes:
     """Return a request of which most of the body is missing."""
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head = "POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return head.encode() + f"Content-Length: {n_bytes}\r\n\r\n{{".encode()
 
 
@@ -51,10 +56,10 @@ class Gated(Wrapper):
         return super().run(jobs)
 
 
-def post(server: ServiceServer, path: str = "/run_code", body: object = None, **headers: str) -> tuple[int, Any]:
+def post(server: ServiceServer, path: str = "/jobs", body: object = None, **headers: str) -> tuple[int, Any]:
     """Return status and body of a request over a connection of its own."""
     connection = http.client.HTTPConnection(*server.address, timeout=60)
-    data = json.dumps(body or {"code": "print(1)", "language": "python"}).encode()
+    data = json.dumps(body or job()).encode()
     try:
         connection.request("POST", path, data, {"Content-Type": "application/json"} | headers)
         response = connection.getresponse()

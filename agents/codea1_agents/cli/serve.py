@@ -28,7 +28,7 @@ from codea1_env.service.judging import ServedJudge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions(Options):
-    """Serve the judge, the sandbox and SandboxFusion's `/run_code` over HTTP until Ctrl-C or SIGTERM.
+    """Serve the judge and the sandbox over HTTP until Ctrl-C or SIGTERM.
 
     Without a token it listens on this machine only. The token is in CODEA1_SERVE_TOKEN.
 

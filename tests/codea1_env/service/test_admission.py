@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import RIGHT, SUITE, WRONG, Gated, post, serving
+from tests.support.serving import RIGHT, SUITE, WRONG, Gated, job, post, serving
 from tests.support.waiting import wait_until
 
 
@@ -66,8 +67,8 @@ def test_a_request_whose_client_has_left_does_not_run(sandbox: Sandbox) -> None:
         running = pool.submit(post, server)
         gated.entered.acquire()
         with socket.create_connection(server.address, timeout=30) as client:
-            body = b'{"code": "print(2)", "language": "python"}'
-            head = f"POST /run_code HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+            body = json.dumps(job()).encode()
+            head = f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
             client.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
             admission = server.admission
             assert wait_until(lambda: admission.n_open == 2)

@@ -130,7 +130,7 @@ def test_what_cannot_be_judged_is_one_sentence(
 
 @pytest.mark.parametrize("body", [b"{", b"[", b"[" * 100_000, b"\xff", b"null", b"{}"])
 def test_no_bytes_break_a_route(server: ServiceServer, body: bytes) -> None:
-    for path in ("/judge", "/jobs", "/run_code"):
+    for path in ("/judge", "/jobs"):
         status, text = ask(server, path, body)
         assert status in (400, 422)
         assert json.loads(text)["detail"]
@@ -207,7 +207,7 @@ def test_a_request_of_many_faults_is_refused_before_all_are_stated(
 
 def test_a_body_has_a_bound_on_its_values_before_anything_is_made_of_it(sandbox: Sandbox, toys: ProblemSet) -> None:
     with serving(sandbox, toys, bounds=ServiceBounds(max_values=1000)) as server:
-        for path in ("/judge", "/jobs", "/run_code"):
+        for path in ("/judge", "/jobs"):
             assert "at most 1000 objects" in json.loads(ask(server, path, b"[" + b"[]," * 1000 + b"[]]")[1])["detail"]
         commas = "def add(a, b):\n    return " + "(a, b), " * 2000 + "0\n"  # in a text: no values
         assert judged(server, problem_ids=[toys[0].id], programs=[commas], suites=[HALF_RIGHT])
@@ -224,7 +224,6 @@ BODIES: list[tuple[str, Any]] = [
     }),
     ("/judge", {"problem_ids": ["toy/add"], "programs": ["x"], "rules": "x"}),
     ("/jobs", [{"program": "x", "entry_point": "x", "calls": [["f(1)", "x"]], "kind": "x", "harness": "x"}]),
-    ("/run_code", {"code": "x", "language": "x", "stdin": "x", "files": {"x": "x"}}),
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.client import RemoteReferee
-from tests.support.serving import RIGHT, SUITE, ServiceServer, post, serving
+from tests.support.serving import RIGHT, SUITE, ServiceServer, half_sent, job, post, serving
 
 
 def ping(server: ServiceServer) -> int:
@@ -66,7 +66,7 @@ def test_a_forwarded_address_is_not_believed(sandbox: Sandbox) -> None:
 
 def test_bodies_have_a_bound_together(sandbox: Sandbox) -> None:
     with serving(sandbox, bounds=ServiceBounds(max_held_bytes=1000)) as server:
-        status, answer = post(server, body={"code": "#" * 2000, "language": "python"})
+        status, answer = post(server, body=job("#" * 2000))
         assert (status, answer["detail"][:10]) == (429, "the server")
         assert post(server)[0] == 200
 
@@ -75,3 +75,29 @@ def test_a_length_bounds_the_body(sandbox: Sandbox) -> None:
     with serving(sandbox) as server:
         status, answer = post(server, **{"Transfer-Encoding": "chunked", "Content-Length": "4"})
         assert (status, answer["detail"]) == (411, "Content-Length is required, Transfer-Encoding refused")
+
+
+def test_a_body_that_is_too_large_is_refused_unread(sandbox: Sandbox) -> None:
+    with serving(sandbox, bounds=ServiceBounds(max_body_bytes=1000)) as server:
+        status, answer = post(server, body=job("#" * 2000))
+        assert (status, "bytes" in answer["detail"]) == (413, True)
+
+
+def test_a_body_without_a_length_is_refused(sandbox: Sandbox) -> None:
+    with serving(sandbox) as server, socket.create_connection(server.address, timeout=10) as client:
+        client.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 411 ")
+
+
+def test_what_a_web_page_can_post_unasked_is_refused(sandbox: Sandbox) -> None:
+    with serving(sandbox) as server:
+        assert post(server, **{"Content-Type": "text/plain"})[0] == 422
+        assert post(server, **{"Content-Type": "application/json; charset=utf-8"})[0] == 200
+
+
+def test_a_client_that_hangs_up_disturbs_nobody(sandbox: Sandbox, capfd: pytest.CaptureFixture[str]) -> None:
+    with serving(sandbox) as server:
+        with socket.create_connection(server.address, timeout=10) as client:
+            client.sendall(half_sent())
+        assert post(server)[0] == 200
+    assert capfd.readouterr().err == ""

@@ -12,7 +12,7 @@ import pytest
 
 from codea1_env.sandbox import Sandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import ServiceServer, half_sent, post, serving
+from tests.support.serving import ServiceServer, half_sent, job, post, serving
 from tests.support.waiting import wait_until
 
 
@@ -34,7 +34,7 @@ def is_ended(client: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize(
-    "sent", [b"", b"GET / HT", half_sent("/run_code", 10**6), b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\nGET"]
+    "sent", [b"", b"GET / HT", half_sent(10**6), b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\nGET"]
 )
 def test_a_request_that_comes_in_single_bytes_is_ended(impatient: ServiceServer, sent: bytes) -> None:
     with socket.create_connection(impatient.address, timeout=30) as client:
@@ -51,8 +51,8 @@ def test_a_body_that_does_not_come_is_refused(impatient: ServiceServer) -> None:
 
 
 def test_a_client_that_does_not_read_is_given_up(impatient: ServiceServer) -> None:
-    body = json.dumps({"code": "print('x' * 10**6)", "language": "python"}).encode()
-    head = f"POST /run_code HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    body = json.dumps(job("'x' * 10**6")).encode()
+    head = f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(impatient.address)
@@ -73,8 +73,8 @@ def test_a_connection_in_use_outlives_the_deadlines(impatient: ServiceServer) ->
 
 
 def test_a_request_that_runs_long_is_answered(impatient: ServiceServer) -> None:
-    status, answer = post(impatient, body={"code": "import time; time.sleep(1.2); print(1)", "language": "python"})
-    assert (status, answer["run_result"]["stdout"]) == (200, "1\n")
+    status, answer = post(impatient, body=job("__import__('time').sleep(1.2)"))
+    assert (status, answer[0]["outcomes"][0]["kind"]) == (200, "value")
 
 
 def test_half_sent_requests_keep_nobody_out(sandbox: Sandbox) -> None:

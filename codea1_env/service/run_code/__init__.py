@@ -1,1 +1,0 @@
-"""SandboxFusion's `POST /run_code`: its bodies, and the posted program inside the sandbox."""
