@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Extras of adapters whose packages fit in no environment with the others, or whose tests take long.
-ALONE ?= tianshou agilerl verl comlrl art openenv
+ALONE ?= tianshou agilerl verl comlrl openenv
 
 .PHONY: demo coevolve test test-fast adapters-test $(ALONE:%=adapters-test-%) check format lint types imports wheel-test docs notebook install install-dev clean help
 .DEFAULT_GOAL := help
