@@ -136,8 +136,8 @@ STUDIES = {
         tuple(each for each in _DEEP_RARE if each.name not in ("golden-naive3", "no-book", "book-alpha")),
     ),
 }
-"""By name. `causes` and `map` are in docs/experiments/tabular/report.md, too. The second regime of `deep-rare` has a better reader;
-`long` is the first one with the steps of `codea1 experiment long`."""
+"""By name. `causes` and `map` are in docs/experiments/tabular/report.md, too. The second regime of `deep-rare` has a
+better reader; `long` is the first one with the steps of `codea1 experiment long`."""
 
 
 @dataclass(frozen=True, slots=True)
