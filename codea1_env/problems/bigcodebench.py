@@ -5,7 +5,7 @@ from __future__ import annotations
 from codea1_env.problems.columns import Row, optional_text, text
 from codea1_env.problems.examples import find_examples
 from codea1_env.problems.problem import Problem
-from codea1_env.problems.python_source import imports_of, whole_solution
+from codea1_env.problems.python_source import before_function, whole_solution
 from codea1_env.problems.snippets import read_test
 
 
@@ -34,7 +34,7 @@ def problem_from_row(row: Row) -> Problem:
         # The code prompt is the complete one without its docstring.
         solution=whole_solution(code_prompt if code_prompt.strip() else prompt, body, entry_point),
         golden=read_test(text(row, "test"), prompt, entry_point),
-        imports=imports_of(prompt),
+        imports=before_function(prompt, entry_point),
         examples=find_examples(prompt, entry_point),
         source="BigCodeBench" if known else "",
         licence="Apache-2.0" if known else "",

