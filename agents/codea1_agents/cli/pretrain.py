@@ -43,9 +43,7 @@ class PretrainOptions(Options):
     steps: Annotated[int, Option(min=1, help="Optimiser steps; the default takes minutes on one core.")] = 1600
     variant: Annotated[
         str,
-        Option(
-            help="plain, or mistakes that naive inputs do not find: rare or deep-rare (problems tiny:rare-train...)."
-        ),
+        Option(help="plain, or mistakes that naive inputs do not find: rare, deep-rare, rarest (tiny:rare-train...)."),
     ] = "plain"
     aware: Annotated[
         float, Option(min=0, max=1, help="Share of the white-box tests whose inputs hit the shown program's mistake.")

@@ -33,7 +33,7 @@ class Pretraining(Strict):
 
     steps: int = Field(default=0, ge=0)
     """0: those of `codea1 pretrain`."""
-    variant: Literal["plain", "rare", "deep-rare"] = "plain"
+    variant: Literal["plain", "rare", "deep-rare", "rarest"] = "plain"
     """Variant of the problems: `plain`, or one whose bugs naive inputs do not find."""
     aware: float = Field(default=0.0, ge=0, le=1)
     """Share of a white-box tester's tests of wrong programs that make the program fail."""

@@ -2,11 +2,12 @@
 
 There are four shapes of functions: filter, map and reduce of a list; the same of the characters of a string; an
 operation on two integers, followed by a function of its result; and four steps from two integers to one, whose mistakes
-are mostly rare.
+are mostly rare. The shape decides how rare: a mistake of `STEPS` shows at one input of 32, of `RAREST_STEPS` of 128.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from enum import Enum
@@ -24,27 +25,29 @@ class Shape(Enum):
     """Two integers, `a` and `b`."""
     STEPS = "steps"
     """Two integers, `a` and `b`, in four steps: one of each, one that joins them, and one of the result."""
+    RAREST_STEPS = "rarest-steps"
+    """The same steps; a rare mistake has four times as many inputs at which it may show."""
 
 
-TRIGGERS = (*range(-9, -5), *range(6, 10))
-"""Values of `a`, of which a rare mistake of `STEPS` has one. The value of `b` is the number of its step, from 1."""
-_TRIGGER = "@"
+_FAR = (*range(-9, -5), *range(6, 10))
+TRIGGERS = {
+    Shape.STEPS: {step: [(a, step) for a in _FAR] for step in range(1, 5)},
+    Shape.RAREST_STEPS: {
+        step: [(a, b) for a in _FAR for b in (step, step + 4, -step, -step - 4)] for step in range(1, 5)
+    },
+}
+"""By shape and by step, from 1, the inputs `(a, b)` of which a rare mistake of this step shows at one."""
+_TRIGGER = re.compile(r"@(\d)")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """One wrong way to write a component."""
 
-    source: str
+    sources: tuple[str, ...]
+    """The form, once for each trigger if it is wrong at a trigger only."""
     weight: float = 1.0
     """Relative frequency among the wrong forms of the component."""
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The form, once for each trigger if it is wrong at a trigger only."""
-        if _TRIGGER not in self.source:
-            return (self.source,)
-        return tuple(self.source.replace(_TRIGGER, str(trigger)) for trigger in TRIGGERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +70,27 @@ class Template:
     statement: str
 
 
-def _component(words: str, right_share: float, right: str, *wrong: str) -> Component:
+def _component(shape: Shape, words: str, right_share: float, right: str, *wrong: str) -> Component:
     """Return a component; the first wrong form is twice as frequent as the others."""
-    forms = tuple(Form(source, 2.0 if number == 0 else 1.0) for number, source in enumerate(wrong))
+    forms = tuple(Form(_sources(shape, form), 2.0 if number == 0 else 1.0) for number, form in enumerate(wrong))
     return Component(words, right, forms, right_share)
 
 
+def _sources(shape: Shape, form: str) -> tuple[str, ...]:
+    at = _TRIGGER.search(form)
+    if at is None:
+        return (form,)
+    return tuple(form.replace(at[0], f"({a}, {b})") for a, b in TRIGGERS[shape][int(at[1])])
+
+
 _DATA = tomllib.loads(files("codea1_agents.train.tiny").joinpath("components.toml").read_text("utf-8"))
+_DATA[Shape.RAREST_STEPS.value] = _DATA[Shape.STEPS.value]
 
 TEMPLATES = {shape: Template(_DATA[shape.value]["program"], _DATA[shape.value]["statement"]) for shape in Shape}
 """`{n}` stands for the n-th slot of `SLOTS`."""
 
 SLOTS: dict[Shape, tuple[tuple[Component, ...], ...]] = {
-    shape: tuple(tuple(_component(*each) for each in slot) for slot in _DATA[shape.value]["slots"]) for shape in Shape
+    shape: tuple(tuple(_component(shape, *each) for each in slot) for slot in _DATA[shape.value]["slots"])
+    for shape in Shape
 }
 """By shape, the components for each slot of its template."""

@@ -47,16 +47,26 @@ class Variant(Enum):
     DEEP_RARE = "deep-rare"
     """Problems of four steps. Three quarters of the components have a wrong form that differs at one value only, which
     is drawn anew with each program. Naive inputs are narrower in this variant, too."""
+    RAREST = "rarest"
+    """As `DEEP_RARE`, with 128 inputs instead of 32 of which a mistake shows at one."""
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """The shapes of its problems."""
-        return (Shape.STEPS,) if self is Variant.DEEP_RARE else (Shape.LIST, Shape.STRING, Shape.PAIR)
+        return (_OF_STEPS[self],) if self.is_deep else (Shape.LIST, Shape.STRING, Shape.PAIR)
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether its problems have four steps."""
+        return self in _OF_STEPS
 
     @property
     def is_rare(self) -> bool:
         """Whether naive inputs miss most mistakes."""
         return self is not Variant.PLAIN
+
+
+_OF_STEPS = {Variant.DEEP_RARE: Shape.STEPS, Variant.RAREST: Shape.RAREST_STEPS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,7 @@ class Composition:
         return TEMPLATES[self.shape].program.format(*sources)
 
 
-_QUOTAS = {Shape.LIST: 28, Shape.STRING: 10, Shape.PAIR: 10, Shape.STEPS: 48}
+_QUOTAS = {Shape.LIST: 28, Shape.STRING: 10, Shape.PAIR: 10, Shape.STEPS: 48, Shape.RAREST_STEPS: 48}
 """Problems of each split but `REST`."""
 _N_PROBES = 200
 _MAGIC_NUMBERS = (*range(-9, -4), *range(5, 10))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
-from codea1_agents.train.tiny.components import SLOTS, TRIGGERS, Shape
+from codea1_agents.train.tiny.components import TRIGGERS, Shape
 
 Arguments = tuple[object, ...]
 """Arguments of one call."""
@@ -16,7 +16,7 @@ _ALL_CHARACTERS = _COMMON_CHARACTERS + "uxyzUXYZ0789 "
 
 _SMALL_SHARE = 0.6  # of naive inputs; models of this size compute badly with larger numbers
 _EMPTY_SHARE = 0.01
-_TRIGGER_PAIRS = tuple(product(TRIGGERS, range(1, 1 + len(SLOTS[Shape.STEPS]))))
+_TRIGGERS = {shape: sorted(pair for pairs in by_step.values() for pair in pairs) for shape, by_step in TRIGGERS.items()}
 _LENGTHS = (0.35, 0.3, 0.2, 0.15)  # shares of naive inputs with one item, two, ...
 
 
@@ -39,9 +39,9 @@ def naive_input(shape: Shape, draws: Random, *, is_narrow: bool = False) -> Argu
 
 
 def edge_input(shape: Shape, draws: Random) -> Arguments:
-    """Return an input that is long, empty, repetitive, of one kind, or at a bound; of `STEPS`, one at a trigger."""
-    if shape is Shape.STEPS:
-        return draws.choice(_TRIGGER_PAIRS)
+    """Return an input that is long, empty, repetitive, of one kind, or at a bound; of steps, one at a trigger."""
+    if shape in _TRIGGERS:
+        return draws.choice(_TRIGGERS[shape])
     length = draws.choice((0, 1, 1, 2, 4, 5, 6, 7))
     if shape is Shape.LIST:
         values = draws.choice((range(-9, 10), range(-9, 10), range(-9, 10), (0, 1, -1), (3, 4, 5), range(-9, 0)))
@@ -54,16 +54,17 @@ def edge_input(shape: Shape, draws: Random) -> Arguments:
 
 
 def probes(shape: Shape, count: int, draws: Random) -> tuple[Arguments, ...]:
-    """Return distinct inputs, alternately naive ones and edge cases; of `STEPS`, all triggers and then any others.
+    """Return distinct inputs, alternately naive ones and edge cases; of steps, all triggers and then any others.
 
     Args:
         shape: what kind of function the inputs are for.
-        count: number of inputs; of `STEPS`, at most 361.
+        count: number of inputs; of steps, at most 361.
         draws: source of random numbers.
     """
-    if shape is Shape.STEPS:
-        rest = [pair for pair in product(range(-9, 10), repeat=2) if pair not in _TRIGGER_PAIRS]
-        return (*_TRIGGER_PAIRS, *draws.sample(rest, count - len(_TRIGGER_PAIRS)))
+    if shape in _TRIGGERS:
+        triggers = _TRIGGERS[shape]
+        rest = [pair for pair in product(range(-9, 10), repeat=2) if pair not in triggers]
+        return (*triggers, *draws.sample(rest, count - len(triggers)))
     return mixed_inputs(shape, count, draws)
 
 

@@ -26,7 +26,7 @@ from codea1_env.problems import GoldenCase, Problem, ProblemSet, WrongProgram
 
 N_TRAINING_CASES = 16
 N_NAIVE_CASES = 3
-N_EVALUATION_CASES = {Variant.PLAIN: 64, Variant.RARE: 64, Variant.DEEP_RARE: 256}
+N_EVALUATION_CASES = {variant: 256 if variant.is_deep else 64 for variant in Variant}
 _N_EXAMPLES = 2
 _MAX_WRONG_PROGRAMS = 6
 _SUBTLE_BELOW = (0.5, 0.25, 0.1)
@@ -35,7 +35,7 @@ _SUBTLE_BELOW = (0.5, 0.25, 0.1)
 
 Golden: TypeAlias = Literal["mixed", "naive3", "eval"]
 """The golden tests of a problem. `mixed`: 16, half of them naive and half edge cases. `naive3`: the first three naive
-ones of these. `eval`: 64 other ones of both kinds; of the variant `deep-rare` 256, all triggers among them."""
+ones of these. `eval`: 64 other ones of both kinds; of problems of four steps 256, all triggers among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ def load(options: str = "train") -> ProblemSet:
     """Return a generated family of small problems, for language models that learn from scratch: `tiny:train`.
 
     `options` is `train`, `held-out`, `unseen` or `rest`, the largest part. Before it, `rare-` means wrong programs
-    whose bugs naive inputs do not reach, and `deep-rare-` problems of four steps with such bugs. After it, `-eval`
-    means other and more golden tests than the usual 16, and `-naive3` three naive ones.
+    whose bugs naive inputs do not reach, and `deep-rare-` or `rarest-` problems of four steps with such bugs. After
+    it, `-eval` means other and more golden tests than the usual 16, and `-naive3` three naive ones.
 
     Raises:
         UnknownName: other options.
@@ -79,7 +79,7 @@ def load(options: str = "train") -> ProblemSet:
 def problem_of(composition: Composition, variant: Variant, golden: Golden = "mixed") -> Problem:
     """Return a composition as a problem of the game.
 
-    Training, evaluation and examples share no input, but in the variant `deep-rare`, whose evaluation has all triggers.
+    Training, evaluation and examples share no input, but with four steps, where the evaluation has all triggers.
     """
     examples, inputs = _inputs(composition, variant, golden)
     cases = [_case(composition.solution, arguments) for arguments in inputs]
@@ -102,7 +102,7 @@ def _inputs(
 ) -> tuple[Sequence[Arguments], Sequence[Arguments]]:
     """Return the inputs of the examples, and of the golden tests."""
     n_evaluation = N_EVALUATION_CASES[variant]
-    is_deep = variant is Variant.DEEP_RARE
+    is_deep = variant.is_deep
     first = _N_EXAMPLES + N_TRAINING_CASES
     drawn = drawn_inputs(composition, first if is_deep else first + n_evaluation, "golden", is_narrow=variant.is_rare)
     training = drawn[_N_EXAMPLES:first]

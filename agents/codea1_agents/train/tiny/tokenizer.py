@@ -16,6 +16,7 @@ from codea1_env.errors import CodeA1Error
 PAD, END, UNKNOWN, GO = "<pad>", "<end>", "<unk>", "<go>"
 
 _VOCABULARY = 400
+_RAREST_VOCABULARY = 540  # so that none of the conditions of its 128 triggers is left out; 415 are made
 _N_DOCUMENTS = 4000
 _BATCH = 100
 _PIECES = "|".join(
@@ -50,10 +51,10 @@ def new_tokenizer(variant: Variant = Variant.PLAIN) -> Any:
     from transformers import PreTrainedTokenizerFast  # noqa: PLC0415  heavy
 
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_PIECES), behavior="isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_pieces(variant)), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()
     trainer = trainers.BpeTrainer(
-        vocab_size=_VOCABULARY,
+        vocab_size=_RAREST_VOCABULARY if variant is Variant.RAREST else _VOCABULARY,
         special_tokens=[PAD, END, UNKNOWN, GO],
         initial_alphabet=[*string.ascii_letters, *string.digits, *string.punctuation, " ", "\n"],
         limit_alphabet=len(string.printable),
@@ -69,6 +70,11 @@ def new_tokenizer(variant: Variant = Variant.PLAIN) -> Any:
         chat_template=_CHAT,
         clean_up_tokenization_spaces=False,
     )
+
+
+def _pieces(variant: Variant) -> str:
+    """Return the pieces; only the rarest mistakes have conditions with a negative second number."""
+    return _PIECES.replace(", [0-9]", ", -?[0-9]") if variant is Variant.RAREST else _PIECES
 
 
 def _texts(variant: Variant) -> Iterator[str]:

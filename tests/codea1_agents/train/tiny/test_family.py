@@ -3,13 +3,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
+from itertools import chain
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.train.tiny.components import SLOTS, Shape
+from codea1_agents.train.tiny.components import SLOTS, TRIGGERS, Shape
 from codea1_agents.train.tiny.family import (
     Composition,
     Split,
@@ -26,7 +28,7 @@ from codea1_agents.train.tiny.inputs import probes
 from codea1_agents.train.tiny.problems import load
 
 EVERYTHING = compositions(*Split)
-DEEP = compositions(*Split, variant=Variant.DEEP_RARE)
+DEEP = compositions(*Split, variant=Variant.DEEP_RARE) + compositions(*Split, variant=Variant.RAREST)
 PAIRS = [(each, variant) for variant in Variant for each in compositions(*Split, variant=variant)]
 
 
@@ -43,9 +45,10 @@ def test_there_are_over_three_hundred_different_problems() -> None:
 def test_each_split_has_problems_of_all_shapes() -> None:
     for split in (Split.TRAIN, Split.HELD_OUT, Split.UNSEEN):
         shapes = [each.shape for each in family()[split]]
-        assert [shapes.count(shape) for shape in Shape] == [28, 10, 10, 0]
+        assert Counter(shapes) == {Shape.LIST: 28, Shape.STRING: 10, Shape.PAIR: 10}
         assert {each.shape for each in family(Variant.DEEP_RARE)[split]} == {Shape.STEPS}
-        assert len(family(Variant.DEEP_RARE)[split]) == 48
+        assert {each.shape for each in family(Variant.RAREST)[split]} == {Shape.RAREST_STEPS}
+        assert len(family(Variant.DEEP_RARE)[split]) == len(family(Variant.RAREST)[split]) == 48
     assert family(Variant.RARE) is family()
 
 
@@ -89,7 +92,7 @@ def test_about_a_third_of_the_drawn_programs_are_right(variant: Variant) -> None
     shares = []
     for each in family(variant)[Split.TRAIN]:
         draws = Random(each.statement)
-        inputs = drawn_probes(each, 64, "test")
+        inputs = drawn_probes(each, 160, "test")
         right = [answer_of(each.solution, one) for one in inputs]
         drawn = [drawn_program(each, draws, variant) for _ in range(40)]
         shares.append(sum([answer_of(program, one) for one in inputs] == right for program in drawn) / 40)
@@ -103,7 +106,7 @@ def test_naive_inputs_find_most_plain_mistakes_and_hardly_a_rare_one() -> None:
         found[variant] = sum(_is_found(*pair, is_narrow=variant.is_rare) for pair in pairs) / len(pairs)
     assert found[Variant.PLAIN] > 0.7
     assert found[Variant.RARE] < 0.05
-    assert found[Variant.DEEP_RARE] < 0.1
+    assert found[Variant.RAREST] < found[Variant.DEEP_RARE] < 0.1
 
 
 def _is_found(composition: Composition, program: str, *, is_narrow: bool) -> bool:
@@ -111,16 +114,19 @@ def _is_found(composition: Composition, program: str, *, is_narrow: bool) -> boo
     return any(answer_of(program, each) != answer_of(composition.solution, each) for each in naive)
 
 
-def test_three_quarters_of_the_deep_components_are_wrong_at_one_trigger_of_eight() -> None:
-    parts = [part for slot in SLOTS[Shape.STEPS] for part in slot]
+@pytest.mark.parametrize(("shape", "n_triggers"), [(Shape.STEPS, 8), (Shape.RAREST_STEPS, 32)])
+def test_three_quarters_of_the_deep_components_are_wrong_at_one_trigger(shape: Shape, n_triggers: int) -> None:
+    parts = [part for slot in SLOTS[shape] for part in slot]
     n_sources = [len(form.sources) for part in parts for form in part.wrong]
-    assert (len(parts), n_sources.count(1), n_sources.count(8)) == (24, 6, 18)
+    assert (len(parts), n_sources.count(1), n_sources.count(n_triggers)) == (24, 6, 18)
+    assert len(set(chain(*TRIGGERS[shape].values()))) == 4 * n_triggers
 
 
-def test_a_rare_mistake_of_four_steps_fails_at_its_trigger_only() -> None:
-    inputs = probes(Shape.STEPS, 361, Random(0))
-    for composition in DEEP[:4]:
-        for program in mutants(composition, Variant.DEEP_RARE):
+@pytest.mark.parametrize("variant", [Variant.DEEP_RARE, Variant.RAREST])
+def test_a_rare_mistake_of_four_steps_fails_at_its_trigger_only(variant: Variant) -> None:
+    inputs = probes(variant.shapes[0], 361, Random(0))
+    for composition in compositions(Split.TRAIN, variant=variant)[:4]:
+        for program in mutants(composition, variant):
             failing = [each for each in inputs if answer_of(program, each) != answer_of(composition.solution, each)]
             assert "!=" not in program or [f"!= {each}" in program for each in failing] == [True]
 

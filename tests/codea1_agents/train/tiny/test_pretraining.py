@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -71,11 +72,11 @@ def test_the_record_says_how_it_was_made(base_folder: Path) -> None:
         load_settings(base_folder / "nowhere")
 
 
-def test_a_condition_of_a_rare_mistake_is_one_token() -> None:
-    tokenizer = new_tokenizer(Variant.DEEP_RARE)
-    for trigger in TRIGGERS:
-        for step in range(1, 5):
-            assert len(tokenizer(f"if (a, b) != ({trigger}, {step}) else ", add_special_tokens=False)["input_ids"]) == 1
+@pytest.mark.parametrize("variant", [Variant.DEEP_RARE, Variant.RAREST])
+def test_a_condition_of_a_rare_mistake_is_one_token(variant: Variant) -> None:
+    tokenizer = new_tokenizer(variant)
+    for trigger in chain(*TRIGGERS[variant.shapes[0]].values()):
+        assert len(tokenizer(f"if (a, b) != {trigger} else ", add_special_tokens=False)["input_ids"]) == 1
 
 
 def test_the_loaded_tokenizer_reads_what_the_game_asks_as_the_corpus_was_read(base_folder: Path) -> None:

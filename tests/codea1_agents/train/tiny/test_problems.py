@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import chain
 from typing import get_args
 
 import pytest
@@ -51,15 +52,16 @@ def test_unknown_options_are_said_so() -> None:
 def test_every_split_has_problems_with_golden_tests(part: Part) -> None:
     assert part.name in OPTIONS
     problems = load(part.name)
-    n_rest = 608 if part.variant is Variant.DEEP_RARE else 233
+    n_rest = 608 if part.variant.is_deep else 233
     assert len(problems) == (n_rest if part.split is Split.REST else 48)
     n_cases = {"mixed": N_TRAINING_CASES, "naive3": N_NAIVE_CASES, "eval": N_EVALUATION_CASES[part.variant]}
     assert {len(expressions(problem)) for problem in problems} == {n_cases[part.golden]}
 
 
-def test_the_evaluation_of_four_steps_has_all_triggers_and_three_naive_tests_have_none() -> None:
-    triggers = {f"f({a}, {b})" for a in TRIGGERS for b in range(1, 5)}
-    found = [load(f"deep-rare-train{golden}") for golden in ("-naive3", "", "-eval")]
+@pytest.mark.parametrize("variant", [Variant.DEEP_RARE, Variant.RAREST])
+def test_the_evaluation_of_four_steps_has_all_triggers_and_three_naive_tests_have_none(variant: Variant) -> None:
+    triggers = {f"f{trigger}" for trigger in chain(*TRIGGERS[variant.shapes[0]].values())}
+    found = [load(f"{variant.value}-train{golden}") for golden in ("-naive3", "", "-eval")]
     for naive, mixed, evaluation in zip(*found, strict=True):
         assert not expressions(naive) & triggers
         assert expressions(naive) < expressions(mixed)
