@@ -282,20 +282,23 @@ def _loss(policy: ResponsePass, batch: Mapping[str, torch.Tensor], **how: Any) -
     ).loss
 
 
+WAYS: dict[str, Figures] = {
+    "whole rows": {},
+    "prompt once": {"prompt_once": True},
+    "prompt once, all logits at once": {"prompt_once": True, "logits_chunk_tokens": 0},
+    "prompt once, 2048 logits": {"prompt_once": True, "logits_chunk_tokens": 2048},
+    "whole rows, checkpointing": {"gradient_checkpointing": True},
+    "packed": {"packed": True},
+    "packed, prompt once": {"packed": True, "prompt_once": True},
+    "packed, prompt once, checkpointing": {"packed": True, "prompt_once": True, "gradient_checkpointing": True},
+}
+"""How a batch is learned."""
+
+
 def learning(bench: Bench, rates: Figures) -> Figures:
     """Return the speed and the memory of updates in bfloat16, and the memory that `--dry-run` computes for them."""
     found: Figures = {}
-    ways: dict[str, Figures] = {
-        "whole rows": {},
-        "prompt once": {"prompt_once": True},
-        "prompt once, all logits at once": {"prompt_once": True, "logits_chunk_tokens": 0},
-        "prompt once, 2048 logits": {"prompt_once": True, "logits_chunk_tokens": 2048},
-        "whole rows, checkpointing": {"gradient_checkpointing": True},
-        "packed": {"packed": True},
-        "packed, prompt once": {"packed": True, "prompt_once": True},
-        "packed, prompt once, checkpointing": {"packed": True, "prompt_once": True, "gradient_checkpointing": True},
-    }
-    for name, how in ways.items():
+    for name, how in WAYS.items():
         with bench.clean():
             found[name] = _learned(bench, dict(how), rates)
     return found
@@ -322,31 +325,12 @@ def _learned(bench: Bench, how: Figures, rates: Figures) -> Figures:
         took = bench.seconds(update)
     except torch.OutOfMemoryError:
         return {"failed": "out of memory"}
-    n_rows, width = batch[Column.RESPONSE_IDS].shape
-    n_prompts = bench.scale.n_prompts if how.get("prompt_once") else n_rows
-    prompts = n_prompts * batch[Column.PROMPT_IDS].shape[1]
-    tokens = prompts + n_rows * width
-    operations = tokens * bench.scale.shape.parameters * (8 if checkpoints else 6)
-    sized = SizedModule(
-        bench.scale.shape,
-        ModelSettings(
-            path="",
-            autocast="bfloat16",
-            gradient_checkpointing=checkpoints,
-            logits_chunk_tokens=how.get("logits_chunk_tokens", 256),
-            with_reference=False,
-        ),
-        MicroBatch(
-            tokens,
-            n_rows * width,
-            n_rows * (batch[Column.PROMPT_IDS].shape[1] + width),
-            tokens * (batch[Column.PROMPT_IDS].shape[1] + width),
-        ),
-    )
-    parts = {each.name: each.n_bytes / 1e9 for each in learner_parts([sized], ClusterOptions(gpus_per_learner=1))}
+    size = micro_batch_of(batch, **how)
+    operations = size.tokens * bench.scale.shape.parameters * (8 if checkpoints else 6)
+    parts = dry_run(bench.scale.shape, size, checkpoints, how.get("logits_chunk_tokens", 256))
     return {
         "seconds": took,
-        "tokens_s": tokens / took,
+        "tokens_s": size.tokens / took,
         "reply_tokens_s": int(batch[Column.RESPONSE_MASK].sum()) / took,
         "share_of_matrix_rate": operations / took / 1e12 / rates["tflops_bf16"],
         "peak_gb": bench.peak() / 1e9,
@@ -354,6 +338,34 @@ def _learned(bench: Bench, how: Figures, rates: Figures) -> Figures:
         "weights_and_batch_gb": begun / 1e9,
         "dry_run_parts_gb": {name: n for name, n in parts.items() if n},
     }
+
+
+def micro_batch_of(
+    batch: Mapping[str, torch.Tensor], *, prompt_once: bool = False, packed: bool = False, **_: Any
+) -> MicroBatch:
+    """Return the size of a batch, as `--dry-run` takes it: padded, or all tokens in one row without padding."""
+    n_prompts = len(batch[Column.PROMPT_NUMBER].unique()) if prompt_once else len(batch[Column.PROMPT_NUMBER])
+    replies, width = batch[Column.RESPONSE_IDS].numel(), batch[Column.PROMPT_IDS].shape[1]
+    if packed:  # all prompts have one length
+        replies = int(batch[Column.RESPONSE_MASK].sum())
+        tokens = n_prompts * width + replies
+        return MicroBatch(tokens, replies, tokens, tokens**2)
+    row = width + batch[Column.RESPONSE_IDS].shape[1]
+    tokens = n_prompts * width + replies
+    return MicroBatch(tokens, replies, len(batch[Column.PROMPT_NUMBER]) * row, tokens * row)
+
+
+def dry_run(shape: ModelShape, size: MicroBatch, checkpoints: bool, logits_chunk_tokens: int) -> dict[str, float]:
+    """Return the memory by part, in GB, that `--dry-run` computes for a learner without a reference."""
+    settings = ModelSettings(
+        path="",
+        autocast="bfloat16",
+        gradient_checkpointing=checkpoints,
+        logits_chunk_tokens=logits_chunk_tokens,
+        with_reference=False,
+    )
+    parts = learner_parts([SizedModule(shape, settings, size)], ClusterOptions(gpus_per_learner=1))
+    return {each.name: each.n_bytes / 1e9 for each in parts}
 
 
 def sampling(bench: Bench, rates: Figures) -> Figures:

@@ -47,17 +47,19 @@ class Rows:
     have_one_prompt: bool = False
 
 
-def micro_batch(rows: Rows) -> MicroBatch:
+def micro_batch(rows: Rows, *, packed: bool = False) -> MicroBatch:
     """Return the size of some rows; with more than one, some are shorter."""
     width, replies = rows.prompt + rows.reply, rows.n * rows.reply
     tokens = rows.prompt + replies if rows.have_one_prompt else rows.n * width
+    if packed:
+        return MicroBatch(tokens, replies, tokens, tokens**2)
     pairs = (replies if rows.have_one_prompt else tokens) * width
     return MicroBatch(tokens, replies, rows.n * width, pairs if rows.n > 1 else 0)
 
 
 def computed(settings: ModelSettings, rows: Rows) -> StepBytes:
     """Return the bytes by arithmetic."""
-    module = SizedModule(shape_of(settings.path), settings, micro_batch(rows))
+    module = SizedModule(shape_of(settings.path), settings, micro_batch(rows, packed=settings.packing))
     parts = {each.name: each.n_bytes for each in learner_parts([module], ClusterOptions())}
     kept = kept_bytes(module)
     return StepBytes(

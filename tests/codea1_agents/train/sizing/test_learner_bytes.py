@@ -35,11 +35,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
         ({}, Rows(2, 64, 128)),
         ({"autocast": "bfloat16"}, Rows(1, 64, 128)),
         ({}, Rows(4, 96, 64, have_one_prompt=True)),
+        ({"packing": True}, Rows(4, 96, 64)),
+        ({"packing": True}, Rows(4, 96, 64, have_one_prompt=True)),
         ({"gradient_checkpointing": True}, Rows(2, 64, 128)),
         (CHECKPOINTING, Rows(2, 64, 128)),
         ({**CHECKPOINTING, "lora": LoraSettings()}, Rows(2, 64, 128)),
     ],
-    ids=["plain", "one row", "one prompt", "checkpointing", "bfloat16", "lora"],
+    ids=["plain", "one row", "one prompt", "packed", "packed, one prompt", "checkpointing", "bfloat16", "lora"],
 )
 def test_bytes_are_as_computed(options: dict[str, Any], rows: Rows, folder: str) -> None:
     if "lora" in options:
