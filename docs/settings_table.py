@@ -73,19 +73,18 @@ def _values(hint: Any) -> str:
         return _values(parts[0]) + "".join(map(_bounds, parts[1:]))
     if origin is Literal or (isinstance(hint, type) and issubclass(hint, Enum)):
         return ", ".join(f"`{each}`" for each in parts or hint if each)
-    names = {bool: "true, false", int: "whole number", float: "number", str: "text", dict: "table"}
+    names = {bool: "bool", int: "int", float: "float", str: "text", dict: "table"}
     return names.get(origin or hint, "list" if origin in (list, tuple) else "table")
 
 
 def _bounds(found: Any) -> str:
     """Return the range in the metadata of an annotation, which is the environment's or pydantic's."""
     if isinstance(found, Range):
-        return str(found)
-    words = {"ge": "of at least", "gt": "above", "le": "and at most", "lt": "and below"}
-    metadata = {name: getattr(each, name) for each in found.metadata for name in words if hasattr(each, name)}
-    if metadata.keys() == {"ge", "le"}:
-        return str(Range(metadata["ge"], metadata["le"]))
-    return "".join(f" {words[name]} {bound:g}" for name, bound in metadata.items())
+        least = f" > {found.above:g}" if found.above > Range().above else f" ≥ {found.least:g}"
+        return "" if found == Range() else least + (f", ≤ {found.most:g}" if found.most < Range().most else "")
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    bounds = {name: getattr(each, name) for each in found.metadata for name in signs if hasattr(each, name)}
+    return "".join(f"{',' * n} {signs[name]} {bound:g}" for n, (name, bound) in enumerate(bounds.items()))
 
 
 def _text(value: Any) -> str:

@@ -59,8 +59,8 @@ class Comparison:
     rel_tol: NotNegative = 0.0
     """See `abs_tol`."""
     abs_tol: NotNegative = 0.0
-    """A number matches an expected float (or complex) within max(abs_tol, rel_tol * larger magnitude); 0 and 0 require
-    equality. An expected integer needs equality. If neither value is the expected one, both must be floats."""
+    """A number matches an expected float (or complex) within max(abs_tol, rel_tol * larger magnitude). An expected
+    integer needs equality; if neither value is the expected one, both must be floats."""
     nan_equal: bool = False
     """Whether nan equals nan."""
     strict_types: bool = False
@@ -312,29 +312,25 @@ class Ruleset:
 
     name: str
     tests_per_suite: Annotated[int, Range(1, MAX_TESTS_PER_SUITE)] = 8
-    """K: the number of cases that a tester must write, and the denominator of its reward (paper: 5, release: 8)."""
+    """K: cases that a tester must write, the denominator of its reward (paper: 5, release: 8)."""
     reading: Reading = Reading.STRICT
     """How replies become programs and cases."""
     max_program_bytes: Count | None = None
-    """Longest program that is run, in UTF-8; a longer one is rejected (TOO_LONG). It keeps a program from exceeding its
-    tester's context: byte-level tokenizers make no more tokens than bytes. None: only the reader's bound applies."""
+    """Longest program that is run, in UTF-8, so that it fits into its tester's context. None: only the reader's bound."""
     drop_vacuous: bool = False
     """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.judging.vacuity`)."""
     drop_rewritten: bool = False
-    """STRICT: whether equal calls are recognised however they are written (`rules.canonical_calls`). A case whose calls
-    other cases of the suite make is then a duplicate, and a case whose calls the statement's examples answer is an
-    example. Otherwise only literal arguments are compared."""
+    """STRICT: whether equal calls are recognised however they are written (`rules.canonical_calls`), so that a case
+    with such calls is a duplicate, or an example. Otherwise only literal arguments are compared."""
     validation: Validation = Validation.FILL
     """What happens to a case whose prediction the solution contradicts."""
     comparison: Comparison = field(default_factory=Comparison)
     reward: RewardRules = field(default_factory=RewardRules)
     book: BookRules = field(default_factory=BookRules)
     confirm: Share = 0.0
-    """Share of candidates that run twice, the second time in another order and process. A case on which the
-    runs differ counts as failed."""
+    """Share of candidates that run twice, in another order and process. A case on which the runs differ is failed."""
     draws_order: bool = False
-    """Whether a candidate answers its calls in a drawn order, so that remembering earlier inputs gains less. Otherwise
-    it answers them in the order of the suites, and a second time in reverse."""
+    """Whether a candidate answers its calls in a drawn order, so that remembering earlier inputs gains less."""
     isolation: Isolation = Isolation.PROGRAM
     """What has a process of its own: a candidate, or each of its calls."""
 

@@ -38,8 +38,8 @@ class Shape:
     n_kept: Count = 1
     """Candidates per problem whose suites train the tester (l in the paper)."""
     keep_zero_std_groups: Flag = False
-    """Whether groups of equal rewards train. Their advantages are 0: they count in the divergence and in the mean over
-    tokens only. The official code drops no group (`paper-*`: true), and the paper mentions no filter."""
+    """Whether groups of equal rewards train: with advantages 0, in the divergence and in the mean over tokens. The
+    official code drops no group."""
     problems_at_once: Count = 8
     """Problems that a runner generates together while the sandbox judges others."""
 
@@ -56,12 +56,11 @@ class RolloutSettings(Shape):
     problems_per_step: Count = 256
     """Problems per iteration."""
     temperature: Positive = 1.0
-    """Sampling temperature of training. Log-probabilities are those of the distribution at this temperature. There
-    is no `top_p` or `top_k`: the loss trains the whole distribution."""
+    """Sampling temperature of training. There is no `top_p` or `top_k`: the loss trains the whole distribution."""
     sampling_batch_size: Count = 64
     """Responses in one batch of the sampler."""
     overlap: Annotated[int, Field(ge=0, le=1, strict=True)] = 0
-    """1: remote runners sample the next iteration while the learners work. Their weights are then one iteration old."""
+    """1: remote runners sample the next iteration while the learners work, with weights that are one iteration old."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +68,15 @@ class AdvantageSettings:
     """How the advantages of testers compare the suites of a group. Coders have the form `sum`."""
 
     advantages: AdvantageForm = "sum"
-    """`sum`: by their rewards. `decoupled`: by each part of the rewards. `conditioned`: by validity, and the valid ones
-    by adversity (`advantages.advantages_by_parts`)."""
+    """`sum`: by their rewards. `decoupled`: by each part of them. `conditioned`: by validity, and the valid ones by
+    adversity (`advantages.advantages_by_parts`)."""
     valid_from: Annotated[float, Field(gt=0, le=1, strict=True)] = 0.5
     """Smallest validity of a suite that `conditioned` calls valid. 1: all of its K tests have right answers."""
     credit: CreditForm = "reply"
-    """What the tokens of a suite are paid for. `reply`: all of them for the suite's reward. `test`: those of a test for
-    this test. `block`: those of a test's input for whether the program fails it, and those of its answer for whether
-    this is right (`credit`)."""
+    """What tokens of a suite are paid for. `reply`: the suite's reward. `test`: their own test. `block`: those of an
+    input for whether the program fails it, those of an answer for whether it is right (`credit`)."""
     other_text: OtherText = "nothing"
-    """With `credit` by `test` or `block`: what text that is no test is paid for. `nothing`: it has advantage 0. `mean`:
-    for the mean of its suite."""
+    """With `credit` by `test` or `block`: what text outside of tests is paid for: nothing, or the mean of its suite."""
 
 
 @dataclass(frozen=True)
@@ -117,23 +114,21 @@ class UpdateSettings(LossSettings):
     micro_batch_size: CountOrZero = 8
     """Responses per forward pass. 0: the whole minibatch. It bounds memory and does not change results."""
     micro_batch_tokens: CountOrZero = 0
-    """Tokens per forward pass, prompts and padding included; a longer response has a pass of its own. 0: any number."""
+    """Tokens per forward pass, prompts and padding included; 0: any number."""
     prompt_once: Flag = True
-    """Whether the learner computes a prompt once for all responses to it in a forward pass. It does not change results.
-    With gradient checkpointing, and for models whose cache cannot be repeated, each response computes its own, unless
-    they are packed."""
+    """Whether the learner computes a prompt once for all responses to it. Without `packing` it has no effect with
+    gradient checkpointing, and for models whose cache cannot be repeated. It does not change results."""
     packing: Flag = False
-    """Whether the responses of a forward pass and their prompts are one row without padding, in which each response
-    sees its own prompt only. It does not change results. The mask takes two bytes per pair of tokens of the pass, so
-    bound it by `micro_batch_tokens`. It needs PyTorch's attention, in all layers over the whole row."""
+    """Whether a forward pass is one row without padding, in which each response sees its own prompt only. It does not
+    change results. Its mask takes two bytes per pair of tokens: bound it by `micro_batch_tokens`."""
     logits_chunk_tokens: CountOrZero = 256
-    """Response tokens whose logits exist at the same time; the others' are computed again for the gradient. 0: all."""
+    """Response tokens whose logits exist at the same time; 0: all."""
     old_log_probs: Literal["sampler", "learner"] = "sampler"
-    """Whose log-probabilities the ratio of the loss starts from. `learner`: those that the learner computes before the
-    first update of an iteration, so that a sampler of other precision does not move the ratio."""
+    """Whose log-probabilities the ratio of the loss starts from. With `learner`, a sampler of other precision does not
+    move it."""
     tis_cap: NotNegative = 0.0
-    """With `old_log_probs = "learner"`: the loss of a token is weighed by the learner's probability of it over the
-    sampler's, at most `tis_cap`. 0: by 1."""
+    """With `old_log_probs = "learner"`: a token's loss is weighed by its probability for the learner over the sampler's,
+    at most `tis_cap`. 0: by 1."""
     weight_decay: NotNegative = 0.1
     """Of AdamW."""
     grad_clip: Positive | None = 1.0
@@ -149,16 +144,15 @@ class LearnerSettings:
     """How the models are spread over learners, and where these compute. It changes results by rounding only."""
 
     sharding: Literal["auto", "full", "none"] = "auto"
-    """`full`: each learner holds a part of every parameter, gradient and state of AdamW (FSDP2); `none`: all (DDP);
-    `auto`: a part, with two learners and more, if the models have more than 10^9 parameters."""
+    """`full`: each learner holds a part of parameters, gradients and AdamW's states (FSDP2). `none`: all (DDP). `auto`:
+    a part, with two learners and more, if the models have more than 10^9 parameters."""
     placement: Literal["separate", "colocated"] = "separate"
-    """`colocated`: each runner shares a GPU with a learner, and its engines release their memory while the learner
-    works. Runners need more than half of a GPU, learners the rest."""
+    """`colocated`: each runner shares a GPU with a learner, and its engines release their memory while that works."""
     offload_optimizer: Flag = False
     """Whether the states of AdamW are in the host's memory while learners do not work."""
     offload_parameters: Flag = False
-    """Whether the parts of sharded learners, their gradients and the states of AdamW are in the host's memory all the
-    time, where AdamW computes. A layer is on the GPU while it is gathered."""
+    """Whether sharded parameters, gradients and the states of AdamW are always in the host's memory, where AdamW
+    computes. A layer is on the GPU while it is gathered."""
     learner_timeout_s: Positive = 1800.0
     """Seconds that learners wait for one of them, which is then lost."""
 

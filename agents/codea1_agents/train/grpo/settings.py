@@ -67,15 +67,14 @@ class ModelOptions:
     sampling_dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Data type of the weights that sample. The learner's weights are always float32: fewer bits lose small steps."""
     autocast: Literal["", "bfloat16", "float16"] = ""
-    """Data type in which the learner computes, e.g. `bfloat16`; empty: float32."""
+    """Data type in which the learner computes; empty: float32."""
     gathering_dtype: Literal["", "bfloat16", "float16"] = ""
-    """Data type in which sharded learners gather parameters, e.g. `bfloat16`; empty: float32. Gradients are summed in
-    float32."""
+    """Data type in which sharded learners gather parameters; empty: float32. Gradients are summed in float32."""
     gradient_checkpointing: Flag = False
     """Whether the learner computes activations again for the gradient. It saves memory and takes a third more time."""
     attention: Literal["", "sdpa", "eager", "flash_attention_2"] = ""
-    """Implementation of the attention of the learner and of the engine `transformers`; empty: that of `transformers`,
-    PyTorch's (`sdpa`) for most models. `flash_attention_2` needs its package and computes in half precision."""
+    """Attention of learner and engine `transformers`; empty: PyTorch's (`sdpa`) for most models. `flash_attention_2`
+    needs its package and computes in half precision."""
     lora: LoraSettings | None = None
     """Adapters to train instead of the whole model."""
     rollout_engine: Literal["transformers", "vllm"] = "transformers"
@@ -83,12 +82,12 @@ class ModelOptions:
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `vllm.LLM`, e.g. gpu_memory_utilization, max_num_seqs, max_model_len."""
     handover_piece_mb: Positive = 256.0
-    """Most MB (2^20 bytes) of weights that are on their way at once. A larger tensor is on its way alone."""
+    """Most MB (2^20 bytes) of weights that are on their way at once; a larger tensor goes alone."""
     handover_folder: str = ""
     """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
     largest_gap: NotNegative = 0.0
-    """Largest mean difference between the log-probabilities of sampler and learner before the first update of a run, in
-    nats per token; a single token may differ twenty times as much. 0: by the data types of both."""
+    """Largest mean difference of log-probabilities between sampler and learner before the first update, in nats; a
+    single token may differ twenty times as much. 0: by the data types of both."""
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the chat template, e.g. `{ enable_thinking = false }`."""
 

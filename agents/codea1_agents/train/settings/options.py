@@ -73,8 +73,8 @@ class AgentOptions(ModelOptions):
     max_tokens: Count | None = None
     """Longest reply, in tokens; unset: that of `agents.shared`, or 4096."""
     max_prompt_tokens: Count | None = None
-    """Longest prompt, in tokens; unset: that of `agents.shared`, or 4096 for the coder and 8192 for the tester. A
-    longer one gets no reply, and its rollout is masked. A problem without any reply trains nothing and is logged."""
+    """Longest prompt, in tokens; unset: that of `agents.shared`, or 4096 for the coder and 8192 for the tester. The
+    rollout of a longer one is masked."""
 
 
 class AgentsOptions(_Section):
@@ -129,8 +129,7 @@ class ClusterOptions(LearnerSettings):
     restart_lost: Flag = True
     """Whether a lost runner is started again. Meanwhile other runners roll out its problems."""
     max_restarts: CountOrZero = 3
-    """How often the run starts again from its last checkpoint after the loss of a learner, without a new checkpoint in
-    between; 0: never."""
+    """How often the run starts again from the same checkpoint after the loss of a learner; 0: never."""
     torch_threads: CountOrZero = 0
     """Threads of torch in the driver; 0: torch chooses. Small models are faster with 1."""
 
@@ -141,7 +140,7 @@ class CheckpointOptions(_Section):
     every: CountOrZero = 50
     """Steps between checkpoints; 0: only after the last step."""
     every_minutes: NotNegative = 0.0
-    """Write a checkpoint after a step, too, once this many minutes have passed since the last one; 0: never."""
+    """Also write a checkpoint once this many minutes have passed since the last one; 0: never."""
     keep: CountOrZero = 2
     """Number of checkpoints to keep; 0: all."""
     export: bool = True
@@ -158,7 +157,7 @@ class EvaluationOptions(_Section):
     """Evaluation of the models on held-out problems, which train nothing."""
 
     every: CountOrZero = 0
-    """Steps between evaluations; there is also one after the last step. 0: no evaluation."""
+    """Steps between evaluations; the last step has one, too. 0: no evaluation."""
     at_start: bool = True
     """Whether there is an evaluation before the first step."""
     problems: str = ""
