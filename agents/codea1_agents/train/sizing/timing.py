@@ -16,7 +16,7 @@ MEAN_PROMPT, MEAN_REPLY = 700, 500
 TOKEN_S = 0.006
 """Least seconds of a token of the few replies that are still being sampled at the end of a batch: assumed."""
 HANDOVER_S = 1.3, 2.0
-"""Least and most seconds per GB of weights that the driver hands over (docs/internet-scale.md)."""
+"""Least and most seconds per GB of weights that the driver hands over (docs/experiments/internet-scale/report.md)."""
 
 
 @dataclass(frozen=True, slots=True)
