@@ -188,18 +188,18 @@ def text_of(findings: Findings) -> str:
 
 def overview_of(findings: Findings) -> str:
     """Return the page's table: for each claim the regimes and mean differences of its cells, by sign."""
-    lines = head(["claim", "sign as predicted", "otherwise", "undecided", "size within its interval"])
+    lines = head(["claim", "sign as predicted", "undecided", "size within its interval"])
     for claim, cells in judged(findings).items():
         columns: dict[str, list[str]] = {name: [] for name in SIGNS}
         for each in cells:
             text = "not run" if each.sign == "not run" else f"{100 * each.difference.mean:+.1f}"
             equal = f" (±{each.cell.equal:g})" if each.cell.equal else ""
             columns[each.sign].append(f"{_place(each.cell)} {text}{equal}{_marks(findings, each)}")
-        columns["undecided"] += columns["not run"]
+        columns["undecided"] += [*columns["not run"], *(f"**otherwise:** {each}" for each in columns["wrongly"])]
         sizes = Counter(each.size for each in cells)
         n = sizes["within"] + sizes["outside"]
         size = f"{sizes['within']} of {n}" if n else ""
-        lines.append(row([claim, *(", ".join(columns[name]) for name in SIGNS[:3]), size]))
+        lines.append(row([claim, *(", ".join(columns[name]) for name in ("rightly", "undecided")), size]))
     return "\n".join([*lines, "", _counted([each for cells in judged(findings).values() for each in cells]), ""])
 
 
