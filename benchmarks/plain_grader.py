@@ -1,7 +1,7 @@
 """A grader as most are, for comparison: it runs program and asserts in one process, and exit status 0 is a pass.
 
-`python benchmarks/plain_grader.py` prints the lists of docs/experiments/attacks/report.md: each attack by its result on this
-grader, and those that a sandbox does not hold.
+`python benchmarks/plain_grader.py` prints the lists of docs/experiments/attacks/report.md: each attack by its result
+on this grader, and those that a sandbox does not hold.
 
 It runs only harmless attacks (`is_safe`), each in its own process group and folder, with limits on time and resources;
 if started by root, as a user that owns nothing. If this is not possible, it runs none.

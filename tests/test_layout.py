@@ -89,6 +89,11 @@ def test_no_rooms_without_a_name():
     assert [path for path in sources() if vague & set(path.with_suffix("").parts)] == []
 
 
+def test_the_pages_stay_short():
+    pages = [path for folder in ("", "adapters", "api") for path in (ROOT / "docs" / folder).glob("*.md")]
+    assert sum(len(page.read_text().split()) for page in pages) <= 45_000
+
+
 def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Count a function's lines without its docstring."""
     documented = ast.get_docstring(function, clean=False) is not None

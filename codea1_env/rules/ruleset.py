@@ -316,7 +316,7 @@ class Ruleset:
     reading: Reading = Reading.STRICT
     """How replies become programs and cases."""
     max_program_bytes: Count | None = None
-    """Longest program that is run, in UTF-8, so that it fits into its tester's context. None: only the reader's bound."""
+    """Longest program that is run, in UTF-8, so that it fits into a tester's context. None: only the reader's bound."""
     drop_vacuous: bool = False
     """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.judging.vacuity`)."""
     drop_rewritten: bool = False

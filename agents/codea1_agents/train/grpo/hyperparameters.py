@@ -127,8 +127,8 @@ class UpdateSettings(LossSettings):
     """Whose log-probabilities the ratio of the loss starts from. With `learner`, a sampler of other precision does not
     move it."""
     tis_cap: NotNegative = 0.0
-    """With `old_log_probs = "learner"`: a token's loss is weighed by its probability for the learner over the sampler's,
-    at most `tis_cap`. 0: by 1."""
+    """With `old_log_probs = "learner"`: a token's loss is weighed by its probability for the learner over that for the
+    sampler, at most `tis_cap`. 0: by 1."""
     weight_decay: NotNegative = 0.1
     """Of AdamW."""
     grad_clip: Positive | None = 1.0
