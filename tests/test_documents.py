@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import codea1_env
 from codea1_agents.cli.app import ENTRIES
 from codea1_agents.cli.entries import EXTENSIONS, Commands, Group
 from codea1_agents.train import grpo, loop
+from codea1_env import bank_v0, code_a1_v0
 from codea1_env.errors import PUBLISHED
 from tests.support import ROOT
 from tests.support.code_blocks import blocks_of, task_pages
@@ -176,6 +178,13 @@ def test_the_page_of_settings_is_what_the_code_declares(monkeypatch):
     assert f"{table.BEGIN}{table.tables()}{table.END}" in page, "run: python docs/settings_table.py"
     rows = page.replace(table.HEAD, "")
     assert not re.search(r"\| *\|$", rows, re.MULTILINE), "a setting has no meaning"
+
+
+@pytest.mark.parametrize(("page", "environment"), [("environments", code_a1_v0.raw_env), ("game", bank_v0.raw_env)])
+def test_the_pages_of_environments_show_their_arguments(page, environment):
+    (shown,) = re.findall(r"_v0\.env\((\w+=.*, \*,[^`]*)\)\n```", (ROOT / "docs" / f"{page}.md").read_text())
+    arguments = [each for each in inspect.signature(environment).parameters.values() if each.name != "options"]
+    assert dict(re.findall(r'(\w+)="?([^",\n]+)"?', shown)) == {each.name: str(each.default) for each in arguments}
 
 
 def test_the_python_interface_has_all_public_names():

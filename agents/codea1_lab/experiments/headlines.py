@@ -8,7 +8,7 @@ from math import isnan
 
 from codea1_lab.experiments.declaration import ITSELF, Experiment, Headline
 from codea1_lab.experiments.spread import Difference, holm
-from codea1_lab.experiments.tables import Results, difference_of, difference_text, head, row
+from codea1_lab.experiments.tables import Results, difference_of, difference_text, head, legend, row
 
 _LEVEL = 0.05
 
@@ -85,4 +85,4 @@ def headline_table(experiment: Experiment, results: Results) -> str:
         lines.append(
             row([name, f"`{each.headline.figure}`", pairs, *numbers, verdict, bases, p_text(each.p_over_bases)])
         )
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *legend({each.headline.figure: each.headline.figure for each in found}), ""])

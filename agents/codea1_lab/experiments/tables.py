@@ -13,6 +13,27 @@ from codea1_lab.experiments.rules_text import rules_text
 from codea1_lab.experiments.spread import Difference, Spread, paired, spread_of
 
 Results = Mapping[Cell, CellResult]
+MEANINGS = {
+    "coder/": "right programs",
+    "tester/pass@": "right tests among the first k",
+    "tester/mut_fixed@": "mutants that the right ones of the first k tests kill, over all problems (`mut_fixed@k`)",
+    "tester/Mul_fixed": "`pass@K` times `mut_fixed@K`",
+    "duel/kill_subtlest": "suites that beat a program with one known subtle mistake",
+    "duel/kill": "suites that beat a wrong program",
+    "duel/hit": "tests that the program with the mistake fails, as the solution answers them",
+    "duel/right_hit": "right answers among the tests that the program with the mistake fails",
+    "duel/right_miss": "right answers among the tests that it passes",
+    "duel/aim": "tests that the program with the mistake fails less golden tests that it fails",
+    "duel/answers": "probability of the right answer to the tester's own inputs, less the base's",
+    "duel/validity": "right tests",
+    "together/average": "pass@1 of a program drawn by lot",
+    "together/chosen": "pass@1 of the program that passes most of the tests",
+    "together/gain": "pass@1 of the program that passes most of the tests, less that of one drawn by lot",
+    "training/coder_hacked": "attacks that are paid",
+    "training/coder_fooled": "wrong programs that are paid, of all",
+    "training/coder_attack": "programs that are attacks",
+}
+"""What figures are, by the start of their name. Shares, unless a table says otherwise."""
 
 
 def values_of(results: Results, system: str, figure: str) -> dict[Cell, float]:
@@ -36,7 +57,7 @@ def markdown_of(table: Table, experiment: Experiment, results: Results) -> str:
         for system in others:
             found = [difference_of(experiment, results, system, base, figure) for figure in table.columns.values()]
             lines.append(row([system, *(difference_text(each, percent=table.percent) for each in found)]))
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *legend(table.columns), ""])
 
 
 def difference_of(
@@ -72,6 +93,16 @@ def at_equal_compute(curve: Sequence[CurvePoint], figure: str, cpu_s: float) -> 
         if before <= cpu_s <= after:
             return low + (high - low) * (cpu_s - before) / (after - before or 1)
     return nan
+
+
+def legend(figures: Mapping[str, str]) -> list[str]:
+    """Return the lines below a table that say what its figures are, from their headings -> their names."""
+    headings: dict[str, list[str]] = {}
+    for heading, figure in figures.items():
+        meaning = next((text for start, text in MEANINGS.items() if figure.startswith(start)), "")
+        headings.setdefault(meaning, []).append(heading)
+    known = [f"*{', '.join(names)}*: {meaning}" for meaning, names in headings.items() if meaning]
+    return ["", f"{'; '.join(known)}."] if known else []
 
 
 def row(cells: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from codea1_lab.experiments.results import (
     write_result,
     write_results,
 )
-from codea1_lab.experiments.tables import at_equal_compute
+from codea1_lab.experiments.tables import at_equal_compute, legend
 from tests.support import ROOT
 
 pytest.importorskip("scipy", reason="scipy is not installed")
@@ -241,3 +241,11 @@ def test_the_committed_reports_are_made_of_the_committed_results(folder: Path) -
     results = read_results(folder / "results.jsonl", experiment)
     text = text_of(experiment, cells_of(experiment), results, pictures_in(folder, experiment))
     assert (folder / "report.md").read_text("utf-8") == text
+
+
+def test_the_figures_of_models_have_a_legend() -> None:
+    declared = [load_experiment(path.stem) for path in (ROOT / "agents/codea1_lab/experiments/declared").glob("*.toml")]
+    shown = {figure for experiment in declared for table in experiment.tables for figure in table.columns.values()}
+    shown |= {each.figure for experiment in declared for each in experiment.headlines}
+    assert {name for name in shown if not name.startswith("training/") and not legend({name: name})} == set()
+    assert legend({"Mul": "tester/Mul_fixed", "cpu": "cpu_s"}) == ["", "*Mul*: `pass@K` times `mut_fixed@K`."]
