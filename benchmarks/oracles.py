@@ -15,7 +15,6 @@ in trainings, whose numbers are sums of 32-bit numbers.
   Metrics, held-out evaluation, all rollouts, the book, a sweep of settings over the rollouts.
 - `eval` and `select`: on 8 problems of each source; `crossplay`: on 4.
 - `game`: the bank of the first 6 problems of starter, its equilibria, dynamics and questions.
-- `rescore`: a run of 16 episodes under other rules, and sweeps.
 - `rewards`: all presets on 133 reports, among them the cases in which the official code's rewards are known.
 - `audit`: all attacks on the local sandbox: whether each failed; which tests of hostile suites were accepted, where no
   clock, address or memory limit decides it; and whether a hostile candidate passed a case.
@@ -130,7 +129,6 @@ def train(recorder: Recorder) -> None:
                 for path in sorted((recorder.work / run / "samples").iterdir())
             ],
             "book": recorder.codea1("book", "show", run, "--top", 1000),
-            "sweep": recorder.codea1("rescore", run, "--sweep", "alpha=0,.5,1"),
         }
         recorder.keep(run, found, digits=_LEARNER_DIGITS)
 
@@ -193,18 +191,6 @@ def game(recorder: Recorder) -> None:
         options = ("--no-solution", "--method", method, "--steps", 500)
         recorder.keep(method, recorder.codea1("game", "dynamics", "all.bank.jsonl", *options))
     recorder.keep("questions", recorder.codea1("game", "questions", "all.bank.jsonl", "--rounds", 5))
-
-
-def rescore(recorder: Recorder) -> None:
-    agents = ("--coder", "mutant,strength=1", "--tester", "boundary,predict=program")
-    recorder.codea1("play", "-p", "starter", *agents, "-n", 16, "--limit", 12, "--rounds", 3, "--out", "run")
-    for rules in _PRESETS[1:3]:  # `golden` needs golden tests, which `fixed` does not run
-        recorder.keep(
-            rules, {"figures": recorder.codea1("rescore", "run", "--sweep", f"rules={rules}", "--sweep", "alpha=.3")}
-        )
-    settings = ("alpha=0,.25,.5,.75,1", "rules=fixed,paper,release,zero_sum", "tests=4,8", "replay=0,.5,1")
-    swept = {setting: recorder.codea1("rescore", "run", "--sweep", setting) for setting in settings}
-    recorder.keep("sweeps", swept)
 
 
 def rewards(recorder: Recorder) -> None:
@@ -284,7 +270,6 @@ ORACLES: dict[str, Callable[[Recorder], None]] = {
     "select": select,
     "crossplay": crossplay,
     "game": game,
-    "rescore": rescore,
     "rewards": rewards,
     "audit": audit,
 }

@@ -1,4 +1,4 @@
-"""Means with bootstrap intervals over problems, and a comparison of the orders of two scorings.
+"""Means with bootstrap intervals over problems.
 
 Method. The estimate is the mean over problems of each problem's own mean, so every problem has the same weight. Its
 interval is the percentile bootstrap over problems: problems are drawn with replacement (as clusters, since the games of
@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 _N_RESAMPLES = 2000
 TAIL = 50 * (1 - 0.95)
 """Percent on either side of an interval."""
-TIED = 1e-9
-"""Rewards that differ by no more are equal."""
 _MAX_CELLS = 2_000_000
 """Values drawn at a time, 8 bytes each; bounds the memory and does not change the interval."""
 
@@ -41,20 +39,6 @@ class Estimate:
     """Number of their problems."""
     n_masked: int
     """Number of values left out because they are nan."""
-
-
-@dataclass(frozen=True, slots=True)
-class OrderChange:
-    """How often two scorings order the same games differently."""
-
-    n_pairs: int
-    """Pairs of games that are not tied under at least one of the scorings."""
-    n_reversed: int
-    """Pairs that the scorings order in opposite ways."""
-    n_merged: int
-    """Pairs ordered by the first scoring, tied under the second."""
-    n_split: int
-    """Pairs tied under the first scoring, ordered by the second."""
 
 
 def json_number(value: float) -> float | None:
@@ -136,31 +120,6 @@ def product_interval(first: Mapping[str, float], second: Mapping[str, float], *,
     if len(pairs) > 1 and not isnan(value):
         low, high = _central(lambda drawn: _products(pairs[drawn]), len(pairs), _N_RESAMPLES, seed)
     return Estimate(value, low, high, n, len(pairs), 0)
-
-
-def order_change(before: Sequence[float], after: Sequence[float]) -> OrderChange:
-    """Compare the orders of the same games under two scorings; masked games (nan in either) are left out.
-
-    Args:
-        before: (G,) one reward per game.
-        after: (G,) rewards of the same games under the second scoring.
-
-    Raises:
-        ValueError: lengths differ.
-    """
-    if len(before) != len(after):
-        raise ValueError(f"expected as many games before as after, got {len(before)} and {len(after)}")
-    pairs = np.array([pair for pair in zip(before, after, strict=True) if not any(map(isnan, pair))]).reshape(-1, 2)
-    n_pairs = n_reversed = n_merged = n_split = 0
-    for i in range(len(pairs) - 1):  # a row at a time: G x G at once would not fit for long runs
-        gaps = pairs[i + 1 :] - pairs[i]
-        signs = np.where(np.abs(gaps) > TIED, np.sign(gaps), 0.0)
-        first, second = signs[:, 0], signs[:, 1]
-        n_pairs += int(np.count_nonzero((first != 0) | (second != 0)))
-        n_reversed += int(np.count_nonzero(first * second < 0))
-        n_merged += int(np.count_nonzero((first != 0) & (second == 0)))
-        n_split += int(np.count_nonzero((first == 0) & (second != 0)))
-    return OrderChange(n_pairs, n_reversed, n_merged, n_split)
 
 
 def _central(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_agents import statistics
-from codea1_agents.statistics import difference_interval, mean_interval, order_change, product_interval
+from codea1_agents.statistics import difference_interval, mean_interval, product_interval
 
 values = st.lists(st.floats(-1, 1), min_size=1, max_size=4)
 tables = st.dictionaries(st.text(min_size=1, max_size=3), values, min_size=1, max_size=8)
@@ -99,24 +99,6 @@ def test_a_paired_difference_is_narrower_than_its_two_sides() -> None:
 def test_a_difference_of_other_games_is_refused() -> None:
     with pytest.raises(ValueError, match="same games"):
         difference_interval({"a": [1.0]}, {"a": [1.0, 2.0]})
-
-
-def test_pairs_that_swap_merge_and_split_are_told_apart() -> None:
-    change = order_change([0.0, 1.0, 2.0, 2.0], [1.0, 0.0, 2.0, 3.0])
-    assert (change.n_pairs, change.n_reversed, change.n_merged, change.n_split) == (6, 1, 0, 1)
-    assert order_change([0.0, 1.0], [0.5, 0.5]).n_merged == 1
-
-
-def test_masked_games_have_no_order() -> None:
-    assert order_change([0.0, nan, 1.0], [1.0, 0.5, nan]).n_pairs == 0
-
-
-@given(st.lists(st.floats(-1, 1), max_size=12))
-def test_a_scoring_never_reorders_itself_and_its_negative_reverses_every_pair(rewards: list[float]) -> None:
-    same = order_change(rewards, rewards)
-    assert (same.n_reversed, same.n_merged, same.n_split) == (0, 0, 0)
-    mirrored = order_change(rewards, [-r for r in rewards])
-    assert mirrored.n_reversed == mirrored.n_pairs == same.n_pairs
 
 
 def test_a_product_is_of_the_two_means_each_over_its_own_problems() -> None:

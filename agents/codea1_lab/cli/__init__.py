@@ -13,7 +13,6 @@ ENTRIES = {
         MEASURE, "Say whether fresh inputs or a tester are worth their cost.", f"{_HERE}.advise:run_advise"
     ),
     "crossplay": Entry(MEASURE, "Play every coder against every tester.", f"{_HERE}.crossplay:run_crossplay"),
-    "rescore": Entry(MEASURE, "Score a recorded run by other rules.", f"{_HERE}.rescore:run_rescore"),
     "game": Entry(
         MEASURE,
         "Analyse the game as a matrix: equilibria, learning dynamics.",

@@ -100,7 +100,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
         ["play", "--alpha", "much"],
         ["train", "--steps", "x"],
         ["check", "plans"],
-        ["rescore"],
+        ["grade"],
         ["book", "merge"],
     ],
 )

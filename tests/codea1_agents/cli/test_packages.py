@@ -83,8 +83,6 @@ def test_all_of_them_play_together(sites, used) -> None:
     assert played["sandbox"]["name"] == "metered"
     coder, tester = (played["figures"][f"{role}_reward"]["mean"] for role in ("coder", "tester"))
     assert coder == pytest.approx(1 - tester)  # the package's formula
-    again = used([sites["reward"]], "rescore", "run")
-    assert again["settings"][0]["coder"]
 
 
 def test_a_name_that_nobody_has_registered_is_one_sentence() -> None:

@@ -42,7 +42,7 @@ def test_a_template_runs_as_it_is(kind: str, folder: Path, monkeypatch: pytest.M
     assert codea1("new", kind, "a/b").exit_code == 2
 
 
-def test_a_run_is_reported_and_scored_again() -> None:
+def test_a_run_is_reported_and_its_book_shown() -> None:
     assert len(pasted("play", FEW, "--episodes 3 -o", "a folder".replace(" ", "-"))) == 2
 
 

@@ -32,19 +32,6 @@ def test_a_report_is_written_with_its_pictures(run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_tells_each_setting(run: Path) -> None:
-    before = {path.name: path.read_bytes() for path in run.iterdir()}
-    result = codea1("rescore", run, "--sweep", "alpha=0,.5,1", "--json")
-    settings = one_object(result.stdout)["settings"]
-    assert [each["setting"] for each in settings] == [{"alpha": "0"}, {"alpha": ".5"}, {"alpha": "1"}]
-    assert settings[1]["tester"]["difference"]["mean"] == 0
-    assert settings[2]["tester"]["reward"]["mean"] > settings[0]["tester"]["reward"]["mean"]
-    shown = codea1("rescore", run, "--sweep", "alpha=0,1", "--sweep", "replay=0,1").stdout
-    assert "alpha 0, replay 1" in shown
-    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
-
-
-@pytest.mark.slow
 def test_a_book_tells_what_became_of_its_cases(run: Path) -> None:
     with MistakeBook(run / "book.sqlite", read_only=True) as book:
         n_there, left = book.size(), list(book.departures())
@@ -64,12 +51,6 @@ def test_a_book_tells_what_became_of_its_cases(run: Path) -> None:
         ("report lost -o r.html", "no such run folder"),
         ("report run run -o r.html", "is named twice"),
         ("report run -o .", "a folder; name a file"),
-        ("rescore lost", "lost: no such run folder"),
-        ("rescore my_agents.py", "a file, not a run folder"),
-        ("rescore run --sweep rules=golden", "has not executed"),
-        ("rescore run --sweep rules=papr", "did you mean 'paper'?"),
-        ("rescore run --sweep alpha", "expected NAME=VALUE,VALUE"),
-        ("rescore run --sweep alpha=0 --sweep alpha=1", "names alpha twice"),
         ("book history survival run --by month", "unknown source 'month'"),
         ("book history relapses lost.sqlite", "no such file"),
     ],
@@ -87,8 +68,6 @@ def test_another_persons_run_imports_nothing(run: Path, monkeypatch: pytest.Monk
     assert '"evil:load"' in config.read_text()
     for words in (
         ("report", run, "-o", "r.html"),
-        ("rescore", run),
-        ("rescore", run, "--sweep", "alpha=0"),
         ("book", "show", run),
         ("book", "history", "relapses", run),
         ("play", "--resume", run, "-n", 99),

@@ -7,7 +7,7 @@
     metrics.jsonl        one line per step: figures, times, alarms, evaluation
     restarts.jsonl       one line per lost learner: the step, the fault, and the checkpoint from which the run went on
     checkpoints/step-N   RLlib's checkpoint: weights, optimisers, Mistake Book, cursor
-    samples/step-N       some rollouts of that step, as a run folder that `codea1 rescore` reads
+    samples/step-N       some rollouts of that step, as a run folder
     tensorboard/         events
     models/ROLE          the models after the last step
 

@@ -23,7 +23,7 @@ from codea1_env.sandbox import Limits
 def write_samples(
     path: Path, trees: Sequence[RolledTree], problems: ProblemSet, settings: TrainingSettings, facts: Mapping[str, Any]
 ) -> None:
-    """Write rollouts to a folder that `codea1 rescore` reads.
+    """Write rollouts to a run folder.
 
     Args:
         path: an empty folder.

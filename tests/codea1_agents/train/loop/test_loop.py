@@ -26,9 +26,10 @@ from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, requi
 from codea1_agents.train.loop.loop import TrainingFailed, Watcher  # noqa: E402
 from codea1_env.book.store import MistakeBook  # noqa: E402
 from codea1_env.errors import BrokenInput, UserError  # noqa: E402
+from codea1_env.rules.rewards import score  # noqa: E402
 from codea1_env.runs.config import to_toml  # noqa: E402
 from codea1_env.runs.folder import iter_episodes, stored_config  # noqa: E402
-from codea1_lab.rescore import rescored  # noqa: E402
+from codea1_env.runs.records import RewardsRecord  # noqa: E402
 from tests.codea1_agents.train.loop.conftest import without_times  # noqa: E402
 from tests.support.command_line import codea1, refused  # noqa: E402
 
@@ -73,7 +74,8 @@ def test_a_run_that_is_cut_off_gives_the_same_as_one_that_is_not(settings: dict[
     duels = list(iter_episodes(samples))
     rules = stored_config(samples).rules
     assert duels
-    assert [rescored(duel, rules) for duel in duels] == duels
+    for played in (played for duel in duels for played in duel.rounds):
+        assert RewardsRecord.model_validate(score(played.to_report(), rules)) == played.rewards
     with pytest.raises(UserError, match="role with a model"):
         export_model(whole.folder, "judge", tmp_path / "judge")
 
