@@ -16,7 +16,7 @@ FORMS = st.sampled_from(
     [
         "openai,model=m,{name}={value}",
         "openai,model=m, {name} = {value},retries=0",
-        "tape,path=t,agent=openai;{name}={value};model=m",
+        "mine:Agent,agent=openai;{name}={value};model=m",
         "--agnet=openai,{name}={value}",
         "agents.coder.agent=openai,{name}={value}",
         "agents.coder.{name}={value}",
@@ -58,7 +58,7 @@ def test_what_holds_no_secret_passes(text: str) -> None:
 
 @pytest.mark.parametrize("value", ["sk-canary-123", "hf_canary", ""])
 @pytest.mark.parametrize(
-    "form", ["openai,api_key_env={}", "key_env={}", "--key_env={}", "tape,path=t,agent=openai;api_key_env={};model=m"]
+    "form", ["openai,api_key_env={}", "key_env={}", "--key_env={}", "mine:Agent,agent=openai;api_key_env={};model=m"]
 )
 def test_a_key_where_a_name_belongs_is_refused_and_not_repeated(form: str, value: str) -> None:
     with pytest.raises(UserError, match="key_env' is the name of an environment variable") as caught:

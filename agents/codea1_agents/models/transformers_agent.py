@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completions import Completion, CompletionResult, Sampling
-from codea1_agents.models.local_model import LocalModel, Request
+from codea1_agents.models.completions import Completion, CompletionAgent, CompletionResult, Sampling, draw_seed
 from codea1_agents.models.model_facts import USUAL_REPLY, longest_reply
 from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
 from codea1_agents.models.row_sampling import RowSampler
@@ -22,8 +22,16 @@ _GO_ON = tuple("_.'\"([{")  # characters that continue a literal
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
-class TransformersAgent(LocalModel):
-    """Generates with a causal model from a local folder or a hub id, in batches.
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One reply to generate."""
+
+    prompt_ids: tuple[int, ...]
+    seed: int
+
+
+class TransformersAgent(CompletionAgent):
+    """Generates with a causal model from a local folder or a hub id, in batches; a lock allows one at a time.
 
     The random numbers of a reply depend only on the seed, the observation and its info, so a reply is the same in a
     batch and in a single call. The exception: padding can change the last bits of the model's arithmetic, which can
@@ -66,9 +74,10 @@ class TransformersAgent(LocalModel):
             MissingExtra: torch or transformers is not installed.
             UserError: an option is out of range, the model does not exist, or the model does not fit the device.
         """
+        super().__init__(context, seed)
         torch, _ = _imported()
         sampling = Sampling(temperature, top_p, USUAL_REPLY if max_tokens is None else max_tokens)
-        wording = load_prompts(prompts)
+        self._prompts = load_prompts(prompts)
         if not (type(batch_size) is int and batch_size >= 1):
             raise UserError(f"batch_size must be at least 1, got {batch_size!r}")
         if dtype not in DTYPES:
@@ -77,21 +86,26 @@ class TransformersAgent(LocalModel):
         self._device, self._batch_size = _device(torch, device), batch_size
         with loading_errors(f"model {str(model)!r}"), no_progress_bars():
             self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
-        chat = ChatFormat(self._tokenizer, str(model), template_arguments or {})
-        chat.require_embedding_of(self._model)
-        context_length = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        self._name, self._lock = f"transformers({model})", threading.Lock()
+        self._format = ChatFormat(self._tokenizer, str(model), template_arguments or {})
+        self._format.require_embedding_of(self._model)
+        self._context_length = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
         if max_tokens is None:
-            sampling = replace(sampling, max_tokens=longest_reply(context_length))
-        _settle_generation(self._model, chat, sampling.max_tokens)
-        super().__init__(
-            context,
-            seed,
-            name=f"transformers({model})",
-            chat_format=chat,
-            prompts=wording,
-            sampling=sampling,
-            context_length=context_length,
-        )
+            sampling = replace(sampling, max_tokens=longest_reply(self._context_length))
+        self._sampling = sampling
+        _settle_generation(self._model, self._format, sampling.max_tokens)
+
+    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
+        """Return what `act_batch` returns, with token counts and finish reasons."""
+        requests = [self._request(*pair) for pair in zip(observations, infos, strict=True)]
+        with self._lock:
+            generated = iter(self._generate([each for each in requests if isinstance(each, _Request)]))
+            results = [next(generated) if isinstance(each, _Request) else each for each in requests]
+            self._count(results)
+        return results
+
+    def __repr__(self) -> str:
+        return self._name
 
     def answer_probabilities(
         self, observations: Sequence[Observation], infos: Sequence[Info], begun: Sequence[str], answers: Sequence[str]
@@ -167,7 +181,21 @@ class TransformersAgent(LocalModel):
     def _ordered_tokens(self) -> list[int]:
         return sorted(range(len(self._texts)), key=self._texts.__getitem__)
 
-    def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
+    def _request(self, observation: Observation, info: Info) -> _Request | AgentUnavailable:
+        ids = self._format.prompt_ids(self._prompts.messages(observation, info))
+        if self._context_length is None or len(ids) + self._sampling.max_tokens <= self._context_length:
+            return _Request(tuple(ids), draw_seed(self._seed, observation, info))
+        return AgentUnavailable(
+            f"{self._name}: a prompt of {len(ids)} tokens and max_tokens={self._sampling.max_tokens} "
+            f"do not fit its context of {self._context_length}"
+        )
+
+    def _count(self, results: Sequence[CompletionResult]) -> None:
+        unanswered = sum(isinstance(each, AgentUnavailable) for each in results)
+        total = self._usage.with_completions(each for each in results if isinstance(each, Completion))
+        self._usage = replace(total, unanswered=total.unanswered + unanswered)
+
+    def _generate(self, requests: Sequence[_Request]) -> list[CompletionResult]:
         order = sorted(range(len(requests)), key=lambda at: len(requests[at].prompt_ids))  # little padding
         found: dict[int, CompletionResult] = {}
         for start in range(0, len(order), self._batch_size):
@@ -175,7 +203,7 @@ class TransformersAgent(LocalModel):
             found |= dict(zip(some, self._generated_in_memory([requests[at] for at in some]), strict=True))
         return [found[at] for at in range(len(requests))]
 
-    def _generated_in_memory(self, requests: list[Request]) -> list[CompletionResult]:
+    def _generated_in_memory(self, requests: list[_Request]) -> list[CompletionResult]:
         torch, _ = _imported()
         try:
             return self._at_once(requests)
@@ -186,7 +214,7 @@ class TransformersAgent(LocalModel):
         half = len(requests) // 2
         return self._generated_in_memory(requests[:half]) + self._generated_in_memory(requests[half:])
 
-    def _at_once(self, requests: list[Request]) -> list[CompletionResult]:
+    def _at_once(self, requests: list[_Request]) -> list[CompletionResult]:
         torch, transformers = _imported()
         prompts = {"input_ids": [list(each.prompt_ids) for each in requests]}
         batch = self._tokenizer.pad(prompts, padding=True, return_tensors="pt").to(self._device)
@@ -202,7 +230,7 @@ class TransformersAgent(LocalModel):
         rows = produced[:, width:].tolist()
         return [self._completion(each, row) for each, row in zip(requests, rows, strict=True)]
 
-    def _completion(self, request: Request, row: list[int]) -> Completion:
+    def _completion(self, request: _Request, row: list[int]) -> Completion:
         ends = self._model.generation_config.eos_token_id or ()
         length = next((at for at, token in enumerate(row) if token in ends), None)
         kept = row[:length]

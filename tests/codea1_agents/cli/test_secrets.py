@@ -61,11 +61,10 @@ def server() -> Iterator[Any]:
 
 
 @pytest.fixture
-def specs(server: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Agents whose key is in a variable."""
+def spec(server: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An agent whose key is in a variable."""
     monkeypatch.setenv("OF_MINE", KEY)
-    openai = f"openai,model=m,base_url=http://127.0.0.1:{server.server_port}/v1,api_key_env=OF_MINE,retries=0"
-    return {"openai": openai, "tape": f"tape,path=tape.jsonl,agent={openai.replace(',', ';')}"}
+    return f"openai,model=m,base_url=http://127.0.0.1:{server.server_port}/v1,api_key_env=OF_MINE,retries=0"
 
 
 PLAY = ("play", "-p", "two.jsonl", "-n", 6)
@@ -115,14 +114,9 @@ def holders(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize(
-    ("command", "agent"),
-    [*((command, "openai") for command in COMMANDS if command != "sft"), ("play at once", "tape")],
-)
-def test_no_command_shows_or_writes_a_key(
-    specs: dict[str, str], folder: Path, command: str, agent: str, server: Any
-) -> None:
-    result = codea1(*filled(COMMANDS[command], specs[agent]), "--traceback")
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command != "sft"])
+def test_no_command_shows_or_writes_a_key(spec: str, folder: Path, command: str, server: Any) -> None:
+    result = codea1(*filled(COMMANDS[command], spec), "--traceback")
     assert server.n_asked
     assert result.exit_code in (0, 1, 2, 3)
     assert KEY not in result.stdout + result.stderr
@@ -134,10 +128,8 @@ def test_no_command_shows_or_writes_a_key(
         assert holders(folder) == []
 
 
-def test_a_fine_tuning_keeps_the_key_of_its_coder(
-    specs: dict[str, str], folder: Path, server: Any, model_folder: str
-) -> None:
-    result = codea1(*filled(COMMANDS["sft"], specs["openai"], model_folder))
+def test_a_fine_tuning_keeps_the_key_of_its_coder(spec: str, folder: Path, server: Any, model_folder: str) -> None:
+    result = codea1(*filled(COMMANDS["sft"], spec, model_folder))
     assert server.n_asked
     assert KEY not in result.stdout + result.stderr
     assert holders(folder) == []

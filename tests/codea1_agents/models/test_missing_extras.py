@@ -19,13 +19,7 @@ def test_without_its_package_an_agent_tells_the_line_that_installs_it(agent, pac
     assert str(caught.value).endswith(install_line(f"codea1-env[{agent}]"))
 
 
-def test_vllm_too(monkeypatch, toys, sandbox):
-    monkeypatch.setitem(sys.modules, "vllm", None)
-    with pytest.raises(MissingExtra, match=r"pip install .*\[vllm\]"):
-        load_agent("vllm,model=x", AgentContext(toys, sandbox))
-
-
 def test_all_are_registered_and_need_nothing_to_be_listed():
-    for name in ("human", "openai", "tape", "transformers", "vllm"):
+    for name in ("human", "openai", "transformers"):
         assert name in names("agents")
         assert callable(resolve("agents", name))

@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -489,16 +488,6 @@ def test_a_game_finished_at_the_same_time_as_another_one_failed_is_not_lost(run:
     with pytest.raises(UserError, match="memory lost"):
         run(coder, episodes=2, concurrency=2, on_episode=lambda game: (games.append(game), barrier.set()))
     assert [game.record.episode for game in games] == [0]
-
-
-def test_a_tape_of_concurrent_games_plays_them_again_with_any_concurrency(run: Run, tmp_path: Path) -> None:
-    tape = tmp_path / "coder.jsonl"
-    recording = f"tape,path={tape},agent=mutant;strength=0.7"
-    options: dict[str, Any] = {"episodes": 8, "rounds": 2, "seed": 4}
-    whole = lines(run(recording, concurrency=4, **options))
-    assert len(tape.read_text().splitlines()) == 16
-    for concurrency in (1, 3):
-        assert lines(run(f"tape,path={tape}", concurrency=concurrency, **options)) == whole
 
 
 # -- agents that are not there --
