@@ -7,6 +7,7 @@ with ServiceServer(ServedJudge(sandbox, "humaneval"), port=0) as server:
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import sys
 import threading
@@ -24,7 +25,9 @@ with extra_needed("the server of `codea1 serve`", "serve"):
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_BACKLOG = 1024
+_BACKLOG = 256
+_MOST_CONNECTIONS = os.sysconf("SC_OPEN_MAX") // 2
+"""The sandbox needs files, too."""
 
 
 class HttpServer(Closing):
@@ -116,13 +119,23 @@ class ServiceServer(HttpServer):
 class _HeadsInTime(H11Protocol):  # type: ignore[misc]  # uvicorn is not read
     """Ends a connection on which no whole head comes within uvicorn's time for idle connections.
 
-    uvicorn starts that clock after responses only, and the first byte of a request stops it.
+    uvicorn starts that clock after responses only, and the first byte of a request stops it. Where there are too many
+    connections, the oldest without a whole request makes room: clients that send slowly keep nobody out.
     """
 
     def connection_made(self, transport: Any) -> None:
         """Start the clock."""
         super().connection_made(transport)
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self.begun = self.loop.time()
+        if len(self.connections) > _MOST_CONNECTIONS:
+            oldest = min((each for each in self.connections if each.has_no_request()), key=lambda each: each.begun)
+            self.connections.discard(oldest)  # its end is told to it later
+            oldest.transport.abort()
+
+    def has_no_request(self) -> bool:
+        """Return whether there is no request that has arrived and waits for its answer."""
+        return self.cycle is None or self.cycle.more_body or self.cycle.response_complete
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request; the clock stops when its head is whole."""

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput
-from codea1_env.records.file_errors import file_errors
+from codea1_env.records.file_errors import file_errors, require_run
 from codea1_env.records.whole_files import write_text
 from codea1_lab.report.archive import Archive
 from codea1_lab.report.charts import heat_map_svg, panel_svg
@@ -41,16 +41,22 @@ def read_run(path: Path, name: str) -> RunMaterial:
 
     Raises:
         BrokenInput: no run in this folder, or it cannot be read.
+        UserError: the system cannot read it, or it holds something else than files and folders.
     """
-    if (path / "metrics.jsonl").is_file():
-        from codea1_lab.report.training_run import training_run  # noqa: PLC0415  slow to import
-
-        return replace(training_run(path, name), heat_maps=crossplay_heat_maps(path))
-    if path.is_dir() and not (path / "episodes.jsonl").is_file():
+    require_run(path, "run")
+    is_training = (path / "metrics.jsonl").is_file()
+    if not is_training and not (path / "episodes.jsonl").is_file():
         raise BrokenInput(
             f"{path}: not a run of codea1 play or codea1 train (neither episodes.jsonl nor metrics.jsonl)"
         )
-    return replace(game_run(path, name), heat_maps=crossplay_heat_maps(path))
+    try:
+        with file_errors(path):
+            if is_training:
+                from codea1_lab.report.training_run import training_run  # noqa: PLC0415  slow to import
+            read = training_run if is_training else game_run
+            return replace(read(path, name), heat_maps=crossplay_heat_maps(path))
+    except RecursionError as error:
+        raise BrokenInput(f"{path}: a file of it is nested too deeply") from error
 
 
 def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_bytes: int = MAX_BYTES) -> Written:

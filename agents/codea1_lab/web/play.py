@@ -32,7 +32,7 @@ from codea1_env.rounds.rounds import Turn
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.service.admission import Admission, Refused
 from codea1_lab.web.app import Part
-from codea1_lab.web.visitors import VISITOR_COOKIE, Visitors, new_cookie
+from codea1_lab.web.visitors import Visitors, cookie_name, new_cookie
 
 with extra_needed("the server of `codea1 web`", "serve"):
     from fastapi import APIRouter, Request
@@ -40,11 +40,12 @@ with extra_needed("the server of `codea1 web`", "serve"):
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
-MOST_VISITORS = 1000
+MOST_VISITORS = 10_000
 LIMITS = Limits(cpu_s=0.5, wall_s=1.0, memory_mb=256, value_bytes=4096, max_restarts=0, job_factor=4)
 """Of a visitor's programs: somebody else waits."""
 _MOST_LISTED = 1000  # problems that the page offers by name
 _MOST_SHOWN = 300  # characters of a value
+_MOST_LINES = 12  # that do not count, of one try
 _TASKS: dict[Role, str] = {
     "tester": "The program may be wrong. Write asserts that it fails and a right program passes.",
     "coder": "Write the program. At each try the tester reads it and writes tests; you win when it passes all of them.",
@@ -156,7 +157,7 @@ class Play:
         return Part("play", ("play.js",), router)
 
     async def _current(self, request: Request) -> JSONResponse:
-        visitor = self._visitors.known(request.cookies.get(VISITOR_COOKIE, ""))
+        visitor = self._visitors.known(request.cookies.get(_cookie(request), ""))
         choices = {
             "duels": N_DUELS,
             "coders": [each.name for each in self.coders],
@@ -167,7 +168,7 @@ class Play:
 
     async def _begin(self, request: Request) -> JSONResponse:
         start = _read(_Start, await request.body())
-        visitor, key = self._visitors.enter(request.cookies.get(VISITOR_COOKIE, ""))
+        visitor, key = self._visitors.enter(request.cookies.get(_cookie(request), ""))
 
         def begun() -> dict[str, Any] | None:
             game, about = self._new_game(start)
@@ -177,12 +178,12 @@ class Play:
 
         response = JSONResponse({"game": await self._visitors.run(visitor, begun)})
         if key:
-            response.headers["set-cookie"] = new_cookie(VISITOR_COOKIE, key)
+            response.headers["set-cookie"] = new_cookie(_cookie(request), key)
         return response
 
     async def _try(self, request: Request) -> JSONResponse:
         tried = _read(_Try, await request.body())
-        visitor = self._visitors.known(request.cookies.get(VISITOR_COOKIE, ""))
+        visitor = self._visitors.known(request.cookies.get(_cookie(request), ""))
         if visitor is None or (game := visitor.state.game) is None:
             raise Refused(HTTPStatus.CONFLICT, "you have no game here: begin one")
         text, table = fenced(tried.text) if game.role == "coder" else tried.text, visitor.state
@@ -217,7 +218,12 @@ def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
     lines = [] if report.is_valid else [sentence(f"{_words(report.verdict)}: {report.detail}")]
     if is_tester:  # a wrong answer is told with its test
         dropped = [it for it in suite.suite.rejections if it.reason is not RejectionReason.WRONG_PREDICTION]
-        lines = [sentence(f"line {it.line} does not count: {_words(it.reason)} ({it.detail})") for it in dropped]
+        lines = [
+            sentence(f"{f'line {it.line}' if it.line else 'this'} does not count: {_words(it.reason)} ({it.detail})")
+            for it in dropped[:_MOST_LINES]
+        ]
+        if (more := len(dropped) - _MOST_LINES) > 0:
+            lines.append(sentence(f"{more} more lines do not count"))
     return {
         "has_won": game.has_won,
         "summary": ending(game, judged) if game.is_over else sentence(found(game, judged)),
@@ -250,11 +256,15 @@ def _explained(case: CaseReport, is_tester: bool) -> dict[str, str]:
 
 _GAVE = {
     Verdict.WRONG_ANSWER: "{who} gives {actual}",
-    Verdict.RUNTIME_ERROR: "{who} fails with {actual}",
+    Verdict.RUNTIME_ERROR: "{who} fails: {actual}",
     Verdict.TIME_LIMIT: "{who} does not end in time",
     Verdict.MEMORY_LIMIT: "{who} needs too much memory",
     Verdict.OUTPUT_LIMIT: "{who} gives too large a value",
 }
+
+
+def _cookie(request: Request) -> str:
+    return cookie_name("visitor", request.headers.get("host", ""))
 
 
 def _words(word: Verdict | RejectionReason) -> str:

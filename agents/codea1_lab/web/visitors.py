@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import heapq
 import hmac
+import re
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import unquote_to_bytes
 
 from codea1_env.errors import extra_needed
 from codea1_env.service.admission import BUSY, Admission, Refused
@@ -24,8 +26,6 @@ with extra_needed("the server of `codea1 web`", "serve"):
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
-
-TOKEN_COOKIE, VISITOR_COOKIE = "codea1_token", "codea1_visitor"
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
@@ -47,10 +47,17 @@ def new_cookie(name: str, value: str) -> str:
     return f"{name}={value}; Path=/; HttpOnly; SameSite=Lax"
 
 
+def cookie_name(kind: str, host: str) -> str:
+    """Return the name of a cookie, with the port of `Host`: cookies know none, and a machine may serve two pages."""
+    port = re.search(r":(\d+)$", host)
+    return f"codea1_{kind}_{port[1]}" if port else f"codea1_{kind}"
+
+
 class Door(Guard):
     """A guard for browsers: the token becomes a cookie, a POST must come from the page itself, the policy is sent.
 
-    `/?token=TOKEN` is the address to open first; any other address needs the cookie.
+    `/?token=TOKEN` is the address to open first; any other address needs the cookie, which holds a digest of the token:
+    programs behind other ports of this host get it, too.
 
     Args:
         app: gets each request with its whole body.
@@ -61,7 +68,7 @@ class Door(Guard):
 
     def __init__(self, app: App, bounds: ServiceBounds, token: str | None, *, is_public: bool = False) -> None:
         super().__init__(app, bounds, token)
-        self._key, self._is_public = token, is_public
+        self._key, self._is_public = None if token is None else _digest(token.encode()), is_public
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -71,30 +78,39 @@ class Door(Guard):
                 message = {**message, "headers": [*message["headers"], *_HEADERS]}
             await send(message)
 
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if self._key is not None and scope["method"] == "GET" and scope["path"] == "/" and self._fits(given):
-            headers = [(b"location", b"./"), (b"set-cookie", new_cookie(TOKEN_COOKIE, self._key).encode())]
+        name, _, given = scope["query_string"].partition(b"=")
+        if name == b"token" and scope["path"] == "/" and any(map(self._fits, (given, unquote_to_bytes(given)))):
+            host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+            cookie = new_cookie(cookie_name("token", host), self._key)
+            headers = [(b"location", b"./"), (b"set-cookie", cookie.encode())]
             await with_policy({"type": "http.response.start", "status": 303, "headers": headers})
             await with_policy({"type": "http.response.body", "body": b""})
             return
         await super().__call__(scope, receive, with_policy)
 
-    def _fits(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), (self._key or "").encode())
+    def _fits(self, token: bytes) -> bool:
+        return self._key is not None and hmac.compare_digest(self._key, _digest(token))
 
     def _check_sender(self, path: str, headers: Mapping[bytes, bytes]) -> None:
         if self._is_public:
             return
         if self._key is None:
             super()._check_sender(path, headers)
-        elif not self._fits(cookie_parser(headers.get(b"cookie", b"").decode("latin-1")).get(TOKEN_COOKIE, "")):
+            return
+        host, cookies = (headers.get(name, b"").decode("latin-1") for name in (b"host", b"cookie"))
+        given = cookie_parser(cookies).get(cookie_name("token", host), "")
+        if not hmac.compare_digest(given.encode(), self._key.encode()):
             raise Refused(HTTPStatus.UNAUTHORIZED, "a token is required: open the address with ?token=TOKEN once")
 
     def _check_body(self, headers: Mapping[bytes, bytes]) -> None:
-        origin, host = (headers.get(name, b"").decode("latin-1").lower() for name in (b"origin", b"host"))
-        if not host or urlsplit(origin).netloc != host:
+        host = headers.get(b"host", b"").lower()
+        if not host or headers.get(b"origin", b"").lower() not in (b"http://" + host, b"https://" + host):
             raise Refused(HTTPStatus.FORBIDDEN, "Origin must be the address of this page")
         super()._check_body(headers)
+
+
+def _digest(token: bytes) -> str:
+    return sha256(b"codea1 web: " + token).hexdigest()
 
 
 @dataclass(slots=True)
@@ -158,13 +174,17 @@ class Visitors(Generic[_S]):
         """
         if visitor.is_busy:
             raise Refused(HTTPStatus.CONFLICT, "your last try is still being judged")
-        if len(self._waiting) >= self.most:
-            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, BUSY)
         visitor.is_busy, due = True, max(self._now, visitor.due)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (due + visitor.expected_s, self._n_asked, turn))
         self._n_asked += 1
         self._n_inside += 1
+        if len(self._waiting) > self.most:  # the last in the queue goes, whoever that is
+            last = max(self._waiting)
+            self._waiting.remove(last)
+            heapq.heapify(self._waiting)
+            if not last[-1].done():
+                last[-1].set_exception(Refused(HTTPStatus.TOO_MANY_REQUESTS, BUSY))
         try:
             self._begin_next()
             await turn

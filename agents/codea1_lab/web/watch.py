@@ -12,16 +12,20 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from http import HTTPStatus
+from operator import index
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
-from codea1_env.errors import extra_needed
+from codea1_agents.train.loop.folder import checked_line
+from codea1_env.errors import BrokenInput, CodeA1Error, extra_needed
 from codea1_env.records.journal import last_line
 from codea1_env.rendering import harmless
+from codea1_env.runs.records import from_line
 from codea1_env.service.admission import Refused
 from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.page import data_of, script, served_page, style
@@ -39,6 +43,9 @@ _MOST_KEPT = 12
 _GOING = "going on"
 _GOING_S = 300.0
 """Seconds without a line after which a run that is not complete counts as stopped."""
+_FIGURES = ("coder_reward", "tester_reward", "kill_rate", "suite_validity")
+_MOST_ALARMS, _LONGEST = 12, 500
+"""Alarms that the list shows of a run, and their characters."""
 _T = TypeVar("_T")
 _Names = Annotated[list[str], Query(alias="run", max_length=12)]
 
@@ -47,8 +54,8 @@ def watch_part(folder: Path) -> Part:
     """Return the part for the runs of a folder. Its routes are plain functions, so each runs in a thread."""
     runs, router = _Runs(folder), APIRouter(prefix="/watch")
 
-    def listed() -> dict[str, Any]:
-        return {"runs": runs.listed()}
+    def listed() -> Response:
+        return Response(json.dumps({"runs": runs.listed()}), media_type="application/json")  # ASCII, whatever is in it
 
     def report(names: _Names) -> Response:
         return Response(runs.of(names, lambda made: made.page), media_type="text/html")
@@ -121,7 +128,7 @@ class _Runs:
 
     def _names(self) -> Iterator[str]:
         for place, inner, names in os.walk(self._folder):
-            if any(name in _KINDS for name in names):
+            if any(name in _KINDS and Path(place, name).is_file() for name in names):
                 yield Path(place).relative_to(self._folder).as_posix()
                 inner.clear()
             inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -134,27 +141,34 @@ def _good_until(begun: float) -> float:
 
 def _stamp(folder: Path, names: Sequence[str]) -> list[tuple[int, int]]:
     """Return what changes when a file of some runs does."""
-    found = [place.stat() for name in names for file in _FILES if (place := folder / name / file).exists()]
-    return [(each.st_size, each.st_mtime_ns) for each in found]
+    found = []
+    for place in (folder / name / file for name in names for file in _FILES):
+        with suppress(OSError):  # it need not exist, and may be removed
+            found.append((place.stat().st_size, place.stat().st_mtime_ns))
+    return found
 
 
 def _state(path: Path, name: str) -> dict[str, Any]:
-    """Return what the list shows of a run: what its last line says, and whether it goes on."""
-    file = next(path / each for each in _KINDS if (path / each).is_file())
-    found: dict[str, Any] = {"name": name, "kind": _KINDS[file.name], "age_s": 0.0, "alarms": []}
+    """Return what the list shows of a run: what its last line says, and whether it goes on. Files may hold anything."""
+    file, kind = next(((path / each, _KINDS[each]) for each in _KINDS if (path / each).is_file()), (path, ""))
+    found: dict[str, Any] = {"name": name, "kind": kind, "age_s": 0.0, "alarms": []}
     try:
+        name.encode()  # no address has other names
         found["age_s"] = max(0.0, time.time() - file.stat().st_mtime)
-        settings = tomllib.loads((path / "config.toml").read_text("utf-8"))
-        line = json.loads(last_line(file) or b"{}")
-        if found["kind"] == "training":
-            found |= {"step": line.get("step", 0), "of": settings["run"]["steps"]}
-            found |= {"figures": line.get("figures", {}), "alarms": list(line.get("alarms", {}).values())}
+        if not (path / "config.toml").is_file():  # a pipe would never be read
+            raise BrokenInput("config.toml is missing")
+        settings, line = tomllib.loads((path / "config.toml").read_text("utf-8")), last_line(file)
+        if kind == "training":
+            last = checked_line(line, "its last line") if line else {"step": 0}
+            found |= {"step": last["step"], "of": index(settings["run"]["steps"])}
+            found["alarms"] = [text[:_LONGEST] for text in last.get("alarms", {}).values()][:_MOST_ALARMS]
+            found["figures"] = {key: value for key, value in last.get("figures", {}).items() if key in _FIGURES}
         else:
-            rewards = line["rounds"][-1]["rewards"] if line else {}
-            found |= {"step": line.get("episode", -1) + 1, "of": settings["episodes"]}
-            found["figures"] = {"coder_reward": rewards["coder"]["value"]} if rewards else {}
-        is_done = found["step"] >= found["of"]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        return {**found, "state": "unreadable", "alarms": [f"cannot be read: {error}"]}
+            record = from_line(line, "its last line") if line else None
+            found |= {"step": record.episode + 1 if record else 0, "of": index(settings["episodes"])}
+            found["figures"] = {"coder_reward": record.rounds[-1].rewards.coder.value} if record else {}
+    except (CodeA1Error, OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        return {**found, "state": "unreadable", "alarms": [f"cannot be read: {str(error)[:_LONGEST]}"]}
+    is_done = found["step"] >= found["of"]
     found["state"] = "complete" if is_done else _GOING if found["age_s"] < _GOING_S else "stopped"
     return found

@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -85,3 +86,13 @@ def test_half_sent_requests_keep_nobody_out(sandbox: Sandbox) -> None:
         assert [post(server)[0] for _ in range(10)] == [200] * 10
         for client in clients:
             client.close()
+
+
+@pytest.mark.parametrize("sent", [b"", half_sent("/run_code", 10**6)], ids=["head", "body"])
+def test_many_half_requests_keep_nobody_out(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    monkeypatch.setattr("codea1_env.service.server._MOST_CONNECTIONS", 20)
+    with serving(sandbox) as server, ExitStack() as open_ones:
+        for _ in range(60):
+            open_ones.enter_context(socket.create_connection(server.address, timeout=30)).sendall(sent)
+        assert post(server, "/run_code", {"code": "print(1)", "language": "python"})
+        assert wait_until(lambda: len(server._server.server_state.connections) <= 21, 30)

@@ -98,6 +98,37 @@ def test_endless_loops_end_and_are_explained(serving_page: Any) -> None:
         assert told["tests"][0]["told"] == "Your program does not end in time."
 
 
+def test_a_flood_of_lines_is_answered_shortly(serving_page: Any) -> None:
+    with serving_page() as server:
+        visitor = Client(server)
+        visitor.post("/play/game", DUEL)
+        many = visitor.post("/play/try", {"text": "assert is_balanced('') == 1\n" * 900})["try"]["lines"]
+        assert (len(many), many[-1]) == (13, "887 more lines do not count.")
+        told = visitor.post("/play/try", {"text": "assert is_balanced('" + "(" * 70_000 + "') == 0"})["try"]["lines"]
+        assert [line.partition(" (")[0] for line in told] == ["This does not count: too long"]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("import os; os._exit(0)", "Your program fails: ended its own process."),
+        ("import os\n    while True: os.fork()", "Your program fails: PermissionError: "),
+        ("return open('/etc/passwd').read()", "Your program fails: "),
+        ("x = []\n    while True: x.append(bytearray(1 << 26))", "Your program needs too much memory."),
+        ("return 'x' * 10**7", "Your program gives too large a value."),
+        ("return '<img src=x>\\ud800\\u202e'", r"Your program gives '<img src=x>\ud800\u202e'."),
+    ],
+    ids=["exit", "fork", "read", "memory", "value", "markup"],
+)
+def test_what_a_program_tries_is_told_and_its_visitor_plays_on(serving_page: Any, body: str, told: str) -> None:
+    with serving_page(TOYS, testers=[lambda _: "assert add(0, 3) == 3"]) as server:
+        visitor = Client(server)
+        visitor.post("/play/game", {"role": "coder"})
+        (test,) = visitor.post("/play/try", {"text": f"def add(a, b):\n    {body}"})["try"]["tests"]
+        assert test["told"].startswith(told)
+        assert visitor.post("/play/try", {"text": ADD.solution})["try"]["has_won"]
+
+
 def test_nobody_sees_the_game_of_another(serving_page: Any) -> None:
     with serving_page() as server:
         one, other = Client(server), Client(server)
@@ -106,7 +137,7 @@ def test_nobody_sees_the_game_of_another(serving_page: Any) -> None:
         one.post("/play/try", {"text": "assert is_balanced('') == True"})
         assert [each.ask("/play/game")[1]["game"]["points"] for each in (one, other)] == [2, 3]
         guessed = Client(server)
-        guessed.cookies = {"codea1_visitor": "x" * 22}
+        guessed.cookies = dict.fromkeys(one.cookies, "x" * 22)
         assert guessed.ask("/play/game")[1]["game"] is None
         assert guessed.ask("/play/try", {"text": ""})[:2] == (409, {"detail": "you have no game here: begin one"})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -42,25 +43,35 @@ def test_every_response_has_the_policy_and_the_page_loads_only_its_own_files(ser
         assert refused[2]["content-security-policy"] == headers["content-security-policy"]
 
 
-@pytest.mark.parametrize("origin", ["http://example.org", "null", "", "http://127.0.0.1", "http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "origin",
+    ["http://example.org", "null", "", "http://127.0.0.1", "http://127.0.0.1:1", "http://[", "//{}", "ftp://{}"],
+)
 def test_a_post_comes_from_the_page_itself(serving_page: Any, origin: str) -> None:
     with serving_page() as server:
+        origin = origin.replace("{}", "{}:{}".format(*server.address))
         status, answer, headers = Client(server).ask("/play/game", DUEL, Origin=origin)
         assert (status, answer) == (403, {"detail": "Origin must be the address of this page"})
         assert "set-cookie" not in headers
 
 
-def test_a_token_becomes_a_cookie_that_scripts_cannot_read(serving_page: Any) -> None:
-    with serving_page(token=TOKEN) as server:
+@pytest.mark.parametrize("token", ["t0ken-of-the-test", "ba+e64/==of;the&test", 'per%41cent-and-quot"e'])
+def test_a_token_becomes_a_cookie_that_scripts_cannot_read(serving_page: Any, token: str) -> None:
+    with serving_page(token=token) as server:
         visitor = Client(server)
         assert [visitor.ask(path)[0] for path in ("/", "/play/game", "/assets/play.js", "/?token=wrong")] == [401] * 4
         assert visitor.ask("/play/game", DUEL)[0] == 401
-        status, _, headers = visitor.ask(f"/?token={TOKEN}")
-        assert (status, headers["location"]) == (303, "./")
-        assert headers["set-cookie"] == f"codea1_token={TOKEN}; Path=/; HttpOnly; SameSite=Lax"
-        assert visitor.ask("/", Host="example.org")[0] == 200  # a proxy's name
+        for address in (f"/?token={token}", f"/?token={quote(token)}"):
+            status, _, headers = visitor.ask(address)
+            assert (status, headers["location"]) == (303, "./")
+        (name, value), rules = visitor.cookies.copy().popitem(), headers["set-cookie"].partition("; ")[2]
+        assert (name, rules) == (f"codea1_token_{server.address[1]}", "Path=/; HttpOnly; SameSite=Lax")
+        assert token not in value  # programs behind other ports of this host get it
+        assert visitor.ask("/")[0] == 200
         assert visitor.ask("/play/game", DUEL)[0] == 200
-        visitor.cookies["codea1_token"] = TOKEN[:-1]
+        assert visitor.ask("/", Host="example.org")[0] == 401  # another page's cookie
+        assert visitor.ask("/", Host="example.org", Cookie=f"codea1_token={value}")[0] == 200  # a proxy's name
+        visitor.cookies[name] = value[:-1]
         assert visitor.ask("/")[0] == 401
 
 
@@ -145,21 +156,30 @@ def test_a_new_cookie_is_worth_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(gaps(clock.order)) <= 3  # those that came before
 
 
-def test_the_longest_unseen_visitor_makes_room_and_too_many_do_not_wait() -> None:
+def test_the_longest_unseen_visitor_makes_room() -> None:
     visitors: Visitors[None] = Visitors(Admission(1, 0), lambda: None, 2, 1)
     keys = [visitors.enter("")[1] for _ in range(2)]
     visitors.known(keys[0])
     visitors.enter("")
     assert [visitors.known(key) is not None for key in keys] == [True, False]
 
+
+def test_of_too_many_the_last_in_the_queue_goes() -> None:
+    visitors: Visitors[None] = Visitors(Admission(1, 0), lambda: None, 2, 1)
+
     async def waiting() -> None:
         gate = threading.Event()
-        running = [asyncio.ensure_future(visitors.run(Visitor(None), lambda: gate.wait(20))) for _ in range(3)]
+        greedy = [Visitor(None, due=float(n)) for n in range(3)]
+        running = [asyncio.ensure_future(visitors.run(each, lambda: gate.wait(20))) for each in greedy]
         await asyncio.sleep(0)
+        new = asyncio.ensure_future(visitors.run(Visitor(None), lambda: None))
         with pytest.raises(Refused, match="as many requests as it can hold"):
-            await visitors.run(Visitor(None), lambda: None)
+            await running.pop()
+        assert not greedy[-1].is_busy
+        with pytest.raises(Refused, match="as many requests as it can hold"):
+            await visitors.run(greedy[-1], lambda: None)
         gate.set()
-        await asyncio.gather(*running)
+        await asyncio.gather(new, *running)
 
     asyncio.run(waiting())
 

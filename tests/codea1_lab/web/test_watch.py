@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -87,6 +88,46 @@ def test_the_list_tells_what_each_run_does(folder: Path) -> None:
     assert (training["state"], training["step"], training["of"]) == ("going on", 5, 9)
     assert (training["figures"]["coder_reward"], training["alarms"]) == (0.5, ["90% are cut"])
     assert found["broken"]["state"] == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "why"),
+    [
+        ("metrics.jsonl", b'{"step": 1, "figures": {"coder_reward": NaN}}\n', "finite number"),
+        ("metrics.jsonl", b'{"step": 1, "figures": {"coder_reward": 1e999}}\n', "finite number"),
+        ("metrics.jsonl", b'{"step": %d}\n' % 10**4000, "less than or equal"),
+        ("metrics.jsonl", b"[" * 10**5 + b"\n", "not a JSON object"),
+        ("metrics.jsonl", b'{"step": 1, "alarms": {"a": [[[1]]]}}\n', "alarms"),
+        ("config.toml", b"a = " + b"[" * 10**5, "recursion"),
+        ("config.toml", b"\xff", "decode"),
+        ("config.toml", b"run.steps = nan", "integer"),
+    ],
+)
+def test_files_may_hold_anything(folder: Path, address: str, file: str, content: bytes, why: str) -> None:
+    (training_in(folder / "t", 3, 9) / file).write_bytes(content)
+    training_in(folder / "intact", 3, 9)
+    found = {each["name"]: each for each in json.loads(answer_of(f"{address}/watch/runs")[1])["runs"]}
+    assert (found["t"]["state"], found["intact"]["state"]) == ("unreadable", "going on")
+    assert why in found["t"]["alarms"][0]
+    assert answer_of(f"{address}/watch/report?run=t")[0] == (200 if b"nan" in content else 422)
+
+
+def test_what_is_no_plain_file_is_not_opened(folder: Path, address: str) -> None:
+    for name, file in (("a", "config.toml"), ("b", "metrics.jsonl"), ("c", "run.json"), ("d", "metrics.jsonl")):
+        (training_in(folder / name, 3, 9) / file).unlink()
+        os.mkfifo(folder / name / file) if name != "d" else (folder / name / file).symlink_to("/dev/zero")
+    found = {each["name"]: each["state"] for each in json.loads(answer_of(f"{address}/watch/runs")[1])["runs"]}
+    assert found == {"a": "unreadable", "c": "going on"}
+    assert [answer_of(f"{address}/watch/report?run={name}")[0] for name in "abcd"] == [422, 404, 422, 404]
+
+
+def test_texts_that_are_no_text_are_listed(folder: Path, address: str) -> None:
+    path = training_in(folder / os.fsdecode(b"bad\xff"), 3, 9)
+    path = training_in(folder / "t", 3, 9)
+    append(path / "metrics.jsonl", '{"step": 4, "alarms": {"a": "\\ud800", "b": "%s"}}\n' % ("x" * 10**6))
+    found = {each["name"]: each for each in json.loads(answer_of(f"{address}/watch/runs")[1])["runs"]}
+    assert found["bad\udcff"]["state"] == "unreadable"
+    assert [len(text) for text in found["t"]["alarms"]] == [1, 500]
 
 
 @pytest.mark.parametrize(

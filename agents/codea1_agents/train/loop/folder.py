@@ -254,7 +254,7 @@ def read_restarts(path: Path) -> list[dict[str, Any]]:
 def _checked_lines(path: Path) -> list[dict[str, Any]]:
     with file_errors(path.parent):
         lines = list(whole_lines(path))
-    return [_checked_line(line, f"{path} line {number}") for number, line in enumerate(lines, start=1)]
+    return [checked_line(line, f"{path} line {number}") for number, line in enumerate(lines, start=1)]
 
 
 def last_checkpoint(path: Path) -> Path | None:
@@ -317,7 +317,7 @@ def _manifest_of(checkpoint: Path) -> bytes:
 def _json(line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -338,7 +338,16 @@ class _LineRecord(BaseModel):
     fault: str = ""
 
 
-def _checked_line(line: bytes, place: str) -> dict[str, Any]:
+def checked_line(line: bytes, place: str) -> dict[str, Any]:
+    """Return a line of `metrics.jsonl` or `restarts.jsonl`.
+
+    Args:
+        line: with or without its line feed.
+        place: the line's name in errors.
+
+    Raises:
+        BrokenInput: it is not the JSON object of a step.
+    """
     found = _json(line)
     if not found:
         raise BrokenInput(f"{place}: not a JSON object")
