@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from math import isnan
 from typing import Annotated, Literal, Self
 
@@ -330,6 +331,10 @@ def from_line(line: bytes, place: str) -> EpisodeRecord:
     Raises:
         BrokenInput: the line is not JSON, has another schema version, or violates the schema.
     """
+    with suppress(ValidationError):  # what is wrong is looked for only if something is
+        record = EpisodeRecord.model_validate_json(line)
+        if "schema_version" in record.model_fields_set:
+            return record
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -79,24 +79,45 @@ def _whole(
     if has_episodes:
         sections.append(asset("episodes.html"))
     step = _last_step(runs)
-    named = [*_anchors(runs), *([("episodes", "Episodes")] if has_episodes else [])]
-    links = "".join(f'<li><a href="#{anchor}">{safe(name)}</a></li>' for anchor, name in named)
+    links = [(f"#{anchor}", name) for anchor, name in _anchors(runs)] + [("#episodes", "Episodes")] * has_episodes
+    footer = (
+        "Written by <code>codea1</code>. Intervals are 95 % bootstrap intervals over problems unless said otherwise."
+        " Nothing on this page comes from another machine."
+    )
+    tab = f"{title}{f' · {step}' if step else ''}"
+    return frame(title, head, links, "".join(sections), end, tab=tab, back=back, footer=footer)
+
+
+def frame(
+    title: str, head: str, links: Iterable[tuple[str, str]], content: str, end: str, *, tab: str, back: str, footer: str
+) -> str:
+    """Return a page around a content: its head, menu, colours and notice.
+
+    Args:
+        title: text of its heading.
+        head: HTML of the policy and style.
+        links: address and text of the menu's items.
+        content: HTML of the sections.
+        end: HTML of the scripts.
+        tab: text of the browser's tab.
+        back: HTML before the heading.
+        footer: HTML after the content.
+    """
+    items = "".join(f'<li><a href="{escape(address)}">{safe(name)}</a></li>' for address, name in links)
     parts = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">',
-        f"<title>{safe(title)}{f' · {step}' if step else ''}</title></head><body>",
+        f"<title>{safe(tab)}</title></head><body>",
         '<a class="skip" href="#main">Skip to the content</a>',
         f'<header class="top"><div class="wrap">{back}',
         f"<h1>{safe(title)}</h1>",
         '<button type="button" class="plain" id="menu" popovertarget="sections">Menu</button>',
-        f'<nav aria-label="Sections"><ul id="sections" popover>{links}</ul></nav>',
+        f'<nav aria-label="Sections"><ul id="sections" popover>{items}</ul></nav>',
         '<button type="button" class="plain" id="theme" hidden>◐</button></div></header>',
         '<main id="main" tabindex="-1"><div class="wrap"><p id="notice" class="notice" role="alert" hidden></p>',
-        f"{''.join(sections)}</div></main>",
-        '<footer class="wrap">Written by <code>codea1</code>. Intervals are 95 % bootstrap intervals over'
-        " problems unless said otherwise. Nothing on this page comes from another machine.</footer>",
-        f"{end}</body></html>\n",
+        f'<p id="announcement" class="visually-hidden" role="status"></p>{content}</div></main>',
+        f'<footer class="wrap">{footer}</footer>{end}</body></html>\n',
     ]
     return "\n".join(parts)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files
 
 from codea1_env.errors import UserError, extra_needed
@@ -25,7 +24,7 @@ from codea1_env.service.app import refusals
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.guard import is_loopback
 from codea1_env.service.server import HttpServer
-from codea1_lab.report.page import asset, style
+from codea1_lab.report.page import asset, frame, style
 from codea1_lab.web.visitors import Door
 
 with extra_needed("the server of `codea1 web`", "serve"):
@@ -111,23 +110,11 @@ def _asset(name: str) -> str:
 
 
 def _shell(parts: Sequence[Part], scripts: Sequence[str]) -> str:
-    links = "".join(f'<li><a href="#{part.name}">{part.name.capitalize()}</a></li>' for part in parts)
     sections = "".join(
         f'<section id="{part.name}" aria-label="{part.name.capitalize()}"{" hidden" if n else ""}></section>'
         for n, part in enumerate(parts)
     )
-    return "\n".join(
-        (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>codea1</title>',
-            '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">',
-            '<link rel="stylesheet" href="assets/web.css"></head><body>',
-            '<a class="skip" href="#main">Skip to the content</a><header class="top"><div class="wrap"><h1>codea1</h1>',
-            '<button type="button" class="plain" id="menu" popovertarget="sections">Menu</button>',
-            f'<nav aria-label="Sections"><ul id="sections" popover>{links}</ul></nav>',
-            '<button type="button" class="plain" id="theme" hidden>◐</button></div></header>',
-            '<main id="main" tabindex="-1"><div class="wrap"><p id="notice" class="notice" role="alert" hidden></p>',
-            f'<p id="announcement" class="visually-hidden" role="status"></p>{sections}</div></main>',
-            *(f'<script src="assets/{escape(name)}"></script>' for name in scripts),
-            "</body></html>\n",
-        )
-    )
+    links = [(f"#{part.name}", part.name.capitalize()) for part in parts]
+    end = "".join(f'<script src="assets/{name}"></script>' for name in scripts)
+    head = '<link rel="stylesheet" href="assets/web.css">'
+    return frame("codea1", head, links, sections, end, tab="codea1", back="", footer="")

@@ -79,7 +79,8 @@ class Door(Guard):
             await send(message)
 
         name, _, given = scope["query_string"].partition(b"=")
-        if name == b"token" and scope["path"] == "/" and any(map(self._fits, (given, unquote_to_bytes(given)))):
+        digests = (_digest(given), _digest(unquote_to_bytes(given)))  # how long their comparison takes tells nothing
+        if self._key is not None and self._key in digests and name == b"token" and scope["path"] == "/":
             host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
             cookie = new_cookie(cookie_name("token", host), self._key)
             headers = [(b"location", b"./"), (b"set-cookie", cookie.encode())]
@@ -87,9 +88,6 @@ class Door(Guard):
             await with_policy({"type": "http.response.body", "body": b""})
             return
         await super().__call__(scope, receive, with_policy)
-
-    def _fits(self, token: bytes) -> bool:
-        return self._key is not None and hmac.compare_digest(self._key, _digest(token))
 
     def _check_sender(self, path: str, headers: Mapping[bytes, bytes]) -> None:
         if self._is_public:

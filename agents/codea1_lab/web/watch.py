@@ -159,7 +159,7 @@ def _state(path: Path, name: str) -> dict[str, Any]:
             raise BrokenInput("config.toml is missing")
         settings, line = tomllib.loads((path / "config.toml").read_text("utf-8")), last_line(file)
         if kind == "training":
-            last = checked_line(line, "its last line") if line else {"step": 0}
+            last: dict[str, Any] = checked_line(line, "its last line") if line else {"step": 0}
             found |= {"step": last["step"], "of": index(settings["run"]["steps"])}
             found["alarms"] = [text[:_LONGEST] for text in last.get("alarms", {}).values()][:_MOST_ALARMS]
             found["figures"] = {key: value for key, value in last.get("figures", {}).items() if key in _FIGURES}

@@ -233,7 +233,7 @@ class Browser {
     if (!keep || !$("list").contains(document.activeElement)) heading.focus({ preventScroll: true });
     const box = $("detail").getBoundingClientRect();
     if (!keep && (box.top < 0 || box.top > innerHeight * 0.6)) $("detail").scrollIntoView({ block: "start" });
-    $("announcement").textContent = heading.textContent;
+    announce(heading.textContent);
   }
 
   /* Mark the candidate in the list, on the page of the list that holds it. */
@@ -264,7 +264,7 @@ class Browser {
   }
 
   copy(row) {
-    const address = location.href.split("#")[0] + "#candidate-" + row, say = (text) => { $("copy").textContent = text; $("announcement").textContent = text; };
+    const address = location.href.split("#")[0] + "#candidate-" + row, say = (text) => { $("copy").textContent = text; announce(text); };
     const copied = navigator.clipboard ? navigator.clipboard.writeText(address) : Promise.reject(new Error("no clipboard"));
     copied.then(() => say("Link copied"), () => say("Copy the link from the address bar"));
   }
@@ -339,11 +339,6 @@ function noticeUnknown(isUnknown) {
   let name = location.hash.slice(1);
   try { name = decodeURIComponent(name); } catch { /* an address may hold anything */ }
   notice(isUnknown || (name && !$(name)) ? `Nothing on this page has the address #${name.slice(0, 100)}.` : "");
-}
-
-function notice(text) {
-  $("notice").hidden = !text;
-  $("notice").replaceChildren(...(text ? visible(text, "") : []));
 }
 
 /* Give life to the charts and tables of a part of the page. */

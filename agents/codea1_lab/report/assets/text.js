@@ -37,6 +37,15 @@ function visible(text, keep = "\n\t") {
 /* The same as one string, for the title of the tab. */
 const plain = (text) => text.replace(HIDDEN, escaped);
 
+/* Say something at the top of the page, or to screen readers only. */
+function notice(text) {
+  const place = document.getElementById("notice");
+  place.hidden = !text;
+  place.replaceChildren(...(text ? visible(text, "") : []));
+}
+
+const announce = (text) => { document.getElementById("announcement").textContent = plain(text); };
+
 /* Mark what a search found, across the elements that colour a line; browsers without highlights show the text as it is. */
 function highlight(place, query) {
   if (!CSS.highlights) return;

@@ -9,13 +9,6 @@ function showPart() {
   for (const link of document.querySelectorAll("#sections a")) link.toggleAttribute("aria-current", link.hash.slice(1) === shown.id);
 }
 
-function notice(text) {
-  document.getElementById("notice").hidden = !text;
-  document.getElementById("notice").replaceChildren(...(text ? visible(text, "") : []));
-}
-
-const announce = (text) => { document.getElementById("announcement").textContent = plain(text); };
-
 /* Return the JSON of a route; `body` makes it a POST. Errors are the server's sentences. */
 async function ask(path, body) {
   const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
