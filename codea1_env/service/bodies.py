@@ -204,11 +204,6 @@ class JudgedItem(_Body):
         same = {name: getattr(scored, name) for name in cls.model_fields if name != "report"}
         return cls(**same, report=None if scored.report is None else ReportRecord.of(scored.report))
 
-    def to_scored(self) -> Scored:
-        """Return the referee's result."""
-        report = None if self.report is None else self.report.to_report()
-        return Scored(self.problem_id, self.coder, self.tester, self.masked_because, self.parts, report)
-
 
 class JudgeAnswer(_Body):
     """The response of `POST /judge`."""

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from codea1_env.service.client import RemoteReferee
+from codea1_env.sandbox import Job
+from codea1_env.sandbox.remote import RemoteSandbox
 from tests.support.command_line import check_document, refused, started
 from tests.support.serving import job
 from tests.support.waiting import wait_until
@@ -120,8 +121,7 @@ def test_its_token_is_in_the_environment_and_never_shown(tmp_path: Path, monkeyp
     assert told["needs_token"] is True
     with pytest.raises(urllib.error.HTTPError, match="401"):
         post(told["url"], "1")
-    (scored,) = RemoteReferee(told["url"]).rewards(["starter/count_carries"], ["def count_carries(a, b): return 0"])
-    assert scored.record()["loads"] == "passed"
+    assert RemoteSandbox(told["url"]).run([Job("def f(): ...", "f")])[0].loaded
     process.terminate()
     out, err = process.communicate(timeout=30)
     assert token not in out + err + json.dumps(told)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import socket
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.sandbox import Call, Guarantee, Job, Limits, Place, Sandbox, load_sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
+from tests.support.chat_server import chat_servers
 from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer
 
 
@@ -58,3 +62,38 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(UserError, match="address") as caught:
         RemoteSandbox(url)
     assert "pw" not in str(caught.value)
+
+
+def nowhere() -> str:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_a_server_that_is_away_masks_and_is_never_a_verdict(toys: ProblemSet) -> None:
+    url = nowhere()
+    with pytest.raises(SandboxError, match="does not answer"):
+        RemoteSandbox(url).run([Job(RIGHT, "add")])
+    (scored,) = Referee(toys, sandbox=url).rewards([toys[0].id], [RIGHT], [HALF_RIGHT])
+    assert (scored.coder, scored.tester) == (None, None)
+    assert "does not answer" in scored.masked_because
+
+
+@pytest.mark.parametrize("token", ["supersecrettoken-123\r", "supersecret\ntoken-123", "supersecrettoken-\u20ac"])
+def test_a_token_that_no_header_holds_is_one_sentence(
+    server: ServiceServer, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
+    with pytest.raises(UserError, match="must be visible ASCII") as caught:
+        RemoteSandbox(server.url).run([Job(RIGHT, "add")])
+    assert "supersecret" not in str(caught.value)
+
+
+def test_a_token_that_a_server_repeats_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_MINE", "canary-of-the-service")
+
+    def echo(handler: Any, _: Any) -> None:
+        handler.send(401, json.dumps({"detail": handler.headers["authorization"]}))
+
+    with chat_servers() as start, pytest.raises(UserError, match=r"Bearer \*\*\* \(401\)"):
+        RemoteSandbox(start(echo).url, token_env="OF_MINE").run([Job(RIGHT, "add")])

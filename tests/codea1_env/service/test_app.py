@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.facts.submissions import TestCase
+from codea1_env.facts.verdicts import CaseReport, ValidCase, Verdict
 from codea1_env.problems import ProblemSet
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.rounds.referee import Referee
+from codea1_env.runs.records import CaseRecord
 from codea1_env.sandbox import Sandbox
 from codea1_env.service.bounds import ServiceBounds
 from tests.support.runs import EPISODE_SCHEMA
@@ -57,10 +60,12 @@ def test_rewards_parts_and_verdicts_are_those_of_the_library(
     server: ServiceServer, sandbox: Sandbox, toys: ProblemSet
 ) -> None:
     programs, suites = [RIGHT, WRONG, "def", RIGHT], [HALF_RIGHT, HALF_RIGHT, HALF_RIGHT, None]
-    found = judged(server, problem_ids=[toys[0].id] * 4, programs=programs, suites=suites)
-    for item, scored in zip(
-        found, Referee(toys, sandbox=sandbox).rewards([toys[0].id] * 4, programs, suites), strict=True
-    ):
+    asked, case = {"problem_ids": [toys[0].id] * 4}, ValidCase(TestCase("add(2, 2)", "4", (), True, 1), b"4", True)
+    replayed = [CaseRecord.of(CaseReport(case, Verdict.NOT_RUN)).model_dump(mode="json")]
+    found = judged(server, **asked, programs=programs, suites=suites, golden=True, replayed={toys[0].id: replayed})
+    here = Referee(toys, sandbox=sandbox, golden=True)
+    expected = here.rewards(asked["problem_ids"], programs, suites, replayed={toys[0].id: [case]})
+    for item, scored in zip(found, expected, strict=True):
         report = item.pop("report")
         assert report["candidate"]["verdict"] == scored.record()["loads"]
         assert item == {name: scored.record()[name] for name in item}

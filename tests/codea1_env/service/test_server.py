@@ -14,10 +14,11 @@ import pytest
 
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet
+from codea1_env.rounds.referee import Referee
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
+from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from codea1_env.service.client import RemoteReferee
 from tests.support.serving import RIGHT, SUITE, Gated, post, serving
 from tests.support.waiting import wait_until
 
@@ -56,7 +57,7 @@ def test_killed_workers_lose_no_verdict(toys: ProblemSet) -> None:
     before, pool = children(), LocalSandbox(2)
     try:
         with serving(pool, toys) as server:
-            referee = RemoteReferee(server.url)
+            referee = Referee(toys, sandbox=RemoteSandbox(server.url))
             assert referee.rewards([toys[0].id], [RIGHT], [SUITE])[0].coder == 1.0
             workers = children() - before
             assert workers
