@@ -124,6 +124,15 @@ harnesses-test: $(HARNESSES_STAMP) ## the tests of the adapters of harnesses, in
 	$(HARNESSES_VENV)/bin/python $(HARNESSES_PYTEST) $(foreach name,$(subst $(comma), ,$(HARNESSES_WITH)),\
 		tests/codea1_agents/adapters/test_$(name)_*.py)
 
+# The grader of evalplus needs little of what its package asks for.
+.PHONY: evalplus-test
+
+evalplus-test: ## 500 samples, graded by evalplus and by us, in an environment of their own
+	$(PYTHON) -m venv build/adapters/evalplus
+	build/adapters/evalplus/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[dev]' psutil
+	build/adapters/evalplus/bin/python -m pip install --quiet --disable-pip-version-check --no-deps evalplus==0.3.1
+	build/adapters/evalplus/bin/python -m pytest -q -rsP tests/codea1_agents/evaluation/test_against_evalplus.py
+
 # vLLM takes other versions than constraints.txt, and a torch that PyPI does not have (TORCH_INDEX). The companions of
 # torch are PyPI's, which are for CUDA and would not load; nothing here uses them.
 VLLM_VENV ?= build/adapters/vllm
