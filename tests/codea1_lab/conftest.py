@@ -58,7 +58,7 @@ class Browser:
 
 @pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes
 def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    script = runpy.run_path(str(ROOT / "benchmarks" / "report_pictures.py"))
+    script = runpy.run_path(str(ROOT / "benchmarks" / "pictures.py"))
     made = script["chromium"](tmp_path_factory.mktemp("profile"))
     yield made
     made.quit()
