@@ -1,8 +1,8 @@
 """A two-agent environment in which a coder and a tester co-evolve (Code-A1, arXiv 2603.15611).
 
-The import registers `codea1/Coder-v0`, `codea1/Tester-v0`, `codea1/CoderBank-v0` and `codea1/TesterBank-v0` with
-Gymnasium, and `codea1/code_a1-v0` and `codea1/bank-v0` with PettingZoo (from 1.27 on). The game is
-`codea1_env.code_a1_v0`; in `codea1_env.bank_v0` the actions are numbers instead of texts.
+The import registers `codea1/Coder-v0` and `codea1/Tester-v0` with Gymnasium, and `codea1/code_a1-v0` and
+`codea1/bank-v0` with PettingZoo (from 1.27 on). The game is `codea1_env.code_a1_v0`; in `codea1_env.bank_v0` the
+actions are numbers instead of texts.
 """
 
 from __future__ import annotations
@@ -75,8 +75,6 @@ def __dir__() -> list[str]:
 _VIEWS = {
     "codea1/Coder-v0": "gymnasium_views:CoderEnv",
     "codea1/Tester-v0": "gymnasium_views:TesterEnv",
-    "codea1/CoderBank-v0": "bank_v0.views:CoderBankEnv",
-    "codea1/TesterBank-v0": "bank_v0.views:TesterBankEnv",
 }
 _GAMES = {"codea1/code_a1-v0": "code_a1_v0", "codea1/bank-v0": "bank_v0"}
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from pkgutil import resolve_name
 from typing import Any, Literal
 
 import gymnasium
-from gymnasium.core import ActType, ObsType
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from codea1_env.agent import AgentSpec, agent_name, load_agent
@@ -15,28 +13,38 @@ from codea1_env.code_a1_v0 import CODER, TESTER, raw_env
 from codea1_env.errors import UnknownName, UserError, whole_number
 from codea1_env.rules.mistake_book import Provenance
 
-__all__ = ["CoderEnv", "RoleView", "TesterEnv", "make_vec"]
+__all__ = ["CoderEnv", "TesterEnv", "make_vec"]
 
 
-class RoleView(gymnasium.Env[ObsType, ActType]):
-    """A game of two agents for one role; `reset` and `step` play the opponent's turns."""
+class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
+    """The game of `code_a1_v0` for one role; `reset` and `step` play the turns of the opponent, which is any agent."""
 
     metadata: dict[str, Any] = {"render_modes": ["human", "ansi"], "render_fps": 1}  # noqa: RUF012  as Gymnasium has it
     _role: str
 
-    def __init__(self, game: Any, *, infos: bool) -> None:
-        """Make a view of an environment, which only the view may step from now on; the opponent gets its infos."""
-        self.game, self._has_infos = game, infos
-        self.render_mode = game.render_mode
-        self.observation_space = game.observation_space(self._role)
-        self.action_space = game.action_space(self._role)
+    def __init__(self, opponent: AgentSpec, *, infos: bool = True, **game: Any) -> None:
+        """Make a view.
+
+        Args:
+            opponent: an agent, a function `observation -> reply`, a registered name or `module:attribute`.
+            infos: False leaves infos empty, for libraries that turn them into tensors (torchrl); the opponent gets its.
+            game: the other arguments of `code_a1_v0.raw_env`.
+        """
+        self.game, self._has_infos = raw_env(**game), infos
+        self.render_mode = self.game.render_mode
+        self.observation_space = self.game.observation_space(self._role)
+        self.action_space = self.game.action_space(self._role)
+        self.opponent = load_agent(opponent, self.game, role="tester" if self._role == CODER else "coder")
+        if "provenance" not in game:
+            name = agent_name(opponent, self.opponent)
+            self.game.provenance = Provenance(tester=name) if self._role == CODER else Provenance(coder=name)
 
     def __repr__(self) -> str:
         return f"<{self._role} of {self.game!r}>"
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[ObsType, dict[str, Any]]:
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode; `options` are those of the game."""
         super().reset(seed=seed)
         self.game.reset(seed=seed, options=options)
@@ -44,7 +52,7 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
         self._play_opponent()
         return self.game.observe(self._role), self._info()
 
-    def step(self, action: ActType) -> tuple[ObsType, float, bool, bool, dict[str, Any]]:
+    def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Take this role's action and the opponent's until it is this role's turn again, or the episode is over."""
         self.game.step(action)
         reward = self.game.rewards[self._role] + self._play_opponent()
@@ -64,13 +72,6 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
     def _info(self) -> dict[str, Any]:
         return dict(self.game.infos[self._role]) if self._has_infos else {}
 
-    def _begin_opponent(self) -> None:
-        """Prepare the opponent for an episode."""
-
-    @abstractmethod
-    def _opponent_action(self, agent: str) -> ActType:
-        """Return the action of the opponent `agent`, whose turn it is."""
-
     def _play_opponent(self) -> float:
         """Play the opponent's turns and return the rewards that this role gets meanwhile."""
         game, reward = self.game, 0.0
@@ -80,24 +81,6 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
             game.step(self._opponent_action(game.agent_selection))
             reward += game.rewards[self._role]
         return reward
-
-
-class _RoleEnv(RoleView[dict[str, Any], str]):
-    """The game of `code_a1_v0` for one role, against any agent."""
-
-    def __init__(self, opponent: AgentSpec, *, infos: bool = True, **game: Any) -> None:
-        """Make a view.
-
-        Args:
-            opponent: an agent, a function `observation -> reply`, a registered name or `module:attribute`.
-            infos: False leaves infos empty, for libraries that turn them into tensors (torchrl).
-            game: the other arguments of `code_a1_v0.raw_env`.
-        """
-        super().__init__(raw_env(**game), infos=infos)
-        self.opponent = load_agent(opponent, self.game, role="tester" if self._role == CODER else "coder")
-        if "provenance" not in game:
-            name = agent_name(opponent, self.opponent)
-            self.game.provenance = Provenance(tester=name) if self._role == CODER else Provenance(coder=name)
 
     def close(self) -> None:
         """Close the game and the opponent."""

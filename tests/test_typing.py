@@ -49,7 +49,7 @@ code_a1_v0.env(problms="starter")  # type: ignore[call-arg]
 code_a1_v0.parallel_env("starter", max_cycles="2")  # type: ignore[arg-type]
 code_a1_v0.blind_parallel_env("starter", rules=5)  # type: ignore[arg-type]
 code_a1_v0.group_env("starter", 8)  # type: ignore[call-arg]
-bank_v0.env(bank="starter", replay="no")  # type: ignore[arg-type]
+bank_v0.env(bank="starter", infos="no")  # type: ignore[arg-type]
 
 with load_sandbox("local") as sandbox, Referee(problems, sandbox=sandbox) as referee, MistakeBook() as book:
     assert_type(sandbox, Sandbox)

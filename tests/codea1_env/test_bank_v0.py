@@ -5,18 +5,14 @@ from __future__ import annotations
 from functools import partial
 from types import SimpleNamespace
 
-import gymnasium
-import numpy as np
 import pettingzoo
 import pytest
-from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parallel_seed_test, seed_test
 
 from codea1_env import bank_v0
-from codea1_env.bank_v0.views import CoderBankEnv, TesterBankEnv
 from codea1_env.errors import UnknownName, UserError
 
-VARIANTS = [{}, {"tester_view": "black_box"}, {"replay": True}, {"max_cycles": 3, "replay": True}, {"infos": False}]
+VARIANTS = [{}, {"tester_view": "black_box"}, {"max_cycles": 3}, {"infos": False}]
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
@@ -40,11 +36,6 @@ def test_pettingzoo_accepts_the_simultaneous_view(judged, capsys):
     max_cycles_test(SimpleNamespace(env=partial(bank_v0.env, bank=judged), parallel_env=blind))
     with pytest.raises(UserError, match="act at once"):
         bank_v0.blind_parallel_env(bank=judged, tester_view="white_box")
-
-
-@pytest.mark.parametrize("view", ["codea1/CoderBank-v0", "codea1/TesterBank-v0"])
-def test_gymnasium_accepts_it_without_a_warning(judged, view):
-    check_env(gymnasium.make(view, bank=judged, render_mode="ansi").unwrapped)
 
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="PettingZoo has registries from 1.27 on")
@@ -80,23 +71,6 @@ def test_rewards_come_together_and_are_the_banks(judged):
     assert env.infos["tester_0"]["verdict"] == "syntax_error"
 
 
-def test_the_book_is_a_state_that_a_seed_empties(judged):
-    env = bank_v0.raw_env(judged, replay=True)
-    n_seen = 2 + 3
-
-    def play(seed=None):
-        env.reset(seed=seed, options={"problem_id": "toy/add"})
-        replayed = env.observe("coder_0")[n_seen:].sum()
-        env.step(1)
-        env.step(1)
-        return replayed, env.rewards["coder_0"]
-
-    assert play(seed=0) == (0, 0.0)
-    assert play() == (2, 0.0)
-    assert env.infos["coder_0"]["book_size"] == 2
-    assert play(seed=0) == (0, 0.0)
-
-
 @pytest.mark.parametrize("action", [3, -1, None, "1", 0.5])
 def test_an_action_outside_of_the_space_is_refused(judged, action):
     env = bank_v0.raw_env(judged)
@@ -120,33 +94,3 @@ def test_bad_arguments_are_told(judged, options, told):
     env = bank_v0.raw_env(judged)
     with pytest.raises(UnknownName):
         env.reset(options={"problem_id": "toy/none"})
-
-
-def test_a_coder_against_fixed_testers(judged):
-    payoffs = judged.payoffs().coder[0]
-    env = CoderBankEnv(1, bank=judged)
-    env.reset(seed=0, options={"problem_id": "toy/add"})
-    assert env.step(1)[1] == payoffs[1, 1]
-    reader = np.zeros((2, 3, 4))
-    reader[:, :, 0] = 1.0
-    reader[:, 1] = [0, 1, 0, 0]  # only where it sees the wrong program
-    env = CoderBankEnv(reader, bank=judged)
-    for program, suite in ((0, 0), (1, 1)):
-        env.reset(seed=0, options={"problem_id": "toy/add"})
-        assert env.step(program)[1] == payoffs[program, suite]
-
-
-def test_a_tester_against_a_mixed_coder(judged):
-    env = TesterBankEnv([0.5, 0.5, 0.0], bank=judged)
-    found = set()
-    for seed in range(20):
-        seen, _ = env.reset(seed=seed, options={"problem_id": "toy/add"})
-        found.add((int(seen[2:5].argmax()), env.step(1)[1]))
-    payoffs = judged.payoffs().tester[0]
-    assert found == {(0, payoffs[0, 1]), (1, payoffs[1, 1])}
-
-
-@pytest.mark.parametrize("opponent", ["nash", 7, [0.5, 0.5], [1.0, 1.0, -1.0, 0.0], np.ones((2, 5, 4)) / 4])
-def test_a_strange_opponent_is_refused(judged, opponent):
-    with pytest.raises(UserError, match="opponent"):
-        CoderBankEnv(opponent, bank=judged)

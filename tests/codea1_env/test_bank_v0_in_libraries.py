@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -58,11 +57,10 @@ def test_supersuit_stacks_it(judged, payoffs):
 def test_torchrl_collects_it(judged, payoffs):
     pytest.importorskip("torchrl", reason="torchrl is not installed")
     from torchrl.collectors import Collector
-    from torchrl.envs import GymWrapper, check_env_specs
+    from torchrl.envs import check_env_specs
     from torchrl.envs.libs.pettingzoo import PettingZooWrapper
 
     check_env_specs(PettingZooWrapper(bank_v0.env(bank=judged, infos=False), use_mask=True))
-    check_env_specs(GymWrapper(gymnasium.make("codea1/CoderBank-v0", bank=judged, infos=False)))
     env = PettingZooWrapper(
         bank_v0.blind_parallel_env(bank=judged, infos=False), group_map={"coder": ["coder_0"], "tester": ["tester_0"]}
     )

@@ -93,14 +93,6 @@ def test_asynchronous_vectors_of_text_are_refused_with_shared_memory_and_carry_t
             envs.close()
 
 
-def test_a_vector_of_the_bank_game_is_made_like_any_other(toys):
-    for view in ("codea1/CoderBank-v0", "codea1/TesterBank-v0"):
-        envs = make_vec(view, 2, bank=toys)
-        observations, _ = envs.reset(seed=0)
-        assert observations.shape[0] == 2
-        envs.close()
-
-
 def test_a_view_without_infos_keeps_them_for_its_opponent(toys):
     seen = []
 
@@ -113,9 +105,6 @@ def test_a_view_without_infos_keeps_them_for_its_opponent(toys):
     program = GOOD[env.reset(seed=0)[0]["entry_point"]]
     assert env.step(program)[4] == {}
     assert seen[0]["problem_id"]
-    bank = gymnasium.make("codea1/CoderBank-v0", bank=toys, infos=False)
-    assert bank.reset(seed=0)[1] == {}
-    assert bank.step(0)[4] == {}
 
 
 def test_unknown_views_and_opponents_are_named():

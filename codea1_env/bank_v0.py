@@ -3,8 +3,7 @@
 :Creation: `from codea1_env import bank_v0; env = bank_v0.env(bank="starter")`
 :Agents: `coder_0`, then `tester_0`; AEC is canonical
 :Action space: `Discrete(N)` for the coder, `Discrete(M)` for the tester; with `equal_actions=True` the larger for both
-:Observation space: `Box(0, 1)` of P + N (+ C) numbers: which problem, which program (the tester's, white box), which
-    cases of the Mistake Book are replayed
+:Observation space: `Box(0, 1)` of P + N numbers: which problem, which program (the tester's, white box)
 :Parallel API: `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once
 
 **Purpose.** Best responses, equilibria and exploitability of this game can be computed exactly. So learners can be
@@ -15,8 +14,7 @@ the judge and payoffs from `rules.rewards`, as in `code_a1_v0`, but they are com
 stored on disk. An episode is one problem and `max_cycles` rounds. The tester has a turn even after a program that does
 not load.
 
-**The Mistake Book.** With `replay=True` the book persists from episode to episode and changes as the rules say, so the
-game has a state. Both agents observe which cases are replayed. A seed empties the book.
+**No Mistake Book**: a round does not depend on earlier ones. `codea1 game questions` computes the book's effect.
 
 **Infos** are those of `code_a1_v0` (none with `infos=False`); both agents get their rewards together after the tester
 has acted. No reward is ever masked, since a bank cannot be made with an unknown payoff.
@@ -61,10 +59,8 @@ from codea1_env.rounds.episodes import (
     steps_dead,
     takes_arguments_of,
 )
-from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
 from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import BookUpdate
 
 __all__ = ["CODER", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]
 
@@ -87,7 +83,6 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
         *,
         tester_view: str = "white_box",
         max_cycles: int = 1,
-        replay: bool = False,
         infos: bool = True,
         equal_actions: bool = False,
         render_mode: str | None = None,
@@ -99,7 +94,6 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
             bank: a judged bank, or an argument of `codea1_env.bank.load_bank`: a problem source, a run folder, a bank.
             tester_view: `white_box` (the tester sees which program the coder chose) or `black_box`.
             max_cycles: rounds per episode.
-            replay: whether there is a Mistake Book.
             infos: False leaves them empty, for libraries that turn them into tensors (torchrl).
             equal_actions: whether both agents have max(N, M) actions, for libraries that need equal spaces. An agent's
                 actions from its own number on repeat its first ones, so the values of equilibria stay the same.
@@ -115,10 +109,8 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
             raise UserError(f"{', '.join(sorted(options))} must be passed when the bank is judged, not later")
         self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)
         self.rules = self.bank.rules
-        self.replay = replay and self.rules.book.update is not BookUpdate.OFF
         self._positions = {each.bank.problem.id: p for p, each in enumerate(self.bank.problems)}
-        self._n_cases = max(len(each.cases) for each in self.bank.problems) if self.replay else 0
-        length = len(self.bank.problems) + self.bank.bank.n_programs + self._n_cases
+        length = len(self.bank.problems) + self.bank.bank.n_programs
         self._observation_spaces = {
             agent: spaces.Box(0.0, 1.0, (length,), np.float32) for agent in self.possible_agents
         }
@@ -127,20 +119,17 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
         self._action_spaces = {agent: spaces.Discrete(sizes[agent]) for agent in self.possible_agents}
         self._np_random: np.random.Generator | None = None
         self._queue: list[int] = []
-        self._books: dict[int, tuple[BookEntry, ...]] = {}
-        self._rounds_of: dict[int, int] = {}
         self._rounds: dict[tuple[int, int, int], tuple[ProblemReport, CandidateRewards]] = {}
         self._program = None
-        self._replayed: tuple[BookKey, ...] = ()
         self.agent_selection = CODER
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Start an episode on the next problem. A seed restarts everything random and empties the book."""
+        """Start an episode on the next problem. A seed restarts everything random."""
         self.require_open()
         if seed is not None or self._np_random is None:
             seed = None if seed is None else whole_number("seed", seed, least=0, most=inf)
             self._np_random, _ = seeding.np_random(seed)
-            self._queue, self._books, self._rounds_of = [], {}, {}
+            self._queue = []
         self._position = self._chosen(options or {})
         self._problem = self.bank.problems[self._position].bank.problem
         self._episode_id = f"{self._np_random.integers(2**63):016x}"
@@ -174,15 +163,12 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
             self.render()
 
     def observe(self, agent: str) -> Features:
-        """Return the agent's observation: ones at the problem, at the chosen program and at the replayed cases."""
-        n_problems, n_programs = len(self.bank.problems), self.bank.bank.n_programs
-        seen = np.zeros(n_problems + n_programs + self._n_cases, np.float32)
+        """Return the agent's observation: ones at the problem and at the chosen program."""
+        n_problems = len(self.bank.problems)
+        seen = np.zeros(n_problems + self.bank.bank.n_programs, np.float32)
         seen[self._position] = 1.0
         if self.known(agent) == TESTER and self.tester_view == "white_box" and self._program is not None:
             seen[n_problems + self._program] = 1.0
-        cases = self.bank.problems[self._position].cases
-        for key in self._replayed:
-            seen[n_problems + n_programs + cases.index(key)] = 1.0
         return seen
 
     def render(self) -> str | None:
@@ -199,11 +185,6 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
 
     def _begin_round(self) -> None:
         self._program = None
-        book = self._books.get(self._position, ())
-        self._replayed = ()
-        if self.replay:
-            chosen = select_replayed(book, self.rules.book, self._np_random)
-            self._replayed = tuple(entry.key for entry in chosen)
         self.agent_selection = CODER
         for agent in self.agents:
             self.infos[agent] |= self._turn_info(agent)
@@ -221,7 +202,6 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
     def _judged_round(self, program: int, suite: int) -> JudgedRound:
         problem = self.bank.problems[self._position]
         report, rewards = self._found(program, suite)
-        delta = self._recorded(report) if self.replay else None
         return JudgedRound(
             problem=self._problem,
             episode_id=self._episode_id,
@@ -230,27 +210,16 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
             tester_reply=problem.bank.suites[suite].reply,
             report=report,
             rewards=rewards,
-            book=delta,
+            book=None,
         )
 
     def _found(self, program: int, suite: int) -> tuple[ProblemReport, CandidateRewards]:
-        """Return report and rewards of a round; rounds without replays are cached."""
+        """Return report and rewards of a round, which are computed once."""
         place = (self._position, program, suite)
-        if not self._replayed and place in self._rounds:
-            return self._rounds[place]
-        report = self.bank.problems[self._position].duel(program, suite, self._replayed)
-        found = ProblemReport(self._problem.id, (report,)), score(report, self.rules)
-        if not self._replayed:
-            self._rounds[place] = found
-        return found
-
-    def _recorded(self, report: ProblemReport) -> BookDelta:
-        number = self._rounds_of.get(self._position, 0) + 1
-        before = self._books.get(self._position, ())
-        after = apply_changes(before, changes(report, self.rules.book), self.rules.book, round=number)
-        self._books[self._position], self._rounds_of[self._position] = after, number
-        old, new = {entry.key for entry in before}, {entry.key for entry in after}
-        return BookDelta(added=len(new - old), removed=len(old - new), size=len(after))
+        if place not in self._rounds:
+            report = self.bank.problems[self._position].duel(program, suite)
+            self._rounds[place] = ProblemReport(self._problem.id, (report,)), score(report, self.rules)
+        return self._rounds[place]
 
     # -- options and actions --
 
