@@ -226,7 +226,7 @@ def main() -> None:
     for title, kind in kinds.items():
         if not kind:
             continue
-        print(f"### {len(kind)} hostile {title}\n")
+        print(f"## {len(kind)} hostile {title}\n")
         for result in PlainResult:
             if rows := [attack for attack in kind if plain[attack.name] is result]:
                 print(f"Plain grader: **{result.value}** ({len(rows)})\n\n{_listed(rows, result)}\n")
