@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time `__getattr__` im
     from codea1_env.agent import load_agent as load_agent
     from codea1_env.book import MistakeBook as MistakeBook
     from codea1_env.group_env import GroupVector as GroupVector
-    from codea1_env.gymnasium_views import make_vec as make_vec
     from codea1_env.judging.judge import Duel as Duel
     from codea1_env.judging.judge import Judge as Judge
     from codea1_env.problems import Problem as Problem
@@ -43,7 +42,6 @@ _NAMES = {
     "agent": ("Agent", "AgentContext", "load_agent"),
     "book": ("MistakeBook",),
     "group_env": ("GroupVector",),
-    "gymnasium_views": ("make_vec",),
     "judging.judge": ("Duel", "Judge"),
     "problems": ("Problem", "ProblemSet", "load_problems"),
     "rounds.referee": ("Referee", "judge"),

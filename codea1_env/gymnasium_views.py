@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from codea1_env.agent import AgentSpec, agent_name, load_agent
 from codea1_env.code_a1_v0 import CODER, TESTER, raw_env
-from codea1_env.errors import UnknownName, UserError, whole_number
+from codea1_env.errors import UserError
 from codea1_env.rules.mistake_book import Provenance
 
-__all__ = ["CoderEnv", "TesterEnv", "make_vec"]
+__all__ = ["CoderEnv", "TesterEnv"]
 
 
 class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
@@ -119,35 +117,3 @@ class TesterEnv(_RoleEnv):
         if options.setdefault("skip_invalid", False):
             raise UserError("TesterEnv: skip_invalid must be False, since a skipped tester would never have a turn")
         super().__init__(opponent, **options)
-
-
-_MODES = ("sync", "async")
-_MAX_ENVS = 65_536
-
-
-def make_vec(
-    view: str, num_envs: int, *, mode: Literal["sync", "async"] = "sync", **options: Any
-) -> VectorEnv[Any, Any, Any]:
-    """Return `num_envs` copies of a registered view; each copy resets itself on the step after its episode has ended.
-
-    `sync` copies share this process's sandbox pool, which already uses all cores. Each `async` copy has its own process
-    and pool. Shared memory is off: with it, Gymnasium always returns the texts that it had at construction.
-
-    Raises:
-        UnknownName: the view or mode does not exist.
-        UserError: `num_envs` is not a whole number of at least 1.
-    """
-    known = {name: str(spec.entry_point) for name, spec in gymnasium.registry.items() if spec.namespace == "codea1"}
-    if view not in known:
-        raise UnknownName.of("view", view, known)
-    if mode not in _MODES:
-        raise UnknownName.of("mode", str(mode), _MODES)
-    num_envs = whole_number("num_envs", num_envs, most=_MAX_ENVS)
-
-    def make() -> gymnasium.Env[Any, Any]:
-        made: gymnasium.Env[Any, Any] = resolve_name(known[view])(**options)
-        return made
-
-    if mode == "async":
-        return AsyncVectorEnv([make] * num_envs, shared_memory=False)
-    return SyncVectorEnv([make] * num_envs)

@@ -66,7 +66,7 @@ def _refuse_shared_memory(space: UnicodeText, *_: Any, **__: Any) -> None:
     """Refuse: Gymnasium reads texts from shared memory once, when the vector is made."""
     raise UserError(
         "texts cannot be read from shared memory: pass shared_memory=False to AsyncVectorEnv, "
-        "vector_kwargs={'shared_memory': False} to gymnasium.make_vec, or use codea1_env.make_vec"
+        "vector_kwargs={'shared_memory': False} to gymnasium.make_vec"
     )
 
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any, assert_type
 
 from codea1_env import AgentContext, GroupVector, MistakeBook, Problem, Referee, Ruleset
-from codea1_env import bank_v0, code_a1_v0, judge, load_agent, load_problems, make_vec, preset, score
+from codea1_env import bank_v0, code_a1_v0, judge, load_agent, load_problems, preset, score
 from codea1_env.agent import Agent
 from codea1_env.facts.verdicts import CandidateReport
 from codea1_env.problems import ProblemSet
@@ -66,7 +66,6 @@ with load_sandbox("local") as sandbox, Referee(problems, sandbox=sandbox) as ref
 with GroupVector([code_a1_v0.group_env(problems)]) as vector:
     rewards: list[dict[str, float]] = [step.rewards for step in vector.reset(seed=0)]
     vector.send({})  # type: ignore[arg-type]
-make_vec("codea1/Coder-v0", 2, mode="parallel")  # type: ignore[arg-type]
 """
 
 

@@ -24,7 +24,7 @@ class RunOptions(_Section):
     """The run as a whole."""
 
     name: str = ""
-    """Name for people and W&B; empty: the name of the folder."""
+    """Name for people; empty: the name of the folder."""
     seed: CountOrZero = 0
     """Decides all random numbers of the run."""
     steps: Count = 111
@@ -179,12 +179,10 @@ class EvaluationOptions(_Section):
 
 
 class LoggingOptions(_Section):
-    """Where figures are logged, apart from `metrics.jsonl`. Nothing is uploaded unless a setting here says so."""
+    """Where figures are logged, apart from `metrics.jsonl`."""
 
     tensorboard: bool = True
     """Whether there are event files of TensorBoard in the run folder."""
-    wandb: str = ""
-    """Project of Weights & Biases; empty: not used. A log that cannot start ends the run before Ray starts."""
     samples_every: CountOrZero = 10
     """Steps between samples of rollouts that are kept; 0: none."""
     samples: Count = 2

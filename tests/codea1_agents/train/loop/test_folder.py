@@ -169,7 +169,7 @@ def test_without_a_checkpoint_a_run_begins_again(tmp_path: Path) -> None:
 
 def test_what_never_began_leaves_nothing(tmp_path: Path) -> None:
     with new(tmp_path / "run") as folder:
-        (tmp_path / "run" / "wandb" / "latest").mkdir(parents=True)  # as loggers do
+        (tmp_path / "run" / "tensorboard" / "latest").mkdir(parents=True)  # as loggers do
         folder.discard_if_unused()
     assert not (tmp_path / "run").exists()
     with new(tmp_path / "run") as folder:
@@ -209,7 +209,7 @@ def test_metrics_are_json_that_everyone_reads(tmp_path: Path) -> None:
 
 
 def test_only_what_cannot_change_the_result_may_change() -> None:
-    told = ["cluster.learners=2", "logging.wandb=mine", "checkpoints.keep=5", "run.steps=300", "run.name=b"]
+    told = ["cluster.learners=2", "logging.tensorboard=false", "checkpoints.keep=5", "run.steps=300", "run.name=b"]
     assert differences(CONFIG, load_training("", ["game.problems=starter", *told])) == ()
     found = differences(CONFIG, load_training("", ["game.problems=x", "run.seed=3", "game.reward.alpha=0.1"]))
     assert found == ("run.seed was 0, now 3", "game.reward.alpha was unset, now 0.1")
