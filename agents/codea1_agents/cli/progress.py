@@ -1,6 +1,7 @@
 """Says on stderr what goes on: a live line; where that is no terminal, a plain one a second into each phase.
 
-Where a phase lasts, a plain line follows every half minute, even if nothing is done in the meantime.
+Where a phase lasts, a plain line follows every half minute, even if nothing is done in the meantime, and one after ten
+seconds if the first could not yet say how long it lasts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from codea1_agents.cli.console import Page
 from codea1_env.rendering import harmless
 from codea1_env.runs.records import EpisodeRecord
 
-_FIRST_LINE_S, _LINE_S, _POLL_S = 1.0, 30.0, 0.25
+_FIRST_LINE_S, _FORETOLD_S, _LINE_S, _POLL_S = 1.0, 10.0, 30.0, 0.25
 
 
 def bar_columns() -> tuple[ProgressColumn, ...]:
@@ -105,8 +106,9 @@ class Progress:
     def tell(self) -> None:
         """Print a plain line, if there is no terminal and the last one was some time ago."""
         if self._page is not None and time.monotonic() >= self._next_line:
-            self.rest()
-            self._page.note(self.line())
+            line, early = self.line(), self._begun + _FORETOLD_S - time.monotonic()
+            self.rest(early if early > 0 and "left" not in line and self._progress.tasks[0].total else _LINE_S)
+            self._page.note(line)
 
     def _tell(self) -> None:
         while not self._over.wait(_POLL_S):

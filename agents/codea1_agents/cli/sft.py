@@ -98,10 +98,11 @@ def run_sft(options: SftOptions) -> None:
         LossNotFinite: a loss is nan or infinite.
         typer.Exit: interrupted (130).
     """
-    # They need the packages of an extra.
-    from codea1_agents.train.grpo.settings import LoraSettings  # noqa: PLC0415
-    from codea1_agents.train.sft.fine_tuning import SftSettings  # noqa: PLC0415
-    from codea1_agents.train.sft.warm_start import ExampleSettings, held_out_part, warm_start  # noqa: PLC0415
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    with Progress("starting", None, page):  # they need the packages of an extra, and seconds
+        from codea1_agents.train.grpo.settings import LoraSettings  # noqa: PLC0415
+        from codea1_agents.train.sft.fine_tuning import SftSettings  # noqa: PLC0415
+        from codea1_agents.train.sft.warm_start import ExampleSettings, held_out_part, warm_start  # noqa: PLC0415
 
     roles: tuple[Role, ...] = get_args(Role)
     if options.role not in (*roles, _BOTH):
@@ -113,7 +114,6 @@ def run_sft(options: SftOptions) -> None:
     training = from_options(SftSettings, options, lora=lora)
     require_new(options.out)
     with eval_session(options) as session:
-        page = Page(as_json=options.as_json, quiet=options.quiet)
         if options.held_out:
             held_out = load_problems(options.held_out)
         else:

@@ -106,10 +106,11 @@ def run_experiment(options: ExperimentOptions) -> None:
 def _run(
     experiment: Experiment, cells: Sequence[Cell], path: Path, known: Results, options: ExperimentOptions, page: Page
 ) -> None:
-    require_training()
-    require_predictions(experiment, declared_at(options.name))
-    for source in experiment.sources:
-        load_problems(source)  # fail now rather than after hours of training
+    with Progress("starting", None, page):
+        require_training()
+        require_predictions(experiment, declared_at(options.name))
+        for source in experiment.sources:
+            load_problems(source)  # fail now rather than after hours of training
     for result in results_of(path, experiment, cells, known).values():
         require_this_judge(result.judge_version, path, "choose another folder")
     cells = with_needed(experiment, [cell for cell in cells if cell not in known])

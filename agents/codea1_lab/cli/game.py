@@ -108,8 +108,8 @@ def solve_game(options: SolveOptions) -> None:
         equilibria, seen = game.solve(), game.solve_white_box()
     ids = [each.bank.problem.id for each in bank.problems]
     rows = [_solved_cells(name, e, w) for name, e, w in zip(ids, equilibria, seen, strict=True)]
-    headings = ("problem", "method", "residual", "coder", "tester", "mixes", "white box: coder", "tester")
-    page.show(new_table(headings, rows[:_MAX_SHOWN], right=(2, 3, 4, 5, 6, 7), whole=(0, 1)))
+    headings = ("problem", "method", "mixes", "coder, tester", "in a white box")
+    page.show(new_table(headings, rows[:_MAX_SHOWN], right=(2, 3, 4), whole=(1, 2, 3, 4)))
     if len(rows) > _MAX_SHOWN:
         page.say(f"... and {len(rows) - _MAX_SHOWN} more problems")
     found = {
@@ -186,7 +186,7 @@ def follow_dynamics(options: DynamicsOptions) -> None:
 def _loaded_bank(options: BankOptions, page: Page) -> JudgedBank:
     rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=None)
     recipe = None if options.solution is None else BankRecipe(solution=options.solution)  # None: the source decides
-    with closing(load_sandbox(options.sandbox)) as backend, Progress("judging", 1, page) as progress:
+    with closing(load_sandbox(options.sandbox)) as backend, Progress("judging", None, page) as progress:
         bank = load_bank(
             options.source, rules=rules, recipe=recipe, limit=options.limit, sandbox=backend, progress=progress.reach
         )
@@ -246,8 +246,7 @@ def _dynamics_pictures(bank: JudgedBank, ways: list[Trajectory], method: str, ou
 
 def _solved_cells(name: str, found: Equilibrium, seen: WhiteBoxSolution) -> tuple[str, ...]:
     mixes = f"{len(found.row_support)} x {len(found.column_support)}"
-    numbers = [number(float(value)) for value in (*found.values, *seen.values)]
-    return name, found.method, f"{found.residual:.1e}", *numbers[:2], mixes, *numbers[2:]
+    return name, found.method, mixes, *(", ".join(number(float(v)) for v in each.values) for each in (found, seen))
 
 
 def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:

@@ -40,6 +40,20 @@ def test_a_plain_line_after_a_second_and_each_half_minute_says_how_far_and_how_l
     ]
 
 
+def test_what_the_first_line_could_not_foretell_a_line_after_ten_seconds_does(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bar = progress.Progress("training tables", 768, Page())
+    for clock.now, done in ((1.0, 0), (9.0, 2), (10.5, 3), (39.0, 9), (41.0, 10)):
+        bar.reach(done, 768)
+        bar.tell()
+    assert capsys.readouterr().err.splitlines() == [
+        "note: training tables 0/768, elapsed 0:01",
+        "note: training tables 3/768, elapsed 0:10, left 44:38",
+        "note: training tables 10/768, elapsed 0:41, left 51:48",
+    ]
+
+
 def test_each_phase_is_named_though_nothing_is_done_in_it(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     bar = progress.Progress("starting Ray", None, Page())
     for clock.now in (0.5, 1.0, 2.0):

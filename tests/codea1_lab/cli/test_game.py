@@ -35,6 +35,14 @@ def test_solve_prints_residuals_and_writes_pictures_and_the_bank(folder: Path) -
     assert again["by_problem"][0]["coder_payoffs"] == found["by_problem"][0]["coder_payoffs"]
 
 
+def test_no_number_is_broken_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = codea1("game", "solve", "starter", "--limit", "1").stdout.splitlines()[:4]
+    assert [row.split()[0] for row in rows[2:3]] == ["starter/assign_lockers"]
+    assert rows[2].count(",") == 2
+    assert max(map(len, rows)) <= 80
+
+
 def test_dynamics_become_less_exploitable() -> None:
     asked = ["game", "dynamics", "starter", "--limit", "1", "--method", "regret", "--steps", "300", "--json"]
     found = json.loads(codea1(*asked).stdout)
