@@ -1,8 +1,14 @@
-"""Measures `codea1 web` with many visitors at once, some of whom send endless loops.
+"""Measures `codea1 web` with many visitors at once, some of whom send endless loops; or reading a large run.
 
     python benchmarks/web.py [--visitors N] [--loops N] [--seconds S] [--think S] [--json]
+    python benchmarks/web.py --read [--json]
 
-The server is a process of its own with its usual settings. Each visitor begins a game, thinks, and sends tries until it
+The server is a process of its own with its usual settings. With `--read`, headless Chromium opens a training run of
+10,000 steps that kept 5,000 episodes, twice, and scrolls to its end. Printed: seconds until the page with its charts is
+shown and until the list of episodes is, the longest time between two frames while it scrolls, and the processor time
+that the server spent on it.
+
+Otherwise, each visitor begins a game, thinks, and sends tries until it
 is over, then begins the next: tests of a duel; or, if the visitor sends loops, programs none of whose calls ends, one
 after the other without a pause. Printed: how long the answers to both kinds of visitors took, how many of the games
 that a visitor saw were not its own, and the server's memory after a fifth of the time and at the end.
@@ -13,6 +19,8 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -21,6 +29,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,16 +39,30 @@ from rich.console import Console
 from rich.table import Table
 
 from codea1_agents.scripted.duels import N_DUELS, duel
+from codea1_env.facts.judge_version import JUDGE_VERSION
 
 LOOP = "\n    while True:\n        pass\n"
 
 
+CODEA1 = [sys.executable, "-c", "from codea1_agents.cli import main; main()"]
+STEPS, EPISODES, PER_SAMPLE = 10_000, 5_000, 20
+SCROLLED = """const done = arguments[0];
+let last = performance.now(), most = 0;
+function step(now) {
+    [most, last] = [Math.max(most, now - last), now];
+    scrollBy({ top: 200, behavior: "instant" });
+    if (innerHeight + scrollY >= document.documentElement.scrollHeight - 1) done(most / 1000);
+    else requestAnimationFrame(step);
+}
+requestAnimationFrame(step);"""
+
+
 @contextmanager
-def server() -> Iterator[tuple[str, int]]:
-    """Yield the address and the process id of a new server for the public."""
-    command = [sys.executable, "-c", "from codea1_agents.cli import main; main()", "web", "--public"]
+def server(*arguments: str) -> Iterator[tuple[str, int]]:
+    """Yield the address and the process id of a new server."""
+    command = [*CODEA1, "web", *arguments, "--port", "0", "--json"]
     environment = os.environ | {"CODEA1_SERVE_TOKEN": ""}
-    with subprocess.Popen([*command, "--port", "0", "--json"], stdout=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         yield json.loads(process.stdout.readline())["url"], process.pid
         process.terminate()
@@ -103,7 +127,7 @@ def megabytes(pid: int) -> float:
 
 
 def measured(n_visitors: int, n_loops: int, seconds: float, think_s: float) -> dict[str, Any]:
-    with server() as (url, pid), ThreadPoolExecutor(n_visitors) as pool:
+    with server("--public") as (url, pid), ThreadPoolExecutor(n_visitors) as pool:
         visitors = [Visitor(url, n, n < n_loops, think_s) for n in range(n_visitors)]
         begun = time.perf_counter()
         playing = [pool.submit(visitor.play, begun + seconds) for visitor in visitors]
@@ -127,13 +151,73 @@ def measured(n_visitors: int, n_loops: int, seconds: float, think_s: float) -> d
     return found | {"refused": refused, "not_own": not_own, "mb_after_a_fifth": memory[0], "mb": memory[1]}
 
 
+def write_training(path: Path) -> None:
+    """Write a training run that kept episodes: some games, repeated under other numbers."""
+    games, draw = path.parent.parent / "games", random.Random(0)
+    command = [*CODEA1, "play", "-p", "starter", "--episodes", str(PER_SAMPLE), "-o", str(games)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    names = [f"{role}_{name}" for role in ("coder", "tester") for name in ("reward", "tokens", "spread_share", "kl")]
+    names += ["kill_rate", "suite_validity", "valid_candidates", "validity", "adversarial", "book_size", "book_added"]
+    path.mkdir()
+    (path / "config.toml").write_text(f"run.steps = {STEPS}\n")
+    (path / "run.json").write_text(json.dumps({"judge_version": JUDGE_VERSION}))
+    with (path / "metrics.jsonl").open("w") as lines:
+        for step in range(1, STEPS + 1):
+            line = {"step": step, "figures": {name: draw.random() for name in names}, "times": {"judge_s": 1.0}}
+            lines.write(json.dumps(line) + "\n")
+    n_samples = EPISODES // PER_SAMPLE
+    for number in range(n_samples):
+        shutil.copytree(games, path / "samples" / f"step-{(number + 1) * STEPS // n_samples:06}")
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Open the run below a folder in a browser, and scroll."""
+    from selenium import webdriver  # noqa: PLC0415  of the extra dev-browser
+
+    write_training(folder / "runs" / "training")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""  # else Selenium would ask the network for one
+    for argument in ("--headless=new", "--no-sandbox", "--window-size=1280,800"):
+        options.add_argument(argument)
+    found: dict[str, Any] = {"machine": machine(), "load": os.getloadavg()[0], "steps": STEPS, "episodes": EPISODES}
+    with server(str(folder / "runs")) as (url, pid):
+        spent = processor_s(pid)
+        driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+        try:
+            for name in ("first", "second"):
+                begun = time.perf_counter()
+                driver.get(f"{url}/watch/report?run=training")
+                shown = time.perf_counter() - begun
+                while driver.execute_script("return document.documentElement.dataset.ready") != "yes":
+                    time.sleep(0.02)
+                listed = time.perf_counter() - begun
+                found[name] = {"shown_s": shown, "listed_s": listed, "server_s": processor_s(pid) - spent}
+                spent = processor_s(pid)
+            found["longest_frame_s"] = driver.execute_async_script(SCROLLED)
+        finally:
+            driver.quit()
+    return found
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time of a process, without its children's."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     parser = option_parser(__doc__, json="one JSON object")
     parser.add_argument("--visitors", type=int, default=50, help="at the same time, each a thread")
     parser.add_argument("--loops", type=int, default=10, help="of them send endless loops")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long they play")
     parser.add_argument("--think", type=float, default=2.0, help="seconds before each try of the others")
+    parser.add_argument("--read", action="store_true", help="open a large run in a browser instead")
     options = parser.parse_args()
+    if options.read:
+        with TemporaryDirectory() as folder:
+            (Path(folder) / "runs").mkdir()
+            print(json.dumps(read(Path(folder)), indent=None if options.json else 2))
+        return
     found = measured(options.visitors, options.loops, options.seconds, options.think)
     if options.json:
         print(json.dumps(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -81,6 +82,10 @@ def to_toml(settings: BaseModel) -> str:
     return tomli_w.dumps(settings.model_dump(mode="json", exclude_none=True))
 
 
+_table = lru_cache(maxsize=8)(tomllib.loads)
+"""A training keeps hundreds of run folders with the same settings."""
+
+
 def read_config(text: bytes, place: str) -> RunConfig:
     """Return the configuration that `to_toml` wrote.
 
@@ -88,8 +93,8 @@ def read_config(text: bytes, place: str) -> RunConfig:
         BrokenInput: not TOML, of another schema version, or an option is missing, unknown or out of range.
     """
     try:
-        data = tomllib.loads(text.decode())
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
+        data = _table(text.decode())
+    except (ValueError, RecursionError) as error:  # the first: TOMLDecodeError and UnicodeDecodeError
         raise BrokenInput(f"{place}: not TOML ({error})") from error
     if data.get("schema_version") != SCHEMA_VERSION:
         raise BrokenInput(f"{place}: expected schema version {SCHEMA_VERSION}, got {data.get('schema_version')!r}")

@@ -141,7 +141,9 @@ def found(game: PersonGame, judged: JudgedRound) -> str:
     report = judged.report.candidates[0]
     if game.role == "coder":
         return f"your program {passes(report)}" if report.is_valid else "your program does not run"
-    failing = "a test with a wrong answer" if report.suites[0].beats else "no test"
+    if not n_written(report.suites[0]):
+        return "there is no test that counts"
+    failing = "only a test with a wrong answer" if report.suites[0].beats else "no test"
     return f"{answers(judged)}; {failing} fails the program"
 
 

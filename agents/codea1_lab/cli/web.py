@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -96,8 +97,8 @@ def run_web(options: WebOptions) -> None:
         where = (options.host, options.port)
         parts = [play.part(), *([] if options.public else [watch_part(options.folder or Path("runs"))])]
         with WebServer(parts, admission, *where, token=token, is_public=options.public) as server:
-            address = server.url if token is None else f"{server.url}/?token=... with the value of {TOKEN_VARIABLE}"
-            page.say(f"open {address}")
+            here = re.sub(r"//(0\.0\.0\.0|\[::\])", "//localhost", server.url)  # addresses that only servers have
+            page.say(f"open {here if token is None else f'{here}/?token=... with the value of {TOKEN_VARIABLE}'}")
             page.say(f"sandbox: {promise.sentence()}")
             shown = problems_document(options.problems, problems)
             page.finish(url=server.url, sandbox=asdict(promise), problems=shown, needs_token=token is not None)

@@ -34,6 +34,7 @@ from codea1_lab.report.palette import DARK, LIGHT, chart_rules, variables
 
 _SCRIPTS = ("text.js", "unpack.js", "charts.js", "difference.js", "detail.js", "browser.js")
 _N_TILES = 3
+_SERVED, _BACK = '<link rel="stylesheet" href="report.css">', '<a href="../#watch">← runs</a>'
 
 
 def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], data: Mapping[str, str]) -> str:
@@ -57,10 +58,16 @@ def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], 
 
 def served_page(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], source: str) -> str:
     """Return the page for a server: its script asks `source` for the parts of the data, and then for changes."""
-    head = f'<meta name="source" content="{escape(source)}"><link rel="stylesheet" href="report.css">'
+    head = f'<meta name="source" content="{escape(source)}">{_SERVED}'
     has_episodes = any(next(iter(run.groups()), None) is not None for run in runs)
     end = '<script src="report.js"></script>'
-    return _whole(title, runs, overview, head, end, has_episodes=has_episodes, back='<a href="../#watch">← runs</a>')
+    return _whole(title, runs, overview, head, end, has_episodes=has_episodes, back=_BACK)
+
+
+def page_of_error(title: str, told: str) -> str:
+    """Return the page of a server for runs that cannot be read."""
+    content = f'<section><p class="notice">{safe(told)}</p></section>'
+    return frame(title, _SERVED, [], content, "", tab=title, back=_BACK, footer="")
 
 
 def _whole(

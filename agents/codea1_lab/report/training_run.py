@@ -352,7 +352,7 @@ def _points(lines: Sequence[_Line], part: str, name: str, width: int, *, spread:
 
     Without bins, a figure has the interval that its lines give.
     """
-    known = [(line["step"], line[part][name], line[part]) for line in lines if name in line.get(part, ())]
+    known = [(line["step"], of[name], of) for line in lines if name in (of := line.get(part, {}))]
     points = []
     for start in range(0, len(known), width):
         some = known[start : start + width]

@@ -215,7 +215,8 @@ def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
     """Return what a try has shown, in sentences."""
     (report,) = judged.report.candidates
     suite, is_tester = report.suites[0], game.role == "tester"
-    lines = [] if report.is_valid else [sentence(f"{_words(report.verdict)}: {report.detail}")]
+    why = "" if report.verdict is Verdict.SYNTAX_ERROR else f"{_words(report.verdict)}: "  # its name is in the detail
+    lines = [] if report.is_valid else [sentence(f"{why}{report.detail}")]
     if is_tester:  # a wrong answer is told with its test
         dropped = [it for it in suite.suite.rejections if it.reason is not RejectionReason.WRONG_PREDICTION]
         lines = [

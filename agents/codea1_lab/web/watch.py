@@ -28,7 +28,7 @@ from codea1_env.rendering import harmless
 from codea1_env.runs.records import from_line
 from codea1_env.service.admission import Refused
 from codea1_lab.report.comparison import comparison_panels
-from codea1_lab.report.page import data_of, script, served_page, style
+from codea1_lab.report.page import data_of, page_of_error, script, served_page, style
 from codea1_lab.report.writing import MAX_BYTES, archive_within, read_run
 from codea1_lab.web.app import Part
 
@@ -58,7 +58,11 @@ def watch_part(folder: Path) -> Part:
         return Response(json.dumps({"runs": runs.listed()}), media_type="application/json")  # ASCII, whatever is in it
 
     def report(names: _Names) -> Response:
-        return Response(runs.of(names, lambda made: made.page), media_type="text/html")
+        try:
+            return Response(runs.of(names, lambda made: made.page), media_type="text/html")
+        except CodeA1Error as error:
+            status = error.status_code if isinstance(error, Refused) else HTTPStatus.UNPROCESSABLE_ENTITY
+            return Response(page_of_error(", ".join(names), str(error)), status, media_type="text/html")
 
     def data(names: _Names, part: str) -> Response:
         found = runs.of(names, lambda made: made.data)

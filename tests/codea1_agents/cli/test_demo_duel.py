@@ -40,7 +40,7 @@ def test_a_try_without_success_costs_a_point_and_brings_a_hint() -> None:
     code, shown = play(1, "assert is_balanced('()')", "assert is_balanced('(') == True", FINDS[1])
     assert code == 0
     assert "1 of 1 answers right; no test fails the program.\nHint: What if the text ends too early?\n" in shown
-    assert "0 of 1 answers right; a test with a wrong answer fails the program.\nHint: Line 15 is wrong" in shown
+    assert "0 of 1 answers right; only a test with a wrong answer fails the program.\nHint: Line 15 is wrong" in shown
     assert "line 15 is `return True`, in the solution it is `return not still_open`; test 1 found it." in shown
     assert shown.endswith("1 of 1 answers right; 1 of 3 points.\nnext: codea1 demo duel --number 2\n")
 

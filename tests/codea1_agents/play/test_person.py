@@ -26,7 +26,7 @@ def test_a_tester_wins_with_a_right_answer_that_the_program_does_not_give(sandbo
     game = game_of(sandbox, "tester", lambda _: WRONG)
     assert game.turn().observation["program"] == game.program == WRONG
     judged = game.submit("assert add(1, 2) == 3\nassert add(0, 3) == 0")
-    assert found(game, judged) == "1 of 2 answers right; a test with a wrong answer fails the program"
+    assert found(game, judged) == "1 of 2 answers right; only a test with a wrong answer fails the program"
     assert (game.points, game.has_won, game.hint()) == (2, False, "Read line 2 again.")
     judged = game.submit(FINDS)
     assert (game.points, game.has_won, game.is_over) == (2, True, True)
@@ -43,6 +43,8 @@ def test_a_lost_game_does_not_praise_wrong_answers(sandbox: Sandbox) -> None:
     judged = [game.submit("assert add(0, 3) == 0") for _ in range(MOST_POINTS)]
     assert (game.points, game.is_over) == (0, True)
     assert "; no test found it. 0 of 1 answers right; 0 of 3 points." in ending(game, judged[-1])
+    game = game_of(sandbox, "tester", lambda _: WRONG)
+    assert found(game, game.submit("x")) == "there is no test that counts"
 
 
 def test_hints_of_a_program_with_another_fault_are_general(sandbox: Sandbox) -> None:

@@ -116,6 +116,10 @@ def test_a_whole_game_as_the_coder_by_keyboard_alone(browser: Any, serving_page:
         browser.press(Keys.ENTER)
         browser.until("document.activeElement.tagName === 'H2'")
         tab_to(browser, "e.id === 'reply'")
+        begun = browser.ask("document.getElementById('reply').value")
+        assert begun.startswith("def add(")  # the docstring stands beside it
+        assert begun.endswith(":\n    ")
+        assert '"""' not in begun
         browser.driver.switch_to.active_element.send_keys(Keys.CONTROL, "a")
         browser.press(Keys.DELETE)
         browser.press("def add(a, b):", Keys.ENTER, "if not a:", Keys.ENTER, "return a")

@@ -80,7 +80,7 @@ def test_a_coder_is_told_what_failed_and_wins(serving_page: Any) -> None:
         assert game["title"] == f"{ADD.id}, against two"
         told = visitor.post("/play/try", {"text": "def add(a, b) return a"})["try"]
         assert told["summary"] == "Your program does not run."
-        assert told["lines"][0].startswith("Syntax error: ")
+        assert told["lines"][0].startswith("SyntaxError: ")
         told = visitor.post("/play/try", {"text": WRONG})["try"]
         assert told["tests"] == [
             {"test": "assert add(0, 3) == 3", "told": "Your program gives 0.", "tone": "bad"},

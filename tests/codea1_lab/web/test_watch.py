@@ -161,7 +161,7 @@ def test_only_runs_of_the_folder_are_shown(folder: Path, address: str) -> None:
     assert answer_of(f"{address}/watch/data?run=t&part=index")[0] == 404
     (folder / "t" / "metrics.jsonl").write_text('{"step": "x"}\n')
     status, said = answer_of(f"{address}/watch/report?run=t")
-    assert (status, "metrics.jsonl line 1" in said) == (422, True)
+    assert (status, "metrics.jsonl line 1" in said, "← runs" in said) == (422, True, True)
 
 
 @pytest.mark.browser

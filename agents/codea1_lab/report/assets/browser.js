@@ -368,7 +368,7 @@ async function follow(browser) {
     if (document.hidden) continue;
     try {
       const answer = await fetch(location.href.split("#")[0]), text = await answer.text();
-      if (!answer.ok) throw new Error(`status ${answer.status}`);
+      if (!answer.ok) throw new Error(new DOMParser().parseFromString(text, "text/html").querySelector("section")?.textContent ?? `status ${answer.status}`);
       notice("");
       if (text === last) continue;
       last = text;
@@ -377,7 +377,7 @@ async function follow(browser) {
       if (browser) await browser.update(await unpack("index"));
       else browser = await browse();
       await fillRuns(browser);
-    } catch (error) { notice(`The server does not answer: ${error.message}`); }
+    } catch (error) { notice(`This page does not follow the run: ${error.message}`); }
   }
 }
 

@@ -11,7 +11,8 @@ async function attempt(button, work) {
   notice("");
   announce("One moment …");
   button.disabled = true;
-  try { await work(); } catch (error) { announce(""); notice(error.message); } finally { button.disabled = false; }
+  button.setAttribute("aria-busy", "true");
+  try { await work(); } catch (error) { announce(""); notice(error.message); } finally { button.disabled = false; button.removeAttribute("aria-busy"); }
 }
 
 const begin = (button, body) => attempt(button, async () => showGame((await ask("play/game", body)).game, []));
@@ -25,19 +26,26 @@ function choice(role, opponents, other) {
 }
 
 function showLobby() {
-  const duels = Array.from({ length: choices.duels }, (_, n) => duel(`Duel ${n + 1}`, n + 1));
+  const duels = Array.from({ length: choices.duels }, (_, n) => duel(`Duel ${n + 1}`, n + 1, n ? "plain" : "plain main"));
   table.replaceChildren(
     el("h2", { tabindex: "-1" }, "Play"),
     el("p", { class: "conclusion" }, "A coder writes a program, and a tester writes tests to break it. You are one of them, and have three tries."),
-    el("div", { class: "card" }, el("h3", {}, "Be the tester: begin here"), el("p", {}, "Each of these programs is wrong in one place. Find an input for which it gives a wrong answer."), el("div", { class: "members" }, duels)),
+    el("div", { class: "card" }, el("h3", {}, "Be the tester: begin here"), el("p", {}, "Each of these programs is wrong in one place. Find an input for which it gives a wrong answer. You need to read a little Python."), el("div", { class: "members" }, duels)),
     el("div", { class: "card" }, el("h3", {}, "Be the tester of an agent's program"), choice("tester", choices.coders, "Coder")),
     el("div", { class: "card" }, el("h3", {}, "Be the coder against a tester"), choice("coder", choices.testers, "Tester")),
   );
 }
 
+/* What the field holds at first: a coder's is the statement without its docstring, which stands beside it. */
+function firstDraft({ role, entry_point: name, statement }) {
+  if (role === "tester") return `assert ${name}(`;
+  const place = statement.indexOf(`def ${name}(`), docstring = /:\s*?\n\s*("""|''')[^]*?\1\s*$/;
+  return place < 0 ? "" : statement.slice(0, place) + statement.slice(place).replace(docstring, ":").trimEnd() + "\n    ";
+}
+
 /* A field for Python. Keyboards get out of it with Escape, then Tab. */
-function editor(text, send) {
-  const area = el("textarea", { id: "reply", rows: "9", spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": "keys" });
+function editor(text, rows, send) {
+  const area = el("textarea", { id: "reply", rows: String(rows), spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": "keys" });
   area.value = text;
   let leaves = false;
   area.addEventListener("keydown", (event) => {
@@ -82,9 +90,9 @@ function showGame(game, tries) {
     const found = await ask("play/try", { text: draft });
     showGame(found.game, [...tries, found.try]);
   });
-  if (!tries.length) draft = isTester ? `assert ${game.entry_point}(` : game.statement.includes(`def ${game.entry_point}(`) ? game.statement : "";
-  const area = editor(draft, send), form = el("form", { onsubmit: (event) => { event.preventDefault(); send(); } },
-    el("label", { for: "reply" }, isTester ? "Your tests, one assert in a line" : "Your program"), area,
+  if (!tries.length) draft = firstDraft(game);
+  const area = editor(draft, isTester ? 6 : 14, send), form = el("form", { onsubmit: (event) => { event.preventDefault(); send(); } },
+    el("label", { for: "reply" }, isTester ? "Your tests: one assert in a line, a call and its right answer" : "Your program"), area,
     el("p", { class: "quiet small", id: "keys" }, "Ctrl+Enter sends. Tab indents; Escape, then Tab leaves the field."), button);
   table.replaceChildren(
     el("h2", { tabindex: "-1" }, visible(game.title, "")), el("p", { class: "conclusion" }, game.task),

@@ -30,7 +30,7 @@
 
   async function show() {
     const { runs } = await ask("watch/runs"), focused = list.contains(document.activeElement) ? document.activeElement : null;
-    const heads = ["run", "kind", "state", "step", "coder reward", "tester reward", "suites that beat", "valid", "last line"];
+    const heads = ["run", "kind", "state", "step", "coder reward", "tester reward", "suites that beat", "valid", "last written"];
     list.replaceChildren(runs.length ? tableOf("Runs", heads, runs.flatMap(rowsOf), "runs-list") : el("p", {}, "There is no run in this folder yet. codea1 play and codea1 train write one."));
     const [tag, key] = focused ? [focused.tagName, focused.value ?? focused.href] : [];
     if (tag) [...list.querySelectorAll(tag)].find((each) => (each.value ?? each.href) === key)?.focus();
