@@ -1,13 +1,8 @@
-"""The agent `human`: a person at the keyboard plays either role, line by line or in an editor."""
+"""The agent `human`: a person at the keyboard plays either role, line by line."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import TextIO
 
 from codea1_env.agent import AgentContext, Info, Observation
@@ -16,7 +11,7 @@ from codea1_env.rendering import harmless
 
 _HELP = (
     "Type {what}. A line with only . (or the end of input) sends it.  :u take the last line back  :c start again  "
-    ":p show it  :e open it in an editor  :o show the task again  :q leave the game"
+    ":p show it  :o show the task again  :q leave the game"
 )
 _WHAT = {"coder": "the program", "tester": "one assert per line, as many as you like"}
 
@@ -33,7 +28,6 @@ class HumanAgent:
         self,
         context: AgentContext | None = None,
         *,
-        editor: bool = False,
         keyboard: TextIO | None = None,
         screen: TextIO | None = None,
     ) -> None:
@@ -41,11 +35,10 @@ class HumanAgent:
 
         Args:
             context: not needed.
-            editor: begin each turn in the editor that VISUAL or EDITOR names.
             keyboard: the stream to read lines from; None: stdin.
             screen: the stream to print the task to; None: stderr.
         """
-        self._begins_in_editor, self._keyboard, self._screen = editor, keyboard, screen
+        self._keyboard, self._screen = keyboard, screen
 
     def act(self, observation: Observation, info: Info) -> str:
         """Show the task and return the typed reply.
@@ -56,8 +49,6 @@ class HumanAgent:
         """
         turn = _Turn(observation, info, self._keyboard or sys.stdin, self._screen or sys.stderr)
         turn.show_task()
-        if self._begins_in_editor and turn.edit():
-            return turn.text
         turn.say(_HELP.format(what=_WHAT.get(turn.role, "the reply")))
         while turn.take_line():
             pass
@@ -130,9 +121,7 @@ class _Turn:
     def _command(self, name: str) -> None:
         if name == "q":
             raise KeyboardInterrupt
-        if name == "e":
-            self.say(f"{len(self._lines)} lines; . sends them" if self.edit() else "")
-        elif name == "u" and self._lines:
+        if name == "u" and self._lines:
             self.say(f"took back: {self._lines.pop()}")
         elif name == "c":
             self._lines.clear()
@@ -142,25 +131,3 @@ class _Turn:
             self.show_task()
         elif name != "u":
             self.say(f"no such command: :{name}")
-
-    def edit(self) -> bool:
-        """Open the reply in the person's editor and read back the saved text; return whether that succeeded."""
-        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-        with tempfile.TemporaryDirectory() as folder:
-            draft = Path(folder) / "reply.py"
-            draft.write_text(self.text or self._beginning(), encoding="utf-8", errors="replace")
-            try:
-                subprocess.run([*command, str(draft)], check=True)
-                self._lines = draft.read_text("utf-8", errors="replace").split("\n")
-            except (OSError, subprocess.CalledProcessError) as error:
-                self.say(f"the editor {command[0]!r} failed ({error}); set EDITOR, or type on")
-                return False
-        return True
-
-    def _beginning(self) -> str:
-        """Return the initial text of the editor."""
-        seen = self._observation
-        if self.role == "coder":
-            return str(seen["program"] or seen["problem"])
-        task = f"Tests for {seen['entry_point']}, one assert per line.\n\n{seen['program'] or seen['problem']}"
-        return "\n".join(f"# {line}".rstrip() for line in task.splitlines()) + f"\n\nassert {seen['entry_point']}("

@@ -91,45 +91,9 @@ def test_what_agents_wrote_cannot_steer_the_terminal():
     assert "[bold]x[/bold]" in shown
 
 
-def editor(tmp_path, code: str, monkeypatch) -> None:
-    script = tmp_path / "editor.py"
-    script.write_text(f"import pathlib, sys\ndraft = pathlib.Path(sys.argv[1])\n{code}\n")
-    monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
-
-
-def test_an_editor_opens_with_the_problem_and_what_it_saves_is_the_reply(tmp_path, monkeypatch):
-    editor(tmp_path, "draft.write_text(draft.read_text() + ' # é')", monkeypatch)
-    reply = HumanAgent(editor=True, keyboard=io.StringIO(), screen=io.StringIO()).act(SEEN, CODER)
-    assert reply == "def add(a, b): ... # é"
-
-
-def test_an_editor_shows_the_tester_the_program_in_comments(tmp_path, monkeypatch):
-    editor(tmp_path, "draft.write_text(draft.read_text() + '1, 2) == 3')", monkeypatch)
-    agent = HumanAgent(editor=True, keyboard=io.StringIO(), screen=io.StringIO())
-    reply = agent.act(SEEN | {"program": "def add(a, b):\n    return 7"}, TESTER)
-    assert reply.endswith("#     return 7\n\nassert add(1, 2) == 3")
-
-
-def test_an_editor_can_be_opened_in_between(tmp_path, monkeypatch):
-    editor(tmp_path, "draft.write_text(draft.read_text().upper())", monkeypatch)
-    reply, shown = typed("one\n:e\ntwo\n.\n")
-    assert reply == "ONE\ntwo"
-    assert ". sends them" in shown
-
-
-@pytest.mark.parametrize("name", ["/no/such/editor", "false"])
-def test_an_editor_that_fails_leaves_the_keyboard(name, monkeypatch):
-    monkeypatch.setenv("VISUAL", name)
-    screen = io.StringIO()
-    reply = HumanAgent(editor=True, keyboard=io.StringIO("one\n.\n"), screen=screen).act(SEEN, CODER)
-    assert reply == "one"
-    assert "set EDITOR" in screen.getvalue()
-
-
 def test_it_plays_either_role_by_name(toys, sandbox):
     for role in ("coder", "tester"):
-        assert repr(load_agent("human,editor=false", AgentContext(toys, sandbox), role=role)) == "human"
+        assert repr(load_agent("human", AgentContext(toys, sandbox), role=role)) == "human"
 
 
 @pytest.mark.slow

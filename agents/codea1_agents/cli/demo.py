@@ -132,7 +132,7 @@ def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:
 def _trained(config: TrainingConfig, run: Path, page: Page) -> Any:
     from codea1_agents.train.loop import resume, train  # noqa: PLC0415  heavy
 
-    watcher = LiveTable(page, duels=True) if page.is_live else PlainLines(page)
+    watcher = LiveTable(page) if page.is_live else PlainLines(page)
     with watcher:
         if (run / "config.toml").exists():
             return resume(run, config=config, watcher=watcher)

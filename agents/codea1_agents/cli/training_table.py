@@ -7,24 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.panel import Panel
 from rich.progress import Progress as RunBar
 from rich.table import Table
 from rich.text import Text
 
-from codea1_agents.cli.console import Page, counted, new_table
+from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.progress import Progress as PhaseLine
 from codea1_agents.cli.progress import bar_columns, clock
 from codea1_agents.train.grpo.progress import PREPARING, Phase, Progress
 from codea1_agents.train.loop.loop import Watcher
 from codea1_agents.train.settings.options import TrainingConfig
-from codea1_env import values
-from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import harmless
-from codea1_env.runs.records import CaseRecord, EpisodeRecord
 
 _MEAN_OVER = 10
 
@@ -59,8 +54,6 @@ _OF_GAME = (
 )
 """Headings of the live tables, and the names of their figures; `{}` is a role or module."""
 _WRITES = {"distinct_coder": "distinct_programs", "distinct_tester": "distinct_suites"}
-_MARKS = {Verdict.PASSED: ("passes", "green"), Verdict.WRONG_ANSWER: ("beats it", "red")}
-_DUEL_LINES, _DUEL_WIDTH = 12, 58
 
 
 class _StepWatcher(Watcher):
@@ -160,13 +153,10 @@ class LiveTable(_StepWatcher):
 
     Args:
         page: takes the result.
-        duels: whether to show a duel of the last step next to one of the first.
     """
 
-    def __init__(self, page: Page, *, duels: bool = False) -> None:
+    def __init__(self, page: Page) -> None:
         super().__init__(page)
-        self.wants_duels = duels
-        self._duels: list[RenderableType] = []
         self._phase = "starting"
         # A step may take many minutes: the speed is that of the whole session.
         self._bar = RunBar(*bar_columns(), auto_refresh=False, speed_estimate_period=float("inf"))
@@ -190,10 +180,6 @@ class LiveTable(_StepWatcher):
         self._bar.update(self._task, completed=line["step"])
         self._live.refresh()
 
-    def duel(self, step: int, duel: EpisodeRecord) -> None:
-        """Draw a duel of the step next to that of the first step."""
-        self._duels[1:] = [Panel(_duel_text(duel), title=f"step {step}", width=_DUEL_WIDTH)]
-
     def progress(self, progress: Progress) -> None:
         """Draw the progress of a step."""
         self._phase = str(progress)
@@ -201,8 +187,7 @@ class LiveTable(_StepWatcher):
 
     def drawn(self) -> RenderableType:
         """Return all that is shown."""
-        parts = [self._bar.get_renderable(), Text(self._phase, style="dim")]
-        return Group(*parts, *tables_of(self.lines), Columns(self._duels))
+        return Group(self._bar.get_renderable(), Text(self._phase, style="dim"), *tables_of(self.lines))
 
     def note(self, text: str) -> None:
         """Print a note above the table."""
@@ -256,31 +241,6 @@ def _held_out(first: Line, last: Line) -> Table:
         if name != "problems"
     ]
     return new_table(("held out", *(f"step {line['step']}" for line in shown)), rows, right=range(1, 3))
-
-
-def _duel_text(record: EpisodeRecord) -> Text:
-    """Return the problem, the program, and each test with what became of it, in few lines."""
-    judged = record.rounds[0]
-    program = [Text(harmless(line)) for line in judged.candidate.program.rstrip().splitlines()]
-    tests = [_case_text(case) for suite in judged.suites for case in suite.cases] or [Text("no valid test", "dim")]
-    return Text("\n", no_wrap=True, overflow="ellipsis").join(
-        [Text(harmless(record.problem_id), "bold"), *_shortened(program), *_shortened(tests)],
-    )
-
-
-def _shortened(lines: Sequence[Text]) -> list[Text]:
-    left_out = len(lines) - _DUEL_LINES // 2
-    return [
-        *lines[: _DUEL_LINES // 2],
-        *([Text(f"... {counted(left_out, 'line')} more", "dim")] if left_out > 0 else ()),
-    ]
-
-
-def _case_text(case: CaseRecord) -> Text:
-    mark, style = _MARKS.get(case.verdict, (case.verdict.value, "yellow"))
-    wrong = "" if case.prediction_right is not False else f" (predicted {case.prediction})"
-    expected = values.describe(case.expected.encode())
-    return Text(harmless(f"{case.expression} == {expected}{wrong}: {mark}"), style=style)
 
 
 def _mean(lines: Sequence[Line], name: str) -> float | None:

@@ -46,7 +46,6 @@ class ExperimentOptions(Options):
     ] = None
     workers: Annotated[int | None, Option(min=1, help="Cells to run at once.", show_default="one per processor")] = None
     seeds: Annotated[int | None, Option(min=1, help="Number of seeds per system.", show_default="as declared")] = None
-    bases: Annotated[int | None, Option(min=1, help="Only so many bases, from the first.", show_default="all")] = None
     only: Annotated[
         str,
         Option(help="Run only these systems or cells (SYSTEM/base-B/seed-S, with commas), and those that they need."),
@@ -82,8 +81,6 @@ def run_experiment(options: ExperimentOptions) -> None:
     cells = chosen_cells(experiment, _existing(experiment, options.only))
     if options.seeds:
         cells = tuple(cell for cell in cells if cell.seed < options.seeds)
-    if options.bases:
-        cells = tuple(cell for cell in cells if cell.base in experiment.bases[: options.bases])
     place = options.results or path / "report"
     known = _known(options, experiment)
     with page.apart():

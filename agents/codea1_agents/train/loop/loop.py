@@ -36,7 +36,6 @@ from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.group_env import GroupEnv
 from codea1_env.plugins import resolve
-from codea1_env.runs.records import EpisodeRecord
 from codea1_env.sandbox import load_sandbox
 
 Line = dict[str, Any]
@@ -45,17 +44,11 @@ Line = dict[str, Any]
 class Watcher:
     """Receives the events of a run. This base class ignores them."""
 
-    wants_duels = False
-    """Whether `duel` is called."""
-
     def begin(self, folder: Path, config: TrainingConfig, lines: Sequence[Line]) -> None:
         """Called before the first step, with the lines that the run has already."""
 
     def step(self, line: Line) -> None:
         """Called after each step."""
-
-    def duel(self, step: int, duel: EpisodeRecord) -> None:
-        """Called after each step with one of its duels, if there is one that was judged."""
 
     def progress(self, progress: Progress) -> None:
         """Called when a part of a step is done; with remote runners or learners it may be called from a thread."""
@@ -333,7 +326,6 @@ class _Loop:
         if _is_due(self.done, self.config.logging.samples_every):
             self._keep_samples()
         self._write(line)
-        self._show_duel()
 
     @contextmanager
     def _named_failures(self, step: int) -> Iterator[None]:
@@ -372,18 +364,6 @@ class _Loop:
         self.folder.replace(
             f"samples/step-{self.done:04d}", lambda place: write_samples(place, trees, problems, settings, self.facts)
         )
-
-    def _show_duel(self) -> None:
-        """Show the first duel with a test, or else the first."""
-        from codea1_agents.train.loop.samples import duels_of  # noqa: PLC0415  slow to import
-
-        if not self.watcher.wants_duels:
-            return
-        algorithm = self.algorithm
-        duels = list(duels_of(algorithm.last_trees[:1], algorithm.problems, algorithm.settings.rules))
-        tested = (each for each in duels if any(suite.cases for suite in each.rounds[0].suites))
-        if duels:
-            self.watcher.duel(self.done, next(tested, duels[0]))
 
     def _save(self) -> None:
         self.algorithm.meter.begin(Phase.SAVING)

@@ -20,9 +20,6 @@ from codea1_agents.train.grpo.progress import Part, Phase, Progress
 from codea1_agents.train.loop import load_training, preset_names
 from codea1_agents.train.sizing import fitting
 from codea1_agents.train.sizing.devices import Devices
-from codea1_env import values
-from codea1_env.runs.folder import iter_episodes
-from codea1_env.runs.records import EpisodeRecord
 from tests.support.command_line import codea1, refused
 
 FIGURES = {"book_size": 1234.0, "coder_kl": 0.5, "coder_sampler_gap": 2e-6, "coder_trained": 4.0}
@@ -292,25 +289,3 @@ def test_the_live_table_continues_where_a_run_stopped() -> None:
     watcher = LiveTable(Page())
     watcher.begin(Path("run"), load_training("", ["run.steps=10"]), LINES)
     assert "2/10" in drawn_text(watcher.drawn()).splitlines()[0]
-
-
-@pytest.fixture
-def duel(tmp_path: Path) -> EpisodeRecord:
-    done = codea1("play", "-p", "starter", "--tester", "boundary", "-n", "1", "-q", "-o", tmp_path / "run")
-    assert done.exit_code == 0
-    return next(iter_episodes(tmp_path / "run"))
-
-
-def test_a_duel_of_the_last_step_stands_beside_one_of_the_first(duel: EpisodeRecord) -> None:
-    table = LiveTable(Page(), duels=True)
-    assert table.wants_duels
-    assert not LiveTable(Page()).wants_duels
-    for step in (1, 2, 3):
-        table.duel(step, duel)
-    text = drawn_text(table.drawn())
-    assert text.count(duel.rounds[0].candidate.program[:20]) == 2
-    assert "step 1" in text
-    assert "step 2" not in text
-    assert "step 3" in text
-    case = duel.rounds[0].suites[0].cases[0]
-    assert f"{case.expression} == {values.describe(case.expected.encode())}" in text
