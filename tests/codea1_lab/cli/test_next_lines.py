@@ -1,4 +1,4 @@
-"""The lines `next: ...` of every command run as pasted."""
+"""The lines `next: ...` are commands; those that train nothing run as pasted."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import pytest
 
 from codea1_agents.cli.console import NEXT_STEPS
 from tests.support.command_line import codea1
+from tests.test_code_blocks import require_parses
 
 FEW = "-p starter --limit 3"
-TINY = (
-    "--set evaluation.every=0 --set rollout.problems_per_step=1 --set rollout.n_candidates=2 --set rollout.n_suites=2"
-)
 SAMPLE = {"task_id": "starter/count_carries", "solution": "def count_carries(a, b): return 0", "tests": ["assert 1"]}
 
 
-def pasted(*printed: object, typed: str = "", shorter: str = "") -> list[str]:
+def pasted(*printed: object, typed: str = "") -> list[str]:
     """Run a command and each next step that it prints; return those, without the names of options' values."""
     result = codea1(*shlex.split(" ".join(map(str, printed))), typed=typed)
     assert result.exit_code == 0, result.stderr
@@ -29,7 +27,7 @@ def pasted(*printed: object, typed: str = "", shorter: str = "") -> list[str]:
         for command in line.split(" && "):
             name, *words = shlex.split(command)
             assert name == "codea1"
-            done = codea1(*words, *(shorter.split() if words[0] == "train" else ()), typed=typed)
+            done = codea1(*words, typed=typed)
             assert done.exit_code == 0, (command, done.stderr)
     return lines
 
@@ -59,24 +57,6 @@ def test_an_evaluation_is_stored_and_then_compared(kind: str) -> None:
     pasted(f"eval {kind} {FEW} --generations samples.jsonl -o given")
 
 
-def test_advice_leads_to_a_training(tiny_folder: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed")
-    Path("models").mkdir()
-    Path("models/tiny").symlink_to(tiny_folder)
-    pasted(f"advise {FEW} --coder mutant -n 2 --inputs 4", shorter=f"--steps 1 {TINY}")
-
-
-@pytest.mark.ray
-def test_a_pretrained_model_plays_and_is_trained(cluster: None) -> None:
-    pasted("pretrain --steps 2 -o tiny", shorter=f"--steps 1 -o run {TINY}")
-    pasted(f"train --resume run --steps 2 {TINY}", shorter=TINY)
-
-
-@pytest.mark.ray
-def test_an_experiment_goes_on_with_more_seeds(declared: Path) -> None:
-    pasted(f"experiment {declared} -o out --seeds 1 --workers 1 --only base")
-
-
-def test_no_step_is_left_out() -> None:
-    text = Path(__file__).read_text()
-    assert [name for name in NEXT_STEPS if name.split()[0] not in text] == []
+@pytest.mark.parametrize("line", [line for lines in NEXT_STEPS.values() for line in lines])
+def test_each_step_is_a_command_with_its_options(line: str) -> None:
+    require_parses(shlex.split(line))
