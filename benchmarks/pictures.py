@@ -4,7 +4,7 @@ Draws the duel of the terminal, plays three runs of games, writes a report on on
 web`, and opens these in headless Chromium. With the folder of a training run it also takes its pictures, those of its
 cross-play and the table of `codea1 train`. On the pages the training is `codea1 train code-a1 --steps 24 --set
 logging.samples_every=4 --set evaluation.every=8 -o runs/first` after `codea1 pretrain --steps 150 -o models/tiny`, seed
-0, and the cross-play `codea1 crossplay runs/first@base runs/first -p tiny:held-out-eval --limit 20 --tests 4 -o
+0, and the cross-play `codea1 crossplay runs/first@base runs/first -p tiny:held-out-eval --limit 10 --tests 4 -o
 runs/first/crossplay`. Needs Chromium with its driver, and the extras `dev`, `dev-browser` and `serve`. The sizes of the
 pictures are fixed; their letters depend on the installed fonts.
 """
@@ -75,7 +75,7 @@ scrollTo(0, 0)""",
 )
 WATCH = Shot("web-watch", (1000, 400), "/#watch")
 TRAINING = (
-    Shot("report-training", (1280, 900), "#curves-0"),
+    Shot("report-training", (1280, 900)),
     Shot("report-crossplay", (1280, 900), "#matrices-0"),
 )
 
@@ -183,7 +183,7 @@ def main() -> None:
         if options.training is not None:
             codea1("report", options.training, "-o", folder / "training.html")
             reports.append((folder / "training.html", TRAINING))
-            (folder / "training").symlink_to(options.training.resolve())
+            shutil.copytree(options.training, folder / "training", ignore=shutil.ignore_patterns("checkpoints"))
             lines = (options.training / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
             draw(Group(*tables_of([json.loads(line) for line in lines])), options.out / "live-table.svg")
         driver = chromium(folder / "profile")

@@ -254,7 +254,7 @@ def published_rows(file: Path) -> Iterator[tuple[Row, list[str]]]:
             for name in (node.targets[0].id,)
             if name in ("inputs", "results") and _is_literal(node.value)
         }
-        if len(lists) < 2:
+        if len(lists) < 2 or facts["function_name"] == "find_zero":  # evalplus 0.3.1 lets no program of it pass
             continue
         family, _, number = facts["question_id"].partition("/")
         columns = {
@@ -264,7 +264,7 @@ def published_rows(file: Path) -> Iterator[tuple[Row, list[str]]]:
             "canonical_solution": held["GT_code"],
             "base_input": lists["inputs"],
             "plus_input": [],
-            "atol": 1e-4 if facts["function_name"] == "find_zero" else 0,
+            "atol": 0,
         }
         yield Row(columns, lists["results"]), [f"{columns['prompt']}{held['GT_code']}"]
 
