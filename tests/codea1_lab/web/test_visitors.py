@@ -156,6 +156,25 @@ def test_a_new_cookie_is_worth_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(gaps(clock.order)) <= 3  # those that came before
 
 
+def test_who_is_known_to_be_quick_comes_before_new_cookies(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, admission = Clock(monkeypatch), Admission(1, 0)
+    visitors: Visitors[None] = Visitors(admission, lambda: None, 100, 1)
+
+    async def all_of_them() -> None:
+        quick, _ = visitors.enter("")
+        for _ in range(3):
+            await visitors.run(quick, clock.work("quick", 0.1))
+        clock.order.clear()
+        new = [visitors.run(visitors.enter("")[0], clock.work("loop", 2.0)) for _ in range(20)]
+        loops = asyncio.gather(*new)
+        await asyncio.sleep(0)
+        await visitors.run(quick, clock.work("quick", 0.1))
+        await loops
+
+    asyncio.run(all_of_them())
+    assert clock.order.index("quick") <= 1  # the one that runs already
+
+
 def test_the_longest_unseen_visitor_makes_room() -> None:
     visitors: Visitors[None] = Visitors(Admission(1, 0), lambda: None, 2, 1)
     keys = [visitors.enter("")[1] for _ in range(2)]
