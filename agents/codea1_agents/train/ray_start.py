@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,55 @@ def ray_running(n_cpus: int, address: str = "") -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Processes of one kind that a run starts."""
+
+    kind: str
+    """In the plural."""
+    n: int
+    cpus: float
+    gpus: float
+
+
+def require_room(wanted: Iterable[Wanted]) -> None:
+    """Check that nodes of any sizes can hold some processes; Ray would wait for ever for one that fits none.
+
+    Raises:
+        UserError: they have no room for all of a kind, or all kinds together take more than all nodes have.
+    """
+    import ray  # noqa: PLC0415  heavy
+
+    nodes = [each["Resources"] for each in ray.nodes() if each["Alive"]]
+    have = "; ".join(_amounts(each) for each in nodes)
+    total = {"CPU": 0.0, "GPU": 0.0}
+    for each in wanted:
+        needs = {"CPU": each.cpus, "GPU": each.gpus}
+        room = sum(_times(needs, node, each.n) for node in nodes)
+        if room < each.n:
+            needed = f"{each.n} {each.kind} need {_amounts(needs)} each"
+            raise UserError(f"cluster: {needed}, and its nodes have room for {room}; they have {have}")
+        total = {name: so_far + each.n * needs[name] for name, so_far in total.items()}
+    if not _times(total, {name: sum(node.get(name, 0.0) for node in nodes) for name in total}, 1):
+        raise UserError(f"cluster: all processes need {_amounts(total)}, and its nodes have {have}")
+
+
+def _times(needs: Mapping[str, float], node: Mapping[str, float], most: int) -> int:
+    """Return how many processes a node has room for; `most` if they need nothing. A share of a GPU is of one GPU."""
+    found = []
+    for name, n in needs.items():
+        has = node.get(name, 0.0)
+        if name == "GPU" and 0 < n < 1:
+            found.append(int(has) * int(1 / n + 1e-9))
+        elif n:
+            found.append(int(has / n + 1e-9))
+    return min(found, default=most)
+
+
+def _amounts(resources: Mapping[str, float]) -> str:
+    return f"{resources.get('CPU', 0.0):g} CPUs and {resources.get('GPU', 0.0):g} GPUs"
 
 
 def start_ray(ray: Any, n_cpus: int, address: str = "") -> None:

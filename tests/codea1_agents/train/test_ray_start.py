@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.train.ray_start import start_ray
+from codea1_agents.train.ray_start import Wanted, require_room, start_ray
 from codea1_env.errors import UserError
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -38,6 +38,38 @@ def test_ray_gets_a_second_chance_to_start() -> None:
     assert ray.calls == ["init", "shutdown", "init"]
     with pytest.raises(UserError, match="Ray cannot be started here: timed out"):
         start_ray(Sluggish(2), 1)
+
+
+NODES = [
+    {"Alive": True, "Resources": {"CPU": 1.0, "GPU": 1.0, "memory": 1e9}},
+    {"Alive": False, "Resources": {"CPU": 99.0, "GPU": 99.0}},
+    {"Alive": True, "Resources": {"CPU": 3.0, "GPU": 3.0}},
+    {"Alive": True, "Resources": {"CPU": 1.0}},
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fault"),
+    [
+        ([Wanted("runners", 4, 0.1, 0.6), Wanted("learners", 4, 0.1, 0.4)], ""),
+        ([Wanted("runners", 5, 1, 0), Wanted("learners", 0, 1, 8)], ""),
+        ([Wanted("runners", 2, 0.5, 0), Wanted("learners", 9, 0, 0)], ""),
+        ([Wanted("learners", 2, 0, 2)], "2 learners need 0 CPUs and 2 GPUs each, and its nodes have room for 1"),
+        ([Wanted("runners", 5, 0.1, 0.6)], "5 runners need 0.1 CPUs and 0.6 GPUs each, and its nodes have room for 4"),
+        ([Wanted("runners", 2, 0.5, 0), Wanted("learners", 5, 1, 0)], "all processes need 6 CPUs and 0 GPUs"),
+    ],
+)
+def test_what_nodes_of_unequal_size_cannot_hold_is_refused_in_one_sentence(
+    wanted: list[Wanted], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ray.nodes", lambda: NODES)
+    if not fault:
+        require_room(wanted)
+        return
+    with pytest.raises(UserError) as caught:
+        require_room(wanted)
+    assert str(caught.value).startswith(f"cluster: {fault}")
+    assert str(caught.value).endswith("1 CPUs and 1 GPUs; 3 CPUs and 3 GPUs; 1 CPUs and 0 GPUs")
 
 
 TRAINING = """

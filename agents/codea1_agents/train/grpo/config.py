@@ -36,6 +36,7 @@ from codea1_agents.train.grpo.rollout import require_group_env
 from codea1_agents.train.grpo.runners import evaluate_episodes
 from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings, is_sharded
 from codea1_agents.train.grpo.vllm_engine import require_engine_options
+from codea1_agents.train.ray_start import Wanted
 from codea1_env.agent import AgentSpec, require_agent
 from codea1_env.errors import UserError, of_type, one_of
 from codea1_env.group_env import GroupEnv, coder_name, tester_name
@@ -275,11 +276,21 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return found
 
     @property
+    def processes(self) -> list[Wanted]:
+        """What is started besides the driver."""
+        per_learner = self.num_cpus_per_learner
+        if per_learner == "auto":
+            per_learner = 0 if self.num_gpus_per_learner else 1
+        n_runners = self.num_env_runners + self.evaluation_num_env_runners
+        return [
+            Wanted("runners", n_runners, self.num_cpus_per_env_runner, self.num_gpus_per_env_runner),
+            Wanted("learners", self.num_learners, per_learner, self.num_gpus_per_learner),
+        ]
+
+    @property
     def n_cpus(self) -> int:
         """Cores that all processes of the training take, with some for the driver."""
-        per_learner = 1 if self.num_cpus_per_learner == "auto" else self.num_cpus_per_learner
-        n_runners = self.num_env_runners + self.evaluation_num_env_runners
-        return int(n_runners * self.num_cpus_per_env_runner + self.num_learners * per_learner) + 2
+        return int(sum(each.n * each.cpus for each in self.processes)) + 2
 
     @property
     def is_sharded(self) -> bool:

@@ -28,7 +28,7 @@ from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.restarts import Restarts
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
-from codea1_agents.train.ray_start import ray_running
+from codea1_agents.train.ray_start import Wanted, ray_running, require_room
 from codea1_agents.train.settings.loading import changed, load_training
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_agents.train.sizing.fitting import require_fit
@@ -180,16 +180,23 @@ def _run_to_end(
 ) -> Finished:
     """Run the loop; after the loss of a learner, once more from the last checkpoint, as `resume` would."""
     restarts = Restarts(config.cluster.max_restarts, folder, watcher.note)
+    wanted = made.processes
     while True:
         try:
-            return _run_loop(config, made, folder, facts, watcher)
+            return _run_loop(config, made, folder, facts, watcher, wanted)
         except LearnerLost as error:
             restarts.prepare(error)
+            wanted = []  # it waits for a node that comes back
         gc.collect()  # the models of a runner in this process are part of reference cycles
 
 
 def _run_loop(
-    config: TrainingConfig, made: Any, folder: TrainingFolder, facts: Mapping[str, Any], watcher: Watcher
+    config: TrainingConfig,
+    made: Any,
+    folder: TrainingFolder,
+    facts: Mapping[str, Any],
+    watcher: Watcher,
+    wanted: Iterable[Wanted],
 ) -> Finished:
     """Build everything and run the loop, from the last checkpoint if there is one."""
     from codea1_agents.train.loop.export import is_sharded_checkpoint  # noqa: PLC0415  slow to import
@@ -205,6 +212,7 @@ def _run_loop(
         watcher.progress(Progress(Phase.STARTING))
         # Signals are handled again, since Ray has a handler of its own.
         with ray_running(made.n_cpus, config.cluster.address), sigterm_interrupts():
+            require_room(wanted)
             watcher.progress(Progress(Phase.LOADING))
             with _algorithm(made, checkpoint) as algorithm:
                 watcher.begin(folder.path, config, tuple(lines))
