@@ -88,11 +88,11 @@ def test_half_sent_requests_keep_nobody_out(sandbox: Sandbox) -> None:
             client.close()
 
 
-@pytest.mark.parametrize("sent", [b"", half_sent("/run_code", 10**6)], ids=["head", "body"])
+@pytest.mark.parametrize("sent", [b"", half_sent(10**6)], ids=["head", "body"])
 def test_many_half_requests_keep_nobody_out(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     monkeypatch.setattr("codea1_env.service.server._MOST_CONNECTIONS", 20)
     with serving(sandbox) as server, ExitStack() as open_ones:
         for _ in range(60):
             open_ones.enter_context(socket.create_connection(server.address, timeout=30)).sendall(sent)
-        assert post(server, "/run_code", {"code": "print(1)", "language": "python"})
+        assert post(server)[0] == 200
         assert wait_until(lambda: len(server._server.server_state.connections) <= 21, 30)
