@@ -155,7 +155,8 @@ docs: ## build the documentation as a site in build/docs; a warning is an error
 	@$(MAKE) --no-print-directory install-dev EXTRAS=$(if $(filter docs,$(subst $(comma), ,$(EXTRAS))),$(EXTRAS),docs)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
-notebook: install-dev ## run examples/first_game.ipynb again, and keep what it prints and draws
+notebook: ## run examples/first_game.ipynb again, and keep what it prints and draws
+	@$(MAKE) --no-print-directory install-dev EXTRAS=study
 	$(PIP) --quiet nbconvert ipykernel
 	$(BIN)/python -m jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False \
 		examples/first_game.ipynb

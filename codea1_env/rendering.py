@@ -161,7 +161,10 @@ def _headline(judged: JudgedRound, width: int) -> RenderableType:
     grid.width = width
     grid.add_column(style="bold")
     grid.add_column(justify="right", style="dim")
-    grid.add_row(Text(title), Text(f"episode {harmless(judged.episode_id)}  round {judged.round + 1}"))
+    grid.add_row(
+        Text(title),
+        Text(f"{f'episode {harmless(judged.episode_id)}  ' * bool(judged.episode_id)}round {judged.round + 1}"),
+    )
     return grid
 
 
