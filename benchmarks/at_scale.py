@@ -2,11 +2,12 @@
 
     python benchmarks/at_scale.py [--trees 256 1024 10000] [--json]
 
-Runners and learners are fake, the driver is not. It reads the Mistake Book for each task, gets pickled trees from Ray
-actors, computes figures, records the trees in a book on disk that already holds 100,000 entries, plans, shards and puts
-the episodes, hands weights over, and pickles a checkpoint. The actors multiply some trees that the real sandbox judged:
-each copy has its own tokens (300 to 700 per reply, prompts of 700), texts and reports. Each number of trees has its own
-process. Seconds are processor seconds of the driver; those of the hand-over are wall-clock seconds.
+Runners and learners are fake, the driver is not. It reads the Mistake Book for each task, gets from Ray actors what it
+has to know of trees, plans, has actors in the place of learners fetch their responses, computes figures, records the
+trees in a book on disk that already holds 100,000 entries, hands weights over, and pickles a checkpoint. The actors
+multiply some trees that the real sandbox judged: each copy has its own tokens (300 to 700 per reply, prompts of 700),
+texts and reports. Each number of trees has its own process. Seconds are processor seconds of the driver; those of the
+hand-over are wall-clock seconds.
 
 The last table takes the largest point to 64 and 1,024 GPUs. Each GPU keeps the problems that it has in a preset of the
 paper with eight GPUs, so a step takes as long as there: by the arithmetic of `codea1 train --dry-run`.
@@ -50,7 +51,7 @@ _LINK_BYTES = 12.5e9
 """Bytes per second between two nodes (100 Gbit/s): assumed, as are the cores of a node and the memory of the driver."""
 _DRIVER_BYTES = 512e9
 _JUDGED_MS = 8.4 + 1.8  # processor time of a candidate with 8 suites: docs/benchmarks.md
-_OF_DRIVER = ("tasks", "receive", "figures", "record", "plan", "put")
+_OF_DRIVER = ("tasks", "receive", "figures", "record", "plan")
 GB = 1e9
 
 
@@ -88,10 +89,12 @@ def judged_trees(number: int) -> list[Any]:
 
 def settings_of_paper() -> Any:
     """Return the rules of the paper's presets; both roles learn."""
-    from codea1_agents.train.grpo.settings import TrainingSettings  # noqa: PLC0415
+    from codea1_agents.train.grpo.settings import ModelSettings, TrainingSettings  # noqa: PLC0415
     from codea1_env.rules.ruleset import preset  # noqa: PLC0415
 
-    return TrainingSettings(rules=preset("release"), module_by_role={"coder": "coder", "tester": "tester"})
+    roles = ("coder", "tester")
+    models = {role: ModelSettings(role, sharded=False) for role in roles}
+    return TrainingSettings(rules=preset("release"), models=models, module_by_role=dict(zip(roles, roles, strict=True)))
 
 
 def tree_of(task: Any, judged: bytes) -> Any:
@@ -134,6 +137,7 @@ class FakeRunner:
 
         gc.disable()  # the copies have no cycles, and this process is not measured
         self._judged, self.settings, self.metrics = judged, settings_of_paper(), MetricsLogger(root=False)
+        self.config = SimpleNamespace(settings=settings_of_paper)  # of a learner, which it stands for, too
         model, settings = fake_model()
         self._receiver = WeightReceiver({"coder": model}, {"coder": settings})
 
@@ -171,18 +175,22 @@ class FakeGroup:
 
     def foreach_env_runner(self, work: Any, *, remote_worker_ids: Sequence[int], local_env_runner: bool) -> list[Any]:
         """Return the outcome of each runner's work."""
-        import ray  # noqa: PLC0415
-
         assert not local_env_runner
-        works = work if isinstance(work, list) else [work] * len(remote_worker_ids)
-        pending, found = [], []
-        for number, each in enumerate(works):
-            pending.append(self._actors[number % len(self._actors)].apply.remote(each))
-            if len(pending) > _CALLS_AHEAD:
-                found.append(ray.get(pending.pop(0)))
-        found += [ray.get(each) for each in pending]
+        found = in_turn(self._actors, work if isinstance(work, list) else [work] * len(remote_worker_ids))
         self.n_bytes += sum(len(each.result) for each in found if isinstance(each.result, bytes))
         return found
+
+
+def in_turn(actors: Sequence[Any], works: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    """Return what some actors return for many works."""
+    import ray  # noqa: PLC0415
+
+    pending, found = [], []
+    for number, each in enumerate(works):
+        pending.append(actors[number % len(actors)].apply.remote(each))
+        if len(pending) > _CALLS_AHEAD:
+            found.append(ray.get(pending.pop(0)))
+    return found + [ray.get(each) for each in pending]
 
 
 def fake_model() -> tuple[Any, Any]:
@@ -198,9 +206,10 @@ def fake_model() -> tuple[Any, Any]:
 
 
 class FakeLearners:
-    """Stands for RLlib's group of learners: one, in this process."""
+    """Stands for the group of learners: one in this process has the weights, and actors fetch the responses of many."""
 
-    def __init__(self) -> None:
+    def __init__(self, actors: Sequence[Any] = ()) -> None:
+        self._actors = actors
         model, settings = fake_model()
         self.module = {"coder": SimpleNamespace(unwrapped=lambda: SimpleNamespace(model=model, settings=settings))}
         self._weights_seq_no = 1
@@ -210,8 +219,12 @@ class FakeLearners:
         found = get(self)
         return [SimpleNamespace(get=lambda: found)]
 
+    def each(self, works: Sequence[Callable[[Any], Any]]) -> list[Any]:
+        """Return what learners return; without their responses, which here would fill the memory of one machine."""
+        return [("", lost) for _, lost in in_turn(self._actors, works)]
 
-def driver_of(n_trees: int, book: Any, group: FakeGroup) -> Any:
+
+def driver_of(n_trees: int, book: Any, group: FakeGroup, learners: FakeLearners) -> Any:
     """Return the driver itself, without RLlib's parts."""
     from codea1_agents.train.grpo.algorithm import GRPO  # noqa: PLC0415
 
@@ -222,8 +235,11 @@ def driver_of(n_trees: int, book: Any, group: FakeGroup) -> Any:
 
         def __init__(self) -> None:
             self.settings, self.book, self.env_runner_group = settings_of_paper(), book, group
+            self.learner_group = learners
             self.problems = [SimpleNamespace(id=f"problem {number}") for number in range(_PROBLEMS)]
-            self.config = SimpleNamespace(problems_per_step=n_trees)
+            n_learners = -(-n_trees // _TREES_PER_RUNNER)
+            of_plans = {"num_learners": n_learners, "minibatches_per_epoch": 2, "advantages": "sum"}
+            self.config = SimpleNamespace(problems_per_step=n_trees, **of_plans)
             self._next_task = 0
 
         def restore_env_runners(self, env_runner_group: Any) -> list[int]:
@@ -267,7 +283,7 @@ def run_arm(n_trees: int, n_entries: int) -> dict[str, Any]:
 
     from codea1_env.book.store import MistakeBook  # noqa: PLC0415
 
-    ray.init("local", num_cpus=_ACTORS, include_dashboard=False, log_to_driver=False, object_store_memory=int(2.5e9))
+    ray.init("local", num_cpus=_ACTORS, include_dashboard=False, log_to_driver=False, object_store_memory=int(5e9))
     judged = [pickle.dumps(each) for each in judged_trees(8)]
     actors = [ray.remote(num_cpus=1)(FakeRunner).remote(judged) for _ in range(_ACTORS)]
     with tempfile.TemporaryDirectory(prefix="codea1-at-scale-") as folder:
@@ -286,27 +302,28 @@ def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
     from codea1_agents.train.grpo.runners import roll_out  # noqa: PLC0415
 
     group, clock = FakeGroup(actors, -(-n_trees // _TREES_PER_RUNNER)), Clock()
-    driver = driver_of(n_trees, book, group)
+    driver = driver_of(n_trees, book, group, FakeLearners(actors))
     before, begun = resident_bytes(), time.perf_counter()
     with clock.part("tasks"):
         tasks = driver._next_tasks()
     with clock.part("receive"):
         rolled = roll_out(driver, tasks)
     held = resident_bytes() - before
+    with clock.part("plan"):
+        rolled, batch, _ = driver._taken(rolled)
     trees = rolled.trees
     with clock.part("figures"):
-        mean_figures(trees, driver.settings.rules.tests_per_suite)
+        mean_figures(trees)
     recording = time.perf_counter()
     with clock.part("record"):
         deltas = driver._record(trees)
     recorded_s = time.perf_counter() - recording
-    episode_bytes = learning_parts(rolled, -(-n_trees // _TREES_PER_RUNNER), clock)
     step_s = time.perf_counter() - begun
     with clock.part("snapshot"):
         snapshot = len(book.snapshot())
     ahead, sink = replace(rolled, trees=rolled.trees[:_MOST_PICKLED]), Sink()
     with clock.part("pickle"):
-        pickle.dump(ahead, sink)
+        pickle.dump(driver._with_trees(ahead), sink)
     n_pickled = len(ahead.trees)
     return {
         "trees": len(trees),
@@ -317,7 +334,7 @@ def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
         "bytes_per_tree": {
             "received": group.n_bytes / n_trees,
             "held": held / n_trees,
-            "episodes": episode_bytes / n_trees,
+            "planned": len(pickle.dumps(batch[:_MOST_PICKLED])) / len(batch[:_MOST_PICKLED]) * len(batch) / n_trees,
             "checkpoint": sink.n_bytes / n_pickled,
             "added to the book": sum(each.added for each in deltas) / n_trees * snapshot / max(book.size(), 1),
         },
@@ -327,24 +344,6 @@ def measured(n_trees: int, book: Any, actors: Sequence[Any]) -> dict[str, Any]:
         "step_wall_s": step_s,
         "handover_s_per_gb": handover(actors),
     }
-
-
-def learning_parts(rolled: Any, n_learners: int, clock: Clock) -> int:
-    """Plan, shard and put the episodes as `GRPO._learn` does; return their bytes."""
-    import ray  # noqa: PLC0415
-
-    from codea1_agents.train.grpo.batch import planned, shards  # noqa: PLC0415
-
-    with clock.part("plan"):
-        responses = [each for tree in rolled.trees for each in tree.trained(settings_of_paper())]
-        parts = shards(planned(responses, 2, (0, 0)), n_learners)
-    for shard in parts:
-        with clock.part("put"):
-            reference = ray.put(shard)
-        del reference  # a real driver holds all of them; here they would fill the memory
-    smallest = min(parts, key=len)
-    n_bytes = len(pickle.dumps(smallest, pickle.HIGHEST_PROTOCOL))
-    return round(n_bytes * len(responses) / len(smallest))
 
 
 def handover(actors: Sequence[Any]) -> dict[str, float]:
@@ -387,7 +386,7 @@ def saturation(point: dict[str, Any], preset: str, n_gpus: int) -> dict[str, Any
     seconds = {
         "driver, without the book": trees * sum(ms[name] for name in _OF_DRIVER) / 1000 - book_s,
         "book": book_s,
-        "network of the driver: trees": trees * (n_bytes["received"] + n_bytes["episodes"]) / _LINK_BYTES,
+        "network of the driver: trees": trees * (n_bytes["received"] + n_bytes["planned"]) / _LINK_BYTES,
         "hand-over: copies of one piece after the other": copied,
         "hand-over: the driver's node sends to each node": n_nodes * weights / _LINK_BYTES,
         "sandbox, beside sampling": trees * config.rollout.n_candidates * _JUDGED_MS / 1000 / n_nodes / _CORES_PER_NODE,

@@ -416,12 +416,31 @@ class MistakeBook(Closing):
         Raises:
             UserError: a later version of the judge has recorded rounds in the book.
         """
-        wanted = changes(report, rules)
+        return self.apply(report.problem_id, changes(report, rules), rules, provenance, judge_version=judge_version)
+
+    def apply(
+        self,
+        problem_id: str,
+        wanted: Iterable[BookChange],
+        rules: BookRules,
+        provenance: Provenance | None = None,
+        *,
+        judge_version: int = JUDGE_VERSION,
+    ) -> BookDelta:
+        """Do what `record` does, with the changes of a report that another process has computed.
+
+        Args:
+            problem_id: of the round.
+            wanted: the changes (`rules.mistake_book.changes`).
+            rules: as of `record`, like the rest.
+            provenance: likewise.
+            judge_version: likewise.
+        """
         if rules.update is BookUpdate.OFF:
-            return BookDelta(size=self.size(report.problem_id))
+            return BookDelta(size=self.size(problem_id))
         with self._database.writing() as connection:
             _agree_on_judge(connection, judge_version, self.path)
-            rows = ProblemRows.find_or_add(connection, report.problem_id)
+            rows = ProblemRows.find_or_add(connection, problem_id)
             rows.round += 1
             delta = _applied(rows, wanted, rules, provenance or Provenance())
             rows.save_counts()

@@ -7,6 +7,7 @@ the book before the iteration, not on the runner that rolls it out. Other runner
 from __future__ import annotations
 
 import logging
+import pickle
 import tempfile
 import time
 from collections import Counter
@@ -32,18 +33,22 @@ from ray.rllib.utils.metrics import (
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from codea1_agents.train.failures import RunnerFailed, SamplerDiffers
-from codea1_agents.train.grpo.batch import ScoredResponse, planned, shards, with_advantages_over_batch
+from codea1_agents.train.grpo.batch import StoredResponse, planned, shards, with_advantages_over_batch
 from codea1_agents.train.grpo.config import GRPOSettings
-from codea1_agents.train.grpo.metrics import StepFacts, episode_figures, mean_figures, n_tokens, skipped_problems
+from codea1_agents.train.grpo.metrics import StepFacts, TreeFacts, episode_figures, mean_figures
 from codea1_agents.train.grpo.progress import Meter, Phase, Progress, Report, report_minibatches, unreported
 from codea1_agents.train.grpo.rollout import RolledTree, Task
 from codea1_agents.train.grpo.runners import (
+    MAX_ROUNDS,
     Relay,
     RolledOut,
     RolloutsAhead,
+    StoredTrees,
+    fetched,
     release_samplers,
     roll_out,
     send_weights,
+    take,
 )
 from codea1_agents.train.ray_start import start_ray
 from codea1_env.book.store import MistakeBook
@@ -86,8 +91,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self.book = MistakeBook()
         self.book.require_this_judge()
         self._next_task = 0
-        self.last_trees: tuple[RolledTree, ...] = ()
-        """Trees of the last iteration, in the order of their tasks."""
+        self.last_trees: Sequence[RolledTree] = StoredTrees()
+        """Trees of the last iteration, in the order of their tasks; what is read is fetched from their runners."""
         self.last_step = StepFacts()
         """Facts about the last iteration."""
         self._logged_skips: set[str] = set()  # skipped problems that are in the log already
@@ -132,20 +137,20 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         synced_s = 0.0 if self._ahead is not None else self._synced()
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
             rolled = self._rolled_out()
+            rolled, batch, parts = self._taken(rolled)
         rolled_s = time.perf_counter() - begun - synced_s
         self.metrics.aggregate(rolled.metrics, key=ENV_RUNNER_RESULTS)
         self.meter.begin(Phase.LEARNING)
-        self.last_trees = rolled.trees
-        responses = [each for tree in rolled.trees for each in tree.trained(self.settings)]
+        self.last_trees = StoredTrees(rolled.trees)
         book = self._record(rolled.trees)
         if self.config.overlap:
             synced_s += self._sample_ahead()
         self.last_step = StepFacts(
-            figures=mean_figures(rolled.trees, self.settings.rules.tests_per_suite),
-            n_tokens=n_tokens(rolled.trees),
-            skipped=skipped_problems(rolled.trees),
+            figures=mean_figures(rolled.trees),
+            n_tokens=sum(each.n_tokens for each in rolled.trees),
+            skipped={each.problem_id: each.skipped for each in rolled.trees if each.skipped},
             n_tasks_lost=len(rolled.tasks) - len(rolled.trees),
-            n_trained=dict(Counter(each.module for each in responses)),
+            n_trained=dict(Counter(row.module for each in rolled.trees for row in each.trained)),
             staleness=self.iteration - rolled.iteration,
             book_size=self.book.size(),
             book_added=sum(delta.added for delta in book),
@@ -155,19 +160,20 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             generate_s=rolled.generate_s,
             judge_s=rolled.judge_s,
         )
-        self._log(self.last_step, sum(len(tree.candidates) + len(tree.all_suites) for tree in rolled.trees))
-        if responses:
+        self._log(self.last_step, rolled.trees)
+        if parts:
             learning = time.perf_counter()
             if self.config.placement == "colocated":
                 release_samplers(self)
             with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-                self._learn(responses)
+                self._learn(batch, parts)
             self.last_step = replace(self.last_step, learn_s=time.perf_counter() - learning)
 
-    def _log(self, facts: StepFacts, n_responses: int) -> None:
+    def _log(self, facts: StepFacts, trees: Sequence[TreeFacts]) -> None:
         """Log the facts about an iteration as RLlib's metrics, and each skipped problem once."""
-        for name, value in {**facts.figures, **episode_figures(self.last_trees)}.items():
+        for name, value in {**facts.figures, **episode_figures(trees)}.items():
             self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
+        n_responses = sum(each.n_responses for each in trees)
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, n_responses, reduce="lifetime_sum")
         self.metrics.log_value("tasks_lost", facts.n_tasks_lost, window=1)
         self.metrics.log_value("responses_trained", sum(facts.n_trained.values()), window=1)
@@ -287,6 +293,35 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self._next_task += len(tasks)
         return rolled
 
+    def _taken(self, rolled: RolledOut) -> tuple[RolledOut, list[StoredResponse], list[Any]]:
+        """Let each learner fetch its part of the responses from the nodes of the runners; plan them before.
+
+        What a lost runner held is rolled out again, by others with the same weights.
+
+        Returns:
+            What is known of all trees, the plan, and a reference to each learner's responses; none if none train.
+
+        Raises:
+            RunnerFailed: runners were lost again and again.
+        """
+        for _ in range(MAX_ROUNDS):
+            batch = self._planned(rolled.trees)
+            if not batch:
+                return rolled, [], []
+            stored = {each.number: each.stored for each in rolled.trees}
+            parts = shards(batch, max(1, self.config.num_learners))
+            works = [partial(take, rows=rows, stored={row.task: stored[row.task] for row in rows}) for rows in parts]
+            references, lost = zip(*self.learner_group.each(works), strict=True)
+            if not any(lost):
+                return rolled, batch, list(references)
+            rolled = self._again(rolled, frozenset().union(*lost))
+        raise RunnerFailed(f"trees were lost in each of {MAX_ROUNDS} rounds of iteration {self.iteration + 1}")
+
+    def _again(self, rolled: RolledOut, lost: Collection[int]) -> RolledOut:
+        """Return the same with new trees of some tasks, whose runners are lost."""
+        found = roll_out(self, rolled.tasks, self._report, done=[rolled.without(lost)])
+        return replace(found, iteration=rolled.iteration)
+
     def _sample_ahead(self) -> float:
         """Begin to sample the next iteration with the present weights; return how many seconds it took to send them."""
         self.restore_env_runners(self.env_runner_group)
@@ -298,35 +333,37 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     # The book
 
-    def _record(self, trees: Sequence[RolledTree]) -> list[BookDelta]:
+    def _record(self, trees: Sequence[TreeFacts]) -> list[BookDelta]:
         """Record the trees in the book, in the order of their tasks; return the changes."""
         rules = self.settings.rules.book
         if rules.update is BookUpdate.OFF:
             return []
         deltas = []
         for tree in trees:
-            if tree.judged.book_report is not None:
+            if tree.book is not None:
                 where = Provenance(
                     run=str(self.trial_id or ""),
-                    episode_id=f"{tree.task.number:08x}",
+                    episode_id=f"{tree.number:08x}",
                     round=self.iteration,
                     coder=self.settings.player_of("coder"),
                     tester=self.settings.player_of("tester"),
                 )
-                deltas.append(self.book.record(tree.judged.book_report, rules, where))
+                deltas.append(self.book.apply(tree.problem_id, pickle.loads(tree.book), rules, where))
         return deltas
 
     # Learning
 
-    def _learn(self, responses: Sequence[ScoredResponse]) -> None:
-        config = self.config
-        if config.advantages == "decoupled":
+    def _planned(self, trees: Sequence[TreeFacts]) -> list[StoredResponse]:
+        responses = [each for tree in trees for each in tree.trained]
+        if self.config.advantages == "decoupled":
             responses = with_advantages_over_batch(responses, "tester")
-        batch = planned(responses, config.minibatches_per_epoch, (self.settings.seed, self.iteration))
+        return planned(responses, self.config.minibatches_per_epoch, (self.settings.seed, self.iteration))
+
+    def _learn(self, batch: Sequence[StoredResponse], parts: Sequence[Any]) -> None:
         n_minibatches = len({(each.module, each.minibatch) for each in batch})
-        self.meter.begin(Phase.LEARNING, n_minibatches * config.epochs_per_step)
+        self.meter.begin(Phase.LEARNING, n_minibatches * self.config.epochs_per_step)
         results = self.learner_group.update(
-            episodes_refs=[ray.put(shard) for shard in shards(batch, max(1, config.num_learners))],
+            episodes_refs=list(parts),
             timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
         )
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
@@ -368,11 +405,21 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             state[_STATE] = {
                 "next_task": self._next_task,
                 "evaluated": self._evaluated,
-                "ahead": None if self._ahead is None else self._ahead.finish(),
+                "ahead": None if self._ahead is None else self._with_trees(self._ahead.finish()),
                 "book": self.book.snapshot(),
                 "judge_version": JUDGE_VERSION,
             }
         return state
+
+    def _with_trees(self, rolled: RolledOut) -> RolledOut:
+        """Return the same with the trees themselves; those of lost runners are rolled out again."""
+        for _ in range(MAX_ROUNDS):
+            trees = fetched({each.number: each.stored for each in rolled.trees})
+            lost = {each.number for each in rolled.trees} - trees.keys()
+            if not lost:
+                return replace(rolled, trees=tuple(replace(each, stored=trees[each.number]) for each in rolled.trees))
+            rolled = self._again(rolled, lost)
+        raise RunnerFailed(f"trees were lost in each of {MAX_ROUNDS} rounds")
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Load a state.
@@ -390,6 +437,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             self._next_task = state[_STATE]["next_task"]
             self._evaluated = state[_STATE].get("evaluated", ())
             ahead = state[_STATE]["ahead"]
+            if ahead is not None:
+                ahead = replace(ahead, trees=tuple(replace(each, stored=ray.put(each.stored)) for each in ahead.trees))
             self._ahead = None if ahead is None else RolloutsAhead(self, ahead.tasks, ahead)
             self.book.restore(state[_STATE]["book"])
         if COMPONENT_LEARNER_GROUP in state:

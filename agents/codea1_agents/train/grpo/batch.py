@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -80,23 +83,83 @@ class ScoredResponse:
     minibatch: int = 0
     """Number of its optimiser step in an epoch. `planned` sets it."""
 
+    @property
+    def n_prompt(self) -> int:
+        """Tokens of the prompt."""
+        return len(self.prompt)
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of the response."""
+        return self.response.n_tokens
+
     def __len__(self) -> int:
         """Return 1: the action is the whole response."""
         return 1
+
+    def without_weight(self) -> ScoredResponse:
+        """Return a row that trains nothing and costs next to nothing."""
+        nothing = Response(self.response.tokens[:1], self.response.log_probs[:1], is_cut=False)
+        nobody = replace(self, prompt=self.prompt[-1:], response=nothing)
+        return replace(nobody, advantage=0.0, token_advantages=None, token_weight=0.0)
 
     def advantages(self) -> Sequence[float]:
         """Return the advantage of each token."""
         return self.token_advantages or [self.advantage] * len(self.response.tokens)
 
 
-def with_advantages_over_batch(responses: Sequence[ScoredResponse], role: str) -> list[ScoredResponse]:
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """What a plan needs of a response. Its tokens are in its tree, which Ray keeps on the node of its runner."""
+
+    role: str
+    module: str
+    task: int
+    """Number of its tree's task."""
+    number: int
+    """Its place among the responses of the tree that train (`RolledTree.trained`)."""
+    prompt: bytes
+    """Digest of the prompt."""
+    n_prompt: int
+    """Tokens of the prompt."""
+    n_tokens: int
+    """Tokens of the response."""
+    advantage: float
+    token_weight: float = 0.0
+    minibatch: int = 0
+
+    @classmethod
+    def of(cls, task: int, number: int, response: ScoredResponse) -> StoredResponse:
+        """Return what a plan needs of a response."""
+        prompt = hashlib.blake2b(array("q", response.prompt).tobytes(), digest_size=16).digest()
+        sizes = response.n_prompt, response.n_tokens
+        return cls(response.role, response.module, task, number, prompt, *sizes, response.advantage)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle faster than frozen dataclasses do: a driver unpickles half a million of them."""
+        return StoredResponse, tuple(getattr(self, name) for name in StoredResponse.__slots__)
+
+    def without_weight(self) -> StoredResponse:
+        """Return a row that trains nothing."""
+        return replace(self, advantage=0.0, token_weight=0.0)
+
+    def planned(self, response: ScoredResponse) -> ScoredResponse:
+        """Return the response itself with what was planned for it."""
+        found = response if self.token_weight else response.without_weight()
+        return replace(found, advantage=self.advantage, token_weight=self.token_weight, minibatch=self.minibatch)
+
+
+_Row = TypeVar("_Row", ScoredResponse, StoredResponse)
+
+
+def with_advantages_over_batch(responses: Sequence[_Row], role: str) -> list[_Row]:
     """Return all responses, those of one role with advantages that are normalised over them (`over_batch`)."""
     mine = [each for each in responses if each.role == role]
     advantages = iter(over_batch(np.array([each.advantage for each in mine])).tolist())
     return [replace(each, advantage=next(advantages)) if each.role == role else each for each in responses]
 
 
-def planned(responses: Sequence[ScoredResponse], n_minibatches: int, seed: Sequence[int]) -> list[ScoredResponse]:
+def planned(responses: Sequence[_Row], n_minibatches: int, seed: Sequence[int]) -> list[_Row]:
     """Return the responses with their optimiser step and with the token weights that make its loss a mean over tokens.
 
     Responses to one prompt share their step, so that the learner may compute the prompt once. Each token of a module in
@@ -108,53 +171,47 @@ def planned(responses: Sequence[ScoredResponse], n_minibatches: int, seed: Seque
         n_minibatches: optimiser steps per epoch; a module with fewer prompts has fewer steps.
         seed: decides which prompts share an optimiser step.
     """
-    found: list[ScoredResponse] = []
+    found: list[_Row] = []
     for number, module in enumerate(sorted({each.module for each in responses})):
         mine = _by_prompt(each for each in responses if each.module == module)
         order = np.random.default_rng([*seed, number]).permutation(len(mine)) if n_minibatches > 1 else range(len(mine))
         for minibatch in range(n_minibatches):
             step = [each for position in sorted(order[minibatch::n_minibatches]) for each in mine[position]]
-            n_tokens = sum(len(each.response.tokens) for each in step)
+            n_tokens = sum(each.n_tokens for each in step)
             found += [replace(each, token_weight=1.0 / n_tokens, minibatch=minibatch) for each in step]
     return found
 
 
-def shards(responses: Sequence[ScoredResponse], n_learners: int) -> list[list[ScoredResponse]]:
+def shards(responses: Sequence[_Row], n_learners: int) -> list[list[_Row]]:
     """Distribute planned responses over learners: each gets about as many tokens of each module in each step.
 
     Responses to one prompt go to one learner, and their prompt counts once. Each learner gets a row of each step of
     each module, because learners average their gradients and wait for each other. A learner for which no row is left
     gets one of weight 0.
     """
-    found: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
+    found: list[list[_Row]] = [[] for _ in range(n_learners)]
     for step in sorted({(each.module, each.minibatch) for each in responses}):
         of_step = [each for each in responses if (each.module, each.minibatch) == step]
         loads = [(0, learner) for learner in range(n_learners)]  # a heap: of equal loads, the first learner's
-        mine: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
+        mine: list[list[_Row]] = [[] for _ in range(n_learners)]
         for group in sorted(_by_prompt(of_step), key=lambda each: -_n_tokens(each)):  # a stable sort
             load, learner = loads[0]
             heapq.heapreplace(loads, (load + _n_tokens(group), learner))
             mine[learner] += group
         for learner, rows in enumerate(mine):
-            found[learner] += rows or [_of_weight_zero(of_step[0])]
+            found[learner] += rows or [of_step[0].without_weight()]
     return found
 
 
-def _by_prompt(responses: Iterable[ScoredResponse]) -> list[list[ScoredResponse]]:
-    found: dict[tuple[int, ...], list[ScoredResponse]] = {}
+def _by_prompt(responses: Iterable[_Row]) -> list[list[_Row]]:
+    found: dict[object, list[_Row]] = {}
     for each in responses:
         found.setdefault(each.prompt, []).append(each)
     return list(found.values())
 
 
-def _n_tokens(group: Sequence[ScoredResponse]) -> int:
-    return len(group[0].prompt) + sum(len(each.response.tokens) for each in group)
-
-
-def _of_weight_zero(like: ScoredResponse) -> ScoredResponse:
-    nothing = Response(like.response.tokens[:1], like.response.log_probs[:1], is_cut=False)
-    nobody = replace(like, prompt=like.prompt[-1:], response=nothing)
-    return replace(nobody, advantage=0.0, token_advantages=None, token_weight=0.0)
+def _n_tokens(group: Sequence[ScoredResponse] | Sequence[StoredResponse]) -> int:
+    return group[0].n_prompt + sum(each.n_tokens for each in group)
 
 
 def padded_batch(responses: Sequence[ScoredResponse]) -> dict[str, Tensor]:

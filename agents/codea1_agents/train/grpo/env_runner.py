@@ -20,7 +20,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.hyperparameters import Shape
-from codea1_agents.train.grpo.metrics import episode_figures, mean_figures
+from codea1_agents.train.grpo.metrics import TreeFacts, episode_figures, mean_figures
 from codea1_agents.train.grpo.progress import Report, unreported
 from codea1_agents.train.grpo.rollout import (
     AgentPlayer,
@@ -196,9 +196,9 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self._n_sampled += n
         tasks = [Task(_FIRST_SAMPLED + number, problems[number % len(problems)].id) for number in numbers]
         trees = self.roll_out(tasks).trees
-        if trees:
-            figures = mean_figures(trees, self.settings.rules.tests_per_suite)
-            for name, value in {**figures, **episode_figures(trees)}.items():
+        facts = [TreeFacts.of(tree, self.settings) for tree in trees]
+        if facts:
+            for name, value in {**mean_figures(facts), **episode_figures(facts)}.items():
                 self._sampled.log_value(name, value, reduce="sum" if name == NUM_EPISODES else "mean")
         return list(trees)
 

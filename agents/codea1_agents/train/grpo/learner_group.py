@@ -16,7 +16,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -61,6 +61,12 @@ class WatchedLearnerGroup(LearnerGroup):  # type: ignore[misc]  # Ray has no typ
         except RayActorError as error:
             _end(self._workers or ())
             raise LearnerLost("a learner died before it was ready") from error
+
+    def each(self, works: Sequence[Callable[[Any], Any]]) -> list[Any]:
+        """Return what the learners return, one work for each; a local learner has one."""
+        if self.is_local:
+            return [work(self._learner) for work in works]
+        return [each.get() for each in self._worker_manager.foreach_actor(list(works))]
 
     def __del__(self) -> None:
         """Shut down, but not at the end of the interpreter, when Ray's modules are gone."""

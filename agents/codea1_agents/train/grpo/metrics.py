@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,13 @@ from typing import Any
 import numpy as np
 from ray.rllib.utils.metrics import EPISODE_RETURN_MAX, EPISODE_RETURN_MEAN, EPISODE_RETURN_MIN, NUM_EPISODES
 
+from codea1_agents.train.grpo.batch import StoredResponse
 from codea1_agents.train.grpo.rollout import RolledTree
+from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, ValidSuite, Verdict
 from codea1_env.rules.funnel import count_tests, funnel
+from codea1_env.rules.mistake_book import changes
 from codea1_env.rules.reward_parts import Reward, n_right, with_decided
 
 _OF_LEARNERS = (
@@ -91,20 +95,65 @@ class StepFacts:
         return {"step_s": step_s, **own, "tokens_per_s": self.n_tokens / max(step_s, 1e-9)}
 
 
-def n_tokens(trees: Iterable[RolledTree]) -> int:
-    """Return the tokens of all responses."""
-    responses = [answer.response for tree in trees for answer in (*tree.candidates, *tree.all_suites)]
-    return sum(each.n_tokens for each in responses if each is not None)
+@dataclass(frozen=True, slots=True)
+class TreeFacts:
+    """What the driver reads of a tree, which stays on the node of its runner; computed there."""
+
+    number: int
+    """Of its task."""
+    problem_id: str
+    figures: Mapping[str, float]
+    """As of `tree_figures`."""
+    episode_return: float
+    """nan if all rewards are masked."""
+    n_tokens: int
+    """Tokens of all responses."""
+    env_steps: int
+    n_responses: int
+    skipped: str
+    """Why no player of a role could reply; empty otherwise."""
+    trained: tuple[StoredResponse, ...]
+    book: bytes | None
+    """How it changes the Mistake Book (`BookChange`s), pickled; None: it does not count as a round."""
+    stored: Any = None
+    """Ray's reference to the tree; the tree itself in a checkpoint."""
+
+    @classmethod
+    def of(cls, tree: RolledTree, settings: TrainingSettings, stored: Any = None) -> TreeFacts:
+        """Return the facts about a tree.
+
+        Args:
+            tree: of the facts.
+            settings: of the training.
+            stored: reference to the tree.
+        """
+        rules, report = settings.rules, tree.judged.book_report
+        roles = tree.candidates, tree.all_suites
+        responses = [answer.response for answers in roles for answer in answers]
+        number = tree.task.number
+        return cls(
+            number,
+            tree.task.problem_id,
+            tree_figures(tree, rules.tests_per_suite),
+            tree.get_return(),
+            sum(each.n_tokens for each in responses if each is not None),
+            tree.env_steps(),
+            tree.agent_steps(),
+            next((each[0].unavailable for each in roles[::-1] if each and all(one.unavailable for one in each)), ""),
+            tuple(StoredResponse.of(number, place, each) for place, each in enumerate(tree.trained(settings))),
+            None if report is None else pickle.dumps(changes(report, rules.book), pickle.HIGHEST_PROTOCOL),
+            stored,
+        )
 
 
-def mean_figures(trees: Sequence[RolledTree], tests_per_suite: int) -> dict[str, float]:
+def mean_figures(trees: Sequence[TreeFacts]) -> dict[str, float]:
     """Return the mean of each figure over the trees that have it; their order does not change a bit of it.
 
     Counts of tests, whose names begin with `tests_`, are sums.
     """
     found: dict[str, list[float]] = {}
     for tree in trees:
-        for name, value in tree_figures(tree, tests_per_suite).items():
+        for name, value in tree.figures.items():
             found.setdefault(name, []).append(value)
     return {
         name: math.fsum(values) / (1 if name.startswith("tests_") else len(values))
@@ -112,23 +161,13 @@ def mean_figures(trees: Sequence[RolledTree], tests_per_suite: int) -> dict[str,
     }
 
 
-def episode_figures(trees: Sequence[RolledTree]) -> dict[str, float]:
+def episode_figures(trees: Sequence[TreeFacts]) -> dict[str, float]:
     """Return RLlib's figures of episodes; masked rewards count in no return."""
-    returns = [value for tree in trees if not math.isnan(value := tree.get_return())]
+    returns = [each.episode_return for each in trees if not math.isnan(each.episode_return)]
     found = {NUM_EPISODES: float(len(trees))}
     if returns:
         found |= {EPISODE_RETURN_MIN: min(returns), EPISODE_RETURN_MAX: max(returns)}
         found[EPISODE_RETURN_MEAN] = math.fsum(returns) / len(returns)
-    return found
-
-
-def skipped_problems(trees: Iterable[RolledTree]) -> dict[str, str]:
-    """Return by problem id why no player of a role could reply, for the problems where that is so."""
-    found = {}
-    for tree in trees:
-        for answers in (tree.candidates, tree.all_suites):
-            if answers and all(answer.unavailable for answer in answers):
-                found[tree.task.problem_id] = answers[0].unavailable
     return found
 
 

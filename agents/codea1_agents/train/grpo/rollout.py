@@ -250,8 +250,8 @@ class RolledTree:
     def trimmed(self, settings: TrainingSettings) -> RolledTree:
         """Return the tree with the tokens of the responses that train only; of the others it has the sizes.
 
-        Most suites train nothing, so that a driver of many trees would mostly hold tokens that nobody reads. Golden
-        tests can be megabytes, and the driver has them.
+        Most suites train nothing, so that a node would mostly hold tokens that nobody reads. Golden tests can be
+        megabytes, and the driver has them.
         """
         kept = {id(each.response) for each in self.trained(settings)}
 
@@ -280,8 +280,6 @@ class RolledTrees:
     """Seconds in which players generate."""
     judge_s: float
     """Seconds in which the sandbox works."""
-    metrics: Any = None
-    """RLlib's metrics of the runner."""
 
 
 class TreeRoller:

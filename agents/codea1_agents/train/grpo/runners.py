@@ -9,11 +9,12 @@ from __future__ import annotations
 import gc
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from io import BytesIO
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -23,16 +24,18 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, EVALUATION_RESULTS
 from ray.util.queue import Queue
 
 from codea1_agents.train.failures import RunnerFailed, StaleWeights
+from codea1_agents.train.grpo.batch import StoredResponse
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
-from codea1_agents.train.grpo.metrics import episode_figures, mean_figures
+from codea1_agents.train.grpo.metrics import TreeFacts, episode_figures, mean_figures
 from codea1_agents.train.grpo.progress import Part, Report, unreported
-from codea1_agents.train.grpo.rollout import RolledTree, RolledTrees, Task
+from codea1_agents.train.grpo.rollout import RolledTree, Task
 from codea1_agents.train.grpo.weights import HandoverPlan, Piece, piece_of, plan_of
 from codea1_env.errors import UserError
 from codea1_env.problems import load_problems
 
 _FIRST_EVALUATED = 1 << 32  # number of an evaluation's first task, which no training reaches
-_MAX_ROUNDS = 4  # how often the items of lost runners are distributed again
+MAX_ROUNDS = 4
+"""How often the items of lost runners are distributed again."""
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -41,26 +44,32 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class RolledOut:
-    """The trees of one iteration. It can be pickled."""
+    """What is known of trees, of one runner or of an iteration. They themselves stay on the nodes of their runners."""
 
-    tasks: tuple[Task, ...]
-    trees: tuple[RolledTree, ...]
+    trees: tuple[TreeFacts, ...]
     """In the order of their tasks, without those that no runner returned."""
     generate_s: float
     """Seconds in which the players of the slowest runner generated."""
     judge_s: float
     """Seconds in which the sandbox of the slowest runner worked."""
-    iteration: int
-    """After how many iterations of learning the weights were sent that sampled the trees."""
     metrics: tuple[Any, ...] = ()
     """RLlib's metrics of each runner: what callbacks logged."""
+    tasks: tuple[Task, ...] = ()
+    iteration: int = 0
+    """After how many iterations of learning the weights were sent that sampled the trees."""
+
+    def without(self, numbers: Collection[int]) -> RolledOut:
+        """Return it without the trees of some tasks."""
+        return replace(self, trees=tuple(each for each in self.trees if each.number not in numbers))
 
 
-def _rolls(tasks: Sequence[Task], report: Report = unreported) -> Callable[[TreeEnvRunner], RolledTrees]:
-    def work(runner: TreeEnvRunner) -> RolledTrees:
+def _rolls(tasks: Sequence[Task], report: Report = unreported) -> Callable[[TreeEnvRunner], RolledOut]:
+    def work(runner: TreeEnvRunner) -> RolledOut:
         rolled = runner.roll_out(tasks, report)
-        trees = tuple(tree.trimmed(runner.settings) for tree in rolled.trees)
-        return replace(rolled, trees=trees, metrics=runner.metrics.reduce())
+        trees = [tree.trimmed(runner.settings) for tree in rolled.trees]
+        facts = tuple(TreeFacts.of(tree, runner.settings, ray.put(tree)) for tree in trees)
+        metrics = runner.metrics.reduce()
+        return RolledOut(facts, rolled.generate_s, rolled.judge_s, (metrics,) if metrics else ())
 
     return work
 
@@ -70,10 +79,10 @@ def roll_out(
     tasks: Sequence[Task],
     report: Report = unreported,
     *,
-    done: Sequence[RolledTrees] = (),
+    done: Sequence[RolledOut] = (),
     group: Any = None,
 ) -> RolledOut:
-    """Return the trees of some tasks; wait for them, and start lost runners again.
+    """Return what is known of the trees of some tasks; wait for them, and start lost runners again.
 
     Args:
         algorithm: a `GRPO`.
@@ -86,21 +95,80 @@ def roll_out(
         RunnerFailed: a runner raised an exception, or all were lost.
     """
     results = list(done)
-    trees = {each.task.number: each for result in results for each in result.trees}
+    trees = {each.number: each for result in results for each in result.trees}
     work_on, is_done = partial(_rolls, report=report), lambda task: task.number in trees
     for result in map_over_runners(algorithm, tasks, work_on, is_done, group):
         results.append(result)
-        trees.update({each.task.number: each for each in result.trees})
+        trees.update({each.number: each for each in result.trees})
     if tasks and not trees:
         raise RunnerFailed(f"no runner returned a tree in iteration {algorithm.iteration + 1}: all were lost")
     return RolledOut(
-        tuple(tasks),
         tuple(trees[number] for number in sorted(trees)),
         max((result.generate_s for result in results), default=0.0),
         max((result.judge_s for result in results), default=0.0),
+        tuple(each for result in results for each in result.metrics),
+        tuple(tasks),
         algorithm.iteration,
-        tuple(result.metrics for result in results if result.metrics),
     )
+
+
+# Trees
+
+
+def fetched(stored: Mapping[int, Any]) -> dict[int, RolledTree]:
+    """Return stored trees by the numbers of their tasks, without those whose runner or node is lost.
+
+    Args:
+        stored: references by number.
+    """
+    with suppress(RayError), _without_collection():
+        return dict(zip(stored, ray.get(list(stored.values())), strict=True))
+    found = {}
+    for number, reference in stored.items():
+        with suppress(RayError):
+            found[number] = ray.get(reference)
+    return found
+
+
+class StoredTrees(Sequence[RolledTree]):
+    """Trees on the nodes of their runners; what is read is fetched. Without those whose runner or node is lost."""
+
+    def __init__(self, trees: Iterable[TreeFacts] = ()) -> None:
+        self._stored = {each.number: each.stored for each in trees}
+
+    def __len__(self) -> int:
+        """Return their number, with those that are lost."""
+        return len(self._stored)
+
+    def __getitem__(self, place: Any) -> Any:
+        """Return a tree, or a tuple of those in a slice."""
+        numbers = list(self._stored)
+        if not isinstance(place, slice):
+            return ray.get(self._stored[numbers[place]])
+        return tuple(fetched({number: self._stored[number] for number in numbers[place]}).values())
+
+    def __iter__(self) -> Iterator[RolledTree]:
+        """Iterate over all trees, which are fetched at once."""
+        return iter(self[:])
+
+
+def take(learner: Any, rows: Sequence[StoredResponse], stored: Mapping[int, Any]) -> tuple[Any, frozenset[int]]:
+    """Let a learner fetch the responses that it is to learn from, so that it needs no runner any more.
+
+    Args:
+        learner: it is called there.
+        rows: the responses, as they are planned.
+        stored: references to their trees, by number.
+
+    Returns:
+        Ray's reference to the responses, which stay with the learner; and the numbers of trees that are lost.
+    """
+    settings, trees = learner.config.settings(), fetched(stored)
+    lost = frozenset(stored.keys() - trees.keys())
+    if lost:
+        return None, lost
+    responses = {number: tuple(tree.trained(settings)) for number, tree in trees.items()}
+    return ray.put([row.planned(responses[row.task][row.number]) for row in rows]), lost
 
 
 def evaluate_episodes(algorithm: Any, runners: Any) -> tuple[dict[str, float], int, int]:
@@ -122,9 +190,9 @@ def evaluate_episodes(algorithm: Any, runners: Any) -> tuple[dict[str, float], i
     tasks = [Task(_FIRST_EVALUATED + number, problems[number % len(problems)].id) for number in numbers]
     rolled = roll_out(algorithm, tasks, group=runners)
     algorithm.metrics.aggregate(rolled.metrics, key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
-    figures = {**mean_figures(rolled.trees, config.rules.tests_per_suite), **episode_figures(rolled.trees)}
+    figures = {**mean_figures(rolled.trees), **episode_figures(rolled.trees)}
     algorithm.log_evaluation(figures)
-    return figures, sum(each.env_steps() for each in rolled.trees), sum(each.agent_steps() for each in rolled.trees)
+    return figures, sum(each.env_steps for each in rolled.trees), sum(each.n_responses for each in rolled.trees)
 
 
 class RolloutsAhead:
@@ -147,13 +215,13 @@ class RolloutsAhead:
         """Whether no runner works on them, and what lost runners left undone has its runners."""
         if rolled is None:
             executor = ThreadPoolExecutor(1, thread_name_prefix="codea1-rollouts")
-            self._results: Future[list[RolledTrees]] = executor.submit(
+            self._results: Future[list[RolledOut]] = executor.submit(
                 lambda: list(_map_once(algorithm, tasks, _rolls, algorithm.env_runner_group))
             )
             executor.shutdown(wait=False)
 
     def finish(self) -> RolledOut:
-        """Return the trees; wait for them. Tasks that a lost runner left undone are rolled out now.
+        """Return what is known of the trees; wait for them. Tasks that a lost runner left undone are rolled out now.
 
         Raises:
             RunnerFailed: a runner raised an exception, or all were lost.
@@ -189,7 +257,7 @@ def map_over_runners(
         RunnerFailed: a remote runner raised an exception.
     """
     group = group or algorithm.env_runner_group
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         remaining = [item for item in items if not is_done(item)]
         if not remaining:
             return
@@ -210,7 +278,7 @@ def _map_once(
     for outcome in _outcomes(group, works, ids):
         _require_success(algorithm, outcome)
         with _without_collection():
-            result: _R = pickle.loads(outcome.result)
+            result: _R = _Unpickler(outcome).load()
         yield result
 
 
@@ -231,6 +299,8 @@ class _Outcome:
 
     result: bytes = b""
     """Pickled: Ray itself would unpack it with collections of garbage."""
+    references: tuple[Any, ...] = ()
+    """Ray's, which are in the result by number: Ray counts only those that it sends itself."""
     fault: str = ""
     """The exception, as a text."""
     user_error: UserError | None = None
@@ -247,9 +317,34 @@ def _outcomes(group: Any, works: Sequence[Callable[[Any], Any]], ids: Sequence[i
         yield outcomes.popleft()
 
 
+class _Pickler(pickle.Pickler):
+    """Leaves Ray's references out."""
+
+    def __init__(self) -> None:
+        self.file, self.references = BytesIO(), list[Any]()
+        super().__init__(self.file, pickle.HIGHEST_PROTOCOL)
+
+    def persistent_id(self, each: Any) -> int | None:
+        """Return the number of a reference; None for anything else."""
+        if not isinstance(each, ray.ObjectRef):
+            return None
+        self.references.append(each)
+        return len(self.references) - 1
+
+
+class _Unpickler(pickle.Unpickler):
+    """Unpickles an outcome."""
+
+    def __init__(self, outcome: _Outcome) -> None:
+        super().__init__(BytesIO(outcome.result))
+        self.persistent_load = outcome.references.__getitem__  # type: ignore[method-assign]
+
+
 def _caught(work: Callable[[Any], Any], runner: Any) -> _Outcome:
     try:
-        return _Outcome(pickle.dumps(work(runner), pickle.HIGHEST_PROTOCOL))
+        pickler = _Pickler()
+        pickler.dump(work(runner))
+        return _Outcome(pickler.file.getvalue(), tuple(pickler.references))
     except UserError as error:
         return _Outcome(fault=str(error), user_error=error)
     except Exception as error:  # noqa: BLE001  whatever it is, the driver raises it

@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.train.grpo.batch import (  # noqa: E402  # noqa: E402
     Budget,
     Column,
+    StoredResponse,
     micro_batches,
     nothing_of,
     padded_batch,
@@ -67,6 +68,23 @@ def test_responses_to_one_prompt_share_step_and_learner(which: list[int], n_mini
                 places.setdefault(each.prompt, set()).add((each.minibatch, number))
     assert len(places) == len(set(which))
     assert all(len(found) == 1 for found in places.values())
+
+
+@given(
+    RESPONSES.flatmap(lambda drawn: st.lists(st.sampled_from(drawn), min_size=1, max_size=20)),
+    st.integers(1, 3),
+    st.integers(1, 4),
+)
+@settings(max_examples=50)
+def test_a_plan_needs_no_tokens(responses: list, n_minibatches: int, n_learners: int) -> None:
+    responses = [replace(each, advantage=float(row)) for row, each in enumerate(responses)]
+    stored = [StoredResponse.of(row // 3, row % 3, each) for row, each in enumerate(responses)]
+    expected, found = (
+        shards(planned(with_advantages_over_batch(rows, "tester"), n_minibatches, (0, 1)), n_learners)
+        for rows in (responses, stored)
+    )
+    plan = [[row.planned(responses[3 * row.task + row.number]) for row in shard] for shard in found]
+    assert plan == expected
 
 
 def test_one_row_over_two_learners_is_a_row_and_one_that_weighs_nothing() -> None:

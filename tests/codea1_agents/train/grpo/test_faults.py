@@ -19,6 +19,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.train.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
 from codea1_agents.train.grpo import GRPO, GRPOConfig, learner_group  # noqa: E402
+from codea1_agents.train.grpo import runners as runners_module  # noqa: E402
 from codea1_agents.train.grpo.rollout import Task  # noqa: E402
 
 pytestmark = ON_RAY
@@ -108,6 +109,45 @@ def test_a_runner_killed_costs_no_problem_and_every_step_is_counted(
     assert distance(expected.weights[N], weights_of(remote)) < 1e-5
     for name in ("num_env_steps_sampled_lifetime", "training_iteration", "book_size"):
         assert results[-1][name] == expected.results[-1][name], name
+
+
+def test_a_runner_killed_with_the_trees_that_it_has_rolled_out_changes_nothing(
+    remote: Any, beginning: str, expected: Expected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No tree passes through the driver: learners fetch them from the runners, and one of these is dead."""
+    remote.restore_from_path(beginning)
+    remote.train()
+    (process, _) = remote.env_runner_group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)
+    plan, asked = remote._planned, []
+
+    def kills(trees: Any) -> Any:
+        if not asked:
+            os.kill(process, signal.SIGKILL)
+        asked.append(len(trees))
+        return plan(trees)
+
+    def unread(_: Any) -> None:
+        raise AssertionError("the driver fetches trees")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(remote, "_planned", kills)
+        patched.setattr(runners_module, "fetched", unread)  # in this process
+        result = remote.train()
+    assert (result["tasks_lost"], result["book_size"]) == (0, expected.results[1]["book_size"])
+    assert distance(expected.weights[2], weights_of(remote)) < 1e-5
+
+
+def test_trees_that_are_lost_are_rolled_out_again(
+    settings: GRPOConfig, expected: Expected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    algorithm = settings.copy(copy_frozen=False).build_algo()
+    each, lost = algorithm.learner_group.each, [frozenset({1, 2}), frozenset({0})]
+    monkeypatch.setattr(algorithm.learner_group, "each", lambda works: [(None, lost.pop())] if lost else each(works))
+    result = algorithm.train()
+    assert not lost
+    assert (result["tasks_lost"], result["book_size"]) == (0, expected.results[0]["book_size"])
+    assert distance(expected.weights[1], weights_of(algorithm)) < 1e-5
+    algorithm.stop()
 
 
 def test_an_exception_in_a_runner_ends_the_run_in_one_sentence(
