@@ -19,6 +19,7 @@ from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems import DEFAULT_SOURCE, load_problems
+from codea1_env.records.file_errors import file_errors
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.reward_parts import n_failed, n_right, n_written
 from codea1_env.rules.ruleset import preset
@@ -76,6 +77,7 @@ def run_grade(options: GradeOptions) -> None:
 
 def _text(path: Path) -> str:
     try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        with file_errors(path):
+            return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+    except ValueError as error:  # no UTF-8, or a NUL in the name
         raise UserError(f"{path}: cannot be read as text: {error}") from error

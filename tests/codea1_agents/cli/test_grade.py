@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.command_line import codea1, one_object
+import pytest
+
+from tests.support.command_line import codea1, one_object, refused
 
 PROBLEM = ("-p", "starter", "--problem", "starter/is_balanced")
 
@@ -16,4 +18,19 @@ def test_one_program_is_judged_by_one_suite(tmp_path: Path) -> None:
     assert (found["coder_reward"], found["tester_reward"]) == (0.5, 0.125)
     shown = codea1("grade", "-", tests, *PROBLEM, typed="def is_balanced(:\n").stdout
     assert "candidate: syntax error" in shown
-    assert "cannot be read as text" in codea1("grade", tmp_path / "lost", tests, *PROBLEM).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lost", "lost: No such file"),
+        (".", ": Is a directory"),
+        ("bytes", "bytes: cannot be read"),
+        ("a\0b", "null byte"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    reason = refused("grade", tmp_path / name, tmp_path / name, *PROBLEM)
+    assert said in reason
+    assert "Errno" not in reason
