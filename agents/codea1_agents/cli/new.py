@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +14,7 @@ from typer import Argument
 from codea1_agents.cli.console import Page, show_next
 from codea1_agents.cli.options import Options
 from codea1_env.errors import UserError
+from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
 
 
@@ -125,9 +128,14 @@ def new_reward(options: NewRewardOptions) -> None:
 def _write(options: NewOptions, kind: str, ending: str, text: str) -> None:
     page, file = Page(as_json=options.as_json), Path(options.name + ending)
     if not options.name.isidentifier():
-        raise UserError(f"{options.name}: expected letters, digits and underscores, as in my_{kind}s")
-    if file.exists():
-        raise UserError(f"{file} exists: choose another name")
+        raise UserError(f"{options.name!r}: expected letters, digits and underscores, as in my_{kind}s")
+    if ending == ".py" and (iskeyword(options.name) or options.name in sys.stdlib_module_names):
+        raise UserError(
+            f"{options.name}: Python has this name itself, so the module could not be loaded: choose another"
+        )
+    with file_errors(file):
+        if file.exists():
+            raise UserError(f"{file} exists: choose another name")
     write_text(file, text)
     page.say(f"{file}: change it as you like, it runs as it is")
     page.finish(out=str(file))

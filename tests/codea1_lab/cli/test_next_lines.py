@@ -37,7 +37,8 @@ def test_a_template_runs_as_it_is(kind: str, folder: Path, monkeypatch: pytest.M
     monkeypatch.syspath_prepend(folder)
     pasted("new", kind, f"my_{kind}")
     assert codea1("new", kind, f"my_{kind}").stderr.endswith(" exists: choose another name\n")
-    assert codea1("new", kind, "a/b").exit_code == 2
+    assert [codea1("new", kind, name).exit_code for name in ("a/b", "", "a" * 300)] == [2, 2, 2]
+    assert [codea1("new", kind, name).exit_code for name in ("class", "json")] == [0 if kind == "problem" else 2] * 2
 
 
 def test_a_run_is_reported_and_its_book_shown() -> None:
