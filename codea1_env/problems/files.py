@@ -105,6 +105,9 @@ def dump_jsonl(problems: Iterable[Problem], path: str | os.PathLike[str]) -> Non
 
 def _start_of(path: Path) -> bytes:
     try:
+        mode = mode_of(path)
+        if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # it is read more than once
+            raise BrokenInput(f"{path}: a pipe or a device, not a file: write its content to a file first")
         with path.open("rb") as file:
             start = file.read(4)
     except FileNotFoundError as error:

@@ -94,8 +94,11 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
         else:
             replies.setdefault(problem.id, []).extend(_reply(text, problem, row.key) for text in row.texts)
     if not replies:
-        about = f" (the first is about {others[0]!r:.50})" if others else ""
-        raise UserError(f"{path}: none of its {len(others)} lines is about a problem of {problems.name}{about}")
+        if not others:
+            raise UserError(f"{path}: the file has no line")
+        asked = f"one of the {len(problems)} problems of {problems.name} that are measured"  # a limit leaves some out
+        about = f"none of its {len(others)} lines is about {asked} (the first is about {others[0]!r:.50})"
+        raise UserError(f"{path}: {about}")
     of_problems = {problem.id: tuple(replies[problem.id]) for problem in problems if problem.id in replies}
     return Generations(of_problems, len(others), hashlib.sha256(path.read_bytes()).hexdigest())
 

@@ -66,11 +66,12 @@ def test_a_line_becomes_the_program_that_its_harness_would_run(
         ([[["def add(a, b): ..."]]], KNOWN_FORMS),  # the lists of bigcode-evaluation-harness name no problem
         ([{"question_id": "1", "code_list": [WHOLE]}], KNOWN_FORMS),  # LiveCodeBench
         ([{"task_id": "toy/add", "completion": BODY}, "{\n"], "line 2: it is not JSON"),
+        (["\n\n"], "samples.jsonl: the file has no line"),
         (["[" * 100_000 + "\n"], "begins like a JSON array but is not one"),
         ([{"task_id": "toy/add", "completion": BODY}, {"task_id": "toy/add"}], "line 2: expected a line of"),
         (
             [{"task_id": "x", "completion": ""}],
-            "none of its 1 lines is about a problem of toys (the first is about 'x')",
+            "none of its 1 lines is about one of the 3 problems of toys that are measured (the first is about 'x')",
         ),
         (
             [{"doc": {"task_id": "toy/add"}, "resps": [BODY], "filter": each} for each in ("b", "a")],

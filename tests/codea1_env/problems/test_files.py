@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -214,9 +215,10 @@ def test_a_file_without_a_usable_row_is_one_clear_sentence(tmp_path: Path, conte
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("none.jsonl", "no such file"), ("", "a folder, not a file"), ("a\0b", "cannot be read")],
+    [("none.jsonl", "no such file"), ("", "a folder, not a file"), ("a\0b", "cannot be read"), ("pipe", "not a file")],
 )
 def test_what_is_not_a_file_is_said_so(tmp_path: Path, name: str, said: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
     with pytest.raises(BrokenInput, match=said):
         load_file(tmp_path / name)
 
