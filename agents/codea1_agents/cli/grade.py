@@ -79,5 +79,5 @@ def _text(path: Path) -> str:
     try:
         with file_errors(path):
             return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
-    except ValueError as error:  # no UTF-8, or a NUL in the name
+    except UnicodeDecodeError as error:
         raise UserError(f"{path}: cannot be read as text: {error}") from error

@@ -45,7 +45,8 @@ def run_report(options: ReportOptions) -> None:
     """
     page, pictures = Page(as_json=options.as_json), options.pictures
     first = options.runs[0]
-    out = options.out or first.with_name(f"{first.resolve().name}.html")
+    first = first if first.name not in {"", ".."} else first.resolve()  # `codea1 report .`
+    out = options.out or first.parent / f"{first.resolve().name}.html"
     if out.is_dir():
         raise UserError(f"{out} is a folder; name a file")
     names = _names(options.runs)
