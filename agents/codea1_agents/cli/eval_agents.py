@@ -87,6 +87,8 @@ def run_coder(options: CoderOptions) -> None:
         UserError: an option names something that does not exist, the folder cannot be written, or the coder failed.
         SandboxError: the sandbox cannot be used at all.
     """
+    if options.generations is not None and options.samples != 1:
+        raise UserError("--samples is of --agent: a file of generations has its own number of replies")
     with eval_session(options, without=options.without) as session:
         played = _played(session, options.agent, options.generations, "coder")
         problems = [each for each in session.tested("a program") if played.has(each.id)]

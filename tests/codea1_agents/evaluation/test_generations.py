@@ -17,7 +17,7 @@ from codea1_agents.evaluation.generations import read_generations
 from codea1_agents.scripted.mutation import mutants
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet, load_problems
-from tests.support.command_line import codea1, one_object
+from tests.support.command_line import codea1, one_object, refused
 from tests.support.data_set_rows import BIGCODEBENCH
 from tests.support.toys import ADD, LAST
 
@@ -85,6 +85,11 @@ def test_another_file_is_refused_by_line(tmp_path: Path, rows: list[Any], fault:
     assert fault in str(caught.value)
     with pytest.raises(UserError, match="no such file"):
         read_generations(tmp_path / "lost", TOYS, "coder")
+
+
+def test_a_number_of_samples_is_not_ignored(tmp_path: Path) -> None:
+    path = written(tmp_path, {"task_id": "x", "completion": ""})
+    assert "--samples" in refused("eval", "coder", "--generations", path, "-n", 5)
 
 
 def test_line_separators_within_a_text_end_no_line(tmp_path: Path) -> None:
