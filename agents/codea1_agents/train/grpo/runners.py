@@ -246,6 +246,8 @@ def map_over_runners(
 ) -> Iterator[_R]:
     """Yield one result per runner; items that a lost runner leaves undone are distributed again, at most three times.
 
+    Others do them, if there are any. Lost runners are started again when weights are sent the next time.
+
     Args:
         algorithm: a `GRPO`.
         items: to be distributed.
@@ -266,7 +268,8 @@ def map_over_runners(
         elif group.local_env_runner is not None:
             yield work_on(remaining)(group.local_env_runner)
             continue
-        algorithm.restore_env_runners(group)
+        if not group.healthy_worker_ids():  # a new runner has the learners' weights; others may have had older ones
+            algorithm.restore_env_runners(group)
 
 
 def _map_once(
