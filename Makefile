@@ -120,10 +120,12 @@ $(HARNESSES_STAMP): pyproject.toml constraints-harnesses.txt
 .PHONY: harnesses-test
 adapters-test: harnesses-test
 
-# It has the newest Gymnasium, which Ray does not take yet, so the environments are tested there, too.
+# It has the newest Gymnasium, which Ray does not take yet, so the environments are tested there, too: in a process of their
+# own, as Inspect takes over logging.
 harnesses-test: $(HARNESSES_STAMP) ## the tests of the adapters of harnesses, in an environment of their own
 	$(HARNESSES_VENV)/bin/python $(HARNESSES_PYTEST) $(foreach name,$(subst $(comma), ,$(HARNESSES_WITH)),\
-		tests/codea1_agents/adapters/test_$(name)_*.py) \
+		tests/codea1_agents/adapters/test_$(name)_*.py)
+	$(HARNESSES_VENV)/bin/python $(HARNESSES_PYTEST) \
 		$(foreach name,code_a1_v0 group_env gymnasium_views,tests/codea1_env/test_$(name).py)
 
 # The grader of evalplus needs little of what its package asks for.
