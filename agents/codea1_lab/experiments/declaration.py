@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
 from codea1_agents.train.loop.game import limits_of, rules_of
 from codea1_agents.train.settings.loading import load_training
@@ -167,6 +167,8 @@ class Experiment(Strict):
     evaluation: Evaluation = Field(default_factory=Evaluation)
     warm_up: str = "tiny:train"
     """Source of the problems for fine-tuning testers (`sft`)."""
+    read_at_s: tuple[PositiveFloat, ...] = ()
+    """Processor seconds of training at which systems are compared; empty: shares of the median of the trained ones."""
     headlines: tuple[Headline, ...] = ()
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()

@@ -99,7 +99,7 @@ def _equal_compute(experiment: Experiment, results: Results) -> str:
     if not trained:
         return ""
     spent = {system: spread_of(values_of(results, system, "cpu_s")).mean for system in trained}
-    budgets = [share * median(spent.values()) for share in _BUDGETS]
+    budgets = experiment.read_at_s or [share * median(spent.values()) for share in _BUDGETS]
     lines = [
         "### Equal compute",
         "",

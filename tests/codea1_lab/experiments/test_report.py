@@ -130,6 +130,8 @@ def test_leads_at_equal_compute_are_those_of_cells_that_still_run() -> None:
     text = text_of(SMALL, cells_of(SMALL), RESULTS).partition("### Equal compute")[2]
     assert "| a1 | - | 93.8 | 187.5 | 187.5 | 6 |" in text
     assert "| a1-high | - | -18.8 (2 pairs) | -37.5 (2 pairs) |" in text
+    declared = text_of(SMALL.model_copy(update={"read_at_s": (3, 7)}), cells_of(SMALL), RESULTS)
+    assert "| system | 3 s | 7 s | whole run |" in declared
     ended = {
         cell: each.model_copy(update={"curve": each.curve[:2] if cell.seed else each.curve})
         for cell, each in RESULTS.items()
