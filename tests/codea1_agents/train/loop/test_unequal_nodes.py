@@ -1,0 +1,68 @@
+"""Clusters whose nodes have unequal sizes: what they cannot hold is refused in one sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.forks import forked_workers
+from tests.support.grpo import ON_RAY
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+from ray.cluster_utils import Cluster  # noqa: E402  -- only where it is installed
+
+from codea1_agents.train.loop import load_training, train  # noqa: E402
+from codea1_agents.train.ray_start import Wanted, require_room  # noqa: E402
+from codea1_env.errors import UserError  # noqa: E402
+
+pytestmark = [*ON_RAY, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A node of 1 CPU and 1 GPU, which is that of the driver, and one of 3 of each."""
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    ray.shutdown()  # what another module has left
+    torch.set_num_threads(1)
+    with forked_workers():
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 1})
+        cluster.big = cluster.add_node(num_cpus=3, num_gpus=3)
+        ray.init(address=cluster.address, log_to_driver=False)
+        yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        (
+            {"learners": 2, "gpus_per_learner": 2.0},
+            "2 learners need 1 CPUs and 2 GPUs each, and its nodes have room for 1; they have",
+        ),
+        (
+            {"env_runners": 2, "cpus_per_env_runner": 0.5, "learners": 4, "cpus_per_learner": 1.0},
+            "all processes need 5 CPUs and 0 GPUs, and its nodes have",
+        ),
+    ],
+)
+def test_a_run_that_no_node_can_hold_is_refused_in_one_sentence(
+    cluster: Any, settings: dict[str, Any], tmp_path: Path, changes: dict[str, Any], fault: str
+) -> None:
+    settings["cluster"] |= {**changes, "address": cluster.address, "sharding": "none"}
+    with pytest.raises(UserError) as caught:
+        train(load_training(settings), out=tmp_path / "run")
+    assert str(caught.value).startswith(f"cluster: {fault}")
+    assert {"1 CPUs and 1 GPUs", "3 CPUs and 3 GPUs"} == set(str(caught.value).rpartition("have ")[2].split("; "))
+    assert not (tmp_path / "run").exists()
+
+
+def test_shares_of_gpus_fill_nodes(cluster: Any) -> None:
+    require_room([Wanted("runners", 4, 0.1, 0.6), Wanted("learners", 4, 0.1, 0.4)])
+    with pytest.raises(UserError, match=r"^cluster: 5 runners need .* room for 4"):
+        require_room([Wanted("runners", 5, 0.1, 0.6)])
