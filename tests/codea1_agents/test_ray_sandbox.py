@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-from ray.cluster_utils import Cluster  # noqa: E402  -- only where it is installed
-
 from codea1_agents.ray_sandbox import RaySandbox  # noqa: E402
 from codea1_env.facts.problem_kinds import Script  # noqa: E402
 from codea1_env.facts.verdicts import OutcomeKind  # noqa: E402
 from codea1_env.sandbox import Call, Guarantee, Job, load_sandbox  # noqa: E402
 from codea1_env.sandbox.local import LocalSandbox  # noqa: E402
+from tests.support.ray_clusters import ray_cluster  # noqa: E402  -- needs Ray
 
 pytestmark = pytest.mark.ray
 
@@ -34,14 +33,8 @@ def job(argument: float, program: str = DOUBLE) -> Job:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    ray.shutdown()  # what another module has left
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    cluster.add_node(num_cpus=1)
-    ray.init(address=cluster.address, log_to_driver=False)
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
+    with ray_cluster({"num_cpus": 1}, {"num_cpus": 1}) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -69,12 +69,13 @@ def _golden(problem: Problem) -> list[Item]:
     for test in problem.golden:
         match ast.parse(test.expression).body if isinstance(test, GoldenCase) and not test.imports else ():
             case [ast.Expr(value=ast.Call(func=ast.Name(id=problem.entry_point), args=args, keywords=[]))]:
-                if args and all(map(_is_literal, (*args, ast.parse(test.expected, mode="eval").body))):
+                if args and all(map(is_literal, (*args, ast.parse(test.expected, mode="eval").body))):
                     found.append(Item(tuple(map(ast.unparse, args)), test.expected, True))
     return found
 
 
-def _is_literal(node: ast.expr) -> bool:
+def is_literal(node: ast.expr) -> bool:
+    """Return whether an expression is a literal."""
     try:
         ast.literal_eval(node)
     except ValueError:

@@ -25,6 +25,7 @@ from codea1_env.problems.evalplus import problem_from_row
 from codea1_env.problems.problem import EQUAL_ANSWERS, PLAIN_CALLS, GoldenCase
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
+from tests.support.field_corpus import is_literal
 
 pytest.importorskip("evalplus", reason="evalplus is not installed")
 
@@ -252,7 +253,7 @@ def published_rows(file: Path) -> Iterator[tuple[Row, list[str]]]:
             for node in ast.walk(ast.parse(held["test"]))
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)
             for name in (node.targets[0].id,)
-            if name in ("inputs", "results") and _is_literal(node.value)
+            if name in ("inputs", "results") and is_literal(node.value)
         }
         if len(lists) < 2 or facts["function_name"] == "find_zero":  # evalplus 0.3.1 lets no program of it pass
             continue
@@ -267,14 +268,6 @@ def published_rows(file: Path) -> Iterator[tuple[Row, list[str]]]:
             "atol": 0,
         }
         yield Row(columns, lists["results"]), [f"{columns['prompt']}{held['GT_code']}"]
-
-
-def _is_literal(node: ast.expr) -> bool:
-    try:
-        ast.literal_eval(node)
-    except ValueError:
-        return False
-    return True
 
 
 @pytest.mark.slow

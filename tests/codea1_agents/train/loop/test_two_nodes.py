@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ from tests.support.grpo import ON_RAY
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from ray.cluster_utils import Cluster  # noqa: E402  -- only where it is installed
-
 from codea1_agents.train.grpo.algorithm import GRPO  # noqa: E402
 from codea1_agents.train.loop import load_training, train  # noqa: E402
 from codea1_agents.train.loop.folder import read_restarts  # noqa: E402
 from codea1_agents.train.loop.loop import Watcher  # noqa: E402
 from codea1_env.book.store import MistakeBook  # noqa: E402
+from tests.support.ray_clusters import ray_cluster  # noqa: E402  -- needs Ray
 
 pytestmark = [*ON_RAY, pytest.mark.slow]
 
@@ -30,15 +28,9 @@ N_CPUS = 5
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    ray.shutdown()  # what another module has left
     torch.set_num_threads(1)
-    with forked_workers():
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": N_CPUS})
-        ray.init(address=cluster.address, log_to_driver=False)
+    with forked_workers(), ray_cluster({"num_cpus": N_CPUS}) as cluster:
         yield cluster
-    ray.shutdown()
-    cluster.shutdown()
 
 
 class Storm(Watcher):

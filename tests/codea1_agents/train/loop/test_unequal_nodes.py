@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,10 @@ from tests.support.grpo import ON_RAY
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from ray.cluster_utils import Cluster  # noqa: E402  -- only where it is installed
-
 from codea1_agents.train.loop import load_training, train  # noqa: E402
 from codea1_agents.train.ray_start import Wanted, require_room  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
+from tests.support.ray_clusters import ray_cluster  # noqa: E402  -- needs Ray
 
 pytestmark = [*ON_RAY, pytest.mark.slow]
 
@@ -26,16 +24,9 @@ pytestmark = [*ON_RAY, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A node of 1 CPU and 1 GPU, which is that of the driver, and one of 3 of each."""
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    ray.shutdown()  # what another module has left
     torch.set_num_threads(1)
-    with forked_workers():
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 1})
-        cluster.big = cluster.add_node(num_cpus=3, num_gpus=3)
-        ray.init(address=cluster.address, log_to_driver=False)
+    with forked_workers(), ray_cluster({"num_cpus": 1, "num_gpus": 1}, {"num_cpus": 3, "num_gpus": 3}) as cluster:
         yield cluster
-    ray.shutdown()
-    cluster.shutdown()
 
 
 @pytest.mark.parametrize(
