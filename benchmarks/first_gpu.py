@@ -54,13 +54,16 @@ from codea1_agents.train.grpo.hyperparameters import LossSettings
 from codea1_agents.train.grpo.loss import grpo_loss
 from codea1_agents.train.grpo.sampling import Response, SamplingRules, TransformersEngine, sample_responses
 from codea1_agents.train.grpo.settings import ModelSettings
+from codea1_agents.train.nvidia_smi import gpu_figures
 from codea1_agents.train.settings.options import ClusterOptions
 from codea1_agents.train.sizing.learning import MicroBatch, SizedModule, learner_parts
 from codea1_env import Referee, Tree
 
 Figures = dict[str, Any]
 _CERTAINTY = 8.0  # factor of the last norm: of random weights, logits with a deviation of some 5 instead of .6
-_SMALL = ModelShape(64, 128, 2, 4, 2, 16, 512, 4096, is_tied=True, has_qkv_bias=True)
+_SMALL = ModelShape(128, 256, 2, 4, 2, 32, 512, 4096, is_tied=True, has_qkv_bias=True)
+"""Heads of 32: vLLM computes no smaller ones."""
+_EAGER = {"enforce_eager": True}  # graphs of a tiny model take longer to record than to run
 _LONGEST_LAYOUT = 120  # seconds; on the first machine with a GPU, each of Ray's processes took 18 s to import torch
 _EXAMPLE = Path(__file__).parents[1] / "examples" / "grpo_in_one_file.py"
 
@@ -220,15 +223,9 @@ def sampler_against_learner(bench: Bench) -> Figures:
             policy = bench.model(attention=attention)
             with torch.no_grad(), autocast(bench.device, learner.replace("float32", "")):
                 figures = ResponsePass(policy, Abilities.of(policy))(batch, prompt_once=False, logits_chunk_tokens=256)
-            gap = (figures.log_probs - batch[Column.SAMPLED_LOG_PROBS])[batch[Column.RESPONSE_MASK]].abs().float()
-            ratio = gap.exp()
-            found[f"{sampler} sampler, {learner} learner ({attention})"] = {
-                "mean": float(gap.mean()),
-                "p95": float(gap.quantile(0.95)),
-                "max": float(gap.max()),
-                "ratios_beyond_1.1": float((ratio > 1.1).float().mean()),
-                "entropy": float(figures.entropy[batch[Column.RESPONSE_MASK]].mean()),
-            }
+            entropy = float(figures.entropy[batch[Column.RESPONSE_MASK]].mean())
+            gap = _differences(figures.log_probs, batch) | {"entropy": entropy}
+            found[f"{sampler} sampler, {learner} learner ({attention})"] = gap
     return found
 
 
@@ -508,7 +505,9 @@ def rllib(bench: Bench) -> Figures:
     if not bench.tiny:
         raise NotRunError("it needs --model, a folder of `codea1 pretrain`")
     found: Figures = {}
-    of_gpu = ("one process", "processes that share the GPU", "colocated processes")
+    of_gpu = ["one process", "processes that share the GPU", "colocated processes"]
+    if importlib.util.find_spec("vllm"):
+        of_gpu.append("colocated processes with vLLM")
     layouts = ("on the CPU", *of_gpu) if bench.is_gpu else ("on the CPU", "processes on the CPU")
     for layout in layouts:
         command = [sys.executable, __file__, "--device", bench.device, "--model", bench.tiny, "--rllib", layout]
@@ -541,7 +540,10 @@ def rllib_steps(layout: str, model: str) -> list[Figures]:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     ray.init("local", num_cpus=8, num_gpus=gpus, include_dashboard=False, log_to_driver=False)
     config = GRPOConfig().environment(rules=replace(preset("fixed"), tests_per_suite=4)).problems("tiny:train")
-    config.llm_agents(coder=model, tester=model, prompts="tiny")
+    settings = ModelSettings(model)
+    if "vLLM" in layout:
+        settings = replace(settings, rollout_engine="vllm", engine_options=_EAGER, sampling_dtype="bfloat16")
+    config.llm_agents(coder=settings, tester=settings, prompts="tiny")
     lengths = {"coder": 56, "tester": 96}
     config.training(lr=1e-3, problems_per_step=8, n_suites=4, n_kept=2, max_tokens=lengths, warmup_steps=0)
     config.training(sampling_batch_size=256, micro_batch_size=0, minibatches_per_epoch=1)
@@ -574,10 +576,71 @@ def rllib_steps(layout: str, model: str) -> list[Figures]:
     return steps
 
 
-def vllm(_: Bench) -> Figures:
-    """Return nothing yet where vLLM is: `make vllm-test` compares its log-probabilities with the learner's."""
+def vllm(bench: Bench) -> Figures:
+    """Return the speed of the engine vLLM, its gap to the learner, and what sleep and hand-overs take.
+
+    The engine has a process of its own, in which it can sleep. The learner's weights move between the two hand-overs.
+    """
     _require("vllm")
-    raise NotRunError("`make vllm-test` runs it")
+    from codea1_agents.train.grpo.vllm_engine import VllmEngine  # noqa: PLC0415  -- only here
+
+    scale = bench.scale
+    model = bench.model(torch.bfloat16, device="cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        options = {"max_num_seqs": max(scale.sampled_rows), "max_model_len": scale.prompt + scale.reply}
+        options |= {} if bench.is_gpu else _EAGER
+        settings = ModelSettings(folder, rollout_engine="vllm", sampling_dtype="bfloat16", engine_options=options)
+        engine, starting = _timed(lambda: VllmEngine(settings, model, gpus_per_runner=0.5, sleeps=True))
+    found: Figures = {"start_s": starting, "hand_over_s": _timed(lambda: engine.load_weights(0))[1]}
+    for rows in scale.sampled_rows:
+        prompts = [prompt for prompt in bench.prompts(rows // scale.group, scale.prompt) for _ in range(scale.group)]
+        seeds, rules = [(1, number) for number in range(rows)], SamplingRules(max_tokens=scale.sampled_tokens)
+        engine.sample(prompts, seeds, (), rules)
+        replies, took = _timed(lambda p=prompts, s=seeds, r=rules: engine.sample(p, s, (), r))
+        gap = _gap(bench, model, prompts[:16], replies[:16])
+        found[f"{rows} rows"] = {"seconds": took, "tokens_s": rows * scale.sampled_tokens / took} | gap
+    held = _gpu_gb()
+    found["sleep_s"] = _timed(engine.sleep)[1]
+    found |= {"awake_gb": held, "asleep_gb": _gpu_gb(), "wake_s": _timed(engine.wake)[1]}
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.01)
+    found["second_hand_over_s"] = _timed(lambda: engine.load_weights(1))[1]
+    found["after sleep"] = _gap(bench, model, prompts[:16], engine.sample(prompts[:16], seeds[:16], (), rules))
+    engine.close()
+    return found
+
+
+def _gap(bench: Bench, model: Any, prompts: Sequence[Any], replies: Sequence[Response]) -> Figures:
+    """Return by how much a learner in bfloat16 differs from the log-probabilities of some replies, in nats."""
+    rows = [ScoredResponse("", "", "", "", p, r, 0.0) for p, r in zip(prompts, replies, strict=True)]
+    batch = {name: column.to(bench.device) for name, column in padded_batch(rows).items()}
+    policy = bench.model()
+    policy.load_state_dict(model.state_dict())
+    with torch.no_grad(), autocast(bench.device, "bfloat16"):
+        figures = ResponsePass(policy, Abilities.of(policy))(batch, prompt_once=False, logits_chunk_tokens=256)
+    return _differences(figures.log_probs, batch)
+
+
+def _differences(log_probs: torch.Tensor, batch: Mapping[str, torch.Tensor]) -> Figures:
+    gap = (log_probs - batch[Column.SAMPLED_LOG_PROBS])[batch[Column.RESPONSE_MASK]].abs().float()
+    return {
+        "mean": float(gap.mean()),
+        "p95": float(gap.quantile(0.95)),
+        "max": float(gap.max()),
+        "ratios_beyond_1.1": float((gap.exp() > 1.1).float().mean()),
+    }
+
+
+def _timed(run: Callable[[], Any]) -> tuple[Any, float]:
+    begun = time.perf_counter()
+    return run(), time.perf_counter() - begun
+
+
+def _gpu_gb() -> float:
+    """Return what all processes hold on the first GPU; nan without one."""
+    return next((float(used) / 1024 for (used,) in gpu_figures("memory.used")), float("nan"))
 
 
 # -- running them ------------------------------------------------------------------------------------------------------
