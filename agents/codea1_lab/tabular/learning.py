@@ -86,6 +86,8 @@ class System:
     """Golden tests at triggers that the coder is trained on instead of suites; 0: none."""
     n_naive: int = 0
     """Naive golden tests, likewise."""
+    is_fresh: bool = False
+    """Whether the golden tests at triggers are drawn anew each time that a problem is played."""
     has_book: bool = True
     has_alpha_of_book: bool = False
     """Whether validity weighs as much as it would with replays (`rules.reward_parts.alpha_with_book`)."""
@@ -244,7 +246,8 @@ class _Training:
         self.held_out = np.array([draws.permutation(world.n_kinds)[: world.n_places] for _ in range(_HELD_OUT)])
         self.rng = np.random.default_rng([self.seed, 1])
         self.problems = [
-            _Problem(number, tuple(each.tolist()), self._golden(each)) for number, each in enumerate(kinds)
+            _Problem(number, tuple(each.tolist()), self._golden([2, *each.tolist()]))
+            for number, each in enumerate(kinds)
         ]
         self.tables = Tables(
             np.full(world.n_kinds, schedule.skill),
@@ -253,10 +256,10 @@ class _Training:
             np.full(2, inf if world.right_careless is None else schedule.care),
         )
 
-    def _golden(self, kinds: NDArray[np.int64]) -> tuple[Aim | None, ...]:
+    def _golden(self, key: Sequence[int]) -> tuple[Aim | None, ...]:
         """Return the inputs of golden tests, which aim at any value of any place; each also finds common bugs."""
         world, n = self.world, self.system.n_golden
-        draws = np.random.default_rng([self.seed, 2, *kinds.tolist()])
+        draws = np.random.default_rng([self.seed, *key])
         n_inputs = world.n_places * world.n_triggers
         chosen = draws.permutation(n_inputs)[:n] if self.schedule.golden_differ else draws.integers(0, n_inputs, n)
         aims = tuple(Aim(*divmod(int(number), world.n_triggers)) for number in chosen)
@@ -295,6 +298,8 @@ class _Training:
         programs = [drawn_program(problem.kinds, p_right, self.world, self.rng) for _ in range(n)]
         groups = self._groups(programs, policy)
         replayed = self._replayed(problem)
+        if self.system.is_fresh:
+            problem.golden = self._golden([3, problem.number, problem.rounds])
         report = ProblemReport(
             str(problem.number),
             tuple(
