@@ -39,6 +39,7 @@ import torch
 from measuring import machine, option_parser
 from transformers import AutoModelForCausalLM, Qwen2Config
 
+from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.shapes import PUBLISHED, ModelShape
 from codea1_agents.train.grpo.batch import Column, ScoredResponse, padded_batch
 from codea1_agents.train.grpo.causal_models import (
@@ -131,11 +132,12 @@ class Bench:
     @contextlib.contextmanager
     def clean(self) -> Iterator[None]:
         """Start from a device that holds nothing, and leave it so."""
-        self._empty()
+        self.empty()
         yield
-        self._empty()
+        self.empty()
 
-    def _empty(self) -> None:
+    def empty(self) -> None:
+        """Release what nothing holds any more, and forget the peak."""
         gc.collect()
         if self.is_gpu:
             torch.cuda.empty_cache()
@@ -582,12 +584,15 @@ def vllm(bench: Bench) -> Figures:
     The engine has a process of its own, in which it can sleep. The learner's weights move between the two hand-overs.
     """
     _require("vllm")
+    if not bench.tiny:
+        raise NotRunError("it needs --model, a folder of `codea1 pretrain`")
     from codea1_agents.train.grpo.vllm_engine import VllmEngine  # noqa: PLC0415  -- only here
 
     scale = bench.scale
     model = bench.model(torch.bfloat16, device="cpu")
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
+        load_tokenizer(bench.tiny).save_pretrained(folder)  # nothing reads it: a folder without one is refused
         options = {"max_num_seqs": max(scale.sampled_rows), "max_model_len": scale.prompt + scale.reply}
         options |= {} if bench.is_gpu else _EAGER
         settings = ModelSettings(folder, rollout_engine="vllm", sampling_dtype="bfloat16", engine_options=options)
@@ -600,6 +605,7 @@ def vllm(bench: Bench) -> Figures:
         replies, took = _timed(lambda p=prompts, s=seeds, r=rules: engine.sample(p, s, (), r))
         gap = _gap(bench, model, prompts[:16], replies[:16])
         found[f"{rows} rows"] = {"seconds": took, "tokens_s": rows * scale.sampled_tokens / took} | gap
+    bench.empty()  # or what this process held counts, too
     held = _gpu_gb()
     found["sleep_s"] = _timed(engine.sleep)[1]
     found |= {"awake_gb": held, "asleep_gb": _gpu_gb(), "wake_s": _timed(engine.wake)[1]}
