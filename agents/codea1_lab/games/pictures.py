@@ -1,4 +1,4 @@
-"""Pictures of games: payoffs with the equilibrium's support, trajectories, exploitability over time.
+"""Pictures of games: payoffs with the equilibrium's support, curves, maps.
 
 The ending of the file's name chooses SVG (the same bytes for the same data) or PNG.
 """
@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_agents.evaluation.canvas import canvas
-from codea1_lab.games.dynamics import Trajectory
 from codea1_lab.games.equilibria import Equilibrium
 from codea1_lab.games.matrix_game import MatrixGame
 
 _PLAYED = 1e-6
 _MAPS_PER_ROW = 3
-_MAX_NAMED = 8  # choices with their own colour in a picture of a trajectory
 _STROKES = ("-", "--", ":", "-.")  # different strokes keep lines visible that lie on each other
 
 Curve = tuple[Sequence[float], Sequence[float]]
@@ -57,29 +55,8 @@ def draw_payoffs(
         figure.suptitle(f"{title}: {equilibrium.method}, residual {equilibrium.residual:.1e}, values {earned}")
 
 
-def draw_trajectory(trajectory: Trajectory, path: Path, *, programs: Sequence[str], suites: Sequence[str]) -> None:
-    """Draw the mean probability of each choice over time.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-        UserError: the file cannot be written.
-    """
-    with canvas(path, size=(8, 3.2), n_columns=2) as (_, axes):
-        for axis, strategies, names, role in (
-            (axes[0], trajectory.average_row, programs, "coder"),
-            (axes[1], trajectory.average_column, suites, "tester"),
-        ):
-            order = np.argsort(-strategies.max(axis=0), kind="stable")
-            for rank, choice in enumerate(order):
-                label = names[choice] if rank < _MAX_NAMED else None
-                colour = f"C{rank}" if rank < _MAX_NAMED else "0.8"
-                axis.plot(trajectory.steps, strategies[:, choice], label=label, color=colour, linewidth=1.2)
-            axis.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="step", title=f"{role}: share so far")
-            axis.legend(frameon=False, fontsize=6)
-
-
-def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log: bool = True) -> None:
-    """Draw named lines, by default on two logarithmic axes, where zeros are drawn at the lower edge.
+def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str) -> None:
+    """Draw named lines.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -88,14 +65,8 @@ def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log:
     with canvas(path, size=(6.5, 3.2), n_columns=1) as (_, axes):
         axis = axes[0]
         for n, (name, (xs, ys)) in enumerate(curves.items()):
-            heights = np.maximum(np.asarray(ys), 1e-12) if log else np.asarray(ys)
-            axis.plot(np.asarray(xs), heights, label=name, linewidth=1.6, linestyle=_STROKES[n % len(_STROKES)])
-        if log:
-            axis.set(xscale="log", yscale="log")
-            lowest = min(float(np.min(np.asarray(ys))) for _, ys in curves.values())
-            axis.set_ylim(bottom=max(1e-6, lowest / 2))
-        else:
-            axis.set_ylim(bottom=0.0)
+            axis.plot(xs, ys, label=name, linewidth=1.6, linestyle=_STROKES[n % len(_STROKES)])
+        axis.set_ylim(bottom=0.0)
         axis.set(xlabel=x, ylabel=y)
         axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         axis.grid(alpha=0.2)
