@@ -47,7 +47,7 @@ DARK = {name: dark for name, (_, dark) in _COLOURS.items()}
 _VALID, _BOOK, _GOLDEN = "t1", "t2", "t5"
 _MEANINGS = {
     "coder": "coder programs adversarial_against pass_new pass_at_1 pass_at_8",
-    "tester": "tester suites beat adversarial difficulty",
+    "tester": "tester suites beat adversarial",
     _VALID: "load valid validity",
     _BOOK: "pass_replayed cases",
     _GOLDEN: "golden golden_rate golden_pass_rate",
