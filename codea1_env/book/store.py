@@ -250,7 +250,9 @@ def _entry(row: tuple[Any, ...]) -> BookEntry:
         BadRow: it holds something else.
     """
     _, digest, sequence, expression, imports, expected, direct = row[:7]
-    counts, origin = row[7:12], Provenance(*row[12:])
+    frequency, n_failed, n_evaluated, added_round, last_replayed_round = row[7:12]
+    origin = Provenance(*row[12:])
+    counts = (frequency, n_failed, n_evaluated, added_round, last_replayed_round)
     try:
         key = BookKey(expression, tuple(json.loads(imports)), expected)
         require_sound(are_counts(*counts, sequence, origin.round) and direct in (0, 1), "entry", sequence)

@@ -309,8 +309,6 @@ class Ruleset:
     comparison: Comparison = field(default_factory=Comparison)
     reward: RewardRules = field(default_factory=RewardRules)
     book: BookRules = field(default_factory=BookRules)
-    confirm: Share = 0.0
-    """Share of candidates that run twice, in another order and process. A case on which the runs differ is failed."""
     draws_order: bool = False
     """Whether a candidate answers its calls in a drawn order, so that remembering earlier inputs gains less."""
     isolation: Isolation = Isolation.PROGRAM
