@@ -300,7 +300,7 @@ def test_a_newer_schema_is_refused(path):
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 5")
     connection.close()
-    with pytest.raises(BrokenInput, match="expected schema version 3, got 4"):
+    with pytest.raises(BrokenInput, match="expected schema version 4, got 5"):
         MistakeBook(path)
 
 
@@ -323,7 +323,7 @@ def test_other_files_are_refused_and_left_as_they_are(tmp_path):
 COLUMNS = {
     "book": "size judge_version",
     "problem": "name round size",
-    "entry": "digest sequence expression imports expected direct frequency n_failed n_evaluated quality added_round"
+    "entry": "digest sequence expression imports expected direct frequency n_failed n_evaluated added_round"
     " last_replayed_round run episode_id round coder tester program_sha256 verdict actual",
     "departure": "digest expression how added_round left_round n_failed n_evaluated run episode_id round coder",
 }

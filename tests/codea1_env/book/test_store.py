@@ -62,6 +62,7 @@ class StoreAndRules(RuleBasedStateMachine):
         self.model: dict[str, tuple[BookEntry, ...]] = {}
         self.rounds: dict[str, int] = {}
         self.rules = RELEASE
+        self.n_played = 0
 
     def _opened(self) -> MistakeBook:
         return MistakeBook(Path(self.folder.name, "book.sqlite"), survives_power_loss=False)
@@ -76,6 +77,7 @@ class StoreAndRules(RuleBasedStateMachine):
 
     @rule(data=st.data(), problem_id=problem_ids)
     def play_a_round(self, data: st.DataObject, problem_id: str) -> None:
+        self.n_played += 1
         before = self.model.get(problem_id, ())
         chosen = self.book.retrieve(problem_id, self.rules)
         assert chosen == select_replayed(before, self.rules)
@@ -90,7 +92,7 @@ class StoreAndRules(RuleBasedStateMachine):
                 for _ in range(data.draw(st.integers(0, 3)))
             ),
         )
-        delta = self.book.record(report, self.rules, Provenance(run="r", episode_id=str(self.seed)))
+        delta = self.book.record(report, self.rules, Provenance(run="r", episode_id=str(self.n_played)))
         if self.rules.update is not BookUpdate.OFF:
             self._expect(report, delta)
 
@@ -103,7 +105,7 @@ class StoreAndRules(RuleBasedStateMachine):
             changes(report, self.rules),
             self.rules,
             round=self.rounds[problem_id],
-            provenance=Provenance(run="r", episode_id=str(self.seed)),
+            provenance=Provenance(run="r", episode_id=str(self.n_played)),
         )
         assert delta.size == len(self.model[problem_id])
         assert delta.size == len(before) + delta.added - delta.removed - delta.evicted
