@@ -105,7 +105,6 @@ WAYS = {
     "one group": Way(),
     "one group of property tests": Way(asserted=as_properties),
     "one group, calls one by one": Way(imports="import sys\n"),
-    "one group, confirmed": Way(replace(RULES, confirm=1.0)),
     "one group, a process for each call": Way(replace(RULES, isolation=Isolation.CALL)),
 }
 

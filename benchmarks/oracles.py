@@ -14,7 +14,7 @@ in trainings, whose numbers are sums of 32-bit numbers.
 - `train`: 3 trainings of 3 steps by tiny random models: suites per candidate, suites per problem, a scripted tester.
   Metrics, held-out evaluation, all rollouts, the book, a sweep of settings over the rollouts.
 - `eval` and `select`: on 8 problems of each source; `crossplay`: on 4.
-- `game`: the bank of the first 6 problems of starter, its equilibria, dynamics and questions.
+- `game`: the bank of the first 6 problems of starter, its equilibria and questions.
 - `rewards`: all presets on 133 reports, among them the cases in which the official code's rewards are known.
 - `audit`: all attacks on the local sandbox: whether each failed; which tests of hostile suites were accepted, where no
   clock, address or memory limit decides it; and whether a hostile candidate passed a case.
@@ -187,9 +187,6 @@ def crossplay(recorder: Recorder) -> None:
 def game(recorder: Recorder) -> None:
     found = recorder.codea1("game", "solve", "starter", "--limit", 6, "--save", "all.bank.jsonl")
     recorder.keep("solve", {"figures": found, "bank": recorder.rows("all.bank.jsonl")})
-    for method in ("fictitious", "regret", "replicator"):
-        options = ("--no-solution", "--method", method, "--steps", 500)
-        recorder.keep(method, recorder.codea1("game", "dynamics", "all.bank.jsonl", *options))
     recorder.keep("questions", recorder.codea1("game", "questions", "all.bank.jsonl", "--rounds", 5))
 
 

@@ -1,11 +1,10 @@
 """Takes the pictures of README and docs: `python benchmarks/pictures.py [--training RUN]`.
 
 Draws the duel of the terminal, plays three runs of games, writes a report on one and on all of them, serves `codea1
-web`, and opens these in headless Chromium. With the folder of a training run it also takes its pictures, those of its
-cross-play and the table of `codea1 train`. On the pages the training is `codea1 train code-a1 --steps 24 --set
+web`, and opens these in headless Chromium. With the folder of a training run it also takes its picture and the table
+of `codea1 train`. On the pages the training is `codea1 train code-a1 --steps 24 --set
 logging.samples_every=4 --set evaluation.every=8 -o runs/first` after `codea1 pretrain --steps 150 -o models/tiny`, seed
-0, and the cross-play `codea1 crossplay runs/first@base runs/first -p tiny:held-out-eval --limit 10 --tests 4 -o
-runs/first/crossplay`. Needs Chromium with its driver, and the extras `dev`, `dev-browser` and `serve`. The sizes of the
+0. Needs Chromium with its driver, and the extras `dev`, `dev-browser` and `serve`. The sizes of the
 pictures are fixed; their letters depend on the installed fonts.
 """
 
@@ -74,10 +73,7 @@ reply.dispatchEvent(new Event('input', {bubbles: true}))
 scrollTo(0, 0)""",
 )
 WATCH = Shot("web-watch", (1000, 400), "/#watch")
-TRAINING = (
-    Shot("report-training", (1280, 900)),
-    Shot("report-crossplay", (1280, 900), "#matrices-0"),
-)
+TRAINING = Shot("report-training", (1280, 900))
 
 
 def chromium(profile: Path) -> Any:
@@ -182,7 +178,7 @@ def main() -> None:
         codea1("report", *(folder / name for name in GAMES), "-o", reports[1][0])
         if options.training is not None:
             codea1("report", options.training, "-o", folder / "training.html")
-            reports.append((folder / "training.html", TRAINING))
+            reports.append((folder / "training.html", (TRAINING,)))
             shutil.copytree(options.training, folder / "training", ignore=shutil.ignore_patterns("checkpoints"))
             lines = (options.training / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
             draw(Group(*tables_of([json.loads(line) for line in lines])), options.out / "live-table.svg")

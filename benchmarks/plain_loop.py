@@ -14,7 +14,6 @@ import torch
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo import GRPOConfig
-from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private; both arms need the same random numbers
 from codea1_agents.train.grpo.batch import Budget, ScoredResponse, micro_batches, padded_batch, planned, shards
 from codea1_agents.train.grpo.learner import batch_loss, lr_factor
 from codea1_agents.train.grpo.rl_module import CausalLMModule
@@ -125,8 +124,7 @@ class PlainLoop:
         epoch, place = divmod(number, len(self.problems))
         order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.problems))
         problem = self.problems[int(order[place])]
-        draws = np.random.default_rng([self.settings.seed, number, _BOOK_STREAM])
-        entries = self.book.retrieve(problem.id, self.settings.rules.book, rng=draws)
+        entries = self.book.retrieve(problem.id, self.settings.rules.book)
         return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
 
     def _learn(self, role: str, responses: Sequence[ScoredResponse]) -> None:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from codea1_env.bank import load_bank
 from codea1_env.errors import UnknownName
-from codea1_lab.games.alpha_rank import alpha_rank
 from codea1_lab.games.bank_game import BankGame
 from codea1_lab.games.equilibria import solve
 from codea1_lab.games.matrix_game import MatrixGame, Profile, Vector
@@ -59,7 +58,6 @@ class PsroResult(Generic[Policy]):
 
 
 META_SOLVERS: dict[str, Callable[[MatrixGame], Profile]] = {
-    "alpha_rank": lambda game: Profile(alpha_rank(game).row, alpha_rank(game).column),
     "nash": lambda game: solve(game).profile,
     "uniform": lambda game: Profile.uniform(game.shape),
 }

@@ -1,4 +1,4 @@
-"""Evaluate a tester: mutation score, coverage and validity of its tests, with intervals over problems."""
+"""Evaluate a tester: mutation score and validity of its tests, with intervals over problems."""
 
 from codea1_agents.evaluation.tester import TesterTask, evaluate_tester
 from codea1_agents.evaluation.tester_figures import figures_of_tester
@@ -14,6 +14,6 @@ for name in ("boundary", "examples"):
     tester = NamedAgent(load_agent(name, context, role="tester"), name)
     records = [record for batch in evaluate_tester(list(problems)[:4], tester, sandbox, task) for record in batch]
     figures = figures_of_tester(records, tests=task.tests).figures
-    for measure in ("validity", "mut_fixed@5", "cov_line@5", "Mul_fixed"):
+    for measure in ("validity", "mut_fixed@5", "Mul_fixed"):
         found = figures[measure]
         print(f"{name:9} {measure:12} {found.mean:.3f} ({found.low:.3f} to {found.high:.3f})")

@@ -33,7 +33,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path):
     outputs = [output for cell in cells for output in cell.get("outputs", ())]
     printed = "".join(line for output in outputs for line in output.get("text", ()))
     assert found == printed  # `make notebook` runs the notebook and keeps what it prints and draws
-    assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 1
 
 
 def run_with_ray(arguments, tmp_path):

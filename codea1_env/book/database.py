@@ -29,7 +29,7 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.records.file_errors import mode_of
 
 _APPLICATION_ID = 0x43413142  # "CA1B"
-_SCHEMA_VERSION = 3
+_SCHEMA_VERSION = 4
 _ORIGIN_COLUMNS = """run TEXT NOT NULL,
         episode_id TEXT NOT NULL,
         round INTEGER NOT NULL,
@@ -57,7 +57,6 @@ _SCHEMA = (
         frequency INTEGER NOT NULL CHECK (frequency >= 1),
         n_failed INTEGER NOT NULL CHECK (n_failed >= 1),
         n_evaluated INTEGER NOT NULL CHECK (n_evaluated >= n_failed),
-        quality REAL NOT NULL, -- n_failed / n_evaluated, to be ordered by
         added_round INTEGER NOT NULL CHECK (added_round >= 0),
         last_replayed_round INTEGER NOT NULL CHECK (last_replayed_round >= 0),
         {_ORIGIN_COLUMNS},
@@ -68,7 +67,6 @@ _SCHEMA = (
     "CREATE UNIQUE INDEX entry_by_age ON entry (problem, sequence)",
     "CREATE INDEX entry_by_frequency ON entry (problem, frequency DESC, sequence)",
     "CREATE INDEX entry_by_last_try ON entry (problem, MAX(added_round, last_replayed_round), sequence)",
-    "CREATE INDEX entry_by_quality ON entry (problem, quality, sequence)",
     f"""CREATE TABLE departure (
         problem INTEGER NOT NULL REFERENCES problem (id),
         digest BLOB NOT NULL,

@@ -18,8 +18,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from codea1_env import values
 from codea1_env.book.database import BadRow, BookDatabase
 from codea1_env.errors import BrokenInput, UserError
@@ -38,10 +36,10 @@ from codea1_env.rules.mistake_book import (
     entry_after,
     select_replayed,
 )
-from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
+from codea1_env.rules.ruleset import BookRules, BookUpdate
 
 _KEY_COLUMNS = ("problem", "digest", "sequence", "expression", "imports", "expected", "direct")
-_COUNT_COLUMNS = ("frequency", "n_failed", "n_evaluated", "quality", "added_round", "last_replayed_round")
+_COUNT_COLUMNS = ("frequency", "n_failed", "n_evaluated", "added_round", "last_replayed_round")
 _PROVENANCE_COLUMNS = ("run", "episode_id", "round", "coder", "tester", "program_sha256", "verdict", "actual")
 _PROVENANCE = attrgetter(*_PROVENANCE_COLUMNS)  # `astuple` copies deeply, and took a quarter of a round
 _COLUMNS = (*_KEY_COLUMNS, *_COUNT_COLUMNS, *_PROVENANCE_COLUMNS)
@@ -169,8 +167,6 @@ class ProblemRows:
     def pool(self, rules: BookRules) -> list[BookEntry]:
         """Return a set of entries that contains all that `select_replayed` can choose."""
         n_slots = max(0, rules.n_replayed)
-        if rules.retrieval is BookRetrieval.QUALITY_SAMPLED:
-            return self._select("ORDER BY sequence")
         frequent = self._select("ORDER BY frequency DESC, sequence LIMIT ?", n_slots)
         stalest = "ORDER BY MAX(added_round, last_replayed_round), sequence LIMIT ?"
         stale = self._select(stalest, n_slots) if rules.n_stalest > 0 else []
@@ -206,14 +202,13 @@ class ProblemRows:
         self.size -= 1
 
     def trim(self, rules: BookRules) -> int:
-        """Remove the weakest entries (of equal ones the oldest first) above `max_entries`; return how many."""
+        """Remove the least frequent entries (of equal ones the oldest first) above `max_entries`; return how many."""
         if rules.max_entries is None:
             return 0
         surplus = max(0, self.size - max(0, rules.max_entries))
-        column = "quality" if rules.update is BookUpdate.QUALITY else "frequency"
         # Two steps: the index sorts by falling frequency, but equal frequencies by rising sequence number.
-        least = f"SELECT MIN({column}) FROM entry WHERE problem = ?"
-        weakest = f"SELECT sequence FROM entry WHERE problem = ? AND {column} = ? ORDER BY sequence LIMIT ?"
+        least = "SELECT MIN(frequency) FROM entry WHERE problem = ?"
+        weakest = "SELECT sequence FROM entry WHERE problem = ? AND frequency = ? ORDER BY sequence LIMIT ?"
         left = surplus
         while left > 0:
             (value,) = self._connection.execute(least, (self._id,)).fetchone()
@@ -237,8 +232,7 @@ class ProblemRows:
 
 
 def _counts(entry: BookEntry) -> tuple[object, ...]:
-    rounds = (entry.added_round, entry.last_replayed_round)
-    return (entry.frequency, entry.n_failed, entry.n_evaluated, entry.quality, *rounds)
+    return (entry.frequency, entry.n_failed, entry.n_evaluated, entry.added_round, entry.last_replayed_round)
 
 
 def _origin(entry: BookEntry) -> tuple[object, ...]:
@@ -256,13 +250,13 @@ def _entry(row: tuple[Any, ...]) -> BookEntry:
         BadRow: it holds something else.
     """
     _, digest, sequence, expression, imports, expected, direct = row[:7]
-    frequency, n_failed, n_evaluated, _, added_round, last_replayed_round = row[7:13]
-    origin = Provenance(*row[13:])
+    frequency, n_failed, n_evaluated, added_round, last_replayed_round = row[7:12]
+    origin = Provenance(*row[12:])
     counts = (frequency, n_failed, n_evaluated, added_round, last_replayed_round)
     try:
         key = BookKey(expression, tuple(json.loads(imports)), expected)
         require_sound(are_counts(*counts, sequence, origin.round) and direct in (0, 1), "entry", sequence)
-        require_sound(are_texts(expression, *key.imports, *row[13:15], *row[16:]), "entry", sequence)
+        require_sound(are_texts(expression, *key.imports, *row[12:14], *row[15:]), "entry", sequence)
         require_sound(key.digest() == digest, "entry", sequence)
         values.validate(expected)
         return BookEntry(key, bool(direct), *counts, sequence, origin)
@@ -376,21 +370,15 @@ class MistakeBook(Closing):
         """Absolute path of the file; None for a book in memory."""
         return self._database.path
 
-    def retrieve(
-        self, problem_id: str, rules: BookRules, rng: np.random.Generator | None = None
-    ) -> tuple[BookEntry, ...]:
+    def retrieve(self, problem_id: str, rules: BookRules) -> tuple[BookEntry, ...]:
         """Return the entries to replay, as `select_replayed` chooses them; does not change the book.
 
-        Reads at most `2 * n_replayed` rows, except for QUALITY_SAMPLED, which reads all entries of the problem: set
-        `max_entries` to limit their number.
-
-        Raises:
-            UserError: QUALITY_SAMPLED without `rng`.
+        Reads at most `2 * n_replayed` rows.
         """
         with self._database.reading() as connection:
             rows = ProblemRows.find(connection, problem_id)
             pool = () if rows is None else rows.pool(rules)
-        return select_replayed(pool, rules, rng)
+        return select_replayed(pool, rules)
 
     def record(
         self,

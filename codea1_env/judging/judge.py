@@ -220,12 +220,13 @@ class Judge:
             for task in tasks
         ]
         answered = [task.answered for task in tasks]
-        reports = run_candidates(jobs, list(chain(*golden_jobs)), answered, self.sandbox, self.limits, self.rules)
+        others, comparison = list(chain(*golden_jobs)), self.rules.comparison
+        reports = run_candidates(jobs, others, answered, self.sandbox, self.limits, comparison)
         outcomes = [
             replace(task.outcomes(replace(report, outcomes=self._outcomes(report))), isolates_calls=job.isolates_calls)
             for task, job, report in zip(tasks, jobs, reports, strict=False)
         ]
-        outcomes = recheck_failures(outcomes, self.sandbox, limits=self.limits, comparison=self.rules.comparison)
+        outcomes = recheck_failures(outcomes, self.sandbox, limits=self.limits, comparison=comparison)
         rates = golden.pass_rates(problems, golden_jobs, reports[len(jobs) :]) if golden else [None] * len(tasks)
         for task, report, answers, rate in zip(tasks, reports, outcomes, rates, strict=False):
             yield self._report(task, self._checked(report, task.candidate), answers, rate)
@@ -342,7 +343,7 @@ class _CandidateTask:
         """The solution's value for each distinct one, in the order in which the candidate answers them."""
         if draws_order:
             items = [*self.expected.items()]
-            order = drawn_order(candidate.program, [call.expression for call in self.expected], 0)
+            order = drawn_order(candidate.program, [call.expression for call in self.expected])
             self.expected = dict(map(items.__getitem__, order))
 
     def all_replayed(self, judged: Iterable[CaseReport]) -> tuple[CaseReport, ...]:

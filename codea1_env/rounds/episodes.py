@@ -387,7 +387,7 @@ class EpisodeSource:
         """Return the book's cases that the episode's next round replays."""
         if not episode.replays or self._rules.book.update is BookUpdate.OFF:
             return ()
-        entries = self.book.retrieve(episode.problem.id, self._rules.book, rng=self._rng)
+        entries = self.book.retrieve(episode.problem.id, self._rules.book)
         return tuple(entry.to_valid_case() for entry in entries)
 
     def record(self, report: ProblemReport, provenance: Provenance) -> BookDelta | None:

@@ -17,12 +17,9 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from codea1_env.errors import UserError
 from codea1_env.facts.submissions import TestCase
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
-from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
+from codea1_env.rules.ruleset import BookRules, BookUpdate
 
 MAX_COUNT = 1 << 48
 """Largest number in an entry: sums of two are exact in every format. Counts beyond it stay at it."""
@@ -74,7 +71,7 @@ class BookEntry:
     direct: bool
     """As in `TestCase`: whether the expression may run inside the program's process."""
     frequency: int
-    """At least 1. RELEASE increments and decrements it, and MOST_FREQUENT ranks by it."""
+    """At least 1. RELEASE increments and decrements it, and replays are ranked by it."""
     n_failed: int
     """Evaluations that a program failed; at least 1."""
     n_evaluated: int
@@ -104,11 +101,6 @@ class BookEntry:
     def expression(self) -> str:
         """Python source that calls the entry point."""
         return self.key.expression
-
-    @property
-    def quality(self) -> float:
-        """Share of evaluations that failed, in (0, 1]: the running mean over all of them."""
-        return self.n_failed / self.n_evaluated
 
     def to_valid_case(self) -> ValidCase:
         """Return the case to replay, with the solution's value and without the tester's prediction."""
@@ -181,7 +173,7 @@ def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
     Only valid candidates without an internal error count. Every replayed case has a change, even without evidence,
     since it was tried and is no longer the stalest; one that the solution denies is removed in any case. Newly
     failing cases follow in the order of their first failures; failures in several suites and of several candidates add
-    up. QUALITY also needs the new cases that no candidate failed: they lower the quality of an existing entry.
+    up.
 
     Source: release reward.py:1071-1096, trainer_a1.py:119-156 (decrements before increments, multiplicity counts).
     """
@@ -200,11 +192,9 @@ def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
             tally.count(candidate, case)
             if tally.n_failed:
                 failed.setdefault(key, tally)
-    passed_only = {key: tally for key, tally in new.items() if not tally.n_failed}
-    counting = {**failed, **passed_only} if rules.update is BookUpdate.QUALITY else failed
     return (
         *(tally.change(key, is_replay=True) for key, tally in replays.items()),
-        *(tally.change(key, is_replay=False) for key, tally in counting.items()),
+        *(tally.change(key, is_replay=False) for key, tally in failed.items()),
     )
 
 
@@ -244,9 +234,7 @@ def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, a
         Under RELEASE the frequency falls by 1 per pass, not below 0; under REMOVE_ON_PASS it falls to 0 with the first
         pass. With `count_replay_failures` it then rises by 1 per failure, except after a removal by REMOVE_ON_PASS. At
         0 the entry is removed. A replay of an entry that is no longer there changes nothing.
-    New failures: the frequency rises by 1 each. An unknown case becomes an entry with that frequency; under QUALITY
-        only if the share of its evaluations that failed is at least `min_quality`. A case that no candidate failed
-        never becomes an entry.
+    New failures: the frequency rises by 1 each. An unknown case becomes an entry with that frequency.
 
     Source: release trainer_a1.py:119-156; arXiv 2603.15611, 3.3 (REMOVE_ON_PASS) and A.3 (`count_replay_failures`).
     The paper removes an entry that is passed in 3.3, and counts frequencies in A.3 and appendix D. The release does not
@@ -255,7 +243,7 @@ def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, a
     if change.is_replay:
         return None if entry is None else _after_replay(entry, change, rules, arrival.round)
     if entry is None:
-        return _new_entry(change, rules, arrival)
+        return _new_entry(change, arrival)
     return _counted(entry, entry.frequency + change.n_failed, change.n_failed, change.n_failed + change.n_passed)
 
 
@@ -283,19 +271,16 @@ def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_
     return _counted(tried, frequency, change.n_failed, change.n_failed + change.n_passed)
 
 
-def _new_entry(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
-    n_evaluated = change.n_failed + change.n_passed
+def _new_entry(change: BookChange, arrival: Arrival) -> BookEntry | None:
     failure = change.failure
     if failure is None:
-        return None
-    if rules.update is BookUpdate.QUALITY and change.n_failed / n_evaluated < rules.min_quality:
         return None
     return BookEntry(
         key=change.key,
         direct=change.direct,
         frequency=change.n_failed,
         n_failed=change.n_failed,
-        n_evaluated=n_evaluated,
+        n_evaluated=change.n_failed + change.n_passed,
         added_round=arrival.round,
         last_replayed_round=0,
         sequence=arrival.sequence,
@@ -316,7 +301,7 @@ def apply_changes(
     """Return one problem's entries after a round, oldest first. `book.store` must give the same result.
 
     Changes are applied in order. A new entry gets the largest `sequence` plus 1. Finally, while there are more than
-    `rules.max_entries` entries, the one with the least `strength` is removed, the oldest first among equals.
+    `rules.max_entries` entries, the least frequent one is removed, the oldest first among equals.
     """
     book = {entry.key: entry for entry in sorted(entries, key=lambda entry: entry.sequence)}
     origin = provenance or Provenance()
@@ -330,48 +315,24 @@ def apply_changes(
             book.pop(change.key, None)
     if rules.max_entries is None:
         return tuple(book.values())
-    strongest = sorted(book.values(), key=lambda entry: (strength(entry, rules), entry.sequence), reverse=True)
+    strongest = sorted(book.values(), key=lambda entry: (entry.frequency, entry.sequence), reverse=True)
     return tuple(sorted(strongest[: max(0, rules.max_entries)], key=lambda entry: entry.sequence))
 
 
-def strength(entry: BookEntry, rules: BookRules) -> float:
-    """Return the value by which a full book keeps its entries: quality under QUALITY, else frequency."""
-    return entry.quality if rules.update is BookUpdate.QUALITY else entry.frequency
-
-
-def select_replayed(
-    entries: Iterable[BookEntry], rules: BookRules, rng: np.random.Generator | None = None
-) -> tuple[BookEntry, ...]:
+def select_replayed(entries: Iterable[BookEntry], rules: BookRules) -> tuple[BookEntry, ...]:
     """Return at most `rules.n_replayed` entries of one problem, in the order of replay.
 
     `n_stalest` of the slots go to the entries that were tried longest ago, older first on ties, among those that the
     other slots do not take. New entries come after the existing ones, so every entry is replayed again and again,
     however many are added. In the release all but the first `n_replayed` can become unreachable.
     The other slots hold the most frequent entries, older first on ties (release reward.py:1041-1052, which sorts its
-    list in place, so there a tie may also go to the entry that was first before). Or they are sampled with `rng`,
-    without replacement, with probability proportional to quality.
-
-    Raises:
-        UserError: QUALITY_SAMPLED without `rng`.
+    list in place, so there a tie may also go to the entry that was first before).
     """
     by_age = sorted(entries, key=lambda entry: entry.sequence)
     n_slots = max(0, rules.n_replayed)
     n_first = n_slots - min(max(0, rules.n_stalest), n_slots)
-    if rules.retrieval is BookRetrieval.QUALITY_SAMPLED:
-        first = _sampled(by_age, n_first, rng)
-    else:
-        first = sorted(by_age, key=lambda entry: -entry.frequency)[:n_first]
+    first = sorted(by_age, key=lambda entry: -entry.frequency)[:n_first]
     taken = {entry.sequence for entry in first}
     left = [entry for entry in by_age if entry.sequence not in taken]
     stalest = sorted(left, key=lambda entry: entry.last_tried_round)
     return (*first, *stalest[: n_slots - n_first])
-
-
-def _sampled(by_age: list[BookEntry], n: int, rng: np.random.Generator | None) -> list[BookEntry]:
-    if rng is None:
-        raise UserError("replaying by quality samples entries at random: pass a numpy Generator")
-    if not by_age:
-        return []
-    qualities = np.array([entry.quality for entry in by_age])
-    drawn = rng.choice(len(by_age), size=min(n, len(by_age)), replace=False, p=qualities / qualities.sum())
-    return [by_age[position] for position in drawn.tolist()]

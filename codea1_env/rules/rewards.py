@@ -256,29 +256,6 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     return CandidateRewards(coder, tuple(testers))
 
 
-def _skillxiv(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """The skillXiv sketch of Code-A1: a right case earns alpha + (1 - alpha) * difficulty, others `invalid_case`.
-
-    Difficulty is 1 if the candidate fails the case, else 0. A suite gets the mean over its written cases
-    (`invalid_case` if it has none). The coder gets its pass rate over new and replayed cases together.
-    """
-    if not report.is_valid:
-        return invalid_candidate(report, rules)
-    testers = []
-    for suite in report.suites:
-        written, right = n_written(suite), n_right(suite.cases)
-        n = max(written, 1)
-        testers.append(
-            Reward.of(
-                RewardPart("validity", right / n, rules.reward.alpha),
-                RewardPart("difficulty", n_credited(suite.cases) / n, 1 - rules.reward.alpha),
-                RewardPart("invalid_cases", (n - right) / n, rules.reward.invalid_case),
-            )
-        )
-    cases = (*report.replayed, *(case for suite in report.suites for case in suite.cases))
-    return CandidateRewards(_coder_reward(None, pass_rate(cases), no_evidence(rules)), tuple(testers))
-
-
 def _golden(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     """Pass rate on the golden tests (release `acg_gt`, reward.py:924-1039); 0 for testers; all masked where unknown."""
     coder = golden_reward(report, rules)
@@ -327,7 +304,6 @@ _SCHEMES: dict[str, Callable[[CandidateReport, Ruleset], CandidateRewards]] = {
     RewardScheme.PAPER: _paper,
     RewardScheme.RELEASE: _release,
     RewardScheme.FIXED: _fixed,
-    RewardScheme.SKILLXIV: _skillxiv,
     RewardScheme.GOLDEN: _golden,
     RewardScheme.ZERO_SUM: _zero_sum,
 }

@@ -76,7 +76,6 @@ class RewardScheme(StrEnum):
     PAPER = "paper"
     RELEASE = "release"
     FIXED = "fixed"
-    SKILLXIV = "skillxiv"
     GOLDEN = "golden"
     ZERO_SUM = "zero_sum"
     CURE = "cure"
@@ -214,8 +213,6 @@ class RewardRules:
     """Subtracted from the tester's reward per share of non-printable characters (release: 1)."""
     invalid_candidate: float = 0.0
     """The coder's reward for a program that does not load."""
-    invalid_case: float = 0.0
-    """skillxiv: the tester's reward for one invalid case."""
     pays_examples: bool = True
     """fixed: whether a case that the statement's examples answer earns its tester anything."""
     no_evidence: float | Literal["masked"] = 0.0
@@ -267,17 +264,6 @@ class BookUpdate(StrEnum):
     """-1 per replayed case that a valid candidate passes, then +1 per new failing case; removed at 0."""
     REMOVE_ON_PASS = "remove_on_pass"
     """A replayed case that any valid candidate passes is removed (arXiv 2603.15611, 3.3)."""
-    QUALITY = "quality"
-    """Bounded; a case is added if its quality (share of candidates that fail it) reaches a threshold."""
-
-
-class BookRetrieval(StrEnum):
-    """Which cases are replayed."""
-
-    MOST_FREQUENT = "most_frequent"
-    """Highest frequency first, older first on ties."""
-    QUALITY_SAMPLED = "quality_sampled"
-    """Sampled without replacement with probability proportional to quality."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,18 +272,14 @@ class BookRules:
 
     update: BookUpdate = BookUpdate.RELEASE
     """How a round changes the book."""
-    retrieval: BookRetrieval = BookRetrieval.MOST_FREQUENT
-    """Which cases are replayed."""
     n_replayed: CountOrZero = 8
-    """Most cases replayed per round (k)."""
+    """Most cases replayed per round (k), the most frequent first."""
     n_stalest: CountOrZero = 0
     """How many of those slots go to the entries that were tried longest ago, so that none becomes unreachable."""
     count_replay_failures: bool = False
     """Whether the frequency rises if a candidate fails a replayed case (arXiv 2603.15611, A.3: yes; release: no)."""
     max_entries: CountOrZero | None = None
     """Most entries per problem; the least frequent (then oldest) are removed first. None: unbounded."""
-    min_quality: Share = 0.0
-    """QUALITY only: least quality of a new entry."""
 
     def __post_init__(self) -> None:
         require_declared(self, "rules: book.")
@@ -327,8 +309,6 @@ class Ruleset:
     comparison: Comparison = field(default_factory=Comparison)
     reward: RewardRules = field(default_factory=RewardRules)
     book: BookRules = field(default_factory=BookRules)
-    confirm: Share = 0.0
-    """Share of candidates that run twice, in another order and process. A case on which the runs differ is failed."""
     draws_order: bool = False
     """Whether a candidate answers its calls in a drawn order, so that remembering earlier inputs gains less."""
     isolation: Isolation = Isolation.PROGRAM
@@ -383,16 +363,6 @@ PRESETS: dict[str, Ruleset] = {
         name="release",
         reading=Reading.RELEASE,
         reward=RewardRules(scheme=RewardScheme.RELEASE, nonprintable_penalty=1.0),
-    ),
-    "skillxiv": replace(
-        _FIXED,
-        name="skillxiv",
-        reward=RewardRules(
-            scheme=RewardScheme.SKILLXIV, alpha=0.6, invalid_candidate=-1.0, invalid_case=-0.5, no_evidence=0.0
-        ),
-        book=BookRules(
-            update=BookUpdate.QUALITY, retrieval=BookRetrieval.QUALITY_SAMPLED, max_entries=100, min_quality=0.3
-        ),
     ),
     "first_kill": replace(
         _FIXED, name="first_kill", reward=replace(_FIXED.reward, alpha=0.1, credit=CreditRules(most_kills=1))

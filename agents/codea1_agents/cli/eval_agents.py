@@ -55,7 +55,7 @@ class CoderOptions(EvaluationOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TesterOptions(EvaluationOptions):
-    """Measure a tester on right programs, as in UnLeakedTestBench: validity, pass@k, mut@k, cov@k, Mul.
+    """Measure a tester on right programs, as in UnLeakedTestBench: validity, pass@k, mut@k, Mul.
 
     Figures with "fixed" in their name are means over all problems; the others leave some problems out.
 
@@ -198,9 +198,7 @@ def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list
     _show(session, spec, found.n_problems, found.figures)
     wrong = tally(found.faults.items()) or "none"
     session.page.say(f"tests that are not right: {wrong}{_masked_sentence(found.n_masked)}")
-    if found.n_masked_mutants or found.n_without_coverage:
-        session.page.say(
-            f"not measured: {found.n_masked_mutants} mutants, the coverage of {found.n_without_coverage} problems"
-        )
-    facts = ("n_problems", "n_masked", "n_masked_mutants", "n_without_coverage", "faults")
+    if found.n_masked_mutants:
+        session.page.say(f"not measured: {found.n_masked_mutants} mutants")
+    facts = ("n_problems", "n_masked", "n_masked_mutants", "faults")
     return _document(found.figures, found, *facts)

@@ -74,19 +74,6 @@ def _killed_share(killed_by: Sequence[int | None], k: int) -> float:
     return sum(position is not None and position < k for position in killed_by) / len(killed_by)
 
 
-def covered_share(covered: Sequence[int], k: int, total: int) -> float:
-    """Return cov@k of one problem; nan if there is nothing to cover.
-
-    Args:
-        covered: (n,) item i is the number of lines or branches that the first i + 1 tests reach together.
-        k: number of tests that count; beyond the end of `covered`, its last item counts. Without tests the result is 0.
-        total: number of lines or branches.
-    """
-    if total == 0:
-        return nan
-    return covered[min(k, len(covered)) - 1] / total if covered else 0.0
-
-
 def best_positions(scores: Sequence[float]) -> tuple[int, ...]:
     """Return all positions of the highest score, in order; empty without scores."""
     return tuple(position for position, score in enumerate(scores) if score == max(scores))

@@ -45,21 +45,6 @@ class TestRecord(_Record):
     """A `RejectionReason`; empty if it is right."""
 
 
-class CoverageRecord(_Record):
-    """The lines and branches of one problem's solution that its tests reach."""
-
-    n_lines: int
-    n_branches: int
-    lines: tuple[int, ...]
-    """(K,) item i is the number of lines that the first i + 1 tests reach together, right or wrong."""
-    branches: tuple[int, ...]
-    right_lines: tuple[int, ...]
-    """The same for the right tests among them."""
-    right_branches: tuple[int, ...]
-    n_run: tuple[int, ...]
-    """(K,) item i is the number of the first i + 1 tests that could be run."""
-
-
 class SelectionRecord(_Record):
     """N candidates for one problem, and how a tester's unique tests rank them."""
 
@@ -92,8 +77,6 @@ class TesterRecord(_Record):
     """Per mutant the position of the first right test that kills it."""
     n_masked_mutants: int = 0
     """Mutants left out of `killed_by`: the sandbox failed on them."""
-    coverage: CoverageRecord | None = None
-    """None if it could not be measured."""
     answers: float | None = None
     """Mean over its tests of the tester's probability of the right answer less that of the base; None without a base,
     or without a test that states one answer."""

@@ -1,19 +1,15 @@
-"""Runs tests on the solution and its mutants, and measures their coverage: the sandbox work of a tester's figures."""
+"""Runs tests on the solution and its mutants: the sandbox work of a tester's figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import numpy as np
 
-from codea1_agents.evaluation.coverage import Coverage, Instrumented, instrumented, read_coverage
-from codea1_agents.evaluation.records import CoverageRecord
 from codea1_agents.scripted.mutation import Mutant, mutants_of
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import OutcomeKind, ValidCase, ValidSuite
-from codea1_env.judging.golden import GOLDEN_LIMITS
 from codea1_env.judging.right_answers import (
     AnsweredCalls,
     SuiteEvidence,
@@ -32,7 +28,7 @@ from codea1_env.judging.solution_values import (
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Comparison, Ruleset, Validation
 from codea1_env.rules.validation import SuiteRules, validate, values_equal
-from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Call, JobReport, Limits, Sandbox
 
 _MUTANT_LIMITS = Limits(cpu_s=1.0, wall_s=10.0, max_restarts=0)
 """A call that hangs or dies kills the mutant, so the remaining calls need not run."""
@@ -192,67 +188,3 @@ def _killer(report: JobReport, tests: Sequence[CheckedTest], comparison: Compari
         if outcome.value is None or not values_equal(expected, outcome.value, comparison):
             return position
     return None
-
-
-def run_coverage(
-    batch: Sequence[tuple[Problem, Sequence[CheckedTest]]], sandbox: Sandbox
-) -> list[CoverageRecord | None]:
-    """Return the lines and branches that the tests reach in the solutions; None where it could not be measured.
-
-    Every test that can be run counts, right or wrong, as in UnLeakedTestBench; the record also counts the right tests
-    alone. The limits are generous, because the solutions are trusted and instrumentation slows them down.
-    """
-    plans = [(problem, tests, _instrumented(problem)) for problem, tests in batch]
-    jobs = [job for plan in plans for job in _coverage_jobs(*plan)]
-    reports = iter(sandbox.run(jobs) if jobs else ())
-    return [_coverage(tests, solution, list(islice(reports, 1 + _n_run(tests)))) for _, tests, solution in plans]
-
-
-def _instrumented(problem: Problem) -> Instrumented:
-    return instrumented(problem.solution, problem.entry_point, problem.imports, receives=problem.programs.receives)
-
-
-def _n_run(tests: Sequence[CheckedTest]) -> int:
-    return sum(test.case is not None for test in tests)
-
-
-def _coverage_jobs(problem: Problem, tests: Sequence[CheckedTest], solution: Instrumented) -> Iterator[Job]:
-    """Yield a job that only loads the solution and one job per test, so that no test affects another."""
-    harness = Harness(problem.imports, is_trusted=not problem.calls.in_place)
-    calls = [Call(solution.report_call), *(call_of_case(test.case) for test in tests if test.case is not None)]
-    for call in calls:
-        # In the place of the call, since all calls in the program's process run before those in a harness.
-        report_call = Call(solution.report_call, place=call.place)
-        in_order = tuple(dict.fromkeys((call, report_call)))
-        yield Job(solution.program, problem.entry_point, in_order, harness=harness, limits=GOLDEN_LIMITS)
-
-
-def _coverage(
-    tests: Sequence[CheckedTest], solution: Instrumented, reports: Sequence[JobReport]
-) -> CoverageRecord | None:
-    loaded, *of_tests = (read_coverage(report.outcomes[-1]) for report in reports)
-    if loaded is None:
-        return None
-    per_test = iter(of_tests)
-    reached = [next(per_test) if test.case is not None else None for test in tests]
-    run = list(_unions([each or Coverage() for each in reached]))
-    right = list(
-        _unions([each or Coverage() if t.right else Coverage() for each, t in zip(reached, tests, strict=True)])
-    )
-    n_run = [sum(each is not None for each in reached[: k + 1]) for k in range(len(reached))]
-    return CoverageRecord(
-        n_lines=len(solution.all.lines),
-        n_branches=len(solution.all.branches),
-        lines=tuple(len(each.lines) for each in run),
-        branches=tuple(len(each.branches) for each in run),
-        right_lines=tuple(len(each.lines) for each in right),
-        right_branches=tuple(len(each.branches) for each in right),
-        n_run=tuple(n_run),
-    )
-
-
-def _unions(found: Sequence[Coverage]) -> Iterator[Coverage]:
-    so_far = Coverage()
-    for each in found:
-        so_far = so_far | each
-        yield so_far

@@ -18,13 +18,12 @@ from math import isnan, nan
 from typing import ClassVar
 
 from codea1_agents.evaluation.answers import Question, answer_differences, questions_of
-from codea1_agents.evaluation.records import CoverageRecord, TesterRecord, TestRecord
+from codea1_agents.evaluation.records import TesterRecord, TestRecord
 from codea1_agents.evaluation.solution_runs import (
     CheckedTest,
     MutantRuns,
     check_tests,
     drawn_mutants,
-    run_coverage,
     run_mutants,
 )
 from codea1_agents.evaluation.turns import sample_turn
@@ -177,7 +176,6 @@ def _judged(
     n = task.max_mutants
     drawn = [(problem, of_item, drawn_mutants(problem, n, task.seed) if n else ()) for problem, of_item in tests]
     mutants = run_mutants(drawn, sandbox, rules.comparison)
-    coverage = run_coverage(tests, sandbox)
     masked = [
         TesterRecord(problem_id=item.problem.id, masked="sandbox")
         for item, found in zip(items, checked, strict=True)
@@ -186,13 +184,12 @@ def _judged(
     questions = [item.questions(of_item) for item, (_, of_item) in usable] if base is not None else []
     of_all = iter(answer_differences(list(chain(*questions)), tester, base) if base is not None else ())
     answers = [known_mean(islice(of_all, len(of_problem))) for of_problem in questions] or [nan] * len(usable)
-    return [*map(_record, usable, mutants, coverage, answers), *masked]
+    return [*map(_record, usable, mutants, answers), *masked]
 
 
 def _record(
     usable: tuple[_ProblemTests, tuple[ValidSuite, tuple[CheckedTest, ...]]],
     mutants: MutantRuns,
-    coverage: CoverageRecord | None,
     answers: float,
 ) -> TesterRecord:
     item, (whole, tests) = usable
@@ -206,6 +203,5 @@ def _record(
         n_valid=len(whole.cases),
         killed_by=mutants.killed_by,
         n_masked_mutants=mutants.n_masked,
-        coverage=coverage,
         answers=None if isnan(answers) else answers,
     )

@@ -1,9 +1,9 @@
 """Computes a tester's figures from its records. Pure.
 
-The figures have two kinds of denominators, and their names tell which. *Conditional* figures (`mut@k`, `cov@k`) are
-UnLeakedTestBench's: means over only those problems for which all K tests are right (mut) or some test could be run
-(cov), so each tester is measured on its own subset. *Fixed* figures (`mut_fixed@k`, `cov_fixed@k`) are means over all
-problems; wrong and missing tests kill and cover nothing. Fixed figures of different testers are comparable.
+The figures have two kinds of denominators, and their names tell which. *Conditional* figures (`mut@k`) are
+UnLeakedTestBench's: means over only those problems for which all K tests are right, so each tester is measured on its
+own subset. *Fixed* figures (`mut_fixed@k`) are means over all problems; wrong and missing tests kill nothing. Fixed
+figures of different testers are comparable.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from math import isnan, nan
 from codea1_agents.evaluation.metrics import (
     accuracy_at_k,
     conditional_mutation_score,
-    covered_share,
     fixed_mutation_score,
 )
-from codea1_agents.evaluation.records import CoverageRecord, TesterRecord
+from codea1_agents.evaluation.records import TesterRecord
 from codea1_agents.statistics import Estimate, mean_interval, product_interval
 
 USUAL_TEST_K = (1, 2, 5)
@@ -35,11 +34,9 @@ class TesterFigures:
     n_masked: dict[str, int]
     """Masked problems by reason: `agent` or `sandbox`."""
     n_masked_mutants: int
-    n_without_coverage: int
-    """Problems whose coverage could not be measured."""
     figures: dict[str, Estimate]
-    """By name: validity, pass@k, mut@k, mut_fixed@k, cov_line@k, cov_branch@k, cov_line_fixed@k, cov_branch_fixed@k,
-    Mul, Mul_fixed; with a base, `answers`. `n_problems` of each is its own denominator."""
+    """By name: validity, pass@k, mut@k, mut_fixed@k, Mul, Mul_fixed; with a base, `answers`. `n_problems` of each is
+    its own denominator."""
     faults: dict[str, int]
     """Number of tests that are not right, by reason."""
 
@@ -62,7 +59,6 @@ def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: in
         n_problems=len(used),
         n_masked=dict(Counter(record.masked for record in records if record.masked)),
         n_masked_mutants=sum(record.n_masked_mutants for record in used),
-        n_without_coverage=sum(record.coverage is None for record in used),
         figures=figures,
         faults=dict(Counter(t.fault for record in used for t in record.tests if not t.right).most_common()),
     )
@@ -101,31 +97,7 @@ def _measures_at(k: int, tests: int) -> dict[str, _Measure]:
         f"pass@{k}": lambda record: accuracy_at_k(right(record), k),
         f"mut@{k}": lambda record: conditional_mutation_score(right(record), record.killed_by, k, tests),
         f"mut_fixed@{k}": lambda record: fixed_mutation_score(record.killed_by, k),
-        f"cov_line@{k}": lambda record: _covered(record.coverage, k, lambda c: (c.lines, c.n_lines)),
-        f"cov_branch@{k}": lambda record: _covered(record.coverage, k, lambda c: (c.branches, c.n_branches)),
-        f"cov_line_fixed@{k}": lambda record: _covered_by_right(record, k, lambda c: (c.right_lines, c.n_lines)),
-        f"cov_branch_fixed@{k}": lambda record: _covered_by_right(
-            record, k, lambda c: (c.right_branches, c.n_branches)
-        ),
     }
-
-
-_Part = Callable[[CoverageRecord], tuple[tuple[int, ...], int]]
-
-
-def _covered(coverage: CoverageRecord | None, k: int, part: _Part) -> float:
-    """Return a conditional figure: nan if none of the first k tests could be run."""
-    if coverage is None or covered_share(coverage.n_run, k, 1) == 0:
-        return nan
-    return covered_share(*_first(part(coverage), k))
-
-
-def _covered_by_right(record: TesterRecord, k: int, part: _Part) -> float:
-    return nan if record.coverage is None else covered_share(*_first(part(record.coverage), k))
-
-
-def _first(covered: tuple[tuple[int, ...], int], k: int) -> tuple[tuple[int, ...], int, int]:
-    return covered[0], k, covered[1]
 
 
 def _mean(records: Iterable[TesterRecord], measure: _Measure, seed: int) -> Estimate:

@@ -15,10 +15,9 @@ ENTRIES = {
     "crossplay": Entry(MEASURE, "Play every coder against every tester.", f"{_HERE}.crossplay:run_crossplay"),
     "game": Entry(
         MEASURE,
-        "Analyse the game as a matrix: equilibria, learning dynamics.",
+        "Analyse the game as a matrix or a table.",
         {
             "solve": f"{_HERE}.game:solve_game",
-            "dynamics": f"{_HERE}.game:follow_dynamics",
             "tabular": f"{_HERE}.game_tabular:train_tables",
             "rewards": f"{_HERE}.game_tabular:compare_rewards",
             "questions": f"{_HERE}.game_questions:answer_questions",

@@ -25,17 +25,17 @@ from codea1_agents.cli.options import (
     output,
 )
 from codea1_agents.cli.progress import Progress
+from codea1_agents.evaluation.canvas import require_drawing
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_lab.crossplay.cells import StoredProgram, StoredSuite, Submissions
+from codea1_lab.crossplay.pictures import draw_findings
 from codea1_lab.crossplay.player_specs import PlayerSpec, read_players
 from codea1_lab.crossplay.results import AGENT_COLUMNS, SHOWN, TITLES, Findings
 from codea1_lab.crossplay.running import Player, play_all
-from codea1_lab.report.crossplay import RESULT, heat_maps_of
-from codea1_lab.report.writing import write_heat_map
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +73,7 @@ class CrossplayOptions(SessionOptions):
     tests: Annotated[int | None, n_tests(show_default="the preset's")] = None
     rules: Rules = "fixed"
     alpha: Alpha = None
-    out: Annotated[
-        Path | None, output("Folder for results; RUN/crossplay appears in the report of RUN.", show_default="none")
-    ] = None
+    out: Annotated[Path | None, output("Folder for results.", show_default="none")] = None
 
 
 _FIXED: dict[Role, tuple[str, ...]] = {"coder": ("mutant",), "tester": ("fuzz", "boundary")}
@@ -95,12 +93,14 @@ def run_crossplay(options: CrossplayOptions) -> None:
     """Play all pairs and report the results.
 
     Raises:
+        MissingExtra: pictures cannot be drawn.
         UserError: an option names something that does not exist, a file cannot be written, or an agent failed.
         AgentUnavailable: an agent never replied.
         SandboxError: the sandbox cannot be used at all.
     """
     rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=options.tests)
     if options.out is not None:
+        require_drawing()
         with file_errors(options.out):
             options.out.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, eval_session(options) as session:
@@ -108,7 +108,7 @@ def run_crossplay(options: CrossplayOptions) -> None:
         findings, submissions = _played(options, entries, session, rules)
         document = findings.document(_settings(options, entries, session, rules))
         if options.out is not None:
-            _write(options.out, document, submissions)
+            _write(options.out, findings, document, submissions)
         _show(findings, session.page)
         if options.out is not None:
             session.page.say(f"folder: {options.out}")
@@ -188,12 +188,12 @@ def _show(findings: Findings, page: Page) -> None:
             page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(mode, figure))))
 
 
-def _write(out: Path, document: dict[str, Any], submissions: Submissions) -> None:
-    write_text(out / RESULT, json.dumps(document, allow_nan=False) + "\n")
+def _write(out: Path, findings: Findings, document: dict[str, Any], submissions: Submissions) -> None:
+    write_text(out / "crossplay.json", json.dumps(document, allow_nan=False) + "\n")
     write_text(out / "programs.jsonl", _lines(submissions.programs))
     write_text(out / "suites.jsonl", _lines(submissions.suites))
-    for heat in heat_maps_of(document):
-        write_heat_map(heat, out / f"{heat.key}.svg")
+    for mode in findings.grids:
+        draw_findings(findings, mode, out / f"{mode.replace('_', '-')}.svg")
 
 
 def _lines(entries: Iterable[StoredProgram | StoredSuite]) -> str:

@@ -1,4 +1,4 @@
-"""`codea1 game solve` and `codea1 game dynamics`: equilibria and learning on a bank's matrix game."""
+"""`codea1 game solve`: equilibria of a bank's matrix games."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from typer import Argument, Option
 
 from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
@@ -21,12 +20,10 @@ from codea1_env.errors import UserError
 from codea1_env.records.file_errors import file_errors
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox
-from codea1_lab.games.alpha_rank import alpha_rank
 from codea1_lab.games.bank_game import BankGame, WhiteBoxSolution
-from codea1_lab.games.dynamics import Trajectory, run_dynamics
 from codea1_lab.games.equilibria import Equilibrium
 from codea1_lab.games.matrix_game import Vector
-from codea1_lab.games.pictures import draw_curves, draw_payoffs, draw_trajectory
+from codea1_lab.games.pictures import draw_payoffs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +40,7 @@ class SourceOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BankOptions(SourceOptions):
-    """The options that define the game."""
-
-    rules: Rules = "fixed"
-    alpha: Alpha = None
-    problem: Annotated[str | None, Option(help="Use only this problem.", show_default="all")] = None
-    solution: Annotated[
-        bool | None,
-        Option(help="Whether the coder can choose the right program.", show_default="yes, except in a run's bank"),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SolveOptions(BankOptions):
+class SolveOptions(SourceOptions):
     """Find an equilibrium of every problem's game, and its residual.
 
     In the matrix game, the tester does not see the program; the output also has the solution for a tester that does.
@@ -66,22 +50,16 @@ class SolveOptions(BankOptions):
       codea1 game solve starter --no-solution --problem starter/free_gaps -o pictures
     """
 
+    rules: Rules = "fixed"
+    alpha: Alpha = None
+    problem: Annotated[str | None, Option(help="Use only this problem.", show_default="all")] = None
+    solution: Annotated[
+        bool | None,
+        Option(help="Whether the coder can choose the right program.", show_default="yes, except in a run's bank"),
+    ] = None
     save: Annotated[
         Path | None, Option(help="Also write the bank into this file (.bank.jsonl).", show_default="none")
     ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DynamicsOptions(BankOptions):
-    """Simulate learning players, and show how exploitable they are over time.
-
-    \b
-    Example:
-      codea1 game dynamics starter --no-solution --method replicator -o pictures
-    """
-
-    method: Annotated[str, Option(help="fictitious, regret or replicator.")] = "fictitious"
-    steps: Annotated[int, Option(min=1, help="Steps in each problem's game.")] = 10_000
 
 
 _MAX_PICTURED = 8
@@ -138,52 +116,7 @@ def solve_game(options: SolveOptions) -> None:
     )
 
 
-def follow_dynamics(options: DynamicsOptions) -> None:
-    """Simulate one learning method on every problem's game.
-
-    Raises:
-        UserError: a source, preset, problem or method does not exist, or a file cannot be written.
-        SandboxError: a problem could not be judged.
-    """
-    page = Page(as_json=options.as_json, quiet=options.quiet)
-    if options.out is not None:
-        require_drawing()
-    bank = _loaded_bank(options, page)
-    game = BankGame.of(bank.payoffs())
-    ways: list[Trajectory] = []
-    with Progress("learning", len(game.games), page) as progress:
-        for each in game.games:
-            ways.append(run_dynamics(options.method, each, n_steps=options.steps))
-            progress.reach(len(ways), len(game.games))
-    at = ways[0].steps
-    now = np.mean([way.exploitability for way in ways], axis=0)
-    average = np.mean([way.average_exploitability for way in ways], axis=0)
-    shown = sorted({int(i) for i in np.linspace(0, len(at) - 1, 8)})
-    rows = [(str(int(at[i])), number(float(now[i])), number(float(average[i]))) for i in shown]
-    page.show(new_table(("step", "NashConv", "of the averages"), rows, right=(0, 1, 2)))
-    page.say(f"{_named(bank)}: {options.method}, mean over {counted(len(ways), 'problem')}")
-    pictures = _dynamics_pictures(bank, ways, options.method, options.out)
-    page.finish(
-        problems=_problems_document(options.source, bank),
-        out=None if options.out is None else str(options.out),
-        rules=bank.rules.name,
-        method=options.method,
-        steps=at.tolist(),
-        exploitability=now.tolist(),
-        average_exploitability=average.tolist(),
-        by_problem=[
-            {
-                "problem": each.bank.problem.id,
-                "coder": _by_label(way.average_row[-1], each.bank.programs),
-                "tester": _by_label(way.average_column[-1], each.bank.suites),
-            }
-            for each, way in zip(bank.problems, ways, strict=True)
-        ],
-        pictures=pictures,
-    )
-
-
-def _loaded_bank(options: BankOptions, page: Page) -> JudgedBank:
+def _loaded_bank(options: SolveOptions, page: Page) -> JudgedBank:
     rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=None)
     recipe = None if options.solution is None else BankRecipe(solution=options.solution)  # None: the source decides
     with closing(load_sandbox(options.sandbox)) as backend, Progress("judging", None, page) as progress:
@@ -224,26 +157,6 @@ def _payoff_pictures(
     return drawn
 
 
-def _dynamics_pictures(bank: JudgedBank, ways: list[Trajectory], method: str, out: Path | None) -> list[str]:
-    if out is None:
-        return []
-    folder, drawn = picture_folder(out), []
-    at = ways[0].steps[1:].tolist()
-    curves = {
-        "strategies": (at, np.mean([way.exploitability[1:] for way in ways], axis=0).tolist()),
-        "averages": (at, np.mean([way.average_exploitability[1:] for way in ways], axis=0).tolist()),
-    }
-    path = folder / f"exploitability-{method}.svg"
-    draw_curves(curves, path, x="step", y="NashConv")
-    drawn.append(str(path))
-    for each, way in list(zip(bank.problems, ways, strict=True))[:_MAX_PICTURED]:
-        path = folder / f"{method}-{each.bank.problem.id.replace('/', '-')}.svg"
-        programs = [entry.label for entry in each.bank.programs]
-        draw_trajectory(way, path, programs=programs, suites=[entry.label for entry in each.bank.suites])
-        drawn.append(str(path))
-    return drawn
-
-
 def _solved_cells(name: str, found: Equilibrium, seen: WhiteBoxSolution) -> tuple[str, ...]:
     mixes = f"{len(found.row_support)} x {len(found.column_support)}"
     return name, found.method, mixes, *(", ".join(number(float(v)) for v in each.values) for each in (found, seen))
@@ -266,7 +179,6 @@ def _problems_document(source: str, bank: JudgedBank) -> dict[str, Any]:
 
 
 def _solved_to_json(judged: Any, game: Any, found: Equilibrium, seen: WhiteBoxSolution) -> dict[str, Any]:
-    ranked = alpha_rank(game)
     return {
         "problem": judged.bank.problem.id,
         "method": found.method,
@@ -274,10 +186,6 @@ def _solved_to_json(judged: Any, game: Any, found: Equilibrium, seen: WhiteBoxSo
         "values": found.values.tolist(),
         "coder": _by_label(found.profile.row, judged.bank.programs),
         "tester": _by_label(found.profile.column, judged.bank.suites),
-        "alpha_rank": {
-            "coder": _by_label(ranked.row, judged.bank.programs),
-            "tester": _by_label(ranked.column, judged.bank.suites),
-        },
         "white_box_values": seen.values.tolist(),
         "coder_payoffs": game.row.tolist(),
         "tester_payoffs": game.column.tolist(),

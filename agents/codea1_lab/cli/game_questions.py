@@ -205,6 +205,6 @@ def _draw(thresholds: list[_Threshold], books: dict[str, list[tuple[BookStep, ..
         ("book", played, "round", "share of new cases that fail"),
     ):
         path = folder / f"questions-{name}.svg"
-        draw_curves(curves, path, x=x, y=y, log=False)
+        draw_curves(curves, path, x=x, y=y)
         drawn.append(str(path))
     return drawn

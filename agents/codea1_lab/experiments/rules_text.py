@@ -12,7 +12,7 @@ from codea1_env.rules.ruleset import RewardScheme, Ruleset, preset
 from codea1_env.runs.config import flat
 from codea1_lab.experiments.declaration import Experiment
 
-_WITH_ALPHA = (RewardScheme.PAPER, RewardScheme.RELEASE, RewardScheme.FIXED, RewardScheme.SKILLXIV)
+_WITH_ALPHA = (RewardScheme.PAPER, RewardScheme.RELEASE, RewardScheme.FIXED)
 _SAID_APART = ("name", "tests_per_suite", "reading", "reward.scheme", "reward.alpha")
 
 

@@ -1,1 +1,1 @@
-"""Two-player matrix games: equilibria, exploitability, dynamics, ranking. Linear programs need scipy."""
+"""Two-player matrix games: equilibria and exploitability. Linear programs need scipy."""

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_lab.games.dynamics import regret_matching
 from codea1_lab.games.lemke_howson import lemke_howson
 from codea1_lab.games.linear_programs import maximin, supported_profile
 from codea1_lab.games.matrix_game import MatrixGame, Profile, Vector, best_responses, nash_conv, values
+from codea1_lab.games.regret_matching import regret_matching
 
 TOLERANCE = 1e-9
 _N_LABELS = 8
@@ -99,7 +99,7 @@ def _attempts(game: MatrixGame) -> Iterator[tuple[str, Profile]]:
 
 def _by_regret(game: MatrixGame) -> Iterator[tuple[str, Profile]]:
     for n_steps in _POLISHED_STEPS:
-        profile = regret_matching(game, n_steps=n_steps).last_average
+        profile = regret_matching(game, n_steps=n_steps)
         yield "regret matching", profile
         yield from _polished(game, profile, "regret matching")
 

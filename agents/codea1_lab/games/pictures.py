@@ -1,11 +1,11 @@
-"""Pictures of games: payoffs with the equilibrium's support, trajectories, exploitability over time.
+"""Pictures of games: payoffs with the equilibrium's support, curves, maps.
 
 The ending of the file's name chooses SVG (the same bytes for the same data) or PNG.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_agents.evaluation.canvas import canvas
-from codea1_lab.games.dynamics import Trajectory
 from codea1_lab.games.equilibria import Equilibrium
 from codea1_lab.games.matrix_game import MatrixGame
 
 _PLAYED = 1e-6
 _MAPS_PER_ROW = 3
-_MAX_NAMED = 8  # choices with their own colour in a picture of a trajectory
 _STROKES = ("-", "--", ":", "-.")  # different strokes keep lines visible that lie on each other
 
 Curve = tuple[Sequence[float], Sequence[float]]
@@ -42,44 +40,55 @@ def draw_payoffs(
         UserError: the file cannot be written.
     """
     m, n = game.shape
+    support = [(i, j) for i in equilibrium.row_support for j in equilibrium.column_support]
     with canvas(path, size=(2.2 + 0.9 * n, 1.7 + 0.34 * m), n_columns=2) as (figure, axes):
         for axis, payoffs, role in ((axes[0], game.row, "coder"), (axes[1], game.column, "tester")):
-            shown = axis.imshow(payoffs, aspect="auto", cmap="viridis")
+            rows = _with_probabilities(programs, equilibrium.profile.row)
+            columns = _with_probabilities(suites, equilibrium.profile.column)
+            shown = draw_matrix(axis, payoffs, rows=rows, columns=columns, framed=support)
             axis.set_title(f"{role} earns", loc="left")
-            axis.set_xticks(range(n), _with_probabilities(suites, equilibrium.profile.column), rotation=40, ha="right")
-            axis.set_yticks(range(m), _with_probabilities(programs, equilibrium.profile.row))
-            axis.spines[:].set_visible(False)
-            _write_cells(axis, payoffs)
-            _frame_support(axis, equilibrium)
             figure.colorbar(shown, ax=axis, fraction=0.04, pad=0.02)
         axes[1].tick_params(labelleft=False)
         earned = ", ".join(f"{value:.3f}" for value in equilibrium.values)
         figure.suptitle(f"{title}: {equilibrium.method}, residual {equilibrium.residual:.1e}, values {earned}")
 
 
-def draw_trajectory(trajectory: Trajectory, path: Path, *, programs: Sequence[str], suites: Sequence[str]) -> None:
-    """Draw the mean probability of each choice over time.
+def draw_matrix(
+    axis: Any,
+    values: NDArray[np.float64],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    framed: Iterable[tuple[int, int]],
+) -> Any:
+    """Draw a matrix with its numbers, and return the image.
 
-    Raises:
-        MissingExtra: matplotlib is not installed.
-        UserError: the file cannot be written.
+    Args:
+        axis: of matplotlib.
+        values: (n_rows, n_columns); nan: no number.
+        rows: names.
+        columns: names.
+        framed: (row, column) of the cells with a frame.
     """
-    with canvas(path, size=(8, 3.2), n_columns=2) as (_, axes):
-        for axis, strategies, names, role in (
-            (axes[0], trajectory.average_row, programs, "coder"),
-            (axes[1], trajectory.average_column, suites, "tester"),
-        ):
-            order = np.argsort(-strategies.max(axis=0), kind="stable")
-            for rank, choice in enumerate(order):
-                label = names[choice] if rank < _MAX_NAMED else None
-                colour = f"C{rank}" if rank < _MAX_NAMED else "0.8"
-                axis.plot(trajectory.steps, strategies[:, choice], label=label, color=colour, linewidth=1.2)
-            axis.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="step", title=f"{role}: share so far")
-            axis.legend(frameon=False, fontsize=6)
+    from matplotlib.patches import Rectangle  # noqa: PLC0415  matplotlib is optional
+
+    shown = axis.imshow(values, aspect="auto", cmap="viridis")
+    axis.set_xticks(range(len(columns)), columns, rotation=40, ha="right", parse_math=False)
+    axis.set_yticks(range(len(rows)), rows, parse_math=False)
+    axis.spines[:].set_visible(False)
+    known = values[np.isfinite(values)]
+    middle = (known.max() + known.min()) / 2 if known.size else 0.0
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            colour = "white" if value <= middle else "black"
+            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, size=6)
+    for i, j in framed:
+        axis.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor="red", linewidth=1.8))
+    return shown
 
 
-def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log: bool = True) -> None:
-    """Draw named lines, by default on two logarithmic axes, where zeros are drawn at the lower edge.
+def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str) -> None:
+    """Draw named lines.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -88,14 +97,8 @@ def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log:
     with canvas(path, size=(6.5, 3.2), n_columns=1) as (_, axes):
         axis = axes[0]
         for n, (name, (xs, ys)) in enumerate(curves.items()):
-            heights = np.maximum(np.asarray(ys), 1e-12) if log else np.asarray(ys)
-            axis.plot(np.asarray(xs), heights, label=name, linewidth=1.6, linestyle=_STROKES[n % len(_STROKES)])
-        if log:
-            axis.set(xscale="log", yscale="log")
-            lowest = min(float(np.min(np.asarray(ys))) for _, ys in curves.values())
-            axis.set_ylim(bottom=max(1e-6, lowest / 2))
-        else:
-            axis.set_ylim(bottom=0.0)
+            axis.plot(xs, ys, label=name, linewidth=1.6, linestyle=_STROKES[n % len(_STROKES)])
+        axis.set_ylim(bottom=0.0)
         axis.set(xlabel=x, ylabel=y)
         axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         axis.grid(alpha=0.2)
@@ -143,17 +146,3 @@ def draw_maps(
 
 def _with_probabilities(names: Sequence[str], strategy: NDArray[np.float64]) -> list[str]:
     return [f"{name}  {p:.2f}" if p > _PLAYED else name for name, p in zip(names, strategy, strict=True)]
-
-
-def _write_cells(axis: Any, payoffs: NDArray[np.float64]) -> None:
-    middle = (payoffs.max() + payoffs.min()) / 2
-    for (i, j), value in np.ndenumerate(payoffs):
-        axis.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value <= middle else "black", size=6)
-
-
-def _frame_support(axis: Any, equilibrium: Equilibrium) -> None:
-    from matplotlib.patches import Rectangle  # noqa: PLC0415  matplotlib is optional
-
-    for i in equilibrium.row_support:
-        for j in equilibrium.column_support:
-            axis.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor="red", linewidth=1.8))

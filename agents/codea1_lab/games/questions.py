@@ -192,7 +192,7 @@ class _Book:
         self._entries: tuple[BookEntry, ...] = ()
 
     def replayed(self) -> tuple[BookEntry, ...]:
-        return select_replayed(self._entries, self._rules, self._rng)
+        return select_replayed(self._entries, self._rules)
 
     def update(self, report: ProblemReport, number: int) -> None:
         self._entries = apply_changes(self._entries, changes(report, self._rules), self._rules, round=number)

@@ -1,4 +1,4 @@
-"""Draws panels and heat maps as SVG text. Pure.
+"""Draws panels as SVG text. Pure.
 
 Colours come from classes of the style sheet, so that one drawing serves the light and the dark theme. A chart has 400 x
 250 units. In pixels, that is about a third of a desktop's page or the whole width of a phone, so that text is readable
@@ -13,14 +13,13 @@ from html import escape
 from math import ceil, floor, isfinite, log10
 
 from codea1_env.rendering import harmless
-from codea1_lab.report.material import HeatMap, Panel, Point, Series
+from codea1_lab.report.material import Panel, Point, Series
 from codea1_lab.report.palette import DASHES
 
 WIDTH, HEIGHT = 400.0, 250.0
 _LEFT, _TOP, _BOTTOM = 40.0, 12.0, 38.0
 _LETTER = 6.1  # average width of a letter at the size of the labels
 _LABEL_GAP = 13.0
-_MAX_CELLS_WITH_NUMBERS = 144
 _MARKERS = (  # paths around a point: circle, square, triangle
     "m-3,0a3,3 0 1 0 6,0a3,3 0 1 0 -6,0z",
     "m-2.8,-2.8h5.6v5.6h-5.6z",
@@ -237,70 +236,6 @@ def _apart(wanted: Sequence[float], top: float, bottom: float) -> list[float]:
         places[i] = max(top, min(places[i], limit))
         limit = places[i] - _LABEL_GAP
     return places
-
-
-def heat_map_svg(heat: HeatMap, *, title_id: str) -> str:
-    """Return a matrix as one `<svg>` element; the lowest value has class `h0`, the highest `h10`."""
-    known = [v for row in heat.values for v in row if isfinite(v)]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    names = max((len(harmless(name)) for name in heat.rows), default=0)
-    left = min(150.0, names * _LETTER + 12)
-    size = max(9.0, min(46.0, (WIDTH - left - 6) / max(1, len(heat.columns))))
-    tall = max(9.0, min(size, 30.0))
-    slanted = any(len(harmless(name)) * _LETTER > size for name in heat.columns)
-    top = min(110.0, max((len(harmless(name)) for name in heat.columns), default=0) * _LETTER * 0.75 + 16)
-    top = top if slanted else 22.0
-    width, height = left + size * len(heat.columns) + (40 if slanted else 6), top + tall * len(heat.rows) + 6
-    with_numbers = len(heat.rows) * len(heat.columns) <= _MAX_CELLS_WITH_NUMBERS and size >= 26
-    cells = []
-    for i, row in enumerate(heat.values):
-        for j, value in enumerate(row):
-            x, y = left + j * size, top + i * tall
-            shade = "none" if not isfinite(value) else f"h{round(10 * (value - low) / (high - low or 1))}"
-            title = f"{heat.rows[i]}, {heat.columns[j]}: {shown(value)}{_interval(heat, i, j)}"
-            cells.append(
-                f'<g><title>{safe(title)}</title><rect class="cell {shade}" x="{x:.1f}" y="{y:.1f}"'
-                f' width="{size - 1:.1f}" height="{tall - 1:.1f}" rx="2"/>'
-                + (
-                    f'<text class="number {shade}" x="{x + size / 2 - 0.5:.1f}" y="{y + tall / 2 + 3.2:.1f}"'
-                    f' text-anchor="middle">{value:.2f}</text>'
-                    if with_numbers and isfinite(value)
-                    else ""
-                )
-                + "</g>"
-            )
-    framed = "".join(
-        f'<rect class="framed" x="{left + j * size:.1f}" y="{top + i * tall:.1f}" width="{size - 1:.1f}"'
-        f' height="{tall - 1:.1f}" rx="2"/>'
-        for i, j in heat.marked
-    )
-    rows = "".join(
-        f'<text x="{left - 6:.1f}" y="{top + (i + 0.5) * tall + 3.5:.1f}" text-anchor="end">{safe(_cut(name))}</text>'
-        for i, name in enumerate(heat.rows)
-    )
-    columns = "".join(
-        _column(name, left + (j + 0.5) * size, top - 6, slanted=slanted) for j, name in enumerate(heat.columns)
-    )
-    return (
-        f'<svg class="chart heat" viewBox="0 0 {width:.0f} {height:.0f}" role="img"'
-        f' aria-labelledby="{escape(title_id)}">{"".join(cells)}{framed}<g class="ticks">{rows}{columns}</g></svg>'
-    )
-
-
-def _column(name: str, x: float, y: float, *, slanted: bool) -> str:
-    if not slanted:
-        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{safe(name)}</text>'
-    return f'<text x="{x:.1f}" y="{y:.1f}" transform="rotate(-45 {x:.1f} {y:.1f})">{safe(_cut(name))}</text>'
-
-
-def _interval(heat: HeatMap, i: int, j: int) -> str:
-    if not (heat.low and heat.high and isfinite(heat.low[i][j])):
-        return ""
-    return f" ({shown(heat.low[i][j])} to {shown(heat.high[i][j])})"
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= 24 else name[:23] + "…"
 
 
 def _tick(value: float) -> str:

@@ -137,24 +137,6 @@ def by_role(figure: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class HeatMap:
-    """A matrix of numbers with names of rows and columns, e.g. payoffs of coders against testers."""
-
-    key: str
-    title: str
-    note: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
-    """(rows, columns); nan: no value."""
-    low: tuple[tuple[float, ...], ...] = ()
-    """Lower ends of the 95 % intervals; empty: no intervals."""
-    high: tuple[tuple[float, ...], ...] = ()
-    marked: tuple[tuple[int, int], ...] = ()
-    """(row, column) of the cells with a frame, e.g. an equilibrium's support."""
-
-
-@dataclass(frozen=True, slots=True)
 class Figure:
     """One number of a run."""
 
@@ -236,7 +218,6 @@ class RunMaterial:
     panels: tuple[Panel, ...]
     groups: Callable[[], Iterable[Group]]
     """Reads the groups from disk, in order; each call reads them again."""
-    heat_maps: tuple[HeatMap, ...] = ()
     remarks: tuple[Remark, ...] = ()
     tests: Mapping[str, int] = field(default_factory=dict)
     """Tests by the reason why they beat no program (`codea1_env.rules.funnel`); empty: not counted."""

@@ -23,13 +23,12 @@ from codea1_lab.report.archive import Archive, cut, packed
 from codea1_lab.report.charts import (
     NOTHING,
     chart_frame,
-    heat_map_svg,
     panel_svg,
     safe,
     shown,
     swatch_svg,
 )
-from codea1_lab.report.material import HEALTH, Figure, HeatMap, Panel, RunMaterial
+from codea1_lab.report.material import HEALTH, Figure, Panel, RunMaterial
 from codea1_lab.report.palette import DARK, LIGHT, chart_rules, variables
 
 _SCRIPTS = ("text.js", "unpack.js", "charts.js", "difference.js", "detail.js", "browser.js")
@@ -184,8 +183,6 @@ def _anchors(runs: Sequence[RunMaterial]) -> Iterable[tuple[str, str]]:
         yield "run-0", "Overview"
         if runs[0].panels:
             yield "curves-0", "Charts"
-        if runs[0].heat_maps:
-            yield "matrices-0", "Payoffs"
 
 
 def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
@@ -250,7 +247,6 @@ def _run_section(number: int, run: RunMaterial, *, is_folded: bool) -> str:
         f'<dl class="tiles">{"".join(map(_tile, run.figures[:_N_TILES]))}</dl>',
         f'<div class="first">{first}<article class="card duel" data-duel="{number}"{going} hidden></article></div>',
         _charts(number, run, is_folded=is_folded),
-        _matrices(number, run.heat_maps) if run.heat_maps else "",
         f'<details class="question" data-problems="{number}" hidden><summary>Which problems are hard?</summary>',
         '</details><details class="question"><summary>All figures and settings</summary>',
         _table("Further figures", ("figure", "value"), rows) if rows else "",
@@ -351,25 +347,6 @@ def _chart_data(panel: Panel) -> dict[str, object]:
 
 def _finite(value: float) -> float | None:
     return round(value, 6) if isfinite(value) else None
-
-
-def _matrices(number: int, maps: Sequence[HeatMap]) -> str:
-    cards = "".join(_heat_card(heat, number) for heat in maps)
-    return (
-        '<details class="question"><summary>What do coders earn against testers?</summary>'
-        f'<div class="charts" id="matrices-{number}">{cards}</div></details>'
-    )
-
-
-def _heat_card(heat: HeatMap, number: int) -> str:
-    title_id = f"matrix-{number}-{heat.key}"
-    cells = ([f"<td>{shown(value)}</td>" for value in row] for row in heat.values)
-    table = _table(heat.title, ("", *heat.columns), zip(map(safe, heat.rows), cells, strict=True))
-    return (
-        f'<figure class="card"><figcaption><h3 id="{title_id}">{safe(heat.title)}</h3><p>{safe(heat.note)}</p>'
-        f'</figcaption><div class="plot">{heat_map_svg(heat, title_id=title_id)}</div>'
-        f"<details><summary>Numbers</summary>{table}</details></figure>"
-    )
 
 
 def _table(

@@ -40,8 +40,6 @@ _COLOURS = {  # light theme, dark theme
     "name": ("#1b57a8", "#85bdf7"),
     "alarm": ("#fdecea", "#3a2020"),
     "found": ("#ffe58a", "#6b5600"),
-    "heat-low": ("#f3efe4", "#20272f"),
-    "heat-high": ("#0f4c81", "#7cc0ff"),
 }
 LIGHT = {name: light for name, (light, _) in _COLOURS.items()}
 DARK = {name: dark for name, (_, dark) in _COLOURS.items()}
@@ -49,7 +47,7 @@ DARK = {name: dark for name, (_, dark) in _COLOURS.items()}
 _VALID, _BOOK, _GOLDEN = "t1", "t2", "t5"
 _MEANINGS = {
     "coder": "coder programs adversarial_against pass_new pass_at_1 pass_at_8",
-    "tester": "tester suites beat adversarial difficulty",
+    "tester": "tester suites beat adversarial",
     _VALID: "load valid validity",
     _BOOK: "pass_replayed cases",
     _GOLDEN: "golden golden_rate golden_pass_rate",
@@ -75,7 +73,6 @@ DASHES = ("", "7 4", "2 3.5", "9 3 2 3", "14 4")
 """Dashes of curves that compare runs; `DASHES` and `RUN_TONES` repeat with different periods."""
 
 _CURVES = ("coder", "tester", "ink", *_OTHERS)
-_SHADES = 10
 
 _CHART_RULES = """\
 .chart text{font:11.5px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
@@ -88,56 +85,25 @@ _CHART_RULES = """\
 .chart .band{fill:currentColor;opacity:.16}
 .chart .area{fill:currentColor;opacity:.85}
 .chart .name{fill:currentColor}
-.chart .cell.none{fill:none;stroke:var(--line)}
-.chart .framed{fill:none;stroke:var(--tester);stroke-width:2}
 """
 
 
 def variables(colours: dict[str, str]) -> str:
     """Return the declarations of one theme, without braces."""
-    return "".join(f"--{name}:{value};" for name, value in {**colours, **_scale(colours)}.items())
+    return "".join(f"--{name}:{value};" for name, value in colours.items())
 
 
 def chart_rules() -> str:
     """Return the style rules of charts, with the colour of each class."""
     verdicts = [name for name in LIGHT if name.startswith("v-")]
     tones = "".join(f".{name}{{color:var(--{name})}}" for name in (*_CURVES, *verdicts))
-    cells = "".join(f".chart .cell.h{n}{{fill:var(--h{n})}}" for n in range(_SHADES + 1))
-    numbers = "".join(f".chart .number.h{n}{{fill:var(--n{n})}}" for n in range(_SHADES + 1))
     dashes = "".join(f".chart .dash{n}{{stroke-dasharray:{dash}}}" for n, dash in enumerate(DASHES) if dash)
-    return f"{_CHART_RULES}{dashes}{tones}{cells}{numbers}"
+    return f"{_CHART_RULES}{dashes}{tones}"
 
 
 def lone_style() -> str:
     """Return the style of a picture in its own file, without variables, which some drawing programs do not support."""
     rules = chart_rules()
-    for name, value in sorted({**LIGHT, **_scale(LIGHT)}.items(), key=lambda each: -len(each[0])):
+    for name, value in sorted(LIGHT.items(), key=lambda each: -len(each[0])):
         rules = rules.replace(f"var(--{name})", value)
     return f"svg{{background:{LIGHT['card']}}}{rules}"
-
-
-def _scale(colours: dict[str, str]) -> dict[str, str]:
-    """Return the shades of heat maps, `h0` to `h10`, and the colours of numbers on them, `n0` to `n10`."""
-    shades = [_mixed(colours["heat-low"], colours["heat-high"], n / _SHADES) for n in range(_SHADES + 1)]
-    inks = [max((colours["ink"], colours["card"]), key=lambda ink: contrast(ink, shade)) for shade in shades]
-    return {f"h{n}": shade for n, shade in enumerate(shades)} | {f"n{n}": ink for n, ink in enumerate(inks)}
-
-
-def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours as WCAG 2 defines it, in [1, 21]."""
-    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    linear = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in (c / 255 for c in _rgb(colour))]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def _mixed(first: str, second: str, share: float) -> str:
-    pairs = zip(_rgb(first), _rgb(second), strict=True)
-    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
-
-
-def _rgb(colour: str) -> tuple[int, ...]:
-    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))

@@ -70,7 +70,6 @@ _PANELS = (
         {
             "validity": "validity",
             "adversarial": "adversarial",
-            "difficulty": "difficulty",
             "coder_pass_new": "pass new",
             "coder_pass_replayed": "pass replayed",
         },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -12,11 +12,10 @@ from codea1_env.errors import BrokenInput
 from codea1_env.records.file_errors import file_errors, require_run
 from codea1_env.records.whole_files import write_text
 from codea1_lab.report.archive import Archive
-from codea1_lab.report.charts import heat_map_svg, panel_svg
+from codea1_lab.report.charts import panel_svg
 from codea1_lab.report.comparison import comparison_panels
-from codea1_lab.report.crossplay import crossplay_heat_maps
 from codea1_lab.report.game_run import game_run
-from codea1_lab.report.material import HeatMap, RunMaterial
+from codea1_lab.report.material import RunMaterial
 from codea1_lab.report.page import data_of, page_of
 from codea1_lab.report.palette import lone_style
 
@@ -54,7 +53,7 @@ def read_run(path: Path, name: str) -> RunMaterial:
             if is_training:
                 from codea1_lab.report.training_run import training_run  # noqa: PLC0415  slow to import
             read = training_run if is_training else game_run
-            return replace(read(path, name), heat_maps=crossplay_heat_maps(path))
+            return read(path, name)
     except RecursionError as error:
         raise BrokenInput(f"{path}: a file of it is nested too deeply") from error
 
@@ -98,17 +97,7 @@ def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:
         written += [
             _picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title) for panel in run.panels
         ]
-        written += [write_heat_map(heat, place / f"{heat.key}.svg") for heat in run.heat_maps]
     return written
-
-
-def write_heat_map(heat: HeatMap, path: Path) -> Path:
-    """Write one matrix as SVG.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    return _picture(heat_map_svg(heat, title_id="t"), path, heat.title)
 
 
 def slug(name: str) -> str:

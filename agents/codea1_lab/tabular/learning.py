@@ -382,7 +382,7 @@ class _Training:
         book = self.rules.book
         if book.update is BookUpdate.OFF:
             return []
-        return [entry.to_valid_case() for entry in select_replayed(problem.entries, book, self.rng)]
+        return [entry.to_valid_case() for entry in select_replayed(problem.entries, book)]
 
     def _learn_programs(self, problem: _Problem, programs: Sequence[Program], p_right: Vector, rewards: Vector) -> None:
         advantages = group_advantages(rewards).values

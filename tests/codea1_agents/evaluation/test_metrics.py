@@ -12,7 +12,6 @@ from codea1_agents.evaluation.metrics import (
     accuracy_at_k,
     best_positions,
     conditional_mutation_score,
-    covered_share,
     fixed_mutation_score,
     n_problems_needed,
     pass_at_k,
@@ -63,12 +62,6 @@ def test_mutation_scores_count_what_the_first_tests_kill(
 
 def test_a_problem_with_a_missing_test_does_not_enter_the_conditional_score() -> None:
     assert isnan(conditional_mutation_score([True, True], [0], 2, 3))
-
-
-def test_coverage_goes_on_with_its_last_count_and_starts_at_nothing() -> None:
-    assert [covered_share([2, 3], k, 4) for k in (1, 2, 5)] == [0.5, 0.75, 0.75]
-    assert covered_share([], 3, 4) == 0
-    assert isnan(covered_share([1], 1, 0))
 
 
 @given(numbers, st.data())

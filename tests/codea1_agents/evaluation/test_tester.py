@@ -52,8 +52,6 @@ def test_wrong_and_missing_tests_are_inaccurate_and_kill_nothing(problems: Probl
     assert isnan(figures["mut@2"].mean)  # no problem has two right tests
     assert figures["mut_fixed@1"].mean == 0.0
     assert 0 < figures["mut_fixed@2"].mean < 0.5
-    assert figures["cov_line@2"].n_problems == 1  # the wrong test runs, the prose does not
-    assert figures["cov_line_fixed@2"].n_problems == 2
     faults = figures_of_tester(records, tests=2).faults
     assert faults == {"wrong_prediction": 1, "no_code": 2}
 
@@ -73,25 +71,6 @@ def test_a_repeated_test_is_accurate_but_not_valid(problems: ProblemSet) -> None
     assert record.n_valid == 1
 
 
-def test_coverage_grows_with_the_tests_and_right_ones_are_counted_apart(problems: ProblemSet) -> None:
-    _, named = scripted(lambda observation, info: written(["assert larger(1, 2) == 0", "assert larger(2, 1) == 2"]))
-    (record,) = records_of(problems[:1], named)
-    found = record.coverage
-    assert found is not None
-    assert (found.n_lines, found.n_branches) == (4, 2)
-    assert found.lines == (3, 4)
-    assert found.branches == (1, 2)
-    assert found.right_lines == (0, 3)
-    assert found.right_branches == (0, 1)
-
-
-def test_tests_in_a_harness_count_for_coverage(problems: ProblemSet) -> None:
-    _, named = scripted(lambda observation, info: written(["assert larger(1, 2) > 1", "assert larger(2, 1) < 3"]))
-    (record,) = records_of(problems[:1], named)
-    assert record.coverage is not None
-    assert record.coverage.lines == (3, 4)
-
-
 def test_changes_of_arguments_kill_mutants() -> None:
     solution = "def push(xs, n):\n    if n > 2:\n        xs.append(n + 1)\n"
     problem = Problem("push", "Append n + 1.", "push", solution, (), calls=CallForms(in_place=True))
@@ -100,8 +79,6 @@ def test_changes_of_arguments_kill_mutants() -> None:
     (record,) = records_of(ProblemSet("push", (problem,)), named)
     assert [test.right for test in record.tests] == [True, True]
     assert set(record.killed_by) == {0, 1}
-    assert record.coverage is not None
-    assert record.coverage.lines[-1] == record.coverage.n_lines
 
 
 def test_mutants_with_other_right_answers_live() -> None:

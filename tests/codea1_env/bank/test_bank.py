@@ -38,7 +38,7 @@ def test_a_bank_is_a_box_whose_gaps_are_empty_replies(bank):
     assert bank.problems[1].suites[-1].reply == ""
 
 
-@pytest.mark.parametrize("rules", ["fixed", "paper", "zero_sum", "skillxiv"])
+@pytest.mark.parametrize("rules", ["fixed", "paper", "zero_sum"])
 def test_payoffs_are_those_of_the_game_with_the_same_replies(bank, toys, sandbox, rules):
     payoffs = judge_bank(bank, preset(rules), sandbox).payoffs()
     env = code_a1_v0.raw_env(problems=toys, rules=rules, skip_invalid=False)

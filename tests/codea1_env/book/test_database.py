@@ -298,9 +298,9 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(path, damage):
 def test_a_newer_schema_is_refused(path):
     MistakeBook(path).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 4")
+        connection.execute("PRAGMA user_version = 5")
     connection.close()
-    with pytest.raises(BrokenInput, match="expected schema version 3, got 4"):
+    with pytest.raises(BrokenInput, match="expected schema version 4, got 5"):
         MistakeBook(path)
 
 
@@ -323,7 +323,7 @@ def test_other_files_are_refused_and_left_as_they_are(tmp_path):
 COLUMNS = {
     "book": "size judge_version",
     "problem": "name round size",
-    "entry": "digest sequence expression imports expected direct frequency n_failed n_evaluated quality added_round"
+    "entry": "digest sequence expression imports expected direct frequency n_failed n_evaluated added_round"
     " last_replayed_round run episode_id round coder tester program_sha256 verdict actual",
     "departure": "digest expression how added_round left_round n_failed n_evaluated run episode_id round coder",
 }
@@ -345,7 +345,7 @@ def used(path: Path) -> None:
     """Do all that users do with a book."""
     with MistakeBook(path) as book:
         list(book.entries()), list(book.departures()), book.size(), book.require_this_judge()
-        for rules in (RELEASE, BookRules(n_stalest=4), BookRules(update=BookUpdate.QUALITY, min_quality=0.1)):
+        for rules in (RELEASE, BookRules(n_stalest=4), BookRules(update=BookUpdate.REMOVE_ON_PASS)):
             again = {entry.to_valid_case(): PASSED for entry in book.retrieve("p", rules)}
             book.record(ProblemReport("p", (candidate(again, {3: FAILED, 50: FAILED}),)), rules)
 

@@ -7,7 +7,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -25,7 +24,7 @@ from codea1_env.rules.mistake_book import (
     changes,
     select_replayed,
 )
-from codea1_env.rules.ruleset import PRESETS, BookRetrieval, BookRules, BookUpdate
+from codea1_env.rules.ruleset import PRESETS, BookRules, BookUpdate
 from tests.support.books import FAILED, PASSED, assert_sound, candidate, case, failing, fill, stored
 
 RELEASE = BookRules()
@@ -43,15 +42,12 @@ problem_ids = st.sampled_from(["a", "b/π", "c\0"])
 variants = [
     BookRules(
         update=update,
-        retrieval=retrieval,
         n_replayed=3,
         n_stalest=n_stalest,
         count_replay_failures=counting,
         max_entries=max_entries,
-        min_quality=0.4,
     )
-    for update in (*BookUpdate, BookUpdate.QUALITY)
-    for retrieval in BookRetrieval
+    for update in BookUpdate
     for n_stalest, counting, max_entries in ((0, False, None), (1, True, 5), (5, False, 2))
 ]
 
@@ -66,7 +62,7 @@ class StoreAndRules(RuleBasedStateMachine):
         self.model: dict[str, tuple[BookEntry, ...]] = {}
         self.rounds: dict[str, int] = {}
         self.rules = RELEASE
-        self.seed = 0
+        self.n_played = 0
 
     def _opened(self) -> MistakeBook:
         return MistakeBook(Path(self.folder.name, "book.sqlite"), survives_power_loss=False)
@@ -81,10 +77,10 @@ class StoreAndRules(RuleBasedStateMachine):
 
     @rule(data=st.data(), problem_id=problem_ids)
     def play_a_round(self, data: st.DataObject, problem_id: str) -> None:
-        self.seed += 1
+        self.n_played += 1
         before = self.model.get(problem_id, ())
-        chosen = self.book.retrieve(problem_id, self.rules, np.random.default_rng(self.seed))
-        assert chosen == select_replayed(before, self.rules, np.random.default_rng(self.seed))
+        chosen = self.book.retrieve(problem_id, self.rules)
+        assert chosen == select_replayed(before, self.rules)
         new = st.dictionaries(st.integers(0, 9), verdicts, max_size=8)
         replayed = [entry.to_valid_case() for entry in chosen]
         report = ProblemReport(
@@ -96,7 +92,7 @@ class StoreAndRules(RuleBasedStateMachine):
                 for _ in range(data.draw(st.integers(0, 3)))
             ),
         )
-        delta = self.book.record(report, self.rules, Provenance(run="r", episode_id=str(self.seed)))
+        delta = self.book.record(report, self.rules, Provenance(run="r", episode_id=str(self.n_played)))
         if self.rules.update is not BookUpdate.OFF:
             self._expect(report, delta)
 
@@ -109,7 +105,7 @@ class StoreAndRules(RuleBasedStateMachine):
             changes(report, self.rules),
             self.rules,
             round=self.rounds[problem_id],
-            provenance=Provenance(run="r", episode_id=str(self.seed)),
+            provenance=Provenance(run="r", episode_id=str(self.n_played)),
         )
         assert delta.size == len(self.model[problem_id])
         assert delta.size == len(before) + delta.added - delta.removed - delta.evicted
@@ -158,11 +154,11 @@ def test_a_delta_counts_what_happened():
         assert book.round_of("p") == 3
 
 
-@pytest.mark.parametrize("update", [BookUpdate.RELEASE, BookUpdate.REMOVE_ON_PASS, BookUpdate.QUALITY])
+@pytest.mark.parametrize("update", [BookUpdate.RELEASE, BookUpdate.REMOVE_ON_PASS])
 @pytest.mark.parametrize("n_left", range(5))
 def test_a_full_book_keeps_the_entries_that_the_rules_keep(update, n_left):
     rules = BookRules(update=update, max_entries=n_left)
-    counts = [(9, 1, 4), (1, 1, 1), (5, 5, 9), (1, 3, 3)]  # strong by frequency is not strong by quality
+    counts = [(9, 1, 4), (1, 1, 1), (5, 5, 9), (1, 3, 3)]
     with MistakeBook() as book:
         for number, (frequency, n_failed, n_evaluated) in enumerate(counts):
             entry = replace(filler(number), frequency=frequency, n_evaluated=n_evaluated, n_failed=n_failed)
@@ -178,7 +174,7 @@ def test_retrieving_changes_nothing():
         book.record(failing("p", *range(20)), RELEASE)
         before = book.snapshot()
         for name in PRESETS:
-            book.retrieve("p", PRESETS[name].book, np.random.default_rng(0))
+            book.retrieve("p", PRESETS[name].book)
         assert book.snapshot() == before
 
 
@@ -219,7 +215,7 @@ def steps_per_round(book: MistakeBook, problem_id: str, rules: BookRules) -> int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("update", [BookUpdate.RELEASE, BookUpdate.REMOVE_ON_PASS, BookUpdate.QUALITY])
+@pytest.mark.parametrize("update", [BookUpdate.RELEASE, BookUpdate.REMOVE_ON_PASS])
 def test_the_work_of_a_round_does_not_grow_with_the_book(update):
     steps = []
     for n_others, size in ((0, 50), (500, 5000)):

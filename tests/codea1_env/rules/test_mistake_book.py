@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
 from codea1_env.rules.mistake_book import (
@@ -21,14 +19,13 @@ from codea1_env.rules.mistake_book import (
     changes,
     select_replayed,
 )
-from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate, preset
+from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from tests.support.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, suite_of
 
 RELEASE = BookRules()
 COUNTING = BookRules(count_replay_failures=True)
 REMOVING = BookRules(update=BookUpdate.REMOVE_ON_PASS)
-QUALITY = BookRules(update=BookUpdate.QUALITY, min_quality=0.5)
-UPDATES = [RELEASE, COUNTING, REMOVING, QUALITY]
+UPDATES = [RELEASE, COUNTING, REMOVING]
 
 Verdicts = dict[int, Verdict]
 """By number of the case."""
@@ -94,8 +91,8 @@ PLAYED = [
         {2: 11},
     ),
     ({1: 9}, REMOVING, [candidate({1: PASSED}, {1: FAILED})], {1: 1}),
-    # A case that nobody failed never enters, whatever its quality.
-    ({}, replace(QUALITY, min_quality=0.0), [candidate(None, {1: PASSED})], {}),
+    # A case that nobody failed never enters.
+    *(({}, rules, [candidate(None, {1: PASSED})], {}) for rules in UPDATES),
     # A full book lets the least frequent and then the oldest go.
     ({1: 3, 2: 1, 3: 1, 4: 2}, replace(RELEASE, max_entries=3), [], {1: 3, 3: 1, 4: 2}),
     ({1: 3, 2: 1, 3: 1, 4: 2}, replace(RELEASE, max_entries=2), [], {1: 3, 4: 2}),
@@ -191,32 +188,6 @@ def test_release_rounds_agree_with_a_literal_model(data):
         assert list(frequencies(book).items()) == list(expected.items())
 
 
-# -- quality --
-
-
-def test_quality_is_the_share_of_evaluations_that_failed_and_decides_who_enters():
-    after = play(
-        (),
-        QUALITY,
-        candidate(None, {1: FAILED, 2: FAILED, 3: FAILED}),
-        candidate(None, {1: PASSED, 2: PASSED}, {2: PASSED}),
-    )
-    assert {int(one.key.expected): one.quality for one in after} == {1: 0.5, 3: 1.0}
-
-
-def test_quality_is_a_running_mean_over_replays_and_new_evaluations():
-    book = (entry(1, 1),)
-    after = play(book, QUALITY, candidate({1: PASSED}, {1: PASSED}), candidate({1: FAILED}))
-    assert after[0].quality == 2 / 4
-    assert after[0].n_evaluated == 4
-
-
-def test_a_full_book_under_quality_lets_the_lowest_quality_go_first():
-    book = (entry(1, 9, n_evaluated=36), entry(2, 1), entry(3, 1))
-    assert frequencies(play(book, replace(QUALITY, max_entries=2))) == {2: 1, 3: 1}
-    assert frequencies(play(book, replace(QUALITY, max_entries=1))) == {3: 1}
-
-
 # -- where entries come from --
 
 
@@ -270,8 +241,8 @@ def test_an_impossible_entry_cannot_be_made(fields):
 # -- retrieval --
 
 
-def replay_order(book: tuple[BookEntry, ...], rules: BookRules, seed: int = 0) -> list[int]:
-    return [int(one.key.expected) for one in select_replayed(book, rules, np.random.default_rng(seed))]
+def replay_order(book: tuple[BookEntry, ...], rules: BookRules) -> list[int]:
+    return [int(one.key.expected) for one in select_replayed(book, rules)]
 
 
 def test_the_most_frequent_come_first_and_the_older_of_equals():
@@ -317,40 +288,13 @@ def test_no_entry_starves_behind_a_stream_of_newcomers():
     assert min(tries(rules, 40, 8, n_arrivals=3)[number] for number in range(1, 9)) >= 2
 
 
-SAMPLED = BookRules(update=BookUpdate.QUALITY, retrieval=BookRetrieval.QUALITY_SAMPLED, n_replayed=2)
-
-
-def test_sampling_is_proportional_to_quality_without_replacement_and_repeats_with_its_seed():
-    book = (entry(1, 4), entry(2, 2, n_evaluated=4), entry(3, 1, n_evaluated=4))
-    drawn = Counter(replay_order(book, replace(SAMPLED, n_replayed=1), seed)[0] for seed in range(2000))
-    assert drawn[1] / 2000 == pytest.approx(4 / 7, abs=0.04)
-    assert drawn[3] / 2000 == pytest.approx(1 / 7, abs=0.03)
-    assert sorted(replay_order(book, replace(SAMPLED, n_replayed=9))) == [1, 2, 3]
-    assert replay_order(book, SAMPLED, seed=5) == replay_order(tuple(reversed(book)), SAMPLED, seed=5)
-
-
-def test_sampling_leaves_stale_slots_to_the_rest():
-    book = tuple(entry(number, 1, last_replayed_round=number) for number in range(1, 9))
-    for seed in range(20):
-        chosen = replay_order(book, replace(SAMPLED, n_replayed=3, n_stalest=1), seed)
-        assert chosen[2] == min(set(range(1, 9)) - set(chosen[:2]))
-
-
-def test_sampling_needs_a_generator_and_an_empty_book_replays_nothing():
-    with pytest.raises(UserError, match="Generator"):
-        select_replayed((entry(1),), SAMPLED)
-    assert select_replayed((), SAMPLED, np.random.default_rng(0)) == ()
-    assert select_replayed((), RELEASE) == ()
-
-
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), max_size=12),
     st.integers(0, 6),
     st.integers(0, 6),
-    st.sampled_from(BookRetrieval),
 )
-def test_as_many_distinct_entries_as_there_are_slots(counts, n_replayed, n_stalest, retrieval):
+def test_as_many_distinct_entries_as_there_are_slots(counts, n_replayed, n_stalest):
     book = tuple(entry(i, f, last_replayed_round=r) for i, (f, r) in enumerate(counts, start=1))
-    rules = BookRules(retrieval=retrieval, n_replayed=n_replayed, n_stalest=n_stalest)
+    rules = BookRules(n_replayed=n_replayed, n_stalest=n_stalest)
     chosen = replay_order(book, rules)
     assert len(set(chosen)) == len(chosen) == min(len(book), max(0, n_replayed))

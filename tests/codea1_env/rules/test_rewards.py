@@ -89,9 +89,6 @@ BY_HAND = [
     # Cases that were not run count against the coder, but not for the tester.
     ("fixed", report(suite([FAILED, UNRUN, UNRUN, PASSED])), 0.25, 0.5 * 4 / 8 + 0.5 * 1 / 8),
     ("fixed", report(suite([])), 0.5, 0.0),  # no evidence
-    # Written: 3 kept and 1 dropped. Right: the failing and one passing; wrong: the corrected one and the dropped one.
-    ("skillxiv", report(suite([FAILED, PASSED, PASSED], n_wrong=1, n_dropped=1)), 2 / 3, (1 + 0.6 - 0.5 - 0.5) / 4),
-    ("skillxiv", report(suite([]), verdict=INVALID), -1.0, None),
     # What failed for our limits counts for no share.
     ("paper", report(rejecting(suite([FAILED] * 4), RejectionReason.UNKNOWABLE)), 0.0, 1.0),
     ("golden", report(suite([FAILED]), golden=0.75), 0.75, 0.0),
@@ -221,7 +218,7 @@ def reports(draw: st.DrawFn) -> CandidateReport:
     )
 
 
-RANGES = {"skillxiv": (-1.0, 1.0), "zero_sum": (-1.0, 1.0), "learnability": (-1.0, 1.0)}
+RANGES = {"zero_sum": (-1.0, 1.0), "learnability": (-1.0, 1.0)}
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -278,7 +275,7 @@ def test_a_suite_of_more_than_k_cases_is_paid_for_its_first_k(name):
 
 
 @given(
-    st.sampled_from(sorted(set(PRESETS) - {"skillxiv"})),
+    st.sampled_from(sorted(PRESETS)),
     st.integers(1, 4),
     st.lists(st.sampled_from([PASSED, FAILED, UNRUN]), max_size=12),
     st.integers(0, 12),
@@ -378,8 +375,8 @@ def test_as_alpha_masks_what_a_failed_replay_hides():
 
 
 def test_as_alpha_is_refused_where_testers_are_not_paid_by_replays():
-    with pytest.raises(UserError, match=r"as_alpha requires one of the schemes paper, release, fixed \(got skillxiv"):
-        RewardRules(scheme="skillxiv", replays=Replays.AS_ALPHA)
+    with pytest.raises(UserError, match=r"as_alpha requires one of the schemes paper, release, fixed \(got cure"):
+        RewardRules(scheme="cure", replays=Replays.AS_ALPHA)
     with pytest.raises(UserError, match="common_kills book counts replays"):
         RewardRules(replays=Replays.AS_ALPHA, credit=CreditRules(common_kills=CommonKills.BOOK))
 

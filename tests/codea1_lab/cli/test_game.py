@@ -1,4 +1,4 @@
-"""`codea1 game`: solving, dynamics and questions from the command line."""
+"""`codea1 game`: solving and questions from the command line."""
 
 from __future__ import annotations
 
@@ -43,12 +43,6 @@ def test_no_number_is_broken_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> N
     assert max(map(len, rows)) <= 80
 
 
-def test_dynamics_become_less_exploitable() -> None:
-    asked = ["game", "dynamics", "starter", "--limit", "1", "--method", "regret", "--steps", "300", "--json"]
-    found = json.loads(codea1(*asked).stdout)
-    assert found["average_exploitability"][-1] < found["average_exploitability"][0] / 5
-
-
 def test_questions_are_answered() -> None:
     result = codea1("game", "questions", "starter", "--limit", "1", "--rounds", "2", "--json")
     found = json.loads(result.stdout)
@@ -62,7 +56,6 @@ def test_questions_are_answered() -> None:
     [
         (["solve", "nothing"], "unknown problem source"),
         (["solve", "starter", "--limit", "1", "--problem", "starter/none"], "unknown problem"),
-        (["dynamics", "starter", "--limit", "1", "--method", "chaos"], "unknown dynamics"),
         (["solve", "starter", "--limit", "1", "--save", "bank.txt"], "must end in .bank.jsonl"),
         (["solve", "starter", "--rules", "unfair"], "unknown preset"),
     ],
@@ -117,7 +110,7 @@ def test_an_unknown_study_is_refused() -> None:
         assert codea1("game", command, "--study", "deep").exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["solve", "dynamics", "questions"])
+@pytest.mark.parametrize("command", ["solve", "questions"])
 def test_pictures_that_cannot_be_drawn_are_refused_before_anything_is_computed(
     monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 from math import nan
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 
 from codea1_agents.statistics import Estimate
 from codea1_lab.crossplay.cells import FIGURES, Cells, CrossPlay, GameFigures
-from codea1_lab.crossplay.results import Findings, cell_text
-from codea1_lab.report.crossplay import heat_maps_of
+from codea1_lab.crossplay.pictures import draw_findings
+from codea1_lab.crossplay.results import SHOWN, TITLES, Findings, cell_text
+from codea1_lab.games.pictures import draw_matrix
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +61,26 @@ def test_sentences_name_cycles_and_reversals(findings: Findings) -> None:
     assert "a|b is ahead of mutant against x, and behind it against fuzz." in text
 
 
-def test_heat_maps_show_the_document(findings: Findings) -> None:
-    maps = {heat.key: heat for heat in heat_maps_of(findings.document({}))}
-    assert len(maps) == 8
-    rewards = maps["crossplay-on-policy-coder-reward"]
-    assert (rewards.rows, rewards.columns) == (("a|b", "mutant"), ("x", "fuzz"))
-    assert rewards.values[1] == pytest.approx((0.2, 0.9))
-    assert set(rewards.marked) == {(0, 0), (0, 1), (1, 0), (1, 1)}
-    assert maps["crossplay-transfer-beats"].marked == ()
+def test_every_matrix_is_drawn_and_the_equilibrium_is_framed_in_those_of_rewards(
+    findings: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    drawn: list[Any] = []
+
+    def kept(axis: Any, values: Any, **options: Any) -> None:
+        draw_matrix(axis, values, **options)
+        drawn.append((axis, values, options))
+
+    monkeypatch.setattr("codea1_lab.crossplay.pictures.draw_matrix", kept)
+    draw_findings(findings, "on_policy", tmp_path / "on-policy.svg")
+    of_title = {axis.get_title(loc="left"): (values, options) for axis, values, options in drawn}
+    assert list(of_title) == [TITLES[figure] for figure in SHOWN["on_policy"]]
+    values, options = of_title[TITLES["coder_reward"]]
+    assert (options["rows"], options["columns"]) == (("a|b", "mutant"), ("x", "fuzz"))
+    assert values[1] == pytest.approx((0.2, 0.9))
+    assert set(options["framed"]) == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    assert of_title[TITLES["beats"]][1]["framed"] == []
+    assert (tmp_path / "on-policy.svg").stat().st_size > 3000
 
 
 def test_cells() -> None:

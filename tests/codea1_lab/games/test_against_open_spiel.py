@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codea1_lab.games.alpha_rank import alpha_rank
-from codea1_lab.games.dynamics import replicator
 from codea1_lab.games.equilibria import solve
 from codea1_lab.games.matrix_game import MatrixGame, Profile, nash_conv
 
@@ -57,24 +55,3 @@ def test_open_spiel_finds_no_regret_in_our_equilibria():
     for game, _ in games():
         spiel = spiel_game(game)
         assert exploitability.nash_conv(spiel, spiel_policy(spiel, solve(game).profile)) < 1e-8
-
-
-def test_alpha_rank_is_open_spiels():
-    from open_spiel.python.egt import alpharank
-
-    for game, _ in games():
-        ours = alpha_rank(game, mutation=0.01)
-        theirs = alpharank.compute([game.row, game.column], use_inf_alpha=True, inf_alpha_eps=0.01)[2]
-        np.testing.assert_allclose(ours.pairs.ravel(), theirs, atol=1e-8)
-
-
-def test_the_replicator_moves_as_open_spiels():
-    from open_spiel.python.egt import dynamics
-
-    for game, profile in games():
-        tensor = np.array([game.row, game.column])
-        theirs = dynamics.MultiPopulationDynamics(tensor, dynamics.replicator)
-        slope = theirs(np.concatenate([profile.row, profile.column]))
-        ours = replicator(game, n_steps=1, step=1e-6, start=profile)
-        moved = np.concatenate([ours.row[-1] - profile.row, ours.column[-1] - profile.column]) / 1e-6
-        np.testing.assert_allclose(moved, slope, atol=1e-4)

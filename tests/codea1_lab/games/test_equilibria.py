@@ -1,4 +1,4 @@
-"""Equilibria of any matrix, degenerate ones above all; alpha-rank and dynamics against what is known."""
+"""Equilibria of any matrix, degenerate ones above all."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.errors import UnknownName, UserError
-from codea1_lab.games.alpha_rank import alpha_rank
+from codea1_env.errors import UserError
 from codea1_lab.games.bank_game import BankGame, solve_white_box, stacked
-from codea1_lab.games.dynamics import DYNAMICS, run_dynamics
 from codea1_lab.games.equilibria import pure_equilibria, solve
 from codea1_lab.games.lemke_howson import lemke_howson
 from codea1_lab.games.matrix_game import MatrixGame, Profile, best_responses, nash_conv, regrets
+from codea1_lab.games.regret_matching import regret_matching
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
@@ -80,35 +79,11 @@ def test_what_is_no_game_is_refused(tables):
         MatrixGame.of(*tables)
 
 
-@pytest.mark.parametrize("name", ["fictitious", "regret"])
-def test_averages_approach_the_value_of_zero_sum_games(name):
+def test_averages_of_regret_matching_approach_the_value_of_zero_sum_games():
     game = MatrixGame.of([[0, -1, 2], [1, 0, -1], [-1, 1, 0]])
-    way = run_dynamics(name, game, n_steps=4000)
-    assert way.average_exploitability[-1] < 0.06
-    assert way.average_exploitability[-1] < way.average_exploitability[1] / 5
-
-
-def test_replicators_end_in_the_dilemma_and_circle_around_rock_paper_scissors():
-    way = run_dynamics("replicator", DILEMMA, n_steps=1000)
-    np.testing.assert_allclose(way.last.row, [0, 1], atol=1e-6)
-    circle = run_dynamics("replicator", ROCK_PAPER_SCISSORS, n_steps=2000)
-    products = circle.row.prod(axis=1) * circle.column.prod(axis=1)  # constant along the orbits of this game
-    np.testing.assert_allclose(products, products[0], rtol=1e-4)
-
-
-def test_unknown_dynamics_are_told():
-    with pytest.raises(UnknownName, match="replicator"):
-        run_dynamics("replicators", DILEMMA, n_steps=1)
-    with pytest.raises(UserError, match="n_steps must be at least 1"):
-        run_dynamics("regret", DILEMMA, n_steps=0)
-    assert sorted(DYNAMICS) == ["fictitious", "regret", "replicator"]
-
-
-def test_alpha_rank_of_a_cycle_and_of_a_dominant_pair():
-    np.testing.assert_allclose(alpha_rank(ROCK_PAPER_SCISSORS).row, THIRD, atol=1e-9)
-    assert alpha_rank(DILEMMA).pairs[1, 1] > 0.97
-    with pytest.raises(UserError, match="mutation must be in"):
-        alpha_rank(DILEMMA, mutation=0.7)
+    after = [nash_conv(game, regret_matching(game, n_steps=n_steps)) for n_steps in (1, 4000)]
+    assert after[1] < 0.06
+    assert after[1] < after[0] / 5
 
 
 def bank_game(seed=0):

@@ -27,7 +27,7 @@ AdvantageForm = Literal["sum", "decoupled", "conditioned"]
 
 VALIDITY = "validity"
 """The part that says which suites are valid."""
-ADVERSITY = frozenset({"adversarial", "difficulty", "discrimination"})
+ADVERSITY = frozenset({"adversarial", "discrimination"})
 """The parts that pay a suite for what its program fails, in the reward schemes that have `validity`, too."""
 
 

@@ -59,7 +59,6 @@ from codea1_env.rules.ruleset import BookUpdate
 
 _LOG = logging.getLogger(__name__)
 _STATE = "grpo"
-_BOOK_STREAM = 11  # separates the random numbers of the book from the others of a task
 _SINGLE_TOKEN = 20  # times the allowed mean: one token may differ so much
 _ROLLOUT_TIMER = "rollouts"
 
@@ -275,8 +274,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         rules = self.settings.rules.book
         if rules.update is BookUpdate.OFF:
             return Task(number, problem.id)
-        draws = np.random.default_rng([self.settings.seed, number, _BOOK_STREAM])
-        entries = self.book.retrieve(problem.id, rules, rng=draws)
+        entries = self.book.retrieve(problem.id, rules)
         return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
 
     def _rolled_out(self) -> RolledOut:

@@ -147,7 +147,6 @@ class _Bench:
             runner.settings.rules,
             reward=preset("fixed").reward,
             book=BookRules(update=BookUpdate.OFF, n_replayed=0),
-            confirm=0.0,
         )
 
     def golden(self, tasks: Sequence[Task]) -> dict[str, list[GoldenFinding]]:

@@ -59,7 +59,7 @@ def test_rewards_without_the_parts_are_refused_before_anything_starts(config: GR
     for rules, form in (("golden", "decoupled"), ("zero_sum", "conditioned"), ("cure", "conditioned")):
         with pytest.raises(UserError, match=f"^advantages='{form}' "):
             config.copy(copy_frozen=False).environment(rules=rules).training(advantages=form).validate()
-    for rules in ("fixed", "paper", "release", "skillxiv", "utrl"):
+    for rules in ("fixed", "paper", "release", "utrl"):
         config.copy(copy_frozen=False).environment(rules=rules).training(advantages="conditioned").validate()
 
 
