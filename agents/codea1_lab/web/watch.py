@@ -21,8 +21,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
 from codea1_agents.train.loop.folder import checked_line
-from codea1_env.errors import BrokenInput, CodeA1Error, extra_needed
+from codea1_env.errors import BrokenInput, CodeA1Error
 from codea1_env.records.journal import last_line
 from codea1_env.rendering import harmless
 from codea1_env.runs.records import from_line
@@ -31,10 +34,6 @@ from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.page import data_of, page_of_error, script, served_page, style
 from codea1_lab.report.writing import MAX_BYTES, archive_within, read_run
 from codea1_lab.web.app import Part
-
-with extra_needed("the server of `codea1 web`", "serve"):
-    from fastapi import APIRouter, Query
-    from starlette.responses import Response
 
 _KINDS = {"metrics.jsonl": "training", "episodes.jsonl": "games"}
 _FILES = (*_KINDS, "metrics.json", "samples", "book.sqlite", "restarts.jsonl")
