@@ -174,10 +174,8 @@ class Play:
             visitor.state = Table(game, about, visitor.state.total)
             return visitor.state.shown()
 
-        response = JSONResponse({"game": await self._visitors.run(visitor, begun)})
-        if key:
-            response.headers["set-cookie"] = new_cookie(_cookie(request), key)
-        return response
+        headers = {"set-cookie": new_cookie(_cookie(request), key)} if key else None
+        return JSONResponse({"game": await self._visitors.run(visitor, begun)}, headers=headers)
 
     async def _try(self, request: Request) -> JSONResponse:
         tried = _read(_Try, await request.body())
