@@ -197,7 +197,8 @@ class RecordKeeper(Generic[_R]):
             return retyped(f"codea1 eval {kind}", self._options, out=out)
         agent = next(name for name in _YARDSTICKS[kind] if name != self._settings["agent"])
         kept = {**self._settings, **self._settings.get("task", {})}  # what a file of generations has decided
-        changes = {"generations": None, "base": "", "samples": kept.get("samples"), "mode": kept.get("mode")}
+        mode = "suite" if kept.get("mode") == "suite" else ""
+        changes = {"generations": None, "base": "", "samples": kept.get("samples"), "mode": mode}
         same = retyped(f"codea1 eval {kind}", self._options, out=out, agent=agent, **changes)
         return f"{same} && {shlex.join(['codea1', 'eval', 'compare', str(out), str(folder)])}"
 
