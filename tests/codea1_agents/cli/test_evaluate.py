@@ -114,6 +114,12 @@ def test_why_an_agent_was_unavailable_for_some_problems_is_a_warning(source: Pat
     assert "missing" not in always.stderr
 
 
+def test_a_folder_with_a_model_is_no_agent_but_could_be_one(folder: Path, source: Path) -> None:
+    (folder / "v1.5").mkdir()
+    command = ("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--base", "v1.5")
+    assert "; the model in this folder is transformers,model=v1.5\n" in refused(*command)
+
+
 def test_other_settings_do_not_go_on_in_the_same_folder(source: Path) -> None:
     command = ("eval", "coder", "--agent", "for_two:right", "--problems", source, "--out", "e")
     assert codea1(*command).exit_code == 0
