@@ -54,6 +54,8 @@ def resolve(group: Group, name: str) -> Any:
                 raise UserError(f"{error}: did you mean {f'{near[0]}:{options}'!r}?") from error
             raise
     unknown = UnknownName.of(group[:-1].removesuffix("e") if group == "sandboxes" else group[:-1], name, registered)
+    if group == "agents" and os.path.isdir(name):
+        raise UnknownName(f"{unknown}; the model in this folder is transformers,model={name}")
     if group == "agents" and "." in name:
         raise UnknownName(f"{unknown}; your own class or function is {':'.join(name.rsplit('.', 1))}")
     raise unknown

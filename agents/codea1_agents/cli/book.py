@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, counted, new_table
+from codea1_agents.cli.console import Page, counted, new_table, shortened
 from codea1_agents.cli.options import Options, how_many
 from codea1_env import values
 from codea1_env.book.store import MistakeBook, StoredEntry
@@ -54,10 +55,11 @@ def show_book(options: ShowOptions) -> None:
             raise UnknownName.of("problem of this book", problem, book.problem_ids())
         entries = nsmallest(options.top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
         size, version = book.size(problem), book.judge_version
-    rows = [_cells(stored) for stored in entries]
+    rows = [_cells(stored, page.width) for stored in entries]
     if not options.as_json:  # the JSON object has the same content
-        headings = ("problem", "test", "solution", "times", "failed", "first program gave")
-        page.show(new_table(headings, rows, right=(3, 4), whole=(0,)))
+        table = new_table(("problem", "test", "times", "failed", "first program gave"), rows, right=(2, 3), whole=(0,))
+        table.columns[-1].max_width = page.width // 5
+        page.show(table)
         page.say(f"{len(rows)} of {counted(size, 'case')}, judged by version {version} of the judge")
     page.finish(size=size, judge_version=version, entries=[_entry_to_json(stored) for stored in entries])
 
@@ -73,12 +75,22 @@ def opened_book(path: Path) -> MistakeBook:
     return MistakeBook(place, read_only=True)
 
 
-def _cells(stored: StoredEntry) -> tuple[str, ...]:
+def case_cells(problem_id: str, test: str, width: int) -> tuple[str, str]:
+    """Return both for a table of a width. Names longer than a quarter of it lose their middle, so that none is broken.
+
+    Args:
+        problem_id: first column.
+        test: Python source.
+        width: of the page, in columns.
+    """
+    most = width // 4
+    return shortened(problem_id, most), re.sub(rf"[^\W\d]\w{{{most},}}", lambda name: shortened(name[0], most), test)
+
+
+def _cells(stored: StoredEntry, width: int) -> tuple[str, ...]:
     entry = stored.entry
     return (
-        stored.problem_id,
-        entry.key.expression,
-        values.describe(entry.key.expected),
+        *case_cells(stored.problem_id, f"{entry.key.expression} == {values.describe(entry.key.expected)}", width),
         str(entry.frequency),
         f"{entry.n_failed}/{entry.n_evaluated}",
         entry.provenance.actual,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,8 +68,12 @@ class TesterOptions(EvaluationOptions):
     generations: _Generations = None
     tests: Annotated[int, n_tests("K, tests per problem.")] = 5
     mode: Annotated[
-        str, Option(help="queries (one test per reply, with the former tests in the prompt) or suite (all at once).")
-    ] = "queries"
+        str,
+        Option(
+            help="queries (one test per reply, with the former tests in the prompt) or suite (all at once).",
+            show_default="queries; of --generations suite",
+        ),
+    ] = ""
     base: Annotated[
         str,
         agent_spec(
@@ -171,15 +175,16 @@ def run_tester(options: TesterOptions) -> None:
         UserError: an option names something that does not exist, the folder cannot be written, or an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    if options.mode not in list(Mode):
-        raise UnknownName.of("mode", options.mode, [each.value for each in Mode])
-    task = from_options(TesterTask, options, mode=Mode(options.mode), max_mutants=options.mutants)
+    mode = options.mode or (Mode.QUERIES if options.generations is None else Mode.SUITE)
+    if mode not in list(Mode):
+        raise UnknownName.of("mode", mode, [each.value for each in Mode])
+    if options.generations is not None and mode == Mode.QUERIES:
+        raise UserError("--mode queries is of --agent: a file of generations has one suite per problem")
+    task = from_options(TesterTask, options, mode=Mode(mode), max_mutants=options.mutants)
     with eval_session(options, without=options.without) as session:
         played = _played(session, options.agent, options.generations, "tester")
-        if played.generations is not None:
-            task = replace(task, mode=Mode.SUITE)
-            if played.generations.most > 1:
-                raise UserError(f"{options.generations}: expected one suite per problem, got {played.generations.most}")
+        if played.generations is not None and played.generations.most > 1:
+            raise UserError(f"{options.generations}: expected one suite per problem, got {played.generations.most}")
         problems = [each for each in session.problems if played.has(each.id)]
         spec = played.name
         base = session.agent(options.base, "tester") if options.base else None

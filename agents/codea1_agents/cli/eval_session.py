@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, cast
 
@@ -57,6 +57,7 @@ class EvalSession:
     problems: ProblemSet
     sandbox: Sandbox
     stack: ExitStack
+    agents: list[NamedAgent] = field(default_factory=list)
 
     def agent(self, spec: str, role: Role) -> NamedAgent:
         """Return the agent of that name; the session closes it.
@@ -69,6 +70,7 @@ class EvalSession:
             inner = load_agent(spec, context, role=role)
         agent = NamedAgent(inner, f"{role} {agent_name(spec, inner)}", seed=self.options.seed)
         self.stack.callback(agent.close)
+        self.agents.append(agent)
         return agent
 
     def tested(self, what: str) -> list[Problem]:
@@ -140,6 +142,7 @@ class RecordKeeper(Generic[_R]):
         key: Callable[[_R], Any],
     ) -> None:
         self._page, self._options, self._settings, self._key = session.page, session.options, settings, key
+        self._agents = session.agents
         self._problems = problems_document(session.options.problems, session.problems)
         self._folder = None if out is None else session.stack.enter_context(EvaluationFolder(out, settings, model))
         self._records = {} if self._folder is None else {key(record): record for record in self._folder.known}
@@ -177,13 +180,16 @@ class RecordKeeper(Generic[_R]):
             page.note(f"{len(self._records)} of {total} done{self._how_to_continue()}", even_if_quiet=True)
             raise
         self._finish(figures(self.records))
+        why = "".join(f"; {agent.why_missing}" for agent in self._agents if agent.why_missing)
         if len(self._records) < total:
             raise AgentUnavailable(
                 f"an agent was unavailable for a whole batch, so {total - len(self._records)} of {total} were not"
-                f" requested{self._how_to_continue()}"
+                f" requested{why}{self._how_to_continue()}"
             )
         if all(getattr(record, "masked", "") == "agent" for record in self._records.values()):
-            raise AgentUnavailable(f"an agent was unavailable for all of {total}{self._how_to_continue()}")
+            raise AgentUnavailable(f"an agent was unavailable for all of {total}{why}{self._how_to_continue()}")
+        if why:
+            page.warn(f"some replies are missing{why}")
         if self._settings["kind"] in _YARDSTICKS:  # two selections cannot be compared
             show_next_line(page, self._next_step())
 
@@ -197,7 +203,8 @@ class RecordKeeper(Generic[_R]):
             return retyped(f"codea1 eval {kind}", self._options, out=out)
         agent = next(name for name in _YARDSTICKS[kind] if name != self._settings["agent"])
         kept = {**self._settings, **self._settings.get("task", {})}  # what a file of generations has decided
-        changes = {"generations": None, "base": "", "samples": kept.get("samples"), "mode": kept.get("mode")}
+        mode = "suite" if kept.get("mode") == "suite" else ""
+        changes = {"generations": None, "base": "", "samples": kept.get("samples"), "mode": mode}
         same = retyped(f"codea1 eval {kind}", self._options, out=out, agent=agent, **changes)
         return f"{same} && {shlex.join(['codea1', 'eval', 'compare', str(out), str(folder)])}"
 

@@ -99,7 +99,7 @@ def run_sft(options: SftOptions) -> None:
         typer.Exit: interrupted (130).
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    with Progress("starting", None, page):  # they need the packages of an extra, and seconds
+    with Progress("importing torch and transformers", None, page):  # packages of an extra, which take seconds
         from codea1_agents.train.grpo.settings import LoraSettings  # noqa: PLC0415
         from codea1_agents.train.sft.fine_tuning import SftSettings  # noqa: PLC0415
         from codea1_agents.train.sft.warm_start import ExampleSettings, held_out_part, warm_start  # noqa: PLC0415

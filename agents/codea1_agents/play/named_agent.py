@@ -41,6 +41,8 @@ class NamedAgent:
         self._seed_of = seed_of or (lambda turn: _seed_of(turn.info, seed or 0))
         self._is_seeded = seed is None
         self.is_closed = False
+        self.why_missing = ""
+        """Why there was no reply, the last time that `replies` lacked one; empty if none lacked."""
 
     def replies(self, turns: Sequence[Turn]) -> list[Reply]:
         """Return one reply per turn, in order. No reply depends on earlier calls.
@@ -51,13 +53,16 @@ class NamedAgent:
         Raises:
             UserError: the agent failed, or returned something other than text.
         """
-        wheres = [_where(turn.info) for turn in turns]
+        found, wheres = list[Reply](), [_where(turn.info) for turn in turns]
         if not callable(getattr(self.inner, "act_batch", None)):
-            return [self._seeded_reply(*each) for each in zip(turns, wheres, strict=True)]
-        if turns and not self._is_seeded:
-            self.reset(self._seed or 0, "reset()")
-            self._is_seeded = True
-        return self.batch(turns, wheres) if turns else []
+            found = [self._seeded_reply(*each) for each in zip(turns, wheres, strict=True)]
+        elif turns:
+            if not self._is_seeded:
+                self.reset(self._seed or 0, "reset()")
+                self._is_seeded = True
+            found = self.batch(turns, wheres)
+        self.why_missing = next((str(each) for each in found if isinstance(each, AgentUnavailable)), self.why_missing)
+        return found
 
     def reset(self, seed: int, where: str) -> None:
         """Reset the agent if it has a `reset`."""

@@ -173,9 +173,10 @@ def _explain_tester(options: AdviseOptions, page: Page, found: Measured, of: Tes
     """Print why the tester pays or does not, frozen and trained."""
     spent, aim, lead = found.seconds, of.aim, of.lead
     shown = "leads" if lead.low > 0 else "trails" if lead.high < 0 else "is not shown to lead"
+    points = _percent(lead.mean)
     text = (
         f"At {of.ratio:.2f} times the cost it must find {of.ratio:.2f} times as many as fresh inputs. It"
-        f" {shown}: by {_percent(lead.mean)} points ({_interval(lead)})."
+        f" {shown}: {'no lead' if points == '0.0' else f'by {points} points'} ({_interval(lead)})."
     )
     if not options.ratio:
         text += (

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from codea1_agents.cli.book import BookOptions, Top, opened_book
+from codea1_agents.cli.book import BookOptions, Top, case_cells, opened_book
 from codea1_agents.cli.console import Page, counted, new_table, number
 from codea1_agents.statistics import json_number
 from codea1_env.book.store import Period
@@ -94,7 +94,7 @@ def show_relapses(options: RelapsesOptions) -> None:
     found, n_fixed = relapses(periods), sum(period.is_fixed for period in periods)
     n = sum(relapse.n_relapses for relapse in found)
     if not options.as_json:
-        rows = [_relapse_cells(relapse) for relapse in found[: options.top]]
+        rows = [_relapse_cells(relapse, page.width) for relapse in found[: options.top]]
         if rows:
             heads = ("problem", "test", "times", "rounds in the book", "rounds away")
             page.show(new_table(heads, rows, right=(2,), whole=(0,)))
@@ -137,10 +137,10 @@ def _survival_to_json(estimate: Survival) -> dict[str, Any]:
     return {"n": estimate.n, "fixed": estimate.n_fixed, "median": json_number(estimate.median), "steps": steps}
 
 
-def _relapse_cells(relapse: Relapse) -> tuple[str, ...]:
+def _relapse_cells(relapse: Relapse, width: int) -> tuple[str, ...]:
     periods = ", ".join(f"{period.duration}{'+' if period.how is None else ''}" for period in relapse.periods)
     gaps = ", ".join(map(str, relapse.gaps))
-    return (relapse.problem_id, relapse.expression, str(relapse.n_relapses), periods, gaps)
+    return (*case_cells(relapse.problem_id, relapse.expression, width), str(relapse.n_relapses), periods, gaps)
 
 
 def _relapse_to_json(relapse: Relapse) -> dict[str, Any]:

@@ -93,7 +93,8 @@ def run_experiment(options: ExperimentOptions) -> None:
             cells = cells_of(experiment)
         known = _known(options, experiment)  # again: meanwhile another command may have written there
         results = results_of(path, experiment, cells, known)
-        report = write_report(experiment, cells, results, place, others=known)
+        with Progress("writing the report", None, page):
+            report = write_report(experiment, cells, results, place, others=known)
         n_done = sum(cell in results for cell in cells)
         page.say(f"{n_done} of {len(cells)} cells done; report: {report}")
         show_next(page, "experiment", name=options.name, out=path, seeds=experiment.seeds + 1)
@@ -103,7 +104,7 @@ def run_experiment(options: ExperimentOptions) -> None:
 def _run(
     experiment: Experiment, cells: Sequence[Cell], path: Path, known: Results, options: ExperimentOptions, page: Page
 ) -> None:
-    with Progress("starting", None, page):
+    with Progress("loading problems", None, page):
         require_training()
         require_predictions(experiment, declared_at(options.name))
         for source in experiment.sources:

@@ -16,7 +16,7 @@ from codea1_agents.cli.console import Page, problems_document
 from codea1_agents.cli.options import Host, Limit, Options, Port, Problems, SandboxName, agent_spec
 from codea1_agents.cli.serve import serve_until, stop_signal, token_of_environment
 from codea1_env.agent import AgentContext
-from codea1_env.errors import UserError
+from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Guarantee, load_sandbox
 from codea1_env.sandbox.local.sandbox import WEAK_TIERS
@@ -71,9 +71,10 @@ def run_web(options: WebOptions) -> None:
         SandboxError: the sandbox cannot be used at all.
         MissingExtra: FastAPI or uvicorn is not installed.
     """
-    from codea1_lab.web.app import BOUNDS, WebServer  # noqa: PLC0415  needs the extra `serve`
-    from codea1_lab.web.play import Opponent, Play  # noqa: PLC0415
-    from codea1_lab.web.watch import watch_part  # noqa: PLC0415
+    with extra_needed("the server of `codea1 web`", "serve"):
+        from codea1_lab.web.app import BOUNDS, WebServer  # noqa: PLC0415
+        from codea1_lab.web.play import Opponent, Play  # noqa: PLC0415
+        from codea1_lab.web.watch import watch_part  # noqa: PLC0415
 
     if options.folder is not None and (options.public or not options.folder.is_dir()):
         fault = "--public shows nobody's runs" if options.public else "no such folder"

@@ -17,7 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from codea1_env.errors import UserError, extra_needed
+from fastapi import APIRouter, FastAPI
+from starlette.responses import HTMLResponse, Response
+
+from codea1_env.errors import UserError
 from codea1_env.sandbox.remote import TOKEN_VARIABLE
 from codea1_env.service.admission import Admission
 from codea1_env.service.app import refusals
@@ -26,10 +29,6 @@ from codea1_env.service.guard import is_loopback
 from codea1_env.service.server import HttpServer
 from codea1_lab.report.page import asset, frame, style
 from codea1_lab.web.visitors import Door
-
-with extra_needed("the server of `codea1 web`", "serve"):
-    from fastapi import APIRouter, FastAPI
-    from starlette.responses import HTMLResponse, Response
 
 BOUNDS = ServiceBounds(max_body_bytes=128 << 10, max_held_bytes=32 << 20)
 

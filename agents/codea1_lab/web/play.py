@@ -13,7 +13,9 @@ from http import HTTPStatus
 from itertools import count
 from typing import Any, TypeVar
 
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.responses import JSONResponse
 
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.play.person import DUEL_TASK, MOST_POINTS, PersonGame, ending, found, sentence
@@ -21,7 +23,7 @@ from codea1_agents.scripted.duels import N_DUELS, duel
 from codea1_agents.scripted.fences import fenced
 from codea1_env import values
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
-from codea1_env.errors import AgentUnavailable, UserError, extra_needed
+from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.submissions import RejectionReason, Role
 from codea1_env.facts.verdicts import CaseReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
@@ -33,10 +35,6 @@ from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.service.admission import Admission, Refused
 from codea1_lab.web.app import Part
 from codea1_lab.web.visitors import Visitors, cookie_name, new_cookie
-
-with extra_needed("the server of `codea1 web`", "serve"):
-    from fastapi import APIRouter, Request
-    from starlette.responses import JSONResponse
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -176,10 +174,8 @@ class Play:
             visitor.state = Table(game, about, visitor.state.total)
             return visitor.state.shown()
 
-        response = JSONResponse({"game": await self._visitors.run(visitor, begun)})
-        if key:
-            response.headers["set-cookie"] = new_cookie(_cookie(request), key)
-        return response
+        headers = {"set-cookie": new_cookie(_cookie(request), key)} if key else None
+        return JSONResponse({"game": await self._visitors.run(visitor, begun)}, headers=headers)
 
     async def _try(self, request: Request) -> JSONResponse:
         tried = _read(_Try, await request.body())

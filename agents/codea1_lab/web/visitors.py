@@ -16,13 +16,11 @@ from http import HTTPStatus
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from codea1_env.errors import extra_needed
+from starlette.requests import cookie_parser
+
 from codea1_env.service.admission import BUSY, Admission, Refused
 from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.guard import App, Guard, Message, Receive, Send
-
-with extra_needed("the server of `codea1 web`", "serve"):
-    from starlette.requests import cookie_parser
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")

@@ -16,25 +16,27 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from http import HTTPStatus
-from operator import index
+from operator import index, itemgetter
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
+from fastapi import APIRouter, Query
+from pydantic import FiniteFloat, TypeAdapter
+from starlette.responses import Response
+
+from codea1_agents.play.summary import MEASURES
 from codea1_agents.train.loop.folder import checked_line
-from codea1_env.errors import BrokenInput, CodeA1Error, extra_needed
+from codea1_env.errors import BrokenInput, CodeA1Error
 from codea1_env.records.journal import last_line
 from codea1_env.rendering import harmless
+from codea1_env.runs.config import read_config
 from codea1_env.runs.records import from_line
 from codea1_env.service.admission import Refused
 from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.page import data_of, page_of_error, script, served_page, style
 from codea1_lab.report.writing import MAX_BYTES, archive_within, read_run
 from codea1_lab.web.app import Part
-
-with extra_needed("the server of `codea1 web`", "serve"):
-    from fastapi import APIRouter, Query
-    from starlette.responses import Response
 
 _KINDS = {"metrics.jsonl": "training", "episodes.jsonl": "games"}
 _FILES = (*_KINDS, "metrics.json", "samples", "book.sqlite", "restarts.jsonl")
@@ -44,6 +46,7 @@ _GOING = "going on"
 _GOING_S = 300.0
 """Seconds without a line after which a run that is not complete counts as stopped."""
 _FIGURES = ("coder_reward", "tester_reward", "kill_rate", "suite_validity")
+_MEANS = TypeAdapter(dict[str, FiniteFloat | None])
 _MOST_ALARMS, _LONGEST = 12, 500
 """Alarms that the list shows of a run, and their characters."""
 _T = TypeVar("_T")
@@ -109,8 +112,7 @@ class _Runs:
 
     def listed(self) -> list[dict[str, Any]]:
         """Return each run with its state, the last to be written first."""
-        found = [_state(self._folder / name, name) for name in self._names()]
-        return sorted(found, key=lambda each: (each["age_s"], each["name"]))
+        return sorted((_state(self._folder / name, name) for name in self._names()), key=itemgetter("age_s", "name"))
 
     def of(self, names: Sequence[str], show: Callable[[_Made], _T]) -> _T:
         """Return what `show` finds on the page on some runs; readers of one page wait for the first of them.
@@ -161,16 +163,22 @@ def _state(path: Path, name: str) -> dict[str, Any]:
         found["age_s"] = max(0.0, time.time() - file.stat().st_mtime)
         if not (path / "config.toml").is_file():  # a pipe would never be read
             raise BrokenInput("config.toml is missing")
-        settings, line = tomllib.loads((path / "config.toml").read_text("utf-8")), last_line(file)
+        settings, line = (path / "config.toml").read_bytes(), last_line(file)
         if kind == "training":
             last: dict[str, Any] = checked_line(line, "its last line") if line else {"step": 0}
-            found |= {"step": last["step"], "of": index(settings["run"]["steps"])}
+            found |= {"step": last["step"], "of": index(tomllib.loads(settings.decode())["run"]["steps"])}
             found["alarms"] = [text[:_LONGEST] for text in last.get("alarms", {}).values()][:_MOST_ALARMS]
             found["figures"] = {key: value for key, value in last.get("figures", {}).items() if key in _FIGURES}
         else:
+            config, whole = read_config(settings, "config.toml"), path / "metrics.json"  # which a run writes at its end
             record = from_line(line, "its last line") if line else None
-            found |= {"step": record.episode + 1 if record else 0, "of": index(settings["episodes"])}
-            found["figures"] = {"coder_reward": record.rounds[-1].rewards.coder.value} if record else {}
+            found |= {"step": record.episode + 1 if record else 0, "of": config.episodes}
+            if found["step"] >= config.episodes and whole.is_file():
+                means = json.loads(whole.read_bytes())["summary"]
+                found["figures"] = _MEANS.validate_python({key: means[key]["mean"] for key in _FIGURES})
+            elif record:
+                wanted = config.rules.tests_per_suite
+                found["figures"] = {key: MEASURES[key](record.rounds[-1], wanted) for key in _FIGURES}
     except (CodeA1Error, OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         return {**found, "state": "unreadable", "alarms": [f"cannot be read: {str(error)[:_LONGEST]}"]}
     is_done = found["step"] >= found["of"]

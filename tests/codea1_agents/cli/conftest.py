@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +62,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(LocalSandbox, "guarantee", Guarantee.ISOLATED)
     (tmp_path / "my_agents.py").write_text(AGENTS)
     return tmp_path
+
+
+@pytest.fixture
+def phases(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
+    """Let every phase print its plain line at once; return what reads their names in the order of the lines."""
+    begin = progress.Progress.begin
+
+    def told(self: progress.Progress, what: str, *arguments: Any, **options: Any) -> None:
+        begin(self, what, *arguments, **options)
+        self.rest(0.0)
+        self.tell()
+
+    monkeypatch.setattr(progress.Progress, "begin", told)
+    return lambda stderr: list(dict.fromkeys(re.findall(r"^note: (.*), elapsed 0:0\d$", stderr, re.MULTILINE)))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,36 @@ def test_a_book_can_be_named_by_its_file_and_cut_to_a_problem_and_a_number(run: 
     assert result.exit_code == 0
     assert result.stdout.count(problem) == 1
     assert "1 of " in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("longest_subsequence_of_a", "longest_subsequence_of_a"),
+        ("the_longest_common_subsequence_of_two_lists", "the_longest_…of_two_lists"),
+    ],
+)
+def test_no_name_is_broken_however_long_its_neighbours_are(folder: Path, name: str, shown: str) -> None:
+    values = [f"value {n}" for n in range(9)]
+    row = {
+        "id": f"a_collection_of_problems/{name}",
+        "statement": f"def {name}(x: list[str]) -> list[str]: ...",
+        "entry_point": name,
+        "solution": f"def {name}(x: list[str]) -> list[str]:\n    return x + ['the end']",
+        "examples": [f"assert {name}({values}) == {[*values, 'the end']}"],
+    }
+    (folder / "mine.jsonl").write_text(json.dumps(row))
+    play = ("play", "-p", "mine.jsonl", "--coder", "random", "--tester", "boundary", "-n", 1, "--out", "long")
+    assert codea1(*play).exit_code == 0
+    lines = codea1("book", "show", "long", "--problem", row["id"]).stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    rows = [line.split() for line in lines if line.startswith("a_co")]
+    assert len(rows) == size(folder / "long" / "book.sqlite") > 0
+    for problem, test, *_ in rows:
+        assert len(problem) == 25
+        assert problem.startswith("a_collection…")
+        assert problem.endswith(name[-12:])
+        assert test.startswith(f"{shown}(")
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,12 @@ def away(observation):
     return RIGHT[observation["entry_point"]]
 
 
+def sometimes(observation):
+    if observation["entry_point"] == "g":
+        raise AgentUnavailable("g is too long")
+    return tests(observation)
+
+
 def tests(observation):
     return "assert f(1) == 2\\nassert f(2) == 3" if observation["entry_point"] == "f" else "assert g(3) == 9"
 """
@@ -85,7 +91,7 @@ def test_what_an_unavailable_coder_left_out_is_asked_for_again(folder: Path, sou
     (folder / "down").touch()
     result = codea1(*command)
     assert result.exit_code == 3
-    assert "unavailable" in result.stderr
+    assert "unavailable for all of 2; the endpoint is down; the same" in result.stderr
     down = one_object(result.stdout)
     assert (down["n_masked"], down["n_samples"], down["figures"]["avg@1"]["mean"]) == ({"agent": 2}, 0, None)
     (folder / "down").unlink()
@@ -97,7 +103,21 @@ def test_a_coder_that_is_gone_is_not_asked_for_the_rest(folder: Path, source: Pa
     (folder / "down").touch()
     result = codea1("eval", "coder", "--agent", "for_two:away", "--problems", source, "-n", CHUNK)
     assert result.exit_code == 3
-    assert f"{CHUNK} of {2 * CHUNK} were not requested" in result.stderr.replace("\n", " ")
+    assert f"{CHUNK} of {2 * CHUNK} were not requested; the endpoint is down" in result.stderr.replace("\n", " ")
+
+
+def test_why_an_agent_was_unavailable_for_some_problems_is_a_warning(source: Path) -> None:
+    result = codea1("eval", "tester", "--agent", "for_two:sometimes", "--problems", source, "--mutants", 0)
+    assert result.exit_code == 0
+    assert "warning: some replies are missing; g is too long\n" in result.stderr
+    always = codea1("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--mutants", 0)
+    assert "missing" not in always.stderr
+
+
+def test_a_folder_with_a_model_is_no_agent_but_could_be_one(folder: Path, source: Path) -> None:
+    (folder / "v1.5").mkdir()
+    command = ("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--base", "v1.5")
+    assert "; the model in this folder is transformers,model=v1.5\n" in refused(*command)
 
 
 def test_other_settings_do_not_go_on_in_the_same_folder(source: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,21 @@ def test_a_model_is_fine_tuned_in_both_roles(mine: str) -> None:
         path.name for path in Path("new").iterdir()
     }
     assert "must be new or empty" in refused("sft", mine, *FEW, "-o", "new", *QUICK)
+
+
+def test_the_phases_of_a_fine_tuning_are_named_from_the_start(mine: str, phases: Callable[[str], list[str]]) -> None:
+    few = ("--max-reply-tokens", 8, "--samples", 1, "--epochs", 1, "--tests", 1, "--prompts", "tiny")
+    made = codea1("sft", mine, "-p", "starter", "--limit", 8, "-o", "new", *few, "--role", "coder")
+    assert made.exit_code == 0, made.stderr
+    assert made.stderr.startswith("note: importing torch")
+    assert phases(made.stderr) == [
+        "importing torch and transformers",
+        "loading problems",
+        "drawing examples",
+        "measuring before",
+        "fine-tuning",
+        "measuring after",
+    ]
 
 
 def test_a_testers_warm_start_as_in_the_paper(mine: str) -> None:

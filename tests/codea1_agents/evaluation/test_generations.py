@@ -145,7 +145,9 @@ def test_suites_of_a_file_are_measured(tmp_path: Path) -> None:
         tmp_path, {"task_id": problem.id, "tests": [f"assert {case.expression} == {case.expected}", "assert 1"]}
     )
     command = ("eval", "tester", "--generations", path, "-p", "starter", "--tests", 2, "--mutants", 3, "--json")
-    assert one_object(codea1(*command).stdout)["figures"]["pass@2"]["mean"] == 0.5
+    for mode in ((), ("--mode", "suite")):
+        assert one_object(codea1(*command, *mode).stdout)["figures"]["pass@2"]["mean"] == 0.5
+    assert "--mode queries is of --agent" in refused(*command, "--mode", "queries")
     path.write_text(path.read_text() * 2)
     assert "expected one suite per problem, got 2" in codea1(*command).stderr
     assert codea1("eval", "coder").exit_code == codea1(*command, "--agent", "fuzz").exit_code == 2

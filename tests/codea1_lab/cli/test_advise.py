@@ -21,6 +21,12 @@ def test_the_page_is_narrow_and_begins_with_the_conclusion() -> None:
     assert any(re.match(r"this tester, trained +not measured", line) for line in lines)
 
 
+def test_a_lead_that_rounds_to_zero_is_none() -> None:
+    right = ("--coder", "reference", "--tester", "boundary", "--inputs", "4")
+    shown = " ".join(codea1("advise", "-p", "starter", "--limit", "2", "-n", "1", *right).stdout.split())
+    assert "It is not shown to lead: no lead (0.0 to " in shown
+
+
 def test_with_a_stated_ratio_nothing_depends_on_a_clock() -> None:
     first, second = (json.loads(codea1(*ASKED, "--tester", "boundary", "--ratio", "2", "--json").stdout) for _ in "ab")
     assert first == second

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from codea1_lab.cli import experiment
 from tests.support.command_line import codea1, document, refused
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -25,6 +27,16 @@ def test_an_experiment_runs_and_is_looked_at_any_time(declared: Path) -> None:
     report.unlink()
     assert codea1("experiment", declared, "-o", "out", "--report-only").exit_code == 0
     assert report.exists()
+
+
+def test_the_phases_of_an_experiment_are_named_from_the_start(
+    declared: Path, phases: Callable[[str], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment, "run_cells", lambda *_, **__: None)
+    done = codea1("experiment", declared, "-o", "out", "--seeds", 1)
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.startswith("note: loading problems")
+    assert phases(done.stderr) == ["loading problems", "small 0/2", "writing the report"]
 
 
 def test_cells_of_a_file_of_results_do_not_run_again(declared: Path) -> None:

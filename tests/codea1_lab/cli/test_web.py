@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import urllib.request
 from typing import Any
 
@@ -47,6 +48,16 @@ def test_it_serves_a_page_until_sigterm() -> None:
 )
 def test_what_cannot_be_served_is_one_sentence(options: tuple[str, ...], why: str) -> None:
     assert why in refused("web", "--port", 0, *options)
+
+
+@pytest.mark.parametrize("package", ["fastapi", "uvicorn"])
+def test_without_its_packages_the_hint_names_this_command(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    for name in [name for name in sys.modules if name.startswith(("codea1_lab.web.", "codea1_env.service."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    why = refused("web", "--port", 0)
+    assert "the server of `codea1 web` needs an optional package: pip install" in why
+    assert "[serve]" in why
 
 
 @pytest.mark.parametrize("tier", ["rlimits", "seccomp"])

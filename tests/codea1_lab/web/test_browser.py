@@ -22,6 +22,8 @@ EVIL = "</script><img src=x onerror=\"document.title='pwned'\"><b onclick=alert(
 PLAIN = "document.querySelectorAll('main img, main script, main b b, main [onclick], main [onerror]').length"
 LEFT = """performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
     .map(entry => entry.name).filter(name => !name.startsWith(location.origin) && !name.startsWith('data:'))"""
+ABOUT = """[...document.querySelectorAll('select[aria-describedby]')].map(
+    choice => document.getElementById(choice.getAttribute('aria-describedby')).textContent)"""
 FOUND_BY_AXE = """const done = arguments[arguments.length - 1];
 axe.run(document, {resultTypes: ['violations']}).then(found => done(found.violations.map(
     fault => fault.id + ': ' + fault.nodes.map(node => node.html + ' ' + node.failureSummary).join(' | '))))"""
@@ -76,6 +78,10 @@ def test_a_whole_game_as_the_tester(browser: Any, serving_page: Any, width: int,
     with serving_page() as server, screen(browser, width, scheme):
         browser.open(server.url)
         has_no_fault(browser)
+        assert browser.ask(ABOUT) == [
+            "mutant knows the solution, and may change it in one place.",
+            "fuzz tests programs with random inputs.",
+        ]
         press_button(browser, "Duel 1")
         browser.until("document.activeElement.textContent === 'Duel 1: starter/is_balanced'")
         assert browser.ask("document.getElementById('reply').value") == "assert is_balanced("

@@ -1,6 +1,7 @@
 "use strict";
 /* Play: the lobby, where a game is chosen, and the game: problem, program, editor, tries, story. */
 const table = document.getElementById("play"), NO_COLON = /:\s*$/, MARK_OF = { good: "✓", bad: "✗" };
+const ABOUT = { __proto__: null, mutant: "mutant knows the solution, and may change it in one place.", fuzz: "fuzz tests programs with random inputs." };
 let choices = null, draft = "";
 
 const option = (name, value) => el("option", { value: String(value) }, visible(name, ""));
@@ -19,10 +20,11 @@ const begin = (button, body) => attempt(button, async () => showGame((await ask(
 const duel = (label, number, kind) => action(label, (event) => begin(event.currentTarget, { role: "tester", duel: number }), kind);
 
 function choice(role, opponents, other) {
-  const opponent = el("select", {}, opponents.map((name, n) => option(`${n + 1}. ${name}`, n))), problem = el("select", {}, option("any problem", ""), choices.problems.map((id) => option(id, id)));
+  const known = [...new Set(opponents)].map((name) => ABOUT[name]).filter(Boolean).join(" "), id = `about-${role}`;
+  const opponent = el("select", { "aria-describedby": known ? id : null }, opponents.map((name, n) => option(`${n + 1}. ${name}`, n))), problem = el("select", {}, option("any problem", ""), choices.problems.map((id) => option(id, id)));
   const button = el("button", { type: "submit", class: "plain" }, `Play the ${role}`);
   const send = (event) => { event.preventDefault(); begin(button, { role, opponent: Number(opponent.value), problem: problem.value }); };
-  return el("form", { class: "filters", onsubmit: send }, el("label", {}, other, opponent), el("label", {}, "Problem", problem), button);
+  return el("form", { class: "filters", onsubmit: send }, el("label", {}, other, opponent), el("label", {}, "Problem", problem), button, known ? el("p", { class: "quiet small", id }, known) : null);
 }
 
 function showLobby() {
