@@ -138,8 +138,11 @@ def _imported(path: str, what: str, *, must_be_typed: bool = False) -> Any:
     target: Any = _module(module_name, what)
     for name in names:
         if not hasattr(target, name):
-            near = get_close_matches(name, [each for each in dir(target) if not each.startswith("_")], n=1)
-            hint = f": did you mean {near[0]!r}?" if near else ""
+            public = [each for each in dir(target) if not each.startswith("_")]
+            own = [each for each in public if getattr(getattr(target, each), "__module__", "") == module_name]
+            hint = f", but {', '.join(own[:12])}" if own else ""
+            if near := get_close_matches(name, public, n=1):
+                hint = f": did you mean {near[0]!r}?"
             raise UserError(f"{what}: {getattr(target, '__name__', target)!r} has no attribute {name!r}{hint}")
         target = getattr(target, name)
     return target

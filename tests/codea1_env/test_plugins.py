@@ -29,6 +29,10 @@ def test_what_is_not_there_is_named() -> None:
         resolve("agents", "no_such_module:x")
     with pytest.raises(UserError, match="'json' has no attribute 'lods': did you mean 'loads'"):
         resolve("agents", "json:lods")
+    with pytest.raises(UserError, match=r"'bisect' has no attribute 'coder'$"):  # its functions are another module's
+        resolve("agents", "bisect:coder")
+    with pytest.raises(UserError, match=r"'shlex' has no attribute 'tester', but join, quote, shlex, split$"):
+        resolve("agents", "shlex:tester")
     with pytest.raises(UnknownName, match=r"own class or function is json:loads$"):
         resolve("agents", "json.loads")
     with pytest.raises(UnknownName, match="did you mean 'mutant'"):
