@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codea1_env import values
 from codea1_env.facts.submissions import Rejection, RejectionReason
@@ -224,15 +224,8 @@ def _program(judged: JudgedRound, marked: int, *, tells_valid: bool) -> Renderab
     if not program.strip():
         return Group(verdict, Text(_excerpt(judged.coder_reply, _MAX_REPLY_LINES), style="dim"))
     code = _excerpt(program, _MAX_LINES)
-    shown = Syntax(
-        code,
-        "python",
-        theme="ansi_dark",
-        line_numbers=True,
-        background_color="default",
-        word_wrap=True,
-        highlight_lines={marked},
-    )
+    style: dict[str, Any] = {"theme": "ansi_dark", "background_color": "default"}
+    shown = Syntax(code, "python", line_numbers=True, word_wrap=True, highlight_lines={marked}, **style)
     return Group(verdict, shown) if tells_valid or not report.is_valid else shown
 
 

@@ -10,12 +10,8 @@ from codea1_env.errors import UserError
 from codea1_env.rendering import harmless
 
 _HELP = """Type {what}.
-  .   sends it, as the end of input does
-  :u  takes the last line back
-  :c  starts again
-  :p  shows it
-  :o  shows the task again
-  :q  leaves the game"""
+  .   send it (or end the input)   :u  take a line back       :c  start again
+  :p  show it                      :o  show the task again    :q  leave the game"""
 _WHAT = {"coder": "the program", "tester": "one assert per line, as many as you like"}
 
 
