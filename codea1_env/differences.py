@@ -64,6 +64,14 @@ def difference(program: str, solution: str) -> Difference | None:
     )
 
 
+def is_same(program: str, solution: str) -> bool:
+    """Return whether two programs differ at most in comments, docstrings and layout."""
+    try:
+        return _lines(program) == _lines(solution)
+    except UnreadableError:
+        return False
+
+
 def _number(program: str, written: list[str], position: int) -> int:
     """Return the line of a program, from 1, that one of its lines in another layout is; 0 if none is."""
     wanted = written[position]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codea1_env import values
 from codea1_env.facts.submissions import Rejection, RejectionReason
@@ -50,13 +50,16 @@ _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _STYLES = {"passed": "green", "not run": "dim", "denied": "dim", "undecided": "dim", "internal error": "magenta"}
 
 
-def duel_picture(judged: JudgedRound, *, width: int = 100, reveals: bool = False) -> RenderableType:
+def duel_picture(
+    judged: JudgedRound, *, width: int = 100, reveals: bool = False, is_brief: bool = False
+) -> RenderableType:
     """Return a rich renderable with the program, the suite, the verdicts, the rewards and the changes of the book.
 
     Args:
         judged: the round.
         width: number of columns.
         reveals: whether to say in what the program differs from the solution, which is secret during a game.
+        is_brief: whether to leave out headline, verdicts in symbols, rewards and book.
     """
     from rich.console import Group  # noqa: PLC0415  rich is slow to import
     from rich.padding import Padding  # noqa: PLC0415
@@ -66,15 +69,16 @@ def duel_picture(judged: JudgedRound, *, width: int = 100, reveals: bool = False
 
     report = judged.report.candidates[0]
     change = difference(report.candidate.program, judged.problem.solution) if reveals and report.is_valid else None
-    parts: list[RenderableType] = [_headline(judged, width), _program(judged, change.line if change else 0)]
+    parts: list[RenderableType] = [] if is_brief else [_headline(judged, width)]
+    parts.append(_program(judged, change.line if change else 0, tells_valid=not is_brief))
     if change is not None:
         told = f"{change.sentence()}; {_found_by(report)}."
         parts.append(Text(harmless(told), style="bold", overflow="fold"))
     if report.replayed or any(suite.cases for suite in report.suites):
-        parts += [_cases_table(report, width), _verdict_row(report)]
+        parts += [_cases_table(report, width), *([] if is_brief else [_verdict_row(report)])]
     rejections = [rejection for suite in report.suites for rejection in suite.suite.rejections]
     parts += [_rejections_table(rejections, width)] if rejections else []
-    parts.append(_outcome(judged))
+    parts += [] if is_brief else [_outcome(judged)]
     return Group(*(Padding(part, (0, 0, 1, 0)) for part in parts))
 
 
@@ -169,7 +173,7 @@ def _headline(judged: JudgedRound, width: int) -> RenderableType:
 
 
 def story(judged: JudgedRound) -> str:
-    """Say how a round ended: what is wrong with the program, if one small change is, and which right answers found it.
+    """Say how a round ended: what is wrong with the program, if one small change is, and which tests found it.
 
     Texts of programs in it are as they wrote them.
     """
@@ -178,20 +182,33 @@ def story(judged: JudgedRound) -> str:
     report = judged.report.candidates[0]
     change = difference(report.candidate.program, judged.problem.solution) if report.is_valid else None
     told = change.sentence() if change is not None else f"the program {passes(report)}"
-    return f"{told[0].upper()}{told[1:]}; {_found_by(report, only_right=True)}."
+    return f"{told[0].upper()}{told[1:]}; {_found_by(report, counts_examples=True)}."
 
 
-def _found_by(report: CandidateReport, *, only_right: bool = False) -> str:
-    """Say which cases a program fails: all, or those whose predicted answer is right."""
-    failed = [(name, case) for name, case in _named(report) if case.verdict.is_failure]
-    names = [name for name, case in failed if not only_right or case.case.prediction_right is not False]
-    if not names:
-        return "no test found it"
+def _found_by(report: CandidateReport, *, counts_examples: bool = False) -> str:
+    """Say which tests found what is wrong with a program, or why those that it fails did not.
+
+    Args:
+        report: of the program.
+        counts_examples: whether a copy of an example finds it, too.
+    """
+    failed = [(name, case.case) for name, case in _named(report) if case.verdict.is_failure]
+    wrong = [name for name, case in failed if case.prediction_right is False]
+    copies = [name for name, case in failed if case.is_example and not counts_examples and name not in wrong]
+    if counting := [name for name, _ in failed if name not in wrong and name not in copies]:
+        return f"{_tests(counting)} found it"
+    copied = f"{_tests(copies)} {'copy examples' if copies[1:] else 'copies an example'}" if copies else ""
+    erring = f"{_tests(wrong)} {'have wrong answers' if wrong[1:] else 'has a wrong answer'}" if wrong else ""
+    why = " and ".join(filter(None, (copied, erring)))
+    return f"no test found it: of those that the program fails, {why}" if why else "no test found it"
+
+
+def _tests(names: Sequence[str]) -> str:
     listed = ", ".join(names[:_MAX_NAMED]) + (f" and {len(names) - _MAX_NAMED} more" if names[_MAX_NAMED:] else "")
-    return f"test {listed} found it" if len(names) == 1 else f"tests {listed} found it"
+    return f"test{'s' if names[1:] else ''} {listed}"
 
 
-def _program(judged: JudgedRound, marked: int = 0) -> RenderableType:
+def _program(judged: JudgedRound, marked: int, *, tells_valid: bool) -> RenderableType:
     """The candidate's verdict and program, one line marked, or its reply if that does not contain a program."""
     from rich.console import Group  # noqa: PLC0415  rich is slow to import
     from rich.syntax import Syntax  # noqa: PLC0415
@@ -207,18 +224,9 @@ def _program(judged: JudgedRound, marked: int = 0) -> RenderableType:
     if not program.strip():
         return Group(verdict, Text(_excerpt(judged.coder_reply, _MAX_REPLY_LINES), style="dim"))
     code = _excerpt(program, _MAX_LINES)
-    return Group(
-        verdict,
-        Syntax(
-            code,
-            "python",
-            theme="ansi_dark",
-            line_numbers=True,
-            background_color="default",
-            word_wrap=True,
-            highlight_lines={marked},
-        ),
-    )
+    style: dict[str, Any] = {"theme": "ansi_dark", "background_color": "default"}
+    shown = Syntax(code, "python", line_numbers=True, word_wrap=True, highlight_lines={marked}, **style)
+    return Group(verdict, shown) if tells_valid or not report.is_valid else shown
 
 
 def _excerpt(text: str, max_lines: int) -> str:

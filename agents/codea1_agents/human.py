@@ -9,10 +9,9 @@ from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import UserError
 from codea1_env.rendering import harmless
 
-_HELP = (
-    "Type {what}. A line with only . (or the end of input) sends it.  :u take the last line back  :c start again  "
-    ":p show it  :o show the task again  :q leave the game"
-)
+_HELP = """Type {what}.
+  .   send it (or end the input)   :u  take a line back       :c  start again
+  :p  show it                      :o  show the task again    :q  leave the game"""
 _WHAT = {"coder": "the program", "tester": "one assert per line, as many as you like"}
 
 
@@ -40,16 +39,17 @@ class HumanAgent:
         """
         self._keyboard, self._screen = keyboard, screen
 
-    def act(self, observation: Observation, info: Info) -> str:
-        """Show the task and return the typed reply.
+    def act(self, observation: Observation, info: Info, *, is_again: bool = False) -> str:
+        """Show the task, unless it is the same again, and return the typed reply.
 
         Raises:
             UserError: the input ended before anything was typed.
             KeyboardInterrupt: the person left the game.
         """
         turn = _Turn(observation, info, self._keyboard or sys.stdin, self._screen or sys.stderr)
-        turn.show_task()
-        turn.say(_HELP.format(what=_WHAT.get(turn.role, "the reply")))
+        if not is_again:
+            turn.show_task()
+            turn.say(_HELP.format(what=_WHAT.get(turn.role, "the reply")))
         while turn.take_line():
             pass
         return turn.text
@@ -86,8 +86,8 @@ class _Turn:
             return Panel(shown, title=title, title_align="left")
 
         seen = self._observation
-        round_ = int(seen["round"]) + 1
-        parts = [block(f"problem, round {round_}", seen["problem"], "python")]
+        later = f", round {seen['round'] + 1}" if seen["round"] else ""
+        parts = [block(f"problem{later}", seen["problem"], "python")]
         if seen["examples"]:
             parts.append(block("known tests", seen["examples"], "python"))
         if seen["program"]:
@@ -97,7 +97,7 @@ class _Turn:
             parts.append(block("result of the previous round", seen["feedback"], "text"))
         console = Console(file=self._screen)
         console.print(Group(*parts))
-        counted = f"; {self._tests} tests count" if self.role == "tester" and self._tests else ""
+        counted = f"; at most {self._tests} tests count" if self.role == "tester" and self._tests else ""
         self.say(f"You are the {self.role or 'player'} ({seen['entry_point']}{counted}).")
 
     def take_line(self) -> bool:
@@ -106,6 +106,7 @@ class _Turn:
         self._screen.flush()
         line = self._keyboard.readline()
         if not line:
+            self._screen.write("\n")
             if not self._lines:
                 raise UserError("human: the input ended before anything was typed")
             return False

@@ -38,8 +38,10 @@ def test_lines_become_the_reply(end):
 
 def test_an_empty_reply_is_legal_but_must_be_sent():
     assert typed(".\n")[0] == ""
+    screen = io.StringIO()
     with pytest.raises(UserError, match="ended before anything"):
-        typed("")
+        HumanAgent(keyboard=io.StringIO(""), screen=screen).act(SEEN, CODER)
+    assert screen.getvalue().endswith("  1> \n")  # the error has a line of its own
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,9 @@ def test_the_tester_sees_the_program_and_how_many_tests_count():
     _, shown = typed(".\n", SEEN | {"program": "def add(a, b): return 7"}, TESTER)
     assert "the program to break" in shown
     assert "return 7" in shown
-    assert "8 tests count" in shown
+    assert "at most 8 tests count" in shown
+    assert "round" not in shown
+    assert max(map(len, shown.split("\n"))) <= 80
 
 
 def test_a_later_round_shows_what_failed():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.differences import difference
+from codea1_env.differences import difference, is_same
 
 SOLUTION = '''
 def f(x):
@@ -51,3 +51,11 @@ def test_equal_other_and_unreadable_programs_have_none(program: str) -> None:
 @given(st.text(max_size=60))
 def test_any_text_is_compared(text: str) -> None:
     difference(text, SOLUTION)
+
+
+@pytest.mark.parametrize(
+    ("program", "same"),
+    [("def f(x):\n  return (x)  # so\n", True), ("def f(x):\n    return -x", False), ("def f(", False)],
+)
+def test_layout_does_not_make_another_program(program: str, same: bool) -> None:
+    assert is_same(program, "def f(x):\n    'Return it.'\n    return x") is same

@@ -39,6 +39,7 @@ NEW = (
     case("find_zero([0] * 99)", 0.0, Verdict.TIME_LIMIT, "time limit"),
 )
 REPLAYED = (replace(case("find_zero([0, 1])", 0.0, Verdict.RUNTIME_ERROR, "ZeroDivisionError: division by zero")),)
+COPIED = replace(NEW[2], case=replace(NEW[2].case, is_example=True))
 DROPPED = (Rejection(RejectionReason.SYNTAX_ERROR, "assert find_zero([1", 7, "'[' was never closed"),)
 PROGRAM = Candidate("def find_zero(xs):\n    return -xs[0] / xs[1]\n")
 SUITES = (suite_of(*NEW, rejections=DROPPED, n_dropped=1),)
@@ -196,8 +197,24 @@ def test_a_duel_that_reveals_the_solution_marks_the_line_and_tells_who_found_it(
     with console.capture() as shown:
         console.print(duel_picture(judged(problem=problem), reveals=True))
     assert "❱ 2     return -xs[0] / xs[1]" in shown.get()
-    sentence = (
-        "line 2 is `return -xs[0] / xs[1]`, in the solution it is `return xs[0] / xs[1]`; tests 2, 3, R1 found it."
-    )
+    sentence = "line 2 is `return -xs[0] / xs[1]`, in the solution it is `return xs[0] / xs[1]`; tests 3, R1 found it."
     assert sentence in " ".join(shown.get().split())
     assert "solution it is" not in duel_text(judged(problem=problem))
+
+
+@pytest.mark.parametrize(
+    ("cases", "told"),
+    [
+        ((NEW[0],), "no test found it."),
+        ((NEW[1],), "no test found it: of those that the program fails, test 1 has a wrong answer."),
+        ((NEW[1], COPIED, COPIED), "fails, tests 2, 3 copy examples and test 1 has a wrong answer."),
+        ((COPIED, NEW[2]), "test 2 found it."),
+    ],
+)
+def test_only_tests_that_count_found_it(cases: tuple[CaseReport, ...], told: str) -> None:
+    problem = replace(PROBLEM, solution="def find_zero(xs):\n    return xs[0] / xs[1]\n")
+    report = replace(VALID, replayed=(), suites=(suite_of(*cases),))
+    console = Console(file=StringIO(), width=100, force_terminal=False)
+    with console.capture() as shown:
+        console.print(duel_picture(judged(report, problem=problem), reveals=True))
+    assert told in " ".join(shown.get().split())

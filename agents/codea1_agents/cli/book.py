@@ -60,7 +60,8 @@ def show_book(options: ShowOptions) -> None:
         table = new_table(("problem", "test", "times", "failed", "first program gave"), rows, right=(2, 3), whole=(0,))
         table.columns[-1].max_width = page.width // 5
         page.show(table)
-        page.say(f"{len(rows)} of {counted(size, 'case')}, judged by version {version} of the judge")
+        rest = f" (--top {size} shows all)" if size > len(rows) else ""
+        page.say(f"{len(rows)} of {counted(size, 'case')}{rest}, judged by version {version} of the judge")
     page.finish(size=size, judge_version=version, entries=[_entry_to_json(stored) for stored in entries])
 
 

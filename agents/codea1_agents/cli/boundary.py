@@ -84,7 +84,10 @@ def _handling_errors() -> Iterator[None]:
     except _UsageError as error:  # its message quotes the command line
         if type(error).__name__ == "NoArgsIsHelpError":  # it has printed the help
             raise
-        _say(f"{error.format_message().rstrip('.')} (see {error.ctx.command_path} --help)" if error.ctx else str(error))
+        found: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which does not say what it got
+        got = f", got {found[0]['input']!r}" if found else ""
+        told = error.format_message().rstrip(".").replace("Input should be", "expected") + got
+        _say(f"{told} (see {error.ctx.command_path} --help)" if error.ctx else str(error))
         raise typer.Exit(USER_ERROR) from None
     except Exception as error:
         code = _exit_code(error)

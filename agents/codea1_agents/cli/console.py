@@ -226,7 +226,8 @@ def problems_document(source: str, problems: ProblemSet) -> dict[str, Any]:
 
 
 NEXT_STEPS = {
-    "play": ("codea1 report {out}", "codea1 book show {out}"),
+    "play": ("codea1 report {out}",),
+    "play with mistakes": ("codea1 report {out}", "codea1 book show {out}"),
     "train": ("codea1 report {out}", "codea1 train --resume {out} --steps {steps}"),
     "pretrain": (
         "codea1 play -p tiny --coder transformers,model={out},prompts=tiny --tester fuzz",

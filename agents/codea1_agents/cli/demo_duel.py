@@ -12,7 +12,7 @@ from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted, show_next
 from codea1_agents.cli.options import Options
 from codea1_agents.human import HumanAgent
-from codea1_agents.play.person import DUEL_TASK, MOST_POINTS, PersonGame, answers, found
+from codea1_agents.play.person import DUEL_TASK, MOST_POINTS, PersonGame, answers, explained, found, remarks, sentence
 from codea1_agents.scripted.duels import N_DUELS, duel
 from codea1_agents.scripted.fences import fenced
 from codea1_env.errors import UserError
@@ -25,7 +25,7 @@ class DuelOptions(Options):
     """Be the tester: a program is wrong in one place; write asserts that it fails.
 
     The solution checks your answers first: a test with a wrong answer finds nothing. After each try without success
-    there is a hint, and a point less to win.
+    there is a hint, and a point less to win. A try without a test that can be read costs nothing.
 
     \b
     Example:
@@ -52,24 +52,33 @@ def run_duel(options: DuelOptions) -> None:
         with page.apart():
             judged = _tried(game, human)
             while (points := game.points) and not game.has_won:
-                page.say(f"{found(game, judged)}.")
-                page.say(f"Hint: {game.hint()}")
+                _tell(page, game, judged)
                 try:
-                    judged = _tried(game, human)
+                    judged = _tried(game, human, is_again=True)
                 except UserError:  # the input has ended
                     points = 0
                     break
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    if not game.has_won:
-        page.say(f"{found(game, judged)}.")
-    page.show(duel_picture(judged, width=page.width, reveals=True))
+    page.show(duel_picture(judged, width=page.width, reveals=True, is_brief=True))
     page.say(f"{answers(judged)}; {points} of {counted(MOST_POINTS, 'point')}.")
     page.finish(duel=options.number, problem=chosen.problem.id, points=points, most_points=MOST_POINTS)
     show_next(page, "duel", number=options.number % N_DUELS + 1)
 
 
-def _tried(game: PersonGame, human: HumanAgent) -> JudgedRound:
+def _tell(page: Page, game: PersonGame, judged: JudgedRound) -> None:
+    """Print what a try without success has shown, line by line, and the hint."""
+    page.say(sentence(found(game, judged)))
+    for each in explained(game, judged):
+        page.say(f"  {each.test}")
+        page.say(f"    {each.told}")
+    for line in remarks(game, judged):
+        page.say(f"  {line}")
+    if hint := game.hint():
+        page.say(f"Hint: {hint}")
+
+
+def _tried(game: PersonGame, human: HumanAgent, *, is_again: bool = False) -> JudgedRound:
     """Return the round of one try."""
     turn = game.turn()
-    return game.submit(human.act(turn.observation, turn.info))
+    return game.submit(human.act(turn.observation, turn.info, is_again=is_again))

@@ -45,6 +45,7 @@ from codea1_agents.play.summary import LABELS, Summary, Tally
 from codea1_agents.play.versions import git_commit, installed_versions
 from codea1_env.agent import AgentContext
 from codea1_env.agent.threads import REPLY_TIMEOUT_S
+from codea1_env.differences import is_same
 from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.plugins import is_path
@@ -159,7 +160,9 @@ def run_play(options: PlayOptions) -> None:
         problems, config = _resolved(options, None if options.resume is None else stored_config(options.resume))
     page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
-        show_next(page, "play", out=_Run(options, config, problems, sandbox, page).play())
+        run = _Run(options, config, problems, sandbox, page)
+        folder = run.play()
+        show_next(page, "play with mistakes" if run.tally.book_size else "play", out=folder)
 
 
 def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
@@ -205,6 +208,8 @@ class _Run:
     """Episodes that finished before the run was resumed but are not in `episodes.jsonl` yet, by number."""
     spent: TimeSplit = field(default_factory=TimeSplit, init=False)
     n_unavailable: int = field(default=0, init=False)
+    only_solutions: bool = field(default=True, init=False)
+    """Whether each program so far is the solution of its problem."""
     n_drawn: int = field(default=0, init=False)
     undrawn: list[PlayedEpisode] = field(default_factory=list, init=False)
     """The first games in which no program fails a test, to be drawn if there are too few others."""
@@ -248,7 +253,7 @@ class _Run:
 
         def record(game: PlayedEpisode) -> None:
             folder.append(game.record)
-            self.tally.add(game.record)
+            self._add(game.record)
             self.spent += game.time
             if game.record.episode not in early.kept:
                 progress.advance(game.record)
@@ -305,8 +310,14 @@ class _Run:
             self.early = EarlyEpisodes(resume).read(start_at=folder.n_episodes, n_problems=len(self.problems))
             folder.rebuild_book(self.early.values())
             for record in iter_episodes(resume):
-                self.tally.add(record)
+                self._add(record)
             yield folder
+
+    def _add(self, record: EpisodeRecord) -> None:
+        self.tally.add(record)
+        solution = self.problems.by_id(record.problem_id).solution
+        played = (each.candidate.program for each in record.rounds)
+        self.only_solutions = self.only_solutions and all(is_same(program, solution) for program in played)
 
     def _note_unavailable(self, game: PlayedEpisode) -> None:
         if game.unavailable is None:
@@ -343,6 +354,8 @@ class _Run:
         metrics = self._metrics(wall_s)
         folder.write_metrics(metrics)
         self.page.show(summary_table(self.tally.summary(seed=self.config.seed), self.config))
+        if self.only_solutions and metrics["summary"]["n_rounds"]:
+            self.page.say("the coder played the solution itself: no test can beat it; try --coder mutant,strength=1")
         if self.spent.total_s:
             self.page.say(time_sentence(self.spent, wall_s if self.options.concurrency > 1 else None))
         self.page.say(f"sandbox: {self.promise.sentence()}")
@@ -383,7 +396,10 @@ def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
     title += f" on {counted(summary.n_problems, 'problem')}, rules {config.rules.name}, seed {config.seed}"
     rows = [(label, *estimate_cells(getattr(summary, name))) for name, label in LABELS.items()]
     table = new_table(("mean over problems", "mean", "95 % interval", "rounds"), rows, right=(1, 3))
-    ends = [f"tests: {funnel_sentence(summary.tests)}", f"Mistake Book: {counted(summary.book_size, 'case')}"]
+    ends = [f"tests: {funnel_sentence(summary.tests)}"]
+    if summary.tests.keys() & {"stated_example", "wrong_prediction"}:
+        ends.append("suite validity includes copies of examples, suites that beat the program also wrong answers")
+    ends.append(f"Mistake Book: {counted(summary.book_size, 'case')}")
     if summary.n_unasked_rounds:
         ends.append(f"{counted(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
     if summary.n_masked_rounds:

@@ -6,20 +6,26 @@ It knows neither terminal nor page: `codea1 demo duel` and `codea1 web` tell the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from codea1_env import values
 from codea1_env.differences import difference
 from codea1_env.errors import SandboxError, UserError
-from codea1_env.facts.submissions import Role, Suite
+from codea1_env.facts.submissions import RejectionReason, Role, Suite
+from codea1_env.facts.verdicts import CaseReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.rendering import passes, story
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import Rounds, Tree, Turn
+from codea1_env.rules.funnel import is_of_test
 from codea1_env.rules.reward_parts import n_credited, n_failed, n_right, n_written
 from codea1_env.sandbox import Limits, Sandbox
 
 MOST_POINTS = 3
 DUEL_TASK = "A program for this problem is wrong in one place. Write asserts that it fails and a right program passes."
+_MOST_SHOWN = 300  # characters of a value
+_MOST_LINES = 12  # that do not count, of one try
 _GENERAL_HINTS = (
     "Try the ends of what the problem allows: nothing, one item, equal items, negative numbers.",
     "Compare each sentence of the problem with the lines that should do what it says.",
@@ -28,6 +34,8 @@ _GENERAL_HINTS = (
 
 class PersonGame:
     """One game. It ends when the person wins or has used all tries; each try without success costs a point.
+
+    A tester's try without a test that can be read is none, and costs nothing.
 
     A tester wins with a test that has the right answer and fails the program, a coder with a program that passes all
     tests. Not thread-safe; `turn` and `submit` wait for the sandbox and the opponent.
@@ -102,13 +110,17 @@ class PersonGame:
         if report.has_internal_error:
             raise SandboxError("the sandbox failed on this try, which does not count: try again")
         cases = report.suites[0].cases
+        if self.role == "tester" and is_unread(judged):
+            return judged
         self._n_tries += 1
         self.has_won = bool(n_credited(cases)) if self.role == "tester" else report.is_valid and not n_failed(cases)
         self.points -= not self.has_won
         return judged
 
     def hint(self) -> str:
-        """Return a tester's hint after the last try."""
+        """Return a tester's hint after the last try that cost a point; empty before one."""
+        if not self._n_tries:
+            return ""
         change = None if self._hints else difference(self.program, self.problem.solution)
         line = change.line if change else 0
         told = (f"Read line {line} again.", f"Line {line} is wrong.") if line else _GENERAL_HINTS
@@ -141,10 +153,54 @@ def found(game: PersonGame, judged: JudgedRound) -> str:
     report = judged.report.candidates[0]
     if game.role == "coder":
         return f"your program {passes(report)}" if report.is_valid else "your program does not run"
-    if not n_written(report.suites[0]):
-        return "there is no test that counts"
-    failing = "only a test with a wrong answer" if report.suites[0].beats else "no test"
-    return f"{answers(judged)}; {failing} fails the program"
+    n = n_written(report.suites[0])
+    if is_unread(judged):
+        return "no test can be read, so this try costs no point"
+    if not report.suites[0].beats:
+        return f"{answers(judged)}; no test fails the program" if n else "there is no test that counts"
+    if n == 1:
+        return "your input shows the mistake, but your answer is not the solution's"
+    return f"{answers(judged)}; an input shows the mistake, but its answer is not the solution's"
+
+
+def is_unread(judged: JudgedRound) -> bool:
+    """Return whether a try holds no test that can be read."""
+    suite = judged.report.candidates[0].suites[0]
+    return not suite.cases and not any(is_of_test(each.reason) for each in suite.suite.rejections)
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A test of a try, and what it has shown."""
+
+    test: str
+    told: str
+    tone: str
+    """`good` or `bad` for the person; empty: neither."""
+
+
+def explained(game: PersonGame, judged: JudgedRound) -> list[Explained]:
+    """Return the tests of a try."""
+    report = judged.report.candidates[0]
+    return [_explained(case, game.role == "tester") for case in report.suites[0].cases if report.is_valid]
+
+
+def remarks(game: PersonGame, judged: JudgedRound) -> list[str]:
+    """Say why a coder's program is not valid, or which lines of a tester do not count."""
+    report = judged.report.candidates[0]
+    if game.role == "coder":
+        why = (
+            "" if report.verdict is Verdict.SYNTAX_ERROR else f"{_words(report.verdict)}: "
+        )  # its name is in the detail
+        return [] if report.is_valid else [sentence(f"{why}{report.detail}")]
+    rejections = report.suites[0].suite.rejections
+    dropped = [it for it in rejections if it.reason is not RejectionReason.WRONG_PREDICTION]  # told with its test
+    lines = [
+        sentence(f"{f'line {it.line}' if it.line else 'this'} does not count: {_words(it.reason)} ({it.detail})")
+        for it in dropped[:_MOST_LINES]
+    ]
+    more = len(dropped) - _MOST_LINES
+    return [*lines, sentence(f"{more} more lines do not count")] if more > 0 else lines
 
 
 def answers(judged: JudgedRound) -> str:
@@ -162,3 +218,34 @@ def ending(game: PersonGame, judged: JudgedRound) -> str:
 def sentence(text: str) -> str:
     """Return a text with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _explained(case: CaseReport, is_tester: bool) -> Explained:
+    tested, expected = case.case.case, values.describe(case.case.expected, _MOST_SHOWN)
+    who = "the program" if is_tester else "your program"
+    gave = _GAVE.get(case.verdict, "{who} was not tried any more").format(who=who, actual=case.actual)
+    failed, passed, test = case.verdict.is_failure, case.verdict is Verdict.PASSED, tested.to_assert()
+    if not is_tester:  # the test as it counts, whatever the tester has predicted
+        test, tone = f"assert {tested.expression} == {expected}", "good" if passed else "bad" if failed else ""
+        told = "Passed." if passed else sentence(gave)
+    elif case.case.prediction_right is False:
+        though, tone = f", though {gave}" if failed else "", "bad"
+        told = f"Wrong answer: the solution gives {expected}. A test with a wrong answer finds nothing{though}."
+    elif failed:
+        told, tone = f"Found it! The solution gives {expected}; {gave}.", "good"
+    else:
+        told, tone = "Right answer, and the program gives it, too." if passed else sentence(gave), ""
+    return Explained(test, told, tone)
+
+
+_GAVE = {
+    Verdict.WRONG_ANSWER: "{who} gives {actual}",
+    Verdict.RUNTIME_ERROR: "{who} fails: {actual}",
+    Verdict.TIME_LIMIT: "{who} does not end in time",
+    Verdict.MEMORY_LIMIT: "{who} needs too much memory",
+    Verdict.OUTPUT_LIMIT: "{who} gives too large a value",
+}
+
+
+def _words(word: Verdict | RejectionReason) -> str:
+    return word.value.replace("_", " ")

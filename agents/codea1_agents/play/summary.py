@@ -70,6 +70,11 @@ class Tally:
         """Return the values of each of `MEASURES` by problem."""
         return self._values
 
+    @property
+    def book_size(self) -> int:
+        """Return the entries of the Mistake Book."""
+        return sum(self._book_sizes.values())
+
     def add(self, record: EpisodeRecord) -> None:
         """Add one episode."""
         self._n_episodes += 1
@@ -100,7 +105,7 @@ class Tally:
             n_problems=len(self._problems),
             n_masked_rounds=self._n_masked,
             n_unasked_rounds=self._n_unasked,
-            book_size=sum(self._book_sizes.values()),
+            book_size=self.book_size,
             tests=dict(self._tests),
             **{name: mean_interval(values, seed=seed) for name, values in self._values.items()},
         )

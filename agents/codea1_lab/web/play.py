@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from itertools import count
 from typing import Any, TypeVar
@@ -18,14 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import JSONResponse
 
 from codea1_agents.play.named_agent import NamedAgent
-from codea1_agents.play.person import DUEL_TASK, MOST_POINTS, PersonGame, ending, found, sentence
+from codea1_agents.play.person import DUEL_TASK, MOST_POINTS, PersonGame, ending, explained, found, remarks, sentence
 from codea1_agents.scripted.duels import N_DUELS, duel
 from codea1_agents.scripted.fences import fenced
-from codea1_env import values
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, UserError
-from codea1_env.facts.submissions import RejectionReason, Role
-from codea1_env.facts.verdicts import CaseReport, Verdict
+from codea1_env.facts.submissions import Role
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.observations import test_notes
 from codea1_env.problems.problem import ProblemSet
@@ -42,8 +40,6 @@ MOST_VISITORS = 10_000
 LIMITS = Limits(cpu_s=0.5, wall_s=1.0, memory_mb=256, value_bytes=4096, max_restarts=0, job_factor=4)
 """Of a visitor's programs: somebody else waits."""
 _MOST_LISTED = 1000  # problems that the page offers by name
-_MOST_SHOWN = 300  # characters of a value
-_MOST_LINES = 12  # that do not count, of one try
 _TASKS: dict[Role, str] = {
     "tester": "The program may be wrong. Write asserts that it fails and a right program passes.",
     "coder": "Write the program. At each try the tester reads it and writes tests; you win when it passes all of them.",
@@ -210,62 +206,19 @@ class Play:
 def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
     """Return what a try has shown, in sentences."""
     (report,) = judged.report.candidates
-    suite, is_tester = report.suites[0], game.role == "tester"
-    why = "" if report.verdict is Verdict.SYNTAX_ERROR else f"{_words(report.verdict)}: "  # its name is in the detail
-    lines = [] if report.is_valid else [sentence(f"{why}{report.detail}")]
-    if is_tester:  # a wrong answer is told with its test
-        dropped = [it for it in suite.suite.rejections if it.reason is not RejectionReason.WRONG_PREDICTION]
-        lines = [
-            sentence(f"{f'line {it.line}' if it.line else 'this'} does not count: {_words(it.reason)} ({it.detail})")
-            for it in dropped[:_MOST_LINES]
-        ]
-        if (more := len(dropped) - _MOST_LINES) > 0:
-            lines.append(sentence(f"{more} more lines do not count"))
     return {
         "has_won": game.has_won,
         "summary": ending(game, judged) if game.is_over else sentence(found(game, judged)),
-        "lines": lines,
-        "tests": [_explained(case, is_tester) for case in suite.cases if report.is_valid],
-        "hint": game.hint() if is_tester and not game.is_over else "",
+        "lines": remarks(game, judged),
+        "tests": [asdict(each) for each in explained(game, judged)],
+        "hint": game.hint() if game.role == "tester" and not game.is_over else "",
         "solution": game.problem.solution.rstrip() if game.is_over else "",
         "program": report.candidate.program.rstrip(),
     }
 
 
-def _explained(case: CaseReport, is_tester: bool) -> dict[str, str]:
-    """Return a test, what it has shown in words, and whether that is `good` or `bad` for the person, or neither."""
-    tested, expected = case.case.case, values.describe(case.case.expected, _MOST_SHOWN)
-    who = "the program" if is_tester else "your program"
-    gave = _GAVE.get(case.verdict, "{who} was not tried any more").format(who=who, actual=case.actual)
-    failed, passed, test = case.verdict.is_failure, case.verdict is Verdict.PASSED, tested.to_assert()
-    if not is_tester:  # the test as it counts, whatever the tester has predicted
-        test, tone = f"assert {tested.expression} == {expected}", "good" if passed else "bad" if failed else ""
-        told = "Passed." if passed else sentence(gave)
-    elif case.case.prediction_right is False:
-        though, tone = f", though {gave}" if failed else "", "bad"
-        told = f"Wrong answer: the solution gives {expected}. A test with a wrong answer finds nothing{though}."
-    elif failed:
-        told, tone = f"Found it! The solution gives {expected}; {gave}.", "good"
-    else:
-        told, tone = "Right answer, and the program gives it, too." if passed else sentence(gave), ""
-    return {"test": test, "told": told, "tone": tone}
-
-
-_GAVE = {
-    Verdict.WRONG_ANSWER: "{who} gives {actual}",
-    Verdict.RUNTIME_ERROR: "{who} fails: {actual}",
-    Verdict.TIME_LIMIT: "{who} does not end in time",
-    Verdict.MEMORY_LIMIT: "{who} needs too much memory",
-    Verdict.OUTPUT_LIMIT: "{who} gives too large a value",
-}
-
-
 def _cookie(request: Request) -> str:
     return cookie_name("visitor", request.headers.get("host", ""))
-
-
-def _words(word: Verdict | RejectionReason) -> str:
-    return word.value.replace("_", " ")
 
 
 def _read(kind: type[_Model], body: bytes) -> _Model:

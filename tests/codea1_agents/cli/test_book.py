@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,8 @@ def test_a_book_can_be_named_by_its_file_and_cut_to_a_problem_and_a_number(run: 
     result = codea1("book", "show", run / "book.sqlite", "--problem", problem, "--top", 1)
     assert result.exit_code == 0
     assert result.stdout.count(problem) == 1
-    assert "1 of " in result.stdout
+    (n,) = re.findall(r"^1 of (\d+) cases \(--top \1 shows all\), judged", result.stdout, re.MULTILINE)
+    assert "--top" not in codea1("book", "show", run / "book.sqlite", "--problem", problem, "--top", n).stdout
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,29 @@ def test_each_duel_can_be_won_at_once_and_its_program_passes_the_examples(number
 
 
 def test_a_try_without_success_costs_a_point_and_brings_a_hint() -> None:
-    code, shown = play(1, "assert is_balanced('()')", "assert is_balanced('(') == True", FINDS[1])
+    code, shown = play(1, "assert is_balanced('()') == True", "assert is_balanced('(') == True", FINDS[1])
     assert code == 0
-    assert "1 of 1 answers right; no test fails the program.\nHint: What if the text ends too early?\n" in shown
-    assert "0 of 1 answers right; only a test with a wrong answer fails the program.\nHint: Line 15 is wrong" in shown
+    assert "1 of 1 answers right; no test fails the program.\n  assert is_balanced('()') == True\n" in shown
+    assert "    Right answer, and the program gives it, too.\nHint: What if the text ends too early?\n" in shown
+    assert "Your input shows the mistake, but your answer is not the solution's.\n" in shown
+    assert "\nHint: Line 15 is wrong" in shown
     assert "line 15 is `return True`, in the solution it is `return not still_open`; test 1 found it." in shown
     assert shown.endswith("1 of 1 answers right; 1 of 3 points.\nnext: codea1 demo duel --number 2\n")
+
+
+def test_a_try_that_cannot_be_read_costs_nothing_and_the_task_is_printed_once() -> None:
+    typed = "".join(f"{each}\n.\n" for each in ("assert is_balanced(", "assert is_balanced('') == True", FINDS[1]))
+    result = codea1("demo", "duel", typed=typed)
+    assert "No test can be read, so this try costs no point.\n  Line 1 does not count: syntax error (" in result.stdout
+    assert "2 of 3 points." in result.stdout
+    assert result.stderr.count("the program to break") == result.stderr.count(":q") == 1
+
+
+def test_the_last_screen_shows_only_what_a_player_needs() -> None:
+    _, shown = play(1, FINDS[1])
+    for word in ("candidate", "round", "new W", "validity", "Mistake Book"):
+        assert word not in shown
+    assert "wrong answer" in shown
 
 
 def test_after_three_tries_the_duel_is_lost_and_told() -> None:

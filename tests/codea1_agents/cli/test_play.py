@@ -54,6 +54,19 @@ def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is() -> None:
     assert {"config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"} <= {file.name for file in run.iterdir()}
 
 
+def test_a_coder_that_plays_the_solution_is_told_and_no_empty_book_is_offered() -> None:
+    told = "the coder played the solution itself: no test can beat it; try --coder mutant,strength=1\n"
+    for coder, is_solution in (("reference", True), ("mutant,strength=1", False)):
+        shown = codea1("play", "-p", "starter", "--coder", coder, "-n", 2).stdout
+        assert (told in shown, "Mistake Book: 0 cases" in shown, "book show" not in shown) == (is_solution,) * 3
+
+
+def test_the_summary_says_which_tests_its_figures_include() -> None:
+    for tester, has_copies in (("examples", True), ("boundary", False)):
+        shown = " ".join(codea1(*FAST, "--tester", tester, "-n", 1).stdout.split())
+        assert ("; suite validity includes copies of examples, suites that beat" in shown) is has_copies
+
+
 @pytest.mark.parametrize("source", ["starter", argv_problems.SOURCE])
 def test_every_line_that_is_written_obeys_the_published_schema(source: str) -> None:
     assert codea1(*FAST, "-p", source, "-n", 4, "--rounds", 2, "--out", "run").exit_code == 0
@@ -277,6 +290,7 @@ def test_a_run_is_not_continued_with_other_options(options: list[str], said: str
         (["--coder", "mutant,color=red"], "unknown option 'color'"),
         (["--tester", "no_such_module:agent"], "cannot import 'no_such_module'"),
         (["--rules", "papr"], "did you mean 'paper'?"),
+        (["--tests", 1001], "'--tests': expected less than or equal to 1000, got '1001' (see codea1 play"),
         (["--tester-view", "grey"], "tester_view: Input should be 'white_box' or 'black_box'"),
         (["--sandbox", "lokal"], "did you mean 'local'?"),
         (["--out", "my_agents.py"], "my_agents.py"),

@@ -384,6 +384,17 @@ def test_the_first_screen_holds_three_figures_one_chart_and_a_duel(browser: Any,
     assert browser.complaints() == []
 
 
+def test_a_test_with_a_wrong_answer_is_not_said_to_find_it(browser: Any, small_run: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(small_run, tmp_path / "run")
+    lines = run / "episodes.jsonl"
+    lines.write_text(lines.read_text().replace('"prediction_right":true', '"prediction_right":false'))
+    write_report([read_run(run, "run")], tmp_path / "report.html", "run")
+    browser.open(tmp_path / "report.html")
+    browser.until("!document.querySelector('.duel').hidden")
+    told = browser.ask("document.querySelector('.duel').textContent")
+    assert "Test 1 fails the program, but its answer is wrong: f(0) gives <b>7</b>" in told
+
+
 def test_the_funnel_of_tests_ends_with_those_that_kill(browser: Any, small_report: Path, small_run: Path) -> None:
     browser.open(small_report)
     rows = browser.ask(

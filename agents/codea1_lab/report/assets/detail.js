@@ -116,10 +116,11 @@ class Detail {
 
   /* The duel in short: one sentence, the program against the solution, and the tests that it fails. */
   short(title) {
+    const counts = ([, , right]) => right !== 0 && right !== 2, why = ([, , right]) => (right ? "fails the program, but copies an example" : "fails the program, but its answer is wrong");
     const tests = this.suites.flatMap(([cases]) => cases), verdicts = this.browser.index.verdicts, c = this.browser.columns, row = this.row;
-    const failing = tests.map((one, n) => [one, n]).filter(([[, , , , verdict]]) => !HARMLESS.includes(verdicts[verdict]));
+    const failing = tests.map((one, n) => [one, n]).filter(([[, , , , verdict]]) => !HARMLESS.includes(verdicts[verdict])).sort(([a], [b]) => counts(b) - counts(a));
     const solution = this.problems[c.run[row]]?.[this.browser.index.problems[c.problem[row]][1]]?.[1];
-    const told = failing.slice(0, 3).map(([[expression, expected, , , verdict, actual], n]) => el("p", {}, el("b", {}, `Test ${n + 1} finds it: `), el("span", { class: "mono ltr" }, visible(this.t[expression])),
+    const told = failing.slice(0, 3).map(([one, n]) => [one, n, ...one]).map(([one, n, expression, expected, , , verdict, actual]) => el("p", {}, el("b", {}, `Test ${n + 1} ${counts(one) ? "finds it" : why(one)}: `), el("span", { class: "mono ltr" }, visible(this.t[expression])),
       actual === null ? `, ${words(verdicts[verdict])}` : [" gives ", el("span", { class: "mono ltr" }, visible(this.t[actual]))], ", the solution ", el("span", { class: "mono ltr" }, visible(this.t[expected])), "."));
     const name = this.browser.index.problems[c.problem[row]][1], label = "The solution (-) and the program (+)", region = `${title}: ${name}, ${this.place}, run ${c.run[row] + 1}`, passed = tests.length - failing.length;
     return [
