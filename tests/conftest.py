@@ -188,9 +188,13 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+broken = Broken()
+"""The same, as a name for `--sandbox`."""
+
+
 @pytest.fixture
 def broken_sandbox() -> Broken:
-    return Broken()
+    return broken
 
 
 @pytest.fixture(scope="session")

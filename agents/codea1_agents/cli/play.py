@@ -128,7 +128,7 @@ class PlayOptions(Options):
     quiet: SummaryOnly = False
 
 
-_MAX_UNAVAILABLE_SHOWN = 5
+_MAX_MASKED_SHOWN = 5
 
 
 _DEFAULTS = PlayOptions(
@@ -208,6 +208,7 @@ class _Run:
     """Episodes that finished before the run was resumed but are not in `episodes.jsonl` yet, by number."""
     spent: TimeSplit = field(default_factory=TimeSplit, init=False)
     n_unavailable: int = field(default=0, init=False)
+    n_masked: int = field(default=0, init=False)
     only_solutions: bool = field(default=True, init=False)
     """Whether each program so far is the solution of its problem."""
     n_drawn: int = field(default=0, init=False)
@@ -257,7 +258,7 @@ class _Run:
             self.spent += game.time
             if game.record.episode not in early.kept:
                 progress.advance(game.record)
-            self._note_unavailable(game)
+            self._note_masked(game)
             self._picture(game, progress)
 
         def keep(game: PlayedEpisode) -> None:
@@ -319,12 +320,13 @@ class _Run:
         played = (each.candidate.program for each in record.rounds)
         self.only_solutions = self.only_solutions and all(is_same(program, solution) for program in played)
 
-    def _note_unavailable(self, game: PlayedEpisode) -> None:
-        if game.unavailable is None:
-            return
-        self.n_unavailable += 1
-        if self.n_unavailable <= _MAX_UNAVAILABLE_SHOWN:
-            self.page.note(f"episode {game.record.episode} is masked: {game.unavailable}")
+    def _note_masked(self, game: PlayedEpisode) -> None:
+        faults = (judged.report.candidates[0].internal_error for judged in game.rounds)
+        fault = str(game.unavailable or next(filter(None, faults), ""))
+        self.n_unavailable += game.unavailable is not None
+        self.n_masked += bool(fault)
+        if fault and self.n_masked <= _MAX_MASKED_SHOWN:
+            self.page.note(harmless(f"episode {game.record.episode} ({game.record.problem_id}) is masked: {fault}"))
 
     def _picture(self, game: PlayedEpisode, progress: Progress) -> None:
         if self.n_drawn >= self._n_wanted or not game.rounds:

@@ -408,3 +408,12 @@ def test_a_run_that_fails_in_its_first_episode_leaves_no_folder(
     assert not Path("run").exists()
     codea1(*played)
     assert not list(Path("runs").iterdir())
+
+
+def test_a_round_masked_by_our_own_failure_is_told_with_its_problem_and_reason() -> None:
+    played = "play", "-p", "starter", "--coder", "reference", "--tester", "examples", "-n", 7, "--out", "run"
+    done = codea1(*played, "--sandbox", "tests.conftest:broken")
+    assert done.exit_code == 0, done.stderr
+    told = re.findall(r"note: episode (\d) \(\S+\) is masked: (.+)", done.stderr)
+    assert [number for number, _ in told] == list("01234")
+    assert all(reason for _, reason in told)
