@@ -64,6 +64,17 @@ def difference(program: str, solution: str) -> Difference | None:
     )
 
 
+def comparable(*programs: str) -> tuple[str, ...]:
+    """Return programs without comments, docstrings and layout, so that what differs in them is their code.
+
+    If one cannot be read, all are returned as they are.
+    """
+    try:
+        return tuple("\n".join(_lines(text)) for text in programs)
+    except UnreadableError:
+        return programs
+
+
 def _number(program: str, written: list[str], position: int) -> int:
     """Return the line of a program, from 1, that one of its lines in another layout is; 0 if none is."""
     wanted = written[position]

@@ -77,8 +77,8 @@ class MissingExtra(UserError, ImportError):
 def install_line(requirement: str) -> str:
     """Return the pip command that adds an extra to an installed distribution.
 
-    The command names the clone or file that the distribution was installed from (PEP 610), else its name, and pins what a
-    clone's `constraints.txt` pins.
+    The command names the clone or file that the distribution was installed from (PEP 610), else its name, and pins
+    what a clone's `constraints.txt` pins.
 
     Args:
         requirement: such as `codea1-env[openai]`.

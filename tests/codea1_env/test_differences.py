@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.differences import difference
+from codea1_env.differences import comparable, difference
 
 SOLUTION = '''
 def f(x):
@@ -51,3 +51,12 @@ def test_equal_other_and_unreadable_programs_have_none(program: str) -> None:
 @given(st.text(max_size=60))
 def test_any_text_is_compared(text: str) -> None:
     difference(text, SOLUTION)
+
+
+def test_programs_are_compared_without_comments_docstrings_and_layout() -> None:
+    changed = SOLUTION.replace("x * 2", "((x) *3)").replace("Doubles", "Triples")
+    assert comparable(SOLUTION, changed) == (
+        "def f(x):\n    if x < 0:\n        return None\n    y = x * 2\n    return y",
+        "def f(x):\n    if x < 0:\n        return None\n    y = x * 3\n    return y",
+    )
+    assert comparable(SOLUTION, "def f(x") == (SOLUTION, "def f(x")

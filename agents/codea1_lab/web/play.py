@@ -23,6 +23,7 @@ from codea1_agents.scripted.duels import N_DUELS, duel
 from codea1_agents.scripted.fences import fenced
 from codea1_env import values
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
+from codea1_env.differences import comparable
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.submissions import RejectionReason, Role
 from codea1_env.facts.verdicts import CaseReport, Verdict
@@ -221,14 +222,15 @@ def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
         ]
         if (more := len(dropped) - _MOST_LINES) > 0:
             lines.append(sentence(f"{more} more lines do not count"))
+    program, solution = comparable(report.candidate.program, game.problem.solution)
     return {
         "has_won": game.has_won,
         "summary": ending(game, judged) if game.is_over else sentence(found(game, judged)),
         "lines": lines,
         "tests": [_explained(case, is_tester) for case in suite.cases if report.is_valid],
         "hint": game.hint() if is_tester and not game.is_over else "",
-        "solution": game.problem.solution.rstrip() if game.is_over else "",
-        "program": report.candidate.program.rstrip(),
+        "solution": solution.rstrip() if game.is_over else "",
+        "program": program.rstrip(),
     }
 
 

@@ -75,7 +75,7 @@ function ended(game, last) {
   const title = `From ${game.role === "tester" ? "the" : "your"} program to the solution`, next = game.duel % choices.duels + 1;
   return [el("div", { class: "card", id: "story" }, el("h3", { tabindex: "-1" }, last.has_won ? "You have won" : "You have lost"), el("p", { class: "conclusion" }, visible(last.summary, ""))),
     el("div", { class: "members" }, game.duel ? duel(`Go on to duel ${next}`, next, "plain main") : null, action("Play another game", leave)),
-    el("h3", {}, title), last.program === last.solution ? el("p", {}, "They are equal.") : changed(last.program, last.solution, title)];
+    el("h3", {}, title), changed(last.program, last.solution, title)];
 }
 
 function leave() {
