@@ -5,13 +5,17 @@ It knows neither terminal nor page: `codea1 demo duel` and `codea1 web` tell the
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from contextlib import suppress
 
 from codea1_env.differences import difference
 from codea1_env.errors import SandboxError, UserError
 from codea1_env.facts.submissions import Role, Suite
+from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rendering import passes, story
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import Rounds, Tree, Turn
@@ -30,7 +34,8 @@ class PersonGame:
     """One game. It ends when the person wins or has used all tries; each try without success costs a point.
 
     A tester wins with a test that has the right answer and fails the program, a coder with a program that passes all
-    tests. Not thread-safe; `turn` and `submit` wait for the sandbox and the opponent.
+    tests. A program that is not Python costs nothing. Not thread-safe; `turn` and `submit` wait for the sandbox and the
+    opponent.
     """
 
     def __init__(
@@ -104,8 +109,21 @@ class PersonGame:
         cases = report.suites[0].cases
         self._n_tries += 1
         self.has_won = bool(n_credited(cases)) if self.role == "tester" else report.is_valid and not n_failed(cases)
-        self.points -= not self.has_won
+        self.points -= not self.has_won and (self.role == "tester" or report.verdict is not Verdict.SYNTAX_ERROR)
         return judged
+
+    def draft(self) -> str:
+        """Return the beginning of a reply: of a program the lines up to the body, if the problem is a function."""
+        if self.role == "tester":
+            return f"assert {self.problem.entry_point}("
+        for text in (self.problem.statement, self.problem.solution):
+            with suppress(UnreadableError):
+                for node in parse(text, TextBudget()).body:
+                    if isinstance(node, ast.FunctionDef) and node.name == self.problem.entry_point:
+                        node.body, above = [ast.Pass()], text.split("\n")[: node.lineno - 1]
+                        shown = above if text is self.problem.statement else []  # the rest of a solution is secret
+                        return "\n".join([*shown, ast.unparse(node).removesuffix("pass")])
+        return ""
 
     def hint(self) -> str:
         """Return a tester's hint after the last try."""
@@ -140,7 +158,8 @@ def found(game: PersonGame, judged: JudgedRound) -> str:
     """Say what a try has found, without a full stop."""
     report = judged.report.candidates[0]
     if game.role == "coder":
-        return f"your program {passes(report)}" if report.is_valid else "your program does not run"
+        costs = ", which costs no point" if report.verdict is Verdict.SYNTAX_ERROR else ""
+        return f"your program {passes(report)}" if report.is_valid else f"your program does not run{costs}"
     if not n_written(report.suites[0]):
         return "there is no test that counts"
     failing = "only a test with a wrong answer" if report.suites[0].beats else "no test"

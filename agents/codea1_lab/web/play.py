@@ -125,8 +125,8 @@ class Table:
         if (game := self.game) is None:
             return None
         shown = {name: getattr(game, name) for name in ("role", "program", "points", "is_over")}
-        of_problem = {name: getattr(game.problem, name) for name in ("statement", "entry_point", "examples")}
-        notes = {"notes": test_notes(game.problem), "most": MOST_POINTS, "total": self.total}
+        of_problem = {name: getattr(game.problem, name) for name in ("statement", "examples")}
+        notes = {"notes": test_notes(game.problem), "draft": game.draft(), "most": MOST_POINTS, "total": self.total}
         return self.about | shown | of_problem | notes
 
 
@@ -227,15 +227,19 @@ def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
         "has_won": game.has_won,
         "summary": ending(game, judged) if game.is_over else sentence(found(game, judged)),
         "lines": lines,
-        "tests": [_explained(case, is_tester) for case in suite.cases if report.is_valid],
+        "tests": [_explained(case, game) for case in suite.cases if report.is_valid],
         "hint": game.hint() if is_tester and not game.is_over else "",
         "solution": solution.rstrip() if game.is_over else "",
         "program": program.rstrip(),
     }
 
 
-def _explained(case: CaseReport, is_tester: bool) -> dict[str, str]:
-    """Return a test, what it has shown in words, and whether that is `good` or `bad` for the person, or neither."""
+def _explained(case: CaseReport, game: PersonGame) -> dict[str, str]:
+    """Return a test, what it has shown in words, and whether that is `good` or `bad` for the person, or neither.
+
+    A right answer is a tester's to find: until the game is over it is not told.
+    """
+    is_tester = game.role == "tester"
     tested, expected = case.case.case, values.describe(case.case.expected, _MOST_SHOWN)
     who = "the program" if is_tester else "your program"
     gave = _GAVE.get(case.verdict, "{who} was not tried any more").format(who=who, actual=case.actual)
@@ -245,7 +249,8 @@ def _explained(case: CaseReport, is_tester: bool) -> dict[str, str]:
         told = "Passed." if passed else sentence(gave)
     elif case.case.prediction_right is False:
         though, tone = f", though {gave}" if failed else "", "bad"
-        told = f"Wrong answer: the solution gives {expected}. A test with a wrong answer finds nothing{though}."
+        right = f": the solution gives {expected}" if game.is_over else ""
+        told = f"Wrong answer{right}. A test with a wrong answer finds nothing{though}."
     elif failed:
         told, tone = f"Found it! The solution gives {expected}; {gave}.", "good"
     else:
