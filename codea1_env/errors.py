@@ -18,7 +18,6 @@ All exceptions pickle, so they cross Ray and multiprocessing unchanged.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import sys
@@ -105,7 +104,7 @@ def _pip() -> str:
     running = Path(sys.executable)
     if Path(shutil.which("pip") or "").parent == running.parent:
         return "pip"
-    place = Path(os.path.relpath(running)) if running.is_relative_to(Path.cwd()) else running
+    place = running.relative_to(Path.cwd()) if running.is_relative_to(Path.cwd()) else running
     return f"{shlex.quote(str(place))} -m pip"
 
 

@@ -141,7 +141,8 @@ class Archive:
         }
         for name, value in row.items():
             self._columns[name].append(value)
-        share = row["failed"] / row["cases"] if outcome_of(played) is Outcome.BEATEN else 2.0
+        is_beaten = outcome_of(played) is Outcome.BEATEN
+        share = sum(case.verdict.is_failure for case in cases) / len(cases) if is_beaten else 2.0
         self.last[run] = duel = Duel(self.n_rows, group.problem_id, played.candidate.program, share)
         self.closest[run] = min(self.closest.get(run, duel), duel, key=lambda each: each.beaten_share)
         self.n_rows += 1
