@@ -215,7 +215,7 @@ def test_a_masked_round_is_an_alarm_with_problem_and_reason(small_run: Path, tmp
         why = "the sandbox failed on f(0): killed"
     (path / "episodes.jsonl").write_text(f"{json.dumps(line)}\n{rest}")
     found = read_run(path, "run")
-    (alarm,) = (remark.text for remark in found.remarks if remark.is_alarm)
+    (alarm,) = [remark.text for remark in found.remarks if remark.is_alarm]
     assert alarm == f"1 of 45 rounds is masked, and in no figure: {line['problem_id']} ({why})."
     page = page_of("run", [found], (), {})
     assert page.index("Alarm.") < page.index('<dl class="tiles">')
