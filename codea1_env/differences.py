@@ -64,12 +64,21 @@ def difference(program: str, solution: str) -> Difference | None:
     )
 
 
+def comparable(*programs: str) -> tuple[str, ...]:
+    """Return programs without comments, docstrings and layout, so that what differs in them is their code.
+
+    If one cannot be read, all are returned as they are.
+    """
+    try:
+        return tuple("\n".join(_lines(text)) for text in programs)
+    except UnreadableError:
+        return programs
+
+
 def is_same(program: str, solution: str) -> bool:
     """Return whether two programs differ at most in comments, docstrings and layout."""
-    try:
-        return _lines(program) == _lines(solution)
-    except UnreadableError:
-        return False
+    one, other = comparable(program, solution)
+    return one == other
 
 
 def _number(program: str, written: list[str], position: int) -> int:

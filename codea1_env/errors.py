@@ -18,12 +18,16 @@ All exceptions pickle, so they cross Ray and multiprocessing unchanged.
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, distribution
 from math import inf
 from numbers import Integral
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -72,7 +76,8 @@ class MissingExtra(UserError, ImportError):
 def install_line(requirement: str) -> str:
     """Return the pip command that adds an extra to an installed distribution.
 
-    The command names the clone or file that the distribution was installed from (PEP 610), else its name.
+    The command names the clone or file that the distribution was installed from (PEP 610), else its name, and pins
+    what a clone's `constraints.txt` pins.
 
     Args:
         requirement: such as `codea1-env[openai]`.
@@ -82,14 +87,25 @@ def install_line(requirement: str) -> str:
         origin = json.loads(distribution(name).read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
         origin = {}
-    url = origin.get("url", "")
+    url, install = origin.get("url", ""), f"{_pip()} install"
     if origin.get("dir_info", {}).get("editable"):
-        return f"pip install -e '{unquote(url.removeprefix('file://'))}{bracket}{extras}'"
+        clone = unquote(url.removeprefix("file://"))
+        pins = f"-c '{clone}/constraints.txt' " if Path(clone, "constraints.txt").is_file() else ""
+        return f"{install} {pins}-e '{clone}{bracket}{extras}'"
     if url:
-        return f"pip install '{requirement} @ {url}'"
+        return f"{install} '{requirement} @ {url}'"
     if name == DISTRIBUTION and not PUBLISHED:
-        return f"pip install -e '.{bracket}{extras}' in a clone of {DISTRIBUTION}"
-    return f"pip install '{requirement}'"
+        return f"{install} -c constraints.txt -e '.{bracket}{extras}' in a clone of {DISTRIBUTION}"
+    return f"{install} '{requirement}'"
+
+
+def _pip() -> str:
+    """Return the pip of this interpreter as a shell finds it: the interpreter's path, unless PATH leads to it."""
+    running = Path(sys.executable)
+    if Path(shutil.which("pip") or "").parent == running.parent:
+        return "pip"
+    place = running.relative_to(Path.cwd()) if running.is_relative_to(Path.cwd()) else running
+    return f"{shlex.quote(str(place))} -m pip"
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.differences import difference, is_same
+from codea1_env.differences import comparable, difference, is_same
 
 SOLUTION = '''
 def f(x):
@@ -59,3 +59,12 @@ def test_any_text_is_compared(text: str) -> None:
 )
 def test_layout_does_not_make_another_program(program: str, same: bool) -> None:
     assert is_same(program, "def f(x):\n    'Return it.'\n    return x") is same
+
+
+def test_programs_are_compared_without_comments_docstrings_and_layout() -> None:
+    changed = SOLUTION.replace("x * 2", "((x) *3)").replace("Doubles", "Triples")
+    assert comparable(SOLUTION, changed) == (
+        "def f(x):\n    if x < 0:\n        return None\n    y = x * 2\n    return y",
+        "def f(x):\n    if x < 0:\n        return None\n    y = x * 3\n    return y",
+    )
+    assert comparable(SOLUTION, "def f(x") == (SOLUTION, "def f(x")

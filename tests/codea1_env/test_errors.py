@@ -1,12 +1,25 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from codea1_env import errors
 from codea1_env.errors import install_line
+
+
+@pytest.fixture(autouse=True)
+def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder of PATH; it has a pip, which is that of the running interpreter."""
+    folder = tmp_path / "an environment" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("pip", "python"):
+        (folder / name).touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
 
 
 @pytest.fixture
@@ -45,3 +58,17 @@ def test_only_a_published_release_is_named_without_its_place(installed_from, mon
     is_by_name = install_line("codea1-env[openai]") == "pip install 'codea1-env[openai]'"
     assert is_by_name is published
     assert ("-e '.[openai]'" in install_line("codea1-env[openai]")) is not published
+
+
+def test_an_environment_that_is_on_no_path_is_named(on_path, tmp_path, installed_from, monkeypatch):
+    installed_from("an-agent")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert install_line("an-agent[x]") == f"'{on_path}/python' -m pip install 'an-agent[x]'"
+    monkeypatch.chdir(tmp_path)
+    assert install_line("an-agent[x]") == "'an environment/bin/python' -m pip install 'an-agent[x]'"
+
+
+def test_what_a_clone_pins_stays_pinned(tmp_path, installed_from):
+    installed_from("an-agent", {"url": f"file://{tmp_path}", "dir_info": {"editable": True}})
+    (tmp_path / "constraints.txt").touch()
+    assert install_line("an-agent[x]") == f"pip install -c '{tmp_path}/constraints.txt' -e '{tmp_path}[x]'"

@@ -229,6 +229,7 @@ NEXT_STEPS = {
     "play": ("codea1 report {out}",),
     "play with mistakes": ("codea1 report {out}", "codea1 book show {out}"),
     "train": ("codea1 report {out}", "codea1 train --resume {out} --steps {steps}"),
+    "report": ("codea1 web {folder}",),
     "pretrain": (
         "codea1 play -p tiny --coder transformers,model={out},prompts=tiny --tester fuzz",
         "codea1 train code-a1 --coder {out} --tester {out}",

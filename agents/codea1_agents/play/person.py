@@ -5,7 +5,9 @@ It knows neither terminal nor page: `codea1 demo duel` and `codea1 web` tell the
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from codea1_env import values
@@ -15,6 +17,7 @@ from codea1_env.facts.submissions import RejectionReason, Role, Suite
 from codea1_env.facts.verdicts import CaseReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rendering import passes, story
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import Rounds, Tree, Turn
@@ -38,7 +41,8 @@ class PersonGame:
     A tester's try without a test that can be read is none, and costs nothing.
 
     A tester wins with a test that has the right answer and fails the program, a coder with a program that passes all
-    tests. Not thread-safe; `turn` and `submit` wait for the sandbox and the opponent.
+    tests. A program that is not Python costs nothing. Not thread-safe; `turn` and `submit` wait for the sandbox and the
+    opponent.
     """
 
     def __init__(
@@ -114,8 +118,21 @@ class PersonGame:
             return judged
         self._n_tries += 1
         self.has_won = bool(n_credited(cases)) if self.role == "tester" else report.is_valid and not n_failed(cases)
-        self.points -= not self.has_won
+        self.points -= not self.has_won and (self.role == "tester" or report.verdict is not Verdict.SYNTAX_ERROR)
         return judged
+
+    def draft(self) -> str:
+        """Return the beginning of a reply: of a program the lines up to the body, if the problem is a function."""
+        if self.role == "tester":
+            return f"assert {self.problem.entry_point}("
+        for text in (self.problem.statement, self.problem.solution):
+            with suppress(UnreadableError):
+                for node in parse(text, TextBudget()).body:
+                    if isinstance(node, ast.FunctionDef) and node.name == self.problem.entry_point:
+                        node.body, above = [ast.Pass()], text.split("\n")[: node.lineno - 1]
+                        shown = above if text is self.problem.statement else []  # the rest of a solution is secret
+                        return "\n".join([*shown, ast.unparse(node).removesuffix("pass")])
+        return ""
 
     def hint(self) -> str:
         """Return a tester's hint after the last try that cost a point; empty before one."""
@@ -152,7 +169,8 @@ def found(game: PersonGame, judged: JudgedRound) -> str:
     """Say what a try has found, without a full stop."""
     report = judged.report.candidates[0]
     if game.role == "coder":
-        return f"your program {passes(report)}" if report.is_valid else "your program does not run"
+        costs = ", which costs no point" if report.verdict is Verdict.SYNTAX_ERROR else ""
+        return f"your program {passes(report)}" if report.is_valid else f"your program does not run{costs}"
     n = n_written(report.suites[0])
     if is_unread(judged):
         return "no test can be read, so this try costs no point"
@@ -182,16 +200,15 @@ class Explained:
 def explained(game: PersonGame, judged: JudgedRound) -> list[Explained]:
     """Return the tests of a try."""
     report = judged.report.candidates[0]
-    return [_explained(case, game.role == "tester") for case in report.suites[0].cases if report.is_valid]
+    return [_explained(case, game) for case in report.suites[0].cases if report.is_valid]
 
 
 def remarks(game: PersonGame, judged: JudgedRound) -> list[str]:
     """Say why a coder's program is not valid, or which lines of a tester do not count."""
     report = judged.report.candidates[0]
     if game.role == "coder":
-        why = (
-            "" if report.verdict is Verdict.SYNTAX_ERROR else f"{_words(report.verdict)}: "
-        )  # its name is in the detail
+        is_told = report.verdict is Verdict.SYNTAX_ERROR  # its name is in the detail
+        why = "" if is_told else f"{_words(report.verdict)}: "
         return [] if report.is_valid else [sentence(f"{why}{report.detail}")]
     rejections = report.suites[0].suite.rejections
     dropped = [it for it in rejections if it.reason is not RejectionReason.WRONG_PREDICTION]  # told with its test
@@ -220,7 +237,9 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _explained(case: CaseReport, is_tester: bool) -> Explained:
+def _explained(case: CaseReport, game: PersonGame) -> Explained:
+    """Return a test, explained. A right answer is a tester's to find: until the game is over it is not told."""
+    is_tester = game.role == "tester"
     tested, expected = case.case.case, values.describe(case.case.expected, _MOST_SHOWN)
     who = "the program" if is_tester else "your program"
     gave = _GAVE.get(case.verdict, "{who} was not tried any more").format(who=who, actual=case.actual)
@@ -230,7 +249,8 @@ def _explained(case: CaseReport, is_tester: bool) -> Explained:
         told = "Passed." if passed else sentence(gave)
     elif case.case.prediction_right is False:
         though, tone = f", though {gave}" if failed else "", "bad"
-        told = f"Wrong answer: the solution gives {expected}. A test with a wrong answer finds nothing{though}."
+        right = f": the solution gives {expected}" if game.is_over else ""
+        told = f"Wrong answer{right}. A test with a wrong answer finds nothing{though}."
     elif failed:
         told, tone = f"Found it! The solution gives {expected}; {gave}.", "good"
     else:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, counted
+from codea1_agents.cli.console import Page, counted, show_next
 from codea1_agents.cli.options import Options, output
 from codea1_agents.cli.progress import Progress
 from codea1_env.errors import UserError
@@ -31,7 +31,10 @@ class ReportOptions(Options):
     runs: Annotated[list[Path], Argument(help="Run folders, of codea1 play or codea1 train.")]
     out: Annotated[
         Path | None,
-        output("The HTML file; an existing file is replaced.", show_default="beside the first run, RUN.html"),
+        output(
+            "The HTML file; an existing file is replaced.",
+            show_default="beside the first run: RUN.html, RUN-and-2-more.html",
+        ),
     ] = None
     pictures: Annotated[Path | None, Option(help="Also write every chart as SVG into this folder.")] = None
     max_mb: Annotated[float, Option(min=1, help="Largest file size in MB; texts are left out to stay below it.")] = 20
@@ -46,7 +49,8 @@ def run_report(options: ReportOptions) -> None:
     page, pictures = Page(as_json=options.as_json), options.pictures
     first = options.runs[0]
     first = first if first.name not in {"", ".."} else first.resolve()  # `codea1 report .`
-    out = options.out or first.parent / f"{first.resolve().name}.html"
+    more = f"-and-{len(options.runs) - 1}-more" if len(options.runs) > 1 else ""
+    out = options.out or first.parent / f"{first.resolve().name}{more}.html"
     if out.is_dir():
         raise UserError(f"{out} is a folder; name a file")
     names = _names(options.runs)
@@ -67,6 +71,7 @@ def run_report(options: ReportOptions) -> None:
         pictures=[str(path) for path in drawn],
         notes=list(written.notes),
     )
+    show_next(page, "report", folder=first.parent)
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -42,6 +42,17 @@ def cut(text: str) -> str:
     return f"{text[:_MAX_TEXT]}\n… cut, {len(text) - _MAX_TEXT} more characters"
 
 
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """A candidate that may be shown before all others."""
+
+    row: int
+    problem_id: str
+    program: str
+    beaten_share: float
+    """Share of its cases that it failed; 2: none of its suites beat it."""
+
+
 @dataclass(slots=True)
 class _Texts:
     """A table of distinct texts."""
@@ -73,6 +84,10 @@ class Archive:
         """Length of all pages together."""
         self.n_rows = 0
         """Number of candidates."""
+        self.closest: dict[int, Duel] = {}
+        """By run, the first of those that the smallest share of their cases beat."""
+        self.last: dict[int, Duel] = {}
+        """By run."""
         self._texts = _Texts()
         self._groups: list[Any] = []
         self._n_groups = 0
@@ -126,6 +141,10 @@ class Archive:
         }
         for name, value in row.items():
             self._columns[name].append(value)
+        is_beaten = outcome_of(played) is Outcome.BEATEN
+        share = sum(case.verdict.is_failure for case in cases) / len(cases) if is_beaten else 2.0
+        self.last[run] = duel = Duel(self.n_rows, group.problem_id, played.candidate.program, share)
+        self.closest[run] = min(self.closest.get(run, duel), duel, key=lambda each: each.beaten_share)
         self.n_rows += 1
 
     def _member(self, label: str, played: RoundRecord) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What a run shows, in two or three computed sentences: who gained, from what to what, and what to look at. Pure."""
+"""What a run shows, in one to three computed sentences: who gained, and from what to what. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import isnan
 from typing import Any
 
 from codea1_agents.play.summary import Summary
-from codea1_agents.statistics import Estimate, known_mean
+from codea1_agents.statistics import Estimate
 from codea1_lab.report.material import Figure
 
 _TENTH, _HALF = 10, 0.5
@@ -65,14 +65,11 @@ def _told(value: Estimate) -> str:
     return f"{value.mean:.2f}" + ("" if isnan(value.low) else f" ({value.low:.2f} to {value.high:.2f})")
 
 
-def of_games(
-    summary: Summary, coder_rewards: Mapping[str, Sequence[float]], coder: str, tester: str
-) -> tuple[str, ...]:
+def of_games(summary: Summary, coder: str, tester: str) -> tuple[str, ...]:
     """Return what games of fixed agents show.
 
     Args:
         summary: of all episodes.
-        coder_rewards: by problem.
         coder: name of the coder.
         tester: name of the tester.
     """
@@ -85,8 +82,4 @@ def of_games(
     earned = [(coder, summary.coder_reward), (tester, summary.tester_reward)]
     told = [f"{name} earns {_told(reward)}" for name, reward in earned if not isnan(reward.mean)]
     found += [f"{', '.join(told)}."] if told else []
-    means = {problem_id: known_mean(values) for problem_id, values in coder_rewards.items()}
-    hardest = min(sorted(means), key=lambda name: (isnan(means[name]), means[name]), default="")
-    if hardest and means[hardest] < 1:
-        found.append(f"Look first at {hardest}, where the coder earns least ({means[hardest]:.2f}).")
     return tuple(found)

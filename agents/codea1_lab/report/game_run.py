@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
-from codea1_env.runs.records import EpisodeRecord
+from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_lab.report.conclusion import of_games
 from codea1_lab.report.curves import GameCharts
 from codea1_lab.report.material import (
@@ -34,7 +34,8 @@ from codea1_lab.report.material import (
 from codea1_lab.report.palette import tone_of
 
 _TILES = {"coder_reward": "coder", "tester_reward": "tester", "kill_rate": "tester"}  # to tones
-_MUCH = 0.05  # share of masked rounds, or of programs without evidence, from which the report warns
+_MUCH = 0.05  # share of programs without evidence from which the report warns
+_MOST_NAMED = 3  # masked rounds
 
 
 def game_run(path: Path, name: str) -> RunMaterial:
@@ -46,21 +47,22 @@ def game_run(path: Path, name: str) -> RunMaterial:
     config = stored_config(path)
     tally = Tally(tests_per_suite=config.rules.tests_per_suite)
     charts = GameCharts()
-    judges = set()
+    judges, masked = set(), []
     for record in iter_episodes(path):
         judges.add(record.judge_version)
         tally.add(record)
+        masked += [_why_masked(record, played) for played in record.rounds if played.rewards.coder.value is None]
         charts.add(_group(record))
     summary = tally.summary(seed=config.seed)
     problems, missing = known_problems(config)
     metrics = _metrics(path)
-    remarks = (*judge_remark(judges), *_remarks(summary), *missing, *_unfinished(path, config, summary))
+    remarks = (*judge_remark(judges), *_remarks(summary, masked), *missing, *_unfinished(path, config, summary))
     return RunMaterial(
         name=name,
         kind="games",
         axis="episode",
         facts=(*_facts(config, summary, metrics), ("judge", judge_text(judges))),
-        conclusion=of_games(summary, tally.values["coder_reward"], config.coder, config.tester),
+        conclusion=of_games(summary, config.coder, config.tester),
         figures=_figures(summary),
         panels=(*charts.panels(tally.values), *_time_panel(metrics)),
         groups=lambda: map(_group, iter_episodes(path)),
@@ -125,14 +127,19 @@ def _figures(summary: Summary) -> tuple[Figure, ...]:
     return (*found, Figure.plain("cases in the Mistake Book", summary.book_size, tone=tone_of("cases", 0)))
 
 
-def _remarks(summary: Summary) -> Iterator[Remark]:
-    n = summary.n_rounds
-    if summary.n_masked_rounds:
-        text = (
-            f"{summary.n_masked_rounds} of {n} rounds are masked, because the sandbox or an agent failed; they are in"
-            " no figure."
+def _why_masked(record: EpisodeRecord, played: RoundRecord) -> str:
+    why = record.to_problem_report(played).candidates[0].internal_error or "the rules mask it for lack of evidence"
+    return f"{record.problem_id} ({why})"
+
+
+def _remarks(summary: Summary, masked: Sequence[str]) -> Iterator[Remark]:
+    n, named = summary.n_rounds, list(dict.fromkeys(masked))
+    if masked:
+        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        told = f"{', '.join(named[:_MOST_NAMED])}{more}"
+        yield Remark(
+            f"{len(masked)} of {n} rounds {'is' if len(masked) == 1 else 'are'} masked, and in no figure: {told}.", True
         )
-        yield Remark(text, is_alarm=summary.n_masked_rounds >= _MUCH * n)
     if summary.zero_evidence.mean >= _MUCH:
         yield Remark(f"For {summary.zero_evidence.mean:.0%} of the valid programs no case is evidence.", True)
     if summary.n_unasked_rounds:

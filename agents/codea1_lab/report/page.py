@@ -18,8 +18,9 @@ from importlib.resources import files
 from math import isfinite
 
 from codea1_agents.statistics import Estimate
+from codea1_env.differences import comparable
 from codea1_env.rules.funnel import funnel
-from codea1_lab.report.archive import Archive, cut, packed
+from codea1_lab.report.archive import Archive, Duel, cut, packed
 from codea1_lab.report.charts import (
     NOTHING,
     chart_frame,
@@ -170,9 +171,20 @@ def data_of(runs: Sequence[RunMaterial], archive: Archive, notes: Sequence[str])
         {p.id: [cut(p.statement), cut(p.solution)] for p in run.problems if (number, p.id) in shown_ids}
         for number, run in enumerate(runs)
     ]
+    index["duels"] = [
+        _duel(run, (archive.last if run.is_going else archive.closest).get(number)) for number, run in enumerate(runs)
+    ]
     named = packed([{"name": run.name, "axis": run.axis} for run in runs])
     pages = {f"page-{number}": page for number, page in enumerate(archive.pages)}
     return {"runs": named, "index": packed(index), "problems": packed(problems), **pages}
+
+
+def _duel(run: RunMaterial, found: Duel | None) -> list[object] | None:
+    """Return the row of the duel to show first, and its program beside the solution, if that is known."""
+    if found is None:
+        return None
+    solution = next((problem.solution for problem in run.problems if problem.id == found.problem_id), None)
+    return [found.row, *([] if solution is None else map(cut, comparable(solution.strip(), found.program.strip())))]
 
 
 def _anchors(runs: Sequence[RunMaterial]) -> Iterable[tuple[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from shlex import quote
 
 from codea1_env.errors import BrokenInput
 from codea1_env.records.file_errors import file_errors, require_run
@@ -21,6 +22,7 @@ from codea1_lab.report.palette import lone_style
 
 MAX_BYTES = 20_000_000
 _MAX_STRIDE = 1 << 20
+_MOST_NAMED = 8  # runs within a folder that is none
 _TEXT_SHARE = 0.9  # share of the file for texts; curves and the index need the rest
 
 
@@ -45,9 +47,14 @@ def read_run(path: Path, name: str) -> RunMaterial:
     require_run(path, "run")
     is_training = (path / "metrics.jsonl").is_file()
     if not is_training and not (path / "episodes.jsonl").is_file():
-        raise BrokenInput(
-            f"{path}: not a run of codea1 play or codea1 train (neither episodes.jsonl nor metrics.jsonl)"
+        inner = sorted(each.parent.name for name in ("episodes", "metrics") for each in path.glob(f"*/{name}.jsonl"))
+        listed = ", ".join(inner[:_MOST_NAMED]) + (f" and {len(inner) - _MOST_NAMED} more" * (len(inner) > _MOST_NAMED))
+        why = (
+            f"it contains runs ({listed}): codea1 report {quote(str(path))}/*/"
+            if inner
+            else "neither episodes.jsonl nor metrics.jsonl"
         )
+        raise BrokenInput(f"{path}: not a run of codea1 play or codea1 train; {why}")
     try:
         with file_errors(path):
             if is_training:

@@ -22,6 +22,7 @@ from codea1_agents.play.person import DUEL_TASK, MOST_POINTS, PersonGame, ending
 from codea1_agents.scripted.duels import N_DUELS, duel
 from codea1_agents.scripted.fences import fenced
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
+from codea1_env.differences import comparable
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.submissions import Role
 from codea1_env.judging.judged_round import JudgedRound
@@ -120,8 +121,8 @@ class Table:
         if (game := self.game) is None:
             return None
         shown = {name: getattr(game, name) for name in ("role", "program", "points", "is_over")}
-        of_problem = {name: getattr(game.problem, name) for name in ("statement", "entry_point", "examples")}
-        notes = {"notes": test_notes(game.problem), "most": MOST_POINTS, "total": self.total}
+        of_problem = {name: getattr(game.problem, name) for name in ("statement", "examples")}
+        notes = {"notes": test_notes(game.problem), "draft": game.draft(), "most": MOST_POINTS, "total": self.total}
         return self.about | shown | of_problem | notes
 
 
@@ -206,14 +207,15 @@ class Play:
 def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
     """Return what a try has shown, in sentences."""
     (report,) = judged.report.candidates
+    program, solution = comparable(report.candidate.program, game.problem.solution)
     return {
         "has_won": game.has_won,
         "summary": ending(game, judged) if game.is_over else sentence(found(game, judged)),
         "lines": remarks(game, judged),
         "tests": [asdict(each) for each in explained(game, judged)],
         "hint": game.hint() if game.role == "tester" and not game.is_over else "",
-        "solution": game.problem.solution.rstrip() if game.is_over else "",
-        "program": report.candidate.program.rstrip(),
+        "solution": solution.rstrip() if game.is_over else "",
+        "program": program.rstrip(),
     }
 
 

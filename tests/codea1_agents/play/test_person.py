@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -86,10 +87,10 @@ def test_a_coder_wins_when_all_tests_pass_and_the_tester_sees_each_program(sandb
 
     game = game_of(sandbox, "coder", tester)
     assert "add" in game.turn().observation["problem"]
-    assert found(game, game.submit("def add(a, b):")) == "your program does not run"
+    assert found(game, game.submit("def add(a, b):")) == "your program does not run, which costs no point"
     assert found(game, game.submit(WRONG)) == "your program passes 1 of 2 tests"
     judged = game.submit(RIGHT)
-    assert ending(game, judged) == "Your program passes 2 of 2 tests; 1 of 3 points."
+    assert ending(game, judged) == "Your program passes 2 of 2 tests; 2 of 3 points."
     assert seen == [WRONG, RIGHT]  # what does not run has no turn
     assert seeds == [1, 2]
 
@@ -103,3 +104,23 @@ def test_a_failure_of_the_sandbox_costs_no_point(sandbox: Sandbox) -> None:
     with pytest.raises(SandboxError):
         game.submit(RIGHT)
     assert game.points == MOST_POINTS
+
+
+def test_a_program_that_is_not_python_costs_nothing(sandbox: Sandbox) -> None:
+    game = game_of(sandbox, "coder", lambda _: FINDS)
+    for text, said, points in (("def add(a, b", ", which costs no point", 3), ("def plus(a, b): pass", "", 2)):
+        judged = game.submit(f"```python\n{text}\n```")
+        assert (found(game, judged), game.points) == (f"your program does not run{said}", points)
+
+
+def test_a_reply_begins_with_what_the_problem_fixes(sandbox: Sandbox) -> None:
+    def begun(role: Role, statement: str, solution: str = ADD.solution) -> str:
+        problem = replace(ADD, statement=statement, solution=solution)
+        return PersonGame(problem, role, lambda _: FINDS, sandbox=sandbox).draft()
+
+    assert begun("tester", "Add.") == "assert add("
+    stated = 'import math\n\ndef add(a: int, b: int = 1) -> int:\n    """Adds."""\n'
+    assert begun("coder", stated) == "import math\n\ndef add(a: int, b: int=1) -> int:\n    "
+    secret = "SECRET = 1\n\ndef add(a, *, b):\n    return a + b * SECRET"
+    assert begun("coder", "Add two numbers.", secret) == "def add(a, *, b):\n    "
+    assert begun("coder", "Add two numbers.", "add = sum") == ""

@@ -27,8 +27,17 @@ def test_a_report_is_written_with_its_pictures(run: Path) -> None:
     assert data["bytes"] == Path("r.html").stat().st_size
     assert Path("pictures/run/rewards.svg").is_file()
     assert Path("pictures/other/rewards.svg").is_file()
-    assert codea1("report", "other").exit_code == 0
-    assert Path("other.html").is_file()
+    alone = codea1("report", "other").stdout
+    assert alone.startswith("other.html: 1 run, ")
+    assert alone.endswith("\nnext: codea1 web .\n")
+    content = Path("other.html").read_bytes()
+    assert codea1("report", "other", run).stdout.startswith("other-and-1-more.html: 2 runs, ")
+    assert Path("other.html").read_bytes() == content
+    Path("runs").mkdir()
+    assert "neither episodes.jsonl nor metrics.jsonl" in refused("report", "runs")
+    for name in ("b", "a"):
+        shutil.copytree("other", f"runs/{name}")
+    assert refused("report", "runs").endswith("train; it contains runs (a, b): codea1 report runs/*/\n")
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.folder import iter_episodes
 from codea1_lab.report.writing import read_run, write_report
-from tests.codea1_lab.report.conftest import beaten_report
+from tests.codea1_lab.report.conftest import beaten_report, written_run
 from tests.support.runs import summarise
 
 Keys: Any = pytest.importorskip("selenium.webdriver.common.keys", reason="needs the extra dev-browser").Keys
@@ -393,6 +393,22 @@ def test_a_test_with_a_wrong_answer_is_not_said_to_find_it(browser: Any, small_r
     browser.until("!document.querySelector('.duel').hidden")
     told = browser.ask("document.querySelector('.duel').textContent")
     assert "Test 1 fails the program, but its answer is wrong: f(0) gives <b>7</b>" in told
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_long_lines_of_programs_show_whole(browser: Any, tmp_path: Path, width: int) -> None:
+    path = written_run(tmp_path / "run", 1, lambda number: f"def f(x):\n    return x + {' + '.join(['1'] * 200)}")
+    write_report([read_run(path, "run")], tmp_path / "r.html", "run")
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        browser.open(tmp_path / "r.html", address="#episode-0")
+        browser.until("document.querySelector('#detail .code') !== null")
+        browser.until("!document.querySelector('.duel').hidden")
+        hidden = "[...document.querySelectorAll('.code')].map(box => box.scrollWidth - box.clientWidth)"
+        assert set(browser.ask(f"{hidden}.filter((_, n) => document.querySelectorAll('.code')[n].offsetParent)")) == {0}
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_the_funnel_of_tests_ends_with_those_that_kill(browser: Any, small_report: Path, small_run: Path) -> None:

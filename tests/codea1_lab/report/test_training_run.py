@@ -63,17 +63,18 @@ def test_a_run_without_rollouts_has_curves_only(training: Path, tmp_path: Path) 
     assert 'id="episodes"' not in (tmp_path / "r.html").read_text()
 
 
-def test_a_run_of_another_judge_says_so(training: Path, small_run: Path) -> None:
-    for path in (training, small_run):
+def test_a_run_of_another_judge_says_so(training: Path, small_run: Path, tmp_path: Path) -> None:
+    games = shutil.copytree(small_run, tmp_path / "games")
+    for path in (training, games):
         run = read_run(path, "run")
         assert dict(run.facts)["judge"] == f"version {JUDGE_VERSION}"
         assert not any("of the judge" in remark.text for remark in run.remarks)
     (training / "run.json").write_text("{}")
-    lines = small_run / "episodes.jsonl"
+    lines = games / "episodes.jsonl"
     first, rest = lines.read_text().split("\n", 1)
     unstated = first.replace(f'"judge_version":{JUDGE_VERSION},', "")
     lines.write_text(f"{unstated}\n{rest}")
-    for path, told in ((training, "version 1"), (small_run, f"version 1 and {JUDGE_VERSION}")):
+    for path, told in ((training, "version 1"), (games, f"version 1 and {JUDGE_VERSION}")):
         run = read_run(path, "run")
         assert dict(run.facts)["judge"] == told
         assert any("version 1 of the judge" in remark.text for remark in run.remarks if remark.is_alarm)

@@ -15,12 +15,15 @@ import pytest
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.folder import iter_episodes
+from codea1_lab.report.archive import Archive
 from codea1_lab.report.charts import nice_ticks
 from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.curves import _bars_of
+from codea1_lab.report.material import RunMaterial
 from codea1_lab.report.outcomes import Outcome, outcome_of
-from codea1_lab.report.page import page_of
+from codea1_lab.report.page import data_of, page_of
 from codea1_lab.report.writing import read_run, slug, write_pictures, write_report
+from tests.codea1_lab.report.conftest import written_run
 
 
 def unpacked(page: str, name: str) -> object:
@@ -195,3 +198,43 @@ def test_runs_of_different_kinds_share_no_chart(small_run: Path, changed_run: Pa
 def test_the_title_of_the_tab_names_run_and_step(small_run: Path, small_report: Path) -> None:
     last = max(record.episode for record in iter_episodes(small_run))
     assert f"&lt;b&gt; · episode {last}</title>" in small_report.read_text()
+
+
+@pytest.mark.parametrize("by", ["an agent", "the sandbox", "the rules"])
+def test_a_masked_round_is_an_alarm_with_problem_and_reason(small_run: Path, tmp_path: Path, by: str) -> None:
+    path = shutil.copytree(small_run, tmp_path / "run")
+    first, rest = (path / "episodes.jsonl").read_text().split("\n", 1)
+    line = json.loads(first)
+    (played,) = line["rounds"]
+    played["rewards"]["coder"]["value"] = None
+    why = {"an agent": "the tester <b> was unavailable", "the rules": "the rules mask it for lack of evidence"}.get(by)
+    if by == "an agent":
+        played["candidate"] |= {"verdict": "internal_error", "detail": why}
+    elif by == "the sandbox":
+        played["suites"][0]["cases"][0] |= {"verdict": "internal_error", "actual": "killed"}
+        why = "the sandbox failed on f(0): killed"
+    (path / "episodes.jsonl").write_text(f"{json.dumps(line)}\n{rest}")
+    found = read_run(path, "run")
+    (alarm,) = [remark.text for remark in found.remarks if remark.is_alarm]
+    assert alarm == f"1 of 45 rounds is masked, and in no figure: {line['problem_id']} ({why})."
+    page = page_of("run", [found], (), {})
+    assert page.index("Alarm.") < page.index('<dl class="tiles">')
+
+
+def test_the_first_duel_is_compared_without_layout(tmp_path: Path) -> None:
+    path = written_run(tmp_path / "run", 2, lambda number: "# no\ndef f(x):\n    return ((x))")
+    found = read_run(path, "run")
+    problem = replace(found.problems[0], solution='def f(x):\n    """Twice."""\n    return (x) * 2\n')
+    found = replace(found, problems=(problem,))
+    archive = Archive()
+    for group in found.groups():
+        archive.add(0, group)
+    archive.close()
+
+    def duels(run: RunMaterial) -> object:
+        data = zlib.decompress(base64.b64decode(data_of([run], archive, ())["index"]))
+        return json.loads(data)["duels"]
+
+    assert duels(found) == [[0, "def f(x):\n    return x * 2", "def f(x):\n    return x"]]
+    assert duels(replace(found, problems=())) == [[0]]
+    assert duels(replace(found, is_going=True)) == [[2]]

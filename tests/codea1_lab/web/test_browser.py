@@ -101,13 +101,28 @@ def test_a_whole_game_as_the_tester(browser: Any, serving_page: Any, width: int,
         press_button(browser, "Send")
         browser.until("document.activeElement.textContent === 'You have won'")
         assert "test 1 found it" in browser.ask("document.getElementById('story').textContent")
+        assert "`" not in browser.ask("document.getElementById('story').textContent")
+        assert browser.ask("document.querySelector('#story code').textContent").startswith("return ")
         assert "return not still_open" in browser.ask("document.querySelector('.change').textContent")
         has_no_fault(browser)
         is_clean(browser, width)
         press_button(browser, "Go on to duel 2")
         browser.until("document.activeElement.textContent.startsWith('Duel 2')")
+        assert "2 points in all games" in browser.ask("document.querySelector('.chips').textContent")
+        browser.fill("reply", "assert 1")
+        press_button(browser, "Send")
+        browser.until("document.getElementById('last') !== null")
+        browser.fill("reply", "assert half")
         browser.driver.refresh()
         browser.until("document.querySelector('h2')?.textContent.startsWith('Duel 2')")  # a reload loses no game
+        assert browser.ask("document.getElementById('reply').value") == "assert half"
+        assert "Line 1 does not count" in browser.ask("document.getElementById('last').textContent")
+        browser.driver.back()
+        browser.until("document.querySelector('h2').textContent === 'Play'")
+        assert browser.ask("[...document.querySelectorAll('#play option')].map(o => o.textContent)")[0] == "mutant"
+        browser.driver.forward()
+        browser.until("document.querySelector('h2').textContent.startsWith('Duel 2')")
+        assert browser.ask("document.getElementById('reply').value") == "assert half"
 
 
 def test_a_whole_game_as_the_coder_by_keyboard_alone(browser: Any, serving_page: Any, toys: ProblemSet) -> None:
@@ -118,7 +133,7 @@ def test_a_whole_game_as_the_coder_by_keyboard_alone(browser: Any, serving_page:
         browser.open(server.url)
         browser.press(Keys.TAB)
         assert browser.ask("document.activeElement.className") == "skip"
-        tab_to(browser, "e.textContent === 'Play the coder'")
+        tab_to(browser, "e.textContent === 'Play as coder'")
         browser.press(Keys.ENTER)
         browser.until("document.activeElement.tagName === 'H2'")
         tab_to(browser, "e.id === 'reply'")
@@ -160,7 +175,7 @@ def test_texts_of_anybody_stay_texts(browser: Any, serving_page: Any) -> None:
     coder.__name__ = EVIL.replace(",", "")
     with serving_page(ProblemSet("evil", (problem,)), coders=[coder]) as server, screen(browser, 1280):
         browser.open(server.url)
-        press_button(browser, "Play the tester")
+        press_button(browser, "Play as tester")
         browser.until("document.getElementById('reply') !== null")
         assert browser.ask(PLAIN) == 0
         browser.fill("reply", f"assert f('''{EVIL}''') == 1\nassert f('') == 2\n{EVIL}")

@@ -31,17 +31,15 @@ def test_a_duel_from_begin_to_story(serving_page: Any) -> None:
         assert found["choices"]["duels"] == N_DUELS
         assert (found["choices"]["coders"], found["choices"]["testers"]) == (["mutant"], ["fuzz"])
         game = visitor.post("/play/game", DUEL)["game"]
-        assert (game["role"], game["points"], game["entry_point"]) == ("tester", 3, "is_balanced")
+        assert (game["role"], game["points"], game["draft"]) == ("tester", 3, "assert is_balanced(")
         text = "assert is_balanced('()')\nassert is_balanced('(') == True\nhello\nassert 1 == 1\nassert is_balanced("
         told = visitor.post("/play/try", {"text": text.rpartition("\n")[0]})["try"]
         assert [(test["test"], test["tone"]) for test in told["tests"]] == [
             ("assert bool(is_balanced('()')) == True", ""),
             ("assert is_balanced('(') == True", "bad"),
         ]
-        assert told["tests"][1]["told"] == (
-            "Wrong answer: the solution gives False. A test with a wrong answer finds nothing, though the program"
-            " gives True."
-        )
+        wrong = "Wrong answer. A test with a wrong answer finds nothing, though the program gives True."
+        assert told["tests"][1]["told"] == wrong  # the right one would be copied
         assert [line.partition(" (")[0] for line in told["lines"]] == [
             "Line 3 does not count: not an assert",
             "Line 4 does not count: no entry point call",
@@ -55,6 +53,17 @@ def test_a_duel_from_begin_to_story(serving_page: Any) -> None:
         assert (answer["game"]["is_over"], answer["game"]["total"]) == (True, 2)
         assert visitor.ask("/play/game")[1]["game"] == answer["game"]
         assert visitor.ask("/play/try", {"text": FINDS[1]})[0] == 422
+
+
+def test_a_wrong_answer_is_corrected_when_the_game_is_over(serving_page: Any) -> None:
+    with serving_page() as server:
+        visitor = Client(server)
+        visitor.post("/play/game", DUEL)
+        told = [
+            visitor.post("/play/try", {"text": "assert is_balanced('(') == 3"})["try"]["tests"][0]["told"]
+            for _ in range(3)
+        ]
+        assert ["the solution gives" in each for each in told] == [False, False, True]
 
 
 def test_the_same_duel_is_told_alike_in_a_terminal(serving_page: Any) -> None:
@@ -79,7 +88,7 @@ def test_a_coder_is_told_what_failed_and_wins(serving_page: Any) -> None:
         game = visitor.post("/play/game", {"role": "coder", "opponent": 0, "problem": ADD.id})["game"]
         assert game["title"] == f"{ADD.id}, against two"
         told = visitor.post("/play/try", {"text": "def add(a, b) return a"})["try"]
-        assert told["summary"] == "Your program does not run."
+        assert told["summary"] == "Your program does not run, which costs no point."
         assert told["lines"][0].startswith("SyntaxError: ")
         told = visitor.post("/play/try", {"text": WRONG})["try"]
         assert told["tests"] == [
@@ -87,7 +96,7 @@ def test_a_coder_is_told_what_failed_and_wins(serving_page: Any) -> None:
             {"test": "assert add(1, 1) == 2", "told": "Passed.", "tone": "good"},
         ]
         told = visitor.post("/play/try", {"text": "def add(a, b):\n    return a + b"})["try"]
-        assert told["summary"] == "Your program passes 2 of 2 tests; 1 of 3 points."
+        assert told["summary"] == "Your program passes 2 of 2 tests; 2 of 3 points."
 
 
 def test_endless_loops_end_and_are_explained(serving_page: Any) -> None:

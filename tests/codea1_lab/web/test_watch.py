@@ -232,6 +232,31 @@ def test_games_are_followed_and_compared(browser: Any, folder: Path, address: st
 
 
 @pytest.mark.browser
+def test_rows_are_kept_from_poll_to_poll_and_fit_a_phone(browser: Any, folder: Path, address: str) -> None:
+    path = training_in(folder / "t", 3, 90)
+    training_in(folder / ("long-" * 20), 3, 9)
+    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        browser.driver.get("about:blank")
+        browser.driver.get(f"{address}/#watch")
+        browser.until(f"{NAMES}.length === 2")
+        row = "[...document.querySelectorAll('.runs-list tbody tr')].find(r => r.textContent.trim().startsWith('t'))"
+        browser.ask(f"(window.kept = {row}).querySelector('input').focus()")
+        assert browser.ask("document.querySelector('.runs-list').parentElement.scrollWidth") <= 390
+        assert browser.ask("document.documentElement.scrollWidth") <= 390
+        heights = "[...window.kept.querySelectorAll('td')].map(cell => cell.getBoundingClientRect().height)"
+        assert max(browser.ask(heights)) < 34  # labels and values are of one line
+        append(path / "metrics.jsonl", step_line(4, cut="90% are cut"))
+        browser.until("document.querySelector('.runs-list .alarm') !== null")
+        assert "4 of 90" in browser.ask("window.kept.textContent")
+        assert browser.ask(f"window.kept === {row} && window.kept.contains(document.activeElement)")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert browser.complaints() == []
+
+
+@pytest.mark.browser
 def test_names_and_contents_of_runs_are_text(browser: Any, folder: Path, address: str) -> None:
     written_run(folder / BAD, 3, lambda number: HOSTILE)
     path = training_in(folder / "</script><script>document.title=1<", 3, 9)

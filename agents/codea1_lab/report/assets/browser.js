@@ -306,17 +306,6 @@ function problemTable({ index, columns: c }, run) {
     values.slice(0, n - 1).map((value) => el("td", { "data-value": value ?? "" }, figureText(value))))), "sortable");
 }
 
-/* The row of a run to show first: beaten by the smallest share of its tests; while the run goes on, the last one. */
-function duelOf({ columns: c }, run, isLast) {
-  let best = -1;
-  for (let i = 0; i < c.step.length; i++) {
-    if (c.run[i] !== run) continue;
-    const share = (row) => (c.outcome[row] === BEATEN ? c.failed[row] / c.cases[row] : 2);
-    if (best < 0 || isLast || share(i) < share(best)) best = i;
-  }
-  return best;
-}
-
 /* Fill what a run's section shows from the columns. */
 async function fillRuns(browser) {
   for (const place of document.querySelectorAll("[data-problems]")) {
@@ -326,10 +315,10 @@ async function fillRuns(browser) {
     place.hidden = false;
   }
   for (const place of document.querySelectorAll("[data-duel]")) {
-    const isGoing = "going" in place.dataset, row = duelOf(browser, Number(place.dataset.duel), isGoing);
-    if (row < 0) continue;
+    const [row, ...texts] = browser.index.duels[Number(place.dataset.duel)] ?? [];
+    if (row === undefined) continue;
     const [{ t, group }, problems] = await Promise.all([browser.textsOf(browser.columns.group[row]), browser.problemTexts()]);
-    place.replaceChildren(...new Detail(browser, row, t, group, problems).short(isGoing ? "The last duel" : "The duel to read first").flat(9).filter(Boolean));
+    place.replaceChildren(...new Detail(browser, row, t, group, problems).short("going" in place.dataset ? "The last duel" : "The duel to read first", texts).flat(9).filter(Boolean));
     place.hidden = false;
   }
 }

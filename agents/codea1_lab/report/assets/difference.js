@@ -28,6 +28,7 @@ function middle(a, b) {
 }
 
 function changed(before, after, label) {
+  if (before === after) return el("p", {}, "They are equal.");
   const lines = difference(before, after), near = new Uint8Array(lines.length), body = el("code", {});
   lines.forEach(([sign], at) => { if (sign !== " ") near.fill(1, Math.max(0, at - CONTEXT), at + CONTEXT + 1); });
   for (let at = 0; at < lines.length; at++) {

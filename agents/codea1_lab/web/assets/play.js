@@ -2,7 +2,8 @@
 /* Play: the lobby, where a game is chosen, and the game: problem, program, editor, tries, story. */
 const table = document.getElementById("play"), NO_COLON = /:\s*$/, MARK_OF = { good: "✓", bad: "✗" };
 const ABOUT = { __proto__: null, mutant: "mutant knows the solution, and may change it in one place.", fuzz: "fuzz tests programs with random inputs." };
-let choices = null, draft = "";
+const GAME = "#play/game"; // the address of a game; the lobby is at #play
+let choices = null, played = null; // the game, its tries and the draft
 
 const option = (name, value) => el("option", { value: String(value) }, visible(name, ""));
 const action = (label, onclick, kind = "plain") => el("button", { type: "button", class: kind, onclick }, label);
@@ -16,13 +17,30 @@ async function attempt(button, work) {
   try { await work(); } catch (error) { announce(""); notice(error.message); } finally { button.disabled = false; button.removeAttribute("aria-busy"); }
 }
 
-const begin = (button, body) => attempt(button, async () => showGame((await ask("play/game", body)).game, []));
+const begin = (button, body) => attempt(button, async () => enter((await ask("play/game", body)).game));
+
+/* Show a game at its address. A reload keeps its tries and what is typed, in this tab only. */
+function enter(game, kept) {
+  played = kept ?? { game, tries: [], draft: game.draft };
+  if (location.hash !== GAME) history.pushState(null, "", GAME);
+  showGame();
+}
+
+const keyOf = ({ title, points, program, statement }) => [title, points, program, statement].join("\n");
+const keep = () => { try { sessionStorage.setItem("play", JSON.stringify(played)); } catch { /* the browser keeps nothing */ } };
+
+function kept(game) {
+  try {
+    const found = JSON.parse(sessionStorage.getItem("play"));
+    return keyOf(found.game) === keyOf(game) ? { ...found, game } : undefined;
+  } catch { return undefined; }
+}
 const duel = (label, number, kind) => action(label, (event) => begin(event.currentTarget, { role: "tester", duel: number }), kind);
 
 function choice(role, opponents, other) {
   const known = [...new Set(opponents)].map((name) => ABOUT[name]).filter(Boolean).join(" "), id = `about-${role}`;
-  const opponent = el("select", { "aria-describedby": known ? id : null }, opponents.map((name, n) => option(`${n + 1}. ${name}`, n))), problem = el("select", {}, option("any problem", ""), choices.problems.map((id) => option(id, id)));
-  const button = el("button", { type: "submit", class: "plain" }, `Play the ${role}`);
+  const opponent = el("select", { "aria-describedby": known ? id : null }, opponents.map((name, n) => option(opponents.length > 1 ? `${n + 1}. ${name}` : name, n))), problem = el("select", {}, option("any problem", ""), choices.problems.map((id) => option(id, id)));
+  const button = el("button", { type: "submit", class: "plain" }, `Play as ${role}`);
   const send = (event) => { event.preventDefault(); begin(button, { role, opponent: Number(opponent.value), problem: problem.value }); };
   return el("form", { class: "filters", onsubmit: send }, el("label", {}, other, opponent), el("label", {}, "Problem", problem), button, known ? el("p", { class: "quiet small", id }, known) : null);
 }
@@ -32,17 +50,11 @@ function showLobby() {
   table.replaceChildren(
     el("h2", { tabindex: "-1" }, "Play"),
     el("p", { class: "conclusion" }, "A coder writes a program, and a tester writes tests to break it. You are one of them, and have three tries."),
+    played && !played.game.is_over ? el("p", {}, action(["Go on with ", visible(played.game.title, "")], () => enter(played.game, played))) : "",
     el("div", { class: "card" }, el("h3", {}, "Be the tester: begin here"), el("p", {}, "Each of these programs is wrong in one place. Find an input for which it gives a wrong answer. You need to read a little Python."), el("div", { class: "members" }, duels)),
     el("div", { class: "card" }, el("h3", {}, "Be the tester of an agent's program"), choice("tester", choices.coders, "Coder")),
     el("div", { class: "card" }, el("h3", {}, "Be the coder against a tester"), choice("coder", choices.testers, "Tester")),
   );
-}
-
-/* What the field holds at first: a coder's is the statement without its docstring, which stands beside it. */
-function firstDraft({ role, entry_point: name, statement }) {
-  if (role === "tester") return `assert ${name}(`;
-  const place = statement.indexOf(`def ${name}(`), docstring = /:\s*?\n\s*("""|''')[^]*?\1\s*$/;
-  return place < 0 ? "" : statement.slice(0, place) + statement.slice(place).replace(docstring, ":").trimEnd() + "\n    ";
 }
 
 /* A field for Python. Keyboards get out of it with Escape, then Tab. */
@@ -71,34 +83,39 @@ function tried({ summary, lines, tests, hint, solution }, n, isLast) {
     el("ul", { class: "remarks" }, rows, lines.map((line) => el("li", {}, visible(line, "")))), hint ? el("p", {}, el("b", {}, "Hint: "), visible(hint, "")) : null);
 }
 
+/* A sentence whose `code` is code. */
+const spans = (text) => text.split(/`([^`]*)`/).map((part, n) => (n % 2 ? el("code", { class: "ltr" }, visible(part, "")) : visible(part, "")));
+
 function ended(game, last) {
   const title = `From ${game.role === "tester" ? "the" : "your"} program to the solution`, next = game.duel % choices.duels + 1;
-  return [el("div", { class: "card", id: "story" }, el("h3", { tabindex: "-1" }, last.has_won ? "You have won" : "You have lost"), el("p", { class: "conclusion" }, visible(last.summary, ""))),
+  return [el("div", { class: "card", id: "story" }, el("h3", { tabindex: "-1" }, last.has_won ? "You have won" : "You have lost"), el("p", { class: "conclusion" }, spans(last.summary))),
     el("div", { class: "members" }, game.duel ? duel(`Go on to duel ${next}`, next, "plain main") : null, action("Play another game", leave)),
-    el("h3", {}, title), last.program === last.solution ? el("p", {}, "They are equal.") : changed(last.program, last.solution, title)];
+    el("h3", {}, title), changed(last.program, last.solution, title)];
 }
 
 function leave() {
   notice("");
+  history.pushState(null, "", "#play");
   showLobby();
   table.querySelector("h2").focus();
 }
 
-function showGame(game, tries) {
-  const isTester = game.role === "tester", last = tries.at(-1), chip = (...texts) => el("span", { class: "chip" }, texts);
+function showGame() {
+  const { game, tries, draft } = played, isTester = game.role === "tester", last = tries.at(-1), chip = (...texts) => el("span", { class: "chip" }, texts);
   const button = el("button", { type: "submit", class: "plain main" }, isTester ? "Send the tests" : "Send the program");
   const send = () => attempt(button, async () => {
-    draft = area.value;
-    const found = await ask("play/try", { text: draft });
-    showGame(found.game, [...tries, found.try]);
+    const found = await ask("play/try", { text: area.value });
+    played = { game: found.game, tries: [...tries, found.try], draft: area.value };
+    showGame();
   });
-  if (!tries.length) draft = firstDraft(game);
   const area = editor(draft, isTester ? 6 : 14, send), form = el("form", { onsubmit: (event) => { event.preventDefault(); send(); } },
     el("label", { for: "reply" }, isTester ? "Your tests: one assert in a line, a call and its right answer" : "Your program"), area,
     el("p", { class: "quiet small", id: "keys" }, "Ctrl+Enter sends. Tab indents; Escape, then Tab leaves the field."), button);
+  area.addEventListener("input", () => { played.draft = area.value; keep(); });
+  keep();
   table.replaceChildren(
     el("h2", { tabindex: "-1" }, visible(game.title, "")), el("p", { class: "conclusion" }, game.task),
-    el("div", { class: "chips" }, chip(`You are the ${game.role}`), chip(el("b", {}, `${game.points} of ${game.most}`), " points"), game.total ? chip(el("b", {}, String(game.total)), " points in all games") : null, game.is_over ? null : action("Another game", leave)),
+    el("div", { class: "chips" }, chip(`You are the ${game.role}`), chip(el("b", {}, `${game.points} of ${game.most}`), " points"), game.total ? chip(el("b", {}, String(game.total)), ` ${game.total === 1 ? "point" : "points"} in all games`) : null, game.is_over ? null : action("Another game", leave)),
     ...(game.is_over ? ended(game, last) : []),
     el("div", { class: "sides" },
       el("div", {}, el("h3", {}, "Problem"), code(game.statement, { numbered: false, label: "Problem" }),
@@ -114,6 +131,16 @@ function showGame(game, tries) {
 
 ask("play/game").then((found) => {
   choices = found.choices;
-  if (found.game && !found.game.is_over) showGame(found.game, []); else showLobby();
+  const { game } = found, isShown = !table.hidden;
+  if (!game || game.is_over) {
+    if (location.hash === GAME) history.replaceState(null, "", "#play");
+    showLobby();
+  } else if (isShown) enter(game, kept(game));
+  else { played = kept(game) ?? { game, tries: [], draft: game.draft }; showGame(); }
   document.documentElement.dataset.ready = "yes";
 }).catch((error) => notice(error.message));
+
+addEventListener("hashchange", ({ oldURL }) => { // back and forward
+  if (location.hash === GAME && played) showGame();
+  else if (new URL(oldURL).hash === GAME && !table.hidden) showLobby();
+});
