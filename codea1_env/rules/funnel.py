@@ -49,11 +49,6 @@ class Stage:
     """Reasons why others reach only the stage before, the most frequent first."""
 
 
-def is_of_test(reason: RejectionReason) -> bool:
-    """Return whether a reason is about a test that was read."""
-    return reason in _STAGE_OF
-
-
 def count_tests(cases: Iterable[tuple[bool | None, bool, Verdict]], reasons: Iterable[RejectionReason]) -> Counter[str]:
     """Count the tests of a suite by the reason why they do not kill, and those that do as `KILLING`.
 

@@ -61,7 +61,9 @@ def run_duel(options: DuelOptions) -> None:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     page.show(duel_picture(judged, width=page.width, reveals=True, is_brief=True))
-    page.say(f"{answers(judged)}; {points} of {counted(MOST_POINTS, 'point')}.")
+    page.say(
+        f"You have {'won' if game.has_won else 'lost'}: {answers(judged)}; {points} of {counted(MOST_POINTS, 'point')}."
+    )
     page.finish(duel=options.number, problem=chosen.problem.id, points=points, most_points=MOST_POINTS)
     show_next(page, "duel", number=options.number % N_DUELS + 1)
 

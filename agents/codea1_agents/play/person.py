@@ -21,12 +21,14 @@ from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rendering import passes, story
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import Rounds, Tree, Turn
-from codea1_env.rules.funnel import is_of_test
 from codea1_env.rules.reward_parts import n_credited, n_failed, n_right, n_written
 from codea1_env.sandbox import Limits, Sandbox
 
 MOST_POINTS = 3
-DUEL_TASK = "A program for this problem is wrong in one place. Write asserts that it fails and a right program passes."
+DUEL_TASK = (
+    "A program for this problem is wrong in one place. Write a test, an input with its right answer: you win if the"
+    " program gives another one."
+)
 _MOST_SHOWN = 300  # characters of a value
 _MOST_LINES = 12  # that do not count, of one try
 _GENERAL_HINTS = (
@@ -38,7 +40,7 @@ _GENERAL_HINTS = (
 class PersonGame:
     """One game. It ends when the person wins or has used all tries; each try without success costs a point.
 
-    A tester's try without a test that can be read is none, and costs nothing.
+    A tester's try without a test that counts is none, and costs nothing.
 
     A tester wins with a test that has the right answer and fails the program, a coder with a program that passes all
     tests. A program that is not Python costs nothing. Not thread-safe; `turn` and `submit` wait for the sandbox and the
@@ -114,7 +116,7 @@ class PersonGame:
         if report.has_internal_error:
             raise SandboxError("the sandbox failed on this try, which does not count: try again")
         cases = report.suites[0].cases
-        if self.role == "tester" and is_unread(judged):
+        if self.role == "tester" and not cases:
             return judged
         self._n_tries += 1
         self.has_won = bool(n_credited(cases)) if self.role == "tester" else report.is_valid and not n_failed(cases)
@@ -171,20 +173,16 @@ def found(game: PersonGame, judged: JudgedRound) -> str:
     if game.role == "coder":
         costs = ", which costs no point" if report.verdict is Verdict.SYNTAX_ERROR else ""
         return f"your program {passes(report)}" if report.is_valid else f"your program does not run{costs}"
-    n = n_written(report.suites[0])
-    if is_unread(judged):
-        return "no test can be read, so this try costs no point"
-    if not report.suites[0].beats:
-        return f"{answers(judged)}; no test fails the program" if n else "there is no test that counts"
-    if n == 1:
-        return "your input shows the mistake, but your answer is not the solution's"
-    return f"{answers(judged)}; an input shows the mistake, but its answer is not the solution's"
-
-
-def is_unread(judged: JudgedRound) -> bool:
-    """Return whether a try holds no test that can be read."""
-    suite = judged.report.candidates[0].suites[0]
-    return not suite.cases and not any(is_of_test(each.reason) for each in suite.suite.rejections)
+    suite = report.suites[0]
+    if not suite.cases:
+        return (
+            f"no test counts, so this try costs no point: write one as `assert {game.problem.entry_point}(...) == ...`"
+        )
+    if not suite.beats:
+        return f"{answers(judged)}; no test fails the program"
+    if n_written(suite) == 1:
+        return "the program is wrong for your input, but so is your answer"
+    return f"{answers(judged)}; for an input the program is wrong, but so is your answer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ LIMITS = Limits(cpu_s=0.5, wall_s=1.0, memory_mb=256, value_bytes=4096, max_rest
 """Of a visitor's programs: somebody else waits."""
 _MOST_LISTED = 1000  # problems that the page offers by name
 _TASKS: dict[Role, str] = {
-    "tester": "The program may be wrong. Write asserts that it fails and a right program passes.",
+    "tester": "The program may be wrong. Write a test, an input with its right answer: you win if it gives another.",
     "coder": "Write the program. At each try the tester reads it and writes tests; you win when it passes all of them.",
 }
 

@@ -41,16 +41,19 @@ def test_a_try_without_success_costs_a_point_and_brings_a_hint() -> None:
     assert code == 0
     assert "1 of 1 answers right; no test fails the program.\n  assert is_balanced('()') == True\n" in shown
     assert "    Right answer, and the program gives it, too.\nHint: What if the text ends too early?\n" in shown
-    assert "Your input shows the mistake, but your answer is not the solution's.\n" in shown
+    assert "The program is wrong for your input, but so is your answer.\n" in shown
     assert "\nHint: Line 15 is wrong" in shown
     assert "line 15 is `return True`, in the solution it is `return not still_open`; test 1 found it." in shown
-    assert shown.endswith("1 of 1 answers right; 1 of 3 points.\nnext: codea1 demo duel --number 2\n")
+    assert shown.endswith("You have won: 1 of 1 answers right; 1 of 3 points.\nnext: codea1 demo duel --number 2\n")
 
 
 def test_a_try_that_cannot_be_read_costs_nothing_and_the_task_is_printed_once() -> None:
     typed = "".join(f"{each}\n.\n" for each in ("assert is_balanced(", "assert is_balanced('') == True", FINDS[1]))
     result = codea1("demo", "duel", typed=typed)
-    assert "No test can be read, so this try costs no point.\n  Line 1 does not count: syntax error (" in result.stdout
+    assert (
+        "No test counts, so this try costs no point: write one as `assert is_balanced(...) == ...`.\n" in result.stdout
+    )
+    assert "\n  Line 1 does not count: syntax error (" in result.stdout
     assert "2 of 3 points." in result.stdout
     assert result.stderr.count("the program to break") == result.stderr.count(":q") == 1
 

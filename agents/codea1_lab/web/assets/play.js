@@ -49,7 +49,7 @@ function showLobby() {
   const duels = Array.from({ length: choices.duels }, (_, n) => duel(`Duel ${n + 1}`, n + 1, n ? "plain" : "plain main"));
   table.replaceChildren(
     el("h2", { tabindex: "-1" }, "Play"),
-    el("p", { class: "conclusion" }, "A coder writes a program, and a tester writes tests to break it. You are one of them, and have three tries."),
+    el("p", { class: "conclusion" }, "A coder writes a program, and a tester writes tests to break it. You are one of them, and have three points: a try that finds nothing costs one."),
     played && !played.game.is_over ? el("p", {}, action(["Go on with ", visible(played.game.title, "")], () => enter(played.game, played))) : "",
     el("div", { class: "card" }, el("h3", {}, "Be the tester: begin here"), el("p", {}, "Each of these programs is wrong in one place. Find an input for which it gives a wrong answer. You need to read a little Python."), el("div", { class: "members" }, duels)),
     el("div", { class: "card" }, el("h3", {}, "Be the tester of an agent's program"), choice("tester", choices.coders, "Coder")),
