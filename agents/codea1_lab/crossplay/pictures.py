@@ -11,6 +11,7 @@ from codea1_lab.crossplay.results import SHOWN, TITLES, Findings
 from codea1_lab.games.pictures import draw_matrix
 
 _MAPS_PER_ROW = 3
+_MOST_SHOWN = 32  # characters of a name: a whole specification would leave no room for the map
 
 
 def draw_findings(findings: Findings, mode: str, path: Path) -> None:
@@ -30,5 +31,10 @@ def draw_findings(findings: Findings, mode: str, path: Path) -> None:
         for axis, figure in zip(axes, SHOWN[mode], strict=False):
             means = np.array([[each.mean for each in line] for line in findings.grids[mode][figure]])
             of_rewards = framed if figure.endswith("reward") else []
-            draw_matrix(axis, means, rows=coders, columns=testers, framed=of_rewards)
+            draw_matrix(axis, means, rows=[*map(_label, coders)], columns=[*map(_label, testers)], framed=of_rewards)
             axis.set_title(TITLES[figure], loc="left", fontsize=6)
+
+
+def _label(name: str) -> str:
+    half = _MOST_SHOWN // 2
+    return name if len(name) <= _MOST_SHOWN else f"{name[: half - 1]}…{name[-half:]}"

@@ -76,7 +76,7 @@ def test_every_matrix_is_drawn_and_the_equilibrium_is_framed_in_those_of_rewards
     of_title = {axis.get_title(loc="left"): (values, options) for axis, values, options in drawn}
     assert list(of_title) == [TITLES[figure] for figure in SHOWN["on_policy"]]
     values, options = of_title[TITLES["coder_reward"]]
-    assert (options["rows"], options["columns"]) == (("a|b", "mutant"), ("x", "fuzz"))
+    assert (options["rows"], options["columns"]) == (["a|b", "mutant"], ["x", "fuzz"])
     assert values[1] == pytest.approx((0.2, 0.9))
     assert set(options["framed"]) == {(0, 0), (0, 1), (1, 0), (1, 1)}
     assert of_title[TITLES["beats"]][1]["framed"] == []

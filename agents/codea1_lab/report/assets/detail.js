@@ -114,17 +114,17 @@ class Detail {
     row.scrollIntoView({ block: "center" });
   }
 
-  /* The duel in short: one sentence, the tests that the program fails, and `texts`: the solution and the program, as they are compared. */
+  /* The duel in short: one sentence, the tests that the program fails, and `texts`: the solution and the program, as they are compared. What is wrong is red, as on the page to play. */
   short(title, texts) {
     const counts = ([, , right]) => right !== 0 && right !== 2, why = ([, , right]) => (right ? "fails the program, but copies an example" : "fails the program, but its answer is wrong");
     const tests = this.suites.flatMap(([cases]) => cases), verdicts = this.browser.index.verdicts, c = this.browser.columns, row = this.row;
     const failing = tests.map((one, n) => [one, n]).filter(([[, , , , verdict]]) => !HARMLESS.includes(verdicts[verdict])).sort(([a], [b]) => counts(b) - counts(a));
     const told = failing.slice(0, 3).map(([one, n]) => [one, n, ...one]).map(([one, n, expression, expected, , , verdict, actual]) => el("p", {}, el("b", {}, `Test ${n + 1} ${counts(one) ? "finds it" : why(one)}: `), el("span", { class: "mono ltr" }, visible(this.t[expression])),
       actual === null ? `, ${words(verdicts[verdict])}` : [" gives ", el("span", { class: "mono ltr" }, visible(this.t[actual]))], ", the solution ", el("span", { class: "mono ltr" }, visible(this.t[expected])), "."));
-    const name = this.browser.index.problems[c.problem[row]][1], label = "The solution (-) and the program (+), without comments and docstrings", region = `${title}: ${name}, ${this.place}, run ${c.run[row] + 1}`, passed = tests.length - failing.length;
+    const name = this.browser.index.problems[c.problem[row]][1], label = "The program (-) and the solution (+), without comments and docstrings", region = `${title}: ${name}, ${this.place}, run ${c.run[row] + 1}`, passed = tests.length - failing.length;
     return [
       el("p", { class: "kicker" }, title), el("h3", {}, visible(name), ` · ${this.place}`), failing.length ? told : el("p", {}, tests.length ? `The program passes all ${passed} new tests.` : "No new test was run."), el("p", { class: "quiet" }, this.browser.rewards(row)), this.whyInvalid(),
-      texts.length ? [el("p", { class: "quiet small" }, label), changed(...texts, region)] : code(this.program, { label: region }),
+      texts.length ? [el("p", { class: "quiet small" }, label), changed(texts[1], texts[0], region)] : code(this.program, { label: region }),
       el("button", { type: "button", class: "plain", onclick: () => this.browser.open(row) }, "All about this duel"),
     ];
   }
