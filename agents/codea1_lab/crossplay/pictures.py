@@ -11,7 +11,6 @@ from codea1_lab.crossplay.results import SHOWN, TITLES, Findings
 from codea1_lab.games.pictures import draw_matrix
 
 _MAPS_PER_ROW = 3
-_MOST_SHOWN = 32  # characters of a name: a whole specification would leave no room for the map
 
 
 def draw_findings(findings: Findings, mode: str, path: Path) -> None:
@@ -36,5 +35,5 @@ def draw_findings(findings: Findings, mode: str, path: Path) -> None:
 
 
 def _label(name: str) -> str:
-    half = _MOST_SHOWN // 2
-    return name if len(name) <= _MOST_SHOWN else f"{name[: half - 1]}…{name[-half:]}"
+    """Return a name of at most 32 characters: a whole specification would leave no room for the map."""
+    return name if len(name) <= 32 else f"{name[:15]}…{name[-16:]}"
