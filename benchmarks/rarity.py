@@ -12,15 +12,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 from typing import Any
 
-import numpy as np
 from measuring import option_parser
-from scipy import stats
 
 from codea1_lab.experiments.declaration import load_experiment
+from codea1_lab.experiments.grid import Cell
 from codea1_lab.experiments.results import RESULTS, CellResult, read_results
+from codea1_lab.experiments.spread import paired
+from codea1_lab.experiments.tables import at_equal_compute
 from codea1_lab.tabular.learning import SYSTEMS, System, train
 from codea1_lab.tabular.table import STUDIES, Regime
 
@@ -72,30 +73,33 @@ def measured(name: str) -> tuple[list[CellResult], dict[str, float]]:
     return cells, {system: median(each) for system, each in paces.items()}
 
 
-def at_times(cell: CellResult) -> list[float]:
-    """Return the held-out figure of a cell at each time, interpolated; nan where it had ended."""
-    points = [(point.cpu_s, point.figures[FIGURE]) for point in cell.curve if FIGURE in point.figures]
-    seconds, figures = zip(*points, strict=True)
-    return [float(np.interp(time, seconds, figures, right=np.nan)) for time in TIMES]
+def played(n_triggers: int, seconds: dict[str, float], n_seeds: int) -> dict[str, list[dict[Cell, float]]]:
+    """Return what `leads` takes, of tables."""
+    found: dict[str, list[dict[Cell, float]]] = {}
+    for seed in range(n_seeds):
+        for name, figures in tabular(n_triggers, seconds, seed).items():
+            for at_time, figure in zip(found.setdefault(name, [{} for _ in TIMES]), figures, strict=True):
+                at_time[Cell(name, 0, seed)] = figure
+    return found
 
 
-def leads(found: dict[str, dict[int, list[float]]]) -> dict[str, list[tuple[float, float]]]:
+def read(results: list[CellResult]) -> dict[str, list[dict[Cell, float]]]:
+    """Return what `leads` takes, of results."""
+    found: dict[str, list[dict[Cell, float]]] = {}
+    for each in results:
+        for at_time, time in zip(found.setdefault(each.system, [{} for _ in TIMES]), TIMES, strict=True):
+            at_time[each.cell] = at_equal_compute(each.curve, FIGURE, time)
+    return found
+
+
+def leads(found: dict[str, list[dict[Cell, float]]]) -> dict[str, list[tuple[float, float]]]:
     """Return, by rival and time, the lead of `block` over pairs and half of its 95 % interval, in points.
 
     Args:
-        found: by arm and seed or base, the figure at each time.
+        found: by arm and time, the figure of each cell; nan where it had ended.
     """
-    rows: dict[str, list[tuple[float, float]]] = {}
-    for rival in RIVALS:
-        for number in range(len(TIMES)):
-            pairs = sorted(found["block"].keys() & found[rival].keys())
-            differences = [100 * (found["block"][each][number] - found[rival][each][number]) for each in pairs]
-            known = [each for each in differences if not np.isnan(each)]
-            half = float("nan")
-            if len(known) > 2:
-                half = float(stats.t.ppf(0.975, len(known) - 1) * np.std(known, ddof=1) / len(known) ** 0.5)
-            rows.setdefault(rival, []).append((mean(known) if known else float("nan"), half))
-    return rows
+    of_pairs = {rival: [paired(*each) for each in zip(found["block"], found[rival], strict=True)] for rival in RIVALS}
+    return {rival: [(100 * each.mean, 100 * each.half_width) for each in row] for rival, row in of_pairs.items()}
 
 
 def draw(path: Path, sides: dict[str, dict[int, dict[str, list[tuple[float, float]]]]]) -> None:
@@ -127,18 +131,9 @@ def main() -> None:
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     cells = {rarity: measured(f"rarity-{rarity}") for rarity in MEASURED}
-    sides: dict[str, dict[int, Any]] = {"tabular": {}, "measured": {}}
-    for rarity in RARITIES:
-        by_arm: dict[str, dict[int, list[float]]] = {}
-        for seed in range(options.seeds):
-            for name, figures in tabular(rarity, cells[32][1], seed).items():
-                by_arm.setdefault(name, {})[seed] = figures
-        sides["tabular"][rarity] = leads(by_arm)
-    for rarity, (results, _) in cells.items():
-        by_arm = {}
-        for cell in results:
-            by_arm.setdefault(cell.system, {})[cell.base] = at_times(cell)
-        sides["measured"][rarity] = leads(by_arm)
+    sides: dict[str, dict[int, Any]] = {}
+    sides["tabular"] = {rarity: leads(played(rarity, cells[32][1], options.seeds)) for rarity in RARITIES}
+    sides["measured"] = {rarity: leads(read(results)) for rarity, (results, _) in cells.items()}
     print(f"| side | V | block minus | {' | '.join(f'{time:g} s' for time in TIMES)} |\n|---|---|---|---|---|---|")
     for side, by_rarity in sides.items():
         for rarity, rows in by_rarity.items():

@@ -138,6 +138,11 @@ def book_sentence(delta: BookDelta | None) -> str:
     return f"{text}; {delta.size} for this problem now"
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most `most` characters: an ellipsis takes the place of the middle of a longer one."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
+
+
 def harmless(text: str, *, keep: str = "") -> str:
     """Escape every control, format, private and unassigned character except those in `keep`."""
     if text.isascii() and text.isprintable():

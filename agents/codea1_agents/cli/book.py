@@ -10,12 +10,13 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from codea1_agents.cli.console import Page, counted, new_table, shortened
+from codea1_agents.cli.console import Page, counted, new_table
 from codea1_agents.cli.options import Options, how_many
 from codea1_env import values
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import UnknownName
 from codea1_env.records.file_errors import file_errors
+from codea1_env.rendering import shortened
 
 Top = Annotated[int, how_many("--top", "Number of cases to show, the most frequent first.")]
 

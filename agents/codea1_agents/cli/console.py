@@ -163,11 +163,6 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def shortened(text: str, most: int) -> str:
-    """Return a text of at most `most` characters: an ellipsis takes the place of the middle of a longer one."""
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
-
-
 def tally(counts: Iterable[tuple[str, int]]) -> str:
     """Return counts by name in one line, as in "3 passed, 1 wrong answer"."""
     return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts)

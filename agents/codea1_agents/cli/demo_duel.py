@@ -25,7 +25,7 @@ class DuelOptions(Options):
     """Be the tester: a program is wrong in one place; write asserts that it fails.
 
     The solution checks your answers first: a test with a wrong answer finds nothing. After each try without success
-    there is a hint, and a point less to win. A try without a test that can be read costs nothing.
+    there is a hint, and a point less to win. A try without a test that counts costs nothing.
 
     \b
     Example:

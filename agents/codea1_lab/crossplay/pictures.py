@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from codea1_agents.evaluation.canvas import canvas
+from codea1_env.rendering import shortened
 from codea1_lab.crossplay.results import SHOWN, TITLES, Findings
 from codea1_lab.games.pictures import draw_matrix
 
 _MAPS_PER_ROW = 3
+_MOST_SHOWN = 32  # characters of a name: a whole specification would leave no room for the map
 
 
 def draw_findings(findings: Findings, mode: str, path: Path) -> None:
@@ -20,7 +22,8 @@ def draw_findings(findings: Findings, mode: str, path: Path) -> None:
         MissingExtra: matplotlib is not installed.
         UserError: the file cannot be written.
     """
-    coders, testers, game = findings.play.coders, findings.play.testers, findings.games[mode]
+    play, game = findings.play, findings.games[mode]
+    coders, testers = ([shortened(name, _MOST_SHOWN) for name in names] for names in (play.coders, play.testers))
     framed = [(i, j) for i in game.equilibrium.row_support for j in game.equilibrium.column_support] if game else []
     n_rows = -(-len(SHOWN[mode]) // _MAPS_PER_ROW)
     size = (_MAPS_PER_ROW * (1.8 + 0.5 * len(testers)), n_rows * (1.6 + 0.34 * len(coders)))
@@ -30,10 +33,5 @@ def draw_findings(findings: Findings, mode: str, path: Path) -> None:
         for axis, figure in zip(axes, SHOWN[mode], strict=False):
             means = np.array([[each.mean for each in line] for line in findings.grids[mode][figure]])
             of_rewards = framed if figure.endswith("reward") else []
-            draw_matrix(axis, means, rows=[*map(_label, coders)], columns=[*map(_label, testers)], framed=of_rewards)
+            draw_matrix(axis, means, rows=coders, columns=testers, framed=of_rewards)
             axis.set_title(TITLES[figure], loc="left", fontsize=6)
-
-
-def _label(name: str) -> str:
-    """Return a name of at most 32 characters: a whole specification would leave no room for the map."""
-    return name if len(name) <= 32 else f"{name[:15]}…{name[-16:]}"
