@@ -613,6 +613,10 @@ def vllm(bench: Bench) -> Figures:
         for parameter in model.parameters():
             parameter.mul_(1.01)
     found["second_hand_over_s"] = _timed(lambda: engine.load_weights(1))[1]
+    if bench.is_gpu:
+        found["third_hand_over_s"] = _timed(lambda: engine.load_weights(2))[1]
+        engine._way = "cpu"
+        found["hand_over_by_files_s"] = _timed(lambda: engine.load_weights(3))[1]
     found["after sleep"] = _gap(bench, model, prompts[:16], engine.sample(prompts[:16], seeds[:16], (), rules))
     engine.close()
     return found

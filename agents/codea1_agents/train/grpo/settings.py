@@ -84,7 +84,8 @@ class ModelOptions:
     handover_piece_mb: Positive = 256.0
     """Most MB (2^20 bytes) of weights that are on their way at once; a larger tensor goes alone."""
     handover_folder: str = ""
-    """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
+    """Folder of files that hand weights over to vLLM. Empty: through the GPU's memory if vLLM has one worker on a GPU,
+    else by files in /dev/shm or the folder for temporary files."""
     largest_gap: NotNegative = 0.0
     """Largest mean difference of log-probabilities between sampler and learner before the first update, in nats; a
     single token may differ twenty times as much. 0: by the data types of both."""

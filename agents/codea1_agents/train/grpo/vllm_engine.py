@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from inspect import signature
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from codea1_agents.models.model_files import loading_errors, require_model
@@ -32,7 +34,7 @@ _MOST_WAIT_S, _ASK_EVERY_S = 600.0, 5.0  # for memory that a learner on the same
 
 
 class VllmEngine:
-    """Samples with vLLM: in this process, or in one of its own if it sleeps, as vLLM's allocator has one engine each.
+    """Samples with vLLM: on a GPU in a process of its own, as vLLM's allocator, which sleeps, has one engine each.
 
     Each response has its own seed. The rest of the batch may change the last bits of the engine's arithmetic, and so a
     response of which a draw was that close.
@@ -60,7 +62,6 @@ class VllmEngine:
         sleeps: bool = False,
         waits: bool = False,
     ) -> None:
-        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = str(int(sleeps))
         with extra_needed("rollout_engine='vllm'", "vllm"):
             import vllm  # noqa: PLC0415  heavy, and an extra
             from vllm.platforms import current_platform  # noqa: PLC0415
@@ -68,6 +69,7 @@ class VllmEngine:
         self._settings, self._model, self._params = settings, model, vllm.SamplingParams
         self._fault = "no weights have been handed over yet"
         is_cpu = current_platform.is_cpu()
+        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = str(int(sleeps or not is_cpu))
         memory = memory_options(gpus_per_runner, n_engines, is_cpu=is_cpu)
         sleeping = {"enable_sleep_mode": True} if sleeps and not is_cpu else {}  # a CPU's worker has nothing to release
         arguments = {**engine_arguments(settings, memory), **sleeping, "model": require_model("vllm", settings.path)}
@@ -75,6 +77,9 @@ class VllmEngine:
             wait_for_share(float(arguments.get("gpu_memory_utilization", 0.0)))
         with loading_errors(f"vllm: model {settings.path!r}"):
             self._engine: Any = vllm.LLM(**arguments)
+        n_workers = self._engine.llm_engine.vllm_config.parallel_config.world_size
+        shares = not is_cpu and not settings.handover_folder and n_workers == 1
+        self._way = "cuda" if shares else "cpu"
         self._context = int(self._engine.llm_engine.model_config.max_model_len)
         vocabulary = int(model.config.get_text_config().vocab_size)
         n_probe = max(1, min(_PROBE_TOKENS, self._context - 1))
@@ -139,22 +144,29 @@ class VllmEngine:
         sent: dict[str, int] = {}
         self._engine.collective_rpc("begin_weights", args=(version,))
         for piece in in_pieces(plain_tensors(self._model), self._settings.handover_piece_mb):
-            sent |= {name: checksum(tensor) for name, tensor in piece.items()}
-            self._send(piece)
+            tensors = {name: tensor.to(self._way).contiguous() for name, tensor in piece.items()}
+            sent |= {name: checksum(tensor) for name, tensor in tensors.items()}
+            self._send(tensors)
         stale = sorted({name for names in self._engine.collective_rpc("finish_weights") for name in names})
+        if self._way == "cuda":
+            torch.cuda.ipc_collect()  # what the worker has loaded; a learner may need the memory
+            torch.cuda.empty_cache()
         for rank, received in enumerate(self._engine.collective_rpc("received_checksums")):
             require_equal(f"worker {rank}", sent, received)
         if stale:
             raise RuntimeError(f"{len(stale)} parameters or layers have other weights, {', '.join(stale[:3])} first")
 
-    def _send(self, piece: Mapping[str, Tensor]) -> None:
-        """Have the workers load some tensors, through a file in shared memory."""
+    def _send(self, tensors: Mapping[str, Tensor]) -> None:
+        """Have the workers load some tensors: from this process's memory on the GPU (CUDA IPC), or from a file."""
         from safetensors.torch import save_file  # noqa: PLC0415  comes with transformers
 
+        if self._way == "cuda":
+            self._engine.collective_rpc("load_weights_shared", args=(bytes(ForkingPickler.dumps(tensors)),))
+            return
         folder = self._settings.handover_folder or (str(_MEMORY) if _MEMORY.is_dir() else None)
         with tempfile.TemporaryDirectory(prefix="codea1-weights-", dir=folder) as place:
             file = str(Path(place) / "piece.safetensors")
-            save_file({name: tensor.cpu().contiguous() for name, tensor in piece.items()}, file)
+            save_file(dict(tensors), file)
             self._engine.collective_rpc("load_weights_file", args=(file,))
 
     def _empty_prefix_cache(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -34,8 +35,18 @@ class WeightLoader:
 
     def load_weights_file(self, path: str) -> None:
         """Load a safetensors file with HuggingFace names."""
+        from safetensors import safe_open  # noqa: PLC0415  comes with vllm
+
+        with safe_open(path, framework="pt") as file:
+            self._load((name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118  -- the file is no mapping
+
+    def load_weights_shared(self, handles: bytes) -> None:
+        """Load tensors from the memory of the runner's process; `handles` is what torch pickles of them by name."""
+        self._load(pickle.loads(handles).items())  # by this project, in the process that started this one
+
+    def _load(self, tensors: Iterable[tuple[str, Tensor]]) -> None:
         with _current_config(self):
-            self._received.loaded |= _model(self).load_weights(self._received.read(path)) or set()
+            self._received.loaded |= _model(self).load_weights(self._received.noted(tensors)) or set()
 
     def finish_weights(self) -> list[str]:
         """Complete the loading; return the names of vLLM's parameters and layers that do not have the new weights.
@@ -74,18 +85,14 @@ class ReceivedWeights:
         """By HuggingFace name."""
         self._columns: dict[str, Tensor] = {}
 
-    def read(self, path: str) -> Iterator[tuple[str, Tensor]]:
-        """Yield the tensors of a file; remember the checksum of each, one column of each matrix, and each vector."""
-        from safetensors import safe_open  # noqa: PLC0415  comes with vllm
-
-        with safe_open(path, framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118  -- the file is no mapping
-                tensor = file.get_tensor(name)
-                self.checksums[name] = checksum(tensor)
-                if tensor.ndim in (1, 2):
-                    column = tensor if tensor.ndim == 1 else tensor[:, self.column(tensor.shape[1])]
-                    self._columns[name] = column.clone()
-                yield name, tensor
+    def noted(self, tensors: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+        """Yield tensors by name; remember the checksum of each, one column of each matrix, and each vector."""
+        for name, tensor in tensors:
+            self.checksums[name] = checksum(tensor)
+            if tensor.ndim in (1, 2):
+                column = tensor if tensor.ndim == 1 else tensor[:, self.column(tensor.shape[1])]
+                self._columns[name] = column.clone()
+            yield name, tensor
 
     def not_loaded(self) -> set[str]:
         """Return the names of vLLM's parameters that got no weights."""

@@ -20,6 +20,8 @@ from codea1_agents.train.grpo.causal_models import is_first_learner, untied, who
 from codea1_agents.train.grpo.settings import ModelSettings
 
 _MB = 2**20
+_SUMMED = 2**24
+_SPREAD = -7046029254386353131  # 2^64 by the golden ratio: its multiples spread over all bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +196,29 @@ def in_pieces(
 
 
 def checksum(tensor: Tensor) -> int:
-    """Return the CRC-32 of a tensor's bytes."""
-    plain = tensor.detach().cpu().contiguous().reshape(-1)
+    """Return the CRC-32 of a tensor's bytes; on a GPU, which would have to send them to the host, `weighted_sum`."""
+    plain = tensor.detach().contiguous().reshape(-1)
+    if plain.is_cuda:
+        return weighted_sum(plain)
     return zlib.crc32(plain.view(torch.uint8).numpy()) if plain.numel() else 0
+
+
+def weighted_sum(tensor: Tensor) -> int:
+    """Return the sum of a tensor's elements, as whole numbers, times odd weights that depend on the place, modulo 2^64.
+
+    The sum is exact, so it does not depend on the order in which a device adds. Any change of one element changes it,
+    because an odd weight has an inverse; two or more changes cancel each other only by chance.
+
+    Args:
+        tensor: shape (n,), contiguous, on any device. It needs 16 bytes for each of 2^24 elements beside it.
+    """
+    whole = tensor.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
+    total = torch.zeros((), dtype=torch.int64, device=tensor.device)
+    for start in range(0, len(whole), _SUMMED):
+        part = whole[start : start + _SUMMED].long()
+        weights = torch.arange(start + 1, start + len(part) + 1, device=tensor.device).mul_(_SPREAD)
+        total += part.mul_(weights.bitwise_xor_(weights >> 31).bitwise_or_(1)).sum()
+    return int(total)
 
 
 def array_of(tensor: Tensor) -> Any:

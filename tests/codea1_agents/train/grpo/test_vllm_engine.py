@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,23 @@ def test_one_changed_bit_of_one_tensor_is_noticed(folders: dict[bool, str], monk
     monkeypatch.setattr(engine, "_send", spoilt)
     with pytest.raises(StaleWeights, match=rf"worker 0: 1 of \d+ tensors are not those that were sent: {name}"):
         engine.load_weights(1)
+    engine.close()
+
+
+def test_tensors_in_shared_memory_are_loaded_like_those_of_files(
+    folders: dict[bool, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, model = engine_of(folders[True])
+
+    def shared(piece: dict[str, Any]) -> None:  # as on a GPU
+        engine._engine.collective_rpc("load_weights_shared", args=(bytes(ForkingPickler.dumps(piece)),))
+
+    monkeypatch.setattr(engine, "_send", shared)
+    for version in range(2):
+        engine.load_weights(version)
+        for prompt, response in zip(PROMPTS, engine.sample(PROMPTS, SEEDS, [END], RULES), strict=True):
+            assert largest_gap(model, prompt, response) < 1e-5
+        moved(model)
     engine.close()
 
 

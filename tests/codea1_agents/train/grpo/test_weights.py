@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
 
 from codea1_agents.train.failures import StaleWeights  # noqa: E402
+from codea1_agents.train.grpo import weights  # noqa: E402
 from codea1_agents.train.grpo.causal_models import untied  # noqa: E402
 from codea1_agents.train.grpo.settings import LoraSettings  # noqa: E402
 from codea1_agents.train.grpo.weights import (  # noqa: E402
@@ -29,6 +30,7 @@ from codea1_agents.train.grpo.weights import (  # noqa: E402
     piece_of,
     plan_of,
     tensor_of,
+    weighted_sum,
 )
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
@@ -70,6 +72,32 @@ def test_an_array_is_the_tensor_again_with_the_same_checksum(dtype: Any, shape: 
     assert again.shape == tensor.shape
     assert torch.equal(again, tensor)
     assert checksum(again) == checksum(tensor)
+
+
+@given(values=st.lists(st.integers(-(2**15), 2**15 - 1), min_size=1, max_size=40), part=st.integers(1, 50))
+def test_a_weighted_sum_is_the_sum_of_all_elements_times_odd_weights(values: list[int], part: int) -> None:
+    def weight(place: int) -> int:
+        spread = (place * weights._SPREAD) % 2**64
+        signed = spread - 2**64 if spread >= 2**63 else spread
+        return (signed ^ (signed >> 31)) | 1
+
+    expected = sum(value * weight(place) for place, value in enumerate(values, 1)) % 2**64
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weights, "_SUMMED", part)
+        assert weighted_sum(torch.tensor(values, dtype=torch.int16).view(torch.bfloat16)) % 2**64 == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool])
+def test_a_weighted_sum_notices_each_bit_and_each_exchange(dtype: Any) -> None:
+    tensor = torch.arange(97).remainder(5).to(dtype)
+    found = weighted_sum(tensor)
+    n_bits = 1 if dtype is torch.bool else 8
+    for place in range(tensor.element_size() * len(tensor)):
+        for bit in range(n_bits):
+            other = tensor.clone()
+            other.view(torch.uint8)[place] ^= 1 << bit
+            assert weighted_sum(other) != found
+    assert found not in {weighted_sum(tensor.flip(0)), weighted_sum(tensor.roll(1)), weighted_sum(tensor[:-1])}
 
 
 def test_a_checksum_is_that_of_the_bytes() -> None:
