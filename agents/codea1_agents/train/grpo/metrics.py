@@ -116,7 +116,7 @@ class TreeFacts:
     book: bytes | None
     """How it changes the Mistake Book (`BookChange`s), pickled; None: it does not count as a round."""
     stored: Any = None
-    """Ray's reference to the tree; the tree itself in a checkpoint."""
+    """Ray's reference to the tree; the tree itself in a checkpoint, and if runner and learner are in one process."""
 
     @classmethod
     def of(cls, tree: RolledTree, settings: TrainingSettings, stored: Any = None) -> TreeFacts:

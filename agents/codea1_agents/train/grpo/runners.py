@@ -67,7 +67,8 @@ def _rolls(tasks: Sequence[Task], report: Report = unreported) -> Callable[[Tree
     def work(runner: TreeEnvRunner) -> RolledOut:
         rolled = runner.roll_out(tasks, report)
         trees = [tree.trimmed(runner.settings) for tree in rolled.trees]
-        facts = tuple(TreeFacts.of(tree, runner.settings, ray.put(tree)) for tree in trees)
+        stays = not runner.worker_index and not runner.config.num_learners  # who learns from it is in this process
+        facts = tuple(TreeFacts.of(tree, runner.settings, tree if stays else ray.put(tree)) for tree in trees)
         metrics = runner.metrics.reduce()
         return RolledOut(facts, rolled.generate_s, rolled.judge_s, (metrics,) if metrics else ())
 
@@ -119,12 +120,13 @@ def fetched(stored: Mapping[int, Any]) -> dict[int, RolledTree]:
     """Return stored trees by the numbers of their tasks, without those whose runner or node is lost.
 
     Args:
-        stored: references by number.
+        stored: references by number, or the trees themselves.
     """
+    found = {number: tree for number, tree in stored.items() if not isinstance(tree, ray.ObjectRef)}
+    references = {number: tree for number, tree in stored.items() if number not in found}
     with suppress(RayError), _without_collection():
-        return dict(zip(stored, ray.get(list(stored.values())), strict=True))
-    found = {}
-    for number, reference in stored.items():
+        return found | dict(zip(references, ray.get(list(references.values())), strict=True))
+    for number, reference in references.items():
         with suppress(RayError):
             found[number] = ray.get(reference)
     return found
@@ -144,7 +146,8 @@ class StoredTrees(Sequence[RolledTree]):
         """Return a tree, or a tuple of those in a slice."""
         numbers = list(self._stored)
         if not isinstance(place, slice):
-            return ray.get(self._stored[numbers[place]])
+            tree = self._stored[numbers[place]]
+            return ray.get(tree) if isinstance(tree, ray.ObjectRef) else tree
         return tuple(fetched({number: self._stored[number] for number in numbers[place]}).values())
 
     def __iter__(self) -> Iterator[RolledTree]:
