@@ -26,16 +26,8 @@ from hypothesis import strategies as st
 
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.facts.verdicts import (
-    ProblemReport,
-)
-from codea1_env.rules.mistake_book import (
-    BookDelta,
-    BookEntry,
-    apply_changes,
-    changes,
-    select_replayed,
-)
+from codea1_env.facts.verdicts import ProblemReport
+from codea1_env.rules.mistake_book import BookDelta, BookEntry, apply_changes, changes, select_replayed
 from codea1_env.rules.ruleset import PRESETS, BookRules, BookUpdate
 from tests.support import ROOT
 from tests.support.books import FAILED, PASSED, assert_sound, candidate, failing, stored

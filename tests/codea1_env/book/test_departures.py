@@ -6,9 +6,7 @@ from pathlib import Path
 
 from codea1_env.book.store import Leaving, MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.facts.verdicts import (
-    ProblemReport,
-)
+from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.ruleset import BookRules, BookUpdate
 from codea1_lab.book_history.periods import periods_of, relapses

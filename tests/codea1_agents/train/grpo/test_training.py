@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import ROOT
 from tests.support.forks import Fork
-from tests.support.grpo import ON_RAY, Weights, distance, weights_of
+from tests.support.grpo import ON_RAY, Weights, built, distance, weights_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -42,12 +42,9 @@ print(json.dumps({"book": book, "next_task": algorithm._next_task, "iteration": 
 
 
 def trained(config: GRPOConfig, n: int) -> tuple[Weights, list[dict[str, Any]]]:
-    algorithm = config.copy(copy_frozen=False).build_algo()
-    try:
+    with built(config.copy(copy_frozen=False)) as algorithm:
         results = [algorithm.train() for _ in range(n)]
         return weights_of(algorithm), results
-    finally:
-        algorithm.stop()
 
 
 def test_both_roles_learn(config: GRPOConfig) -> None:
