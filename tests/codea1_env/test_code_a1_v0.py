@@ -284,14 +284,6 @@ def test_entries_whose_values_hold_addresses_cost_nobody_anything_and_leave(add)
         assert book.size() == 0
 
 
-def test_presets_without_a_book_leave_it_alone(add):
-    env = code_a1_v0.env(problems=add, rules="golden")
-    trace = played(env, LOOKS_RIGHT, SUITE)
-    assert trace[-2][1] == 1.0  # the toy's golden tests do not see the bug
-    assert env.unwrapped.last_round.book is None
-    assert env.unwrapped.book.size() == 0
-
-
 @pytest.mark.parametrize(
     "reply", ["", " ", "\0", "\ud800", "🙂" * 10, "```python\n" + "(" * 50_000, "x" * 10_000_000, "```" * 1000]
 )
