@@ -1,7 +1,5 @@
 """The file: safe among threads, forks, processes and kills; snapshots; and what is not a book is refused."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import os

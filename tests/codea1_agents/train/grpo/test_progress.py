@@ -1,7 +1,5 @@
 """Progress of a step: counted in the driver, whoever reports it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
