@@ -182,8 +182,8 @@ def test_mappings_by_role_compare() -> None:
 @pytest.mark.usefixtures("cluster")
 def test_a_mapping_of_the_users_trains_one_model_in_both_roles(phrase_folders: dict[str, str], increments: str) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed")
-    config = tiny_config({"coder": phrase_folders["coder"]}, increments).multi_agent(policy_mapping_fn=one_for_all)
-    with built(config) as algorithm:
+    config = tiny_config({"coder": phrase_folders["coder"]}, increments).training(problems_per_step=3)
+    with built(config.multi_agent(policy_mapping_fn=one_for_all)) as algorithm:
         algorithm.train()
         n_trained = {
             "coder": sum(int(tree.coder.is_trained.sum()) for tree in algorithm.last_trees),
