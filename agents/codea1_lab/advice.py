@@ -187,8 +187,8 @@ def _add(found: Measured, problem: Problem, reports: Sequence[CandidateReport | 
     elif not known[0].is_valid:
         found.n_broken += 1
     else:
-        fresh, suites = (tuple(suite.cases for suite in report.suites) for report in known[1:])
-        found.programs.append(ProgramRuns(problem.id, rate == 1, *fresh, suites))
+        (fresh,), suites = (tuple(suite.cases for suite in report.suites) for report in known[1:])
+        found.programs.append(ProgramRuns(problem.id, rate == 1, fresh, suites))
 
 
 @dataclass(frozen=True, slots=True)
