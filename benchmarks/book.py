@@ -22,16 +22,8 @@ from pathlib import Path
 from measuring import option_parser
 
 from codea1_env.book.store import MistakeBook, ProblemRows, StoredEntry
+from codea1_env.facts import verdicts
 from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
 from codea1_env.rules.mistake_book import BookEntry, BookKey
 from codea1_env.rules.ruleset import BookRules
 
@@ -106,7 +98,7 @@ def round_ms(one: Contestant, turn: int) -> float:
     start = time.perf_counter()
     replayed = tuple(entry.to_valid_case() for entry in one.book.retrieve(problem_id, one.rules))
     retrieved = time.perf_counter() - start
-    report = ProblemReport(problem_id, tuple(candidate(replayed, expressions) for expressions in new))
+    report = verdicts.ProblemReport(problem_id, tuple(candidate(replayed, expressions) for expressions in new))
     start = time.perf_counter()
     delta = one.book.record(report, one.rules)
     recorded = time.perf_counter() - start
@@ -115,13 +107,13 @@ def round_ms(one: Contestant, turn: int) -> float:
     return 1000 * (retrieved + recorded)
 
 
-def candidate(replayed: tuple[ValidCase, ...], expressions: list[str]) -> CandidateReport:
+def candidate(replayed: tuple[verdicts.ValidCase, ...], expressions: list[str]) -> verdicts.CandidateReport:
     """Return a report in which half of the replayed cases pass and all new cases fail."""
-    again = tuple(CaseReport(case, list(Verdict)[n % 2]) for n, case in enumerate(replayed))
-    cases = tuple(ValidCase(TestCase(expression, "0", (), True), b"1", False) for expression in expressions)
-    failed = tuple(CaseReport(case, Verdict.WRONG_ANSWER, "2") for case in cases)
-    suite = SuiteReport(ValidSuite(cases, (), 0, 0.0), failed)
-    return CandidateReport(Candidate("def new(*a): return 2"), Verdict.PASSED, "", again, (suite,))
+    again = tuple(verdicts.CaseReport(case, list(verdicts.Verdict)[n % 2]) for n, case in enumerate(replayed))
+    cases = tuple(verdicts.ValidCase(TestCase(expression, "0", (), True), b"1", False) for expression in expressions)
+    failed = tuple(verdicts.CaseReport(case, verdicts.Verdict.WRONG_ANSWER, "2") for case in cases)
+    suite = verdicts.SuiteReport(verdicts.ValidSuite(cases, (), 0, 0.0), failed)
+    return verdicts.CandidateReport(Candidate("def new(*a): return 2"), verdicts.Verdict.PASSED, "", again, (suite,))
 
 
 def show(layout: str, contestants: list[Contestant], turns: list[list[float]]) -> None:

@@ -51,6 +51,7 @@ from codea1_env.judging.golden import (
     golden_results,
 )
 from codea1_env.judging.judge import Duel, Judge
+from codea1_env.rules.funnel import NOT_RIGHT
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Call
@@ -66,18 +67,7 @@ DRAWS: Mapping[str, Draw] = {
 _BATCH = 12  # problems judged together
 _NEAR_LIMIT = 0.1  # share of the limit that a program must use for the limit to be a reason
 _LONG = 200  # characters; a report shows 300
-_FAULTS_OF_SOLUTIONS = frozenset(
-    {
-        RejectionReason.WRONG_PREDICTION,
-        RejectionReason.SOLUTION_ERROR,
-        RejectionReason.SOLUTION_TIME_LIMIT,
-        RejectionReason.FLAKY,
-        RejectionReason.OPAQUE_VALUE,
-        RejectionReason.UNPASSABLE,
-        RejectionReason.TOO_MANY_CALLS,
-        RejectionReason.UNKNOWABLE,
-    }
-)
+_FAULTS_OF_SOLUTIONS = frozenset({*NOT_RIGHT, RejectionReason.UNKNOWABLE})
 """Reasons why a test that holds for the solution in plain Python is not a case here."""
 _LIMIT_VERDICTS = frozenset({Verdict.TIME_LIMIT, Verdict.MEMORY_LIMIT, Verdict.OUTPUT_LIMIT})
 

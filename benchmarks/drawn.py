@@ -96,13 +96,18 @@ def shares(n_programs: int, n_problems: int) -> list[int]:
 
 
 def drawn_subjects(
-    kind: str, n_programs: int, n_per_problem: int, seed: int, draw: Callable[[str, int, random.Random], Subject]
+    kind: str,
+    n_per_problem: int,
+    draw: Callable[[PlainPython, str, int, random.Random], Subject],
+    n_programs: int,
+    seed: int,
+    plain: PlainPython,
 ) -> list[Subject]:
     """Return problems of a kind with so many programs in all; `draw` makes one from its name and its share of them."""
     n_problems = max(1, n_programs // n_per_problem)
     names = [f"{kind}/{n}" for n in range(n_problems)]
     drawn = zip(names, shares(n_programs, n_problems), strict=True)
-    return [draw(name, number, generator(seed, name)) for name, number in drawn]
+    return [draw(plain, name, number, generator(seed, name)) for name, number in drawn]
 
 
 def holding(subject: Subject, tests: Sequence[Test], plain: PlainPython) -> list[Test]:

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from functools import partial
 
-from drawn import Program, Subject, Test, drawn_subjects, holding
+from drawn import Draw, Program, Subject, Test, drawn_subjects, holding
 from plain_python import PlainPython
 
 from codea1_env.problems.problem import GoldenHarness, Problem
@@ -342,11 +342,6 @@ def check(candidate):
 """
 
 
-def subjects(n_programs: int, seed: int, plain: PlainPython) -> list[Subject]:
-    """Draw problems, each with some programs and with harnesses, most of which the first program passes."""
-    return drawn_subjects("numpy", n_programs, _PROGRAMS_PER_PROBLEM, seed, partial(_subject, plain))
-
-
 def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random) -> Subject:
     value, given = rng.choice(_VALUES), rng.sample(_INPUTS, 3)
     variants = ["as it is", *rng.sample(sorted(_VARIANTS), n_programs - 1)]
@@ -361,6 +356,10 @@ def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random)
     tests = list(dict.fromkeys([*held, *drawn[:1]]))[-_TESTS_PER_PROBLEM:]
     golden = tuple(GoldenHarness(each.harness) for each in tests)
     return Subject(replace(problem, golden=golden), tuple(programs), tuple(tests), is_golden=True)
+
+
+subjects: Draw = partial(drawn_subjects, "numpy", _PROGRAMS_PER_PROBLEM, _subject)
+"""Draw problems, each with some programs and with harnesses, most of which the first program passes."""
 
 
 def _program(value: str, variant: str) -> Program:

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from functools import partial
 
-from drawn import Program, Subject, Test, drawn_subjects, holding
+from drawn import Draw, Program, Subject, Test, drawn_subjects, holding
 from plain_python import Ended, Mode, PlainPython
 
 from codea1_env.facts.answers import AnswerRules
@@ -280,11 +280,6 @@ _PROPERTIES = (
 )
 
 
-def subjects(n_programs: int, seed: int, plain: PlainPython) -> list[Subject]:
-    """Draw problems, each with a checker, programs, and tests that the solution passes."""
-    return drawn_subjects("checker", n_programs, _PROGRAMS_PER_PROBLEM, seed, partial(_subject, plain))
-
-
 def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random) -> Subject:
     what, task = rng.choice(sorted(_TASKS.items()))
     kind = rng.choice(sorted(_CHECKERS))
@@ -300,6 +295,10 @@ def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random)
     tests = [replace(test, form="golden") for test in tests if test.call]
     golden = tuple(GoldenCase(test.call, test.expected) for test in tests)
     return replace(subject, problem=replace(problem, golden=golden), tests=tuple(tests), is_golden=True)
+
+
+subjects: Draw = partial(drawn_subjects, "checker", _PROGRAMS_PER_PROBLEM, _subject)
+"""Draw problems, each with a checker, programs, and tests that the solution passes."""
 
 
 def _program(what: str, task: _Task, rng: random.Random) -> Program:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from textwrap import indent
 
-from drawn import Program, Subject, Test, drawn_subjects, holding
+from drawn import Draw, Program, Subject, Test, drawn_subjects, holding
 from plain_python import Ended, Mode, PlainPython
 
 from codea1_agents.scripted.mutation import mutants
@@ -135,98 +135,86 @@ _solved = f
 def f(*args, **kwargs):
     {body}
 """
-_VARIANTS: dict[str, tuple[str, str]] = {
-    "as it is": ("", "return _solved(*args, **kwargs)"),
-    "returns its argument": ("", "_solved(*args, **kwargs)\n    return args[0]"),
-    "returns nothing": ("", "_solved(*args, **kwargs)"),
-    "changes a copy": ("", "args, kwargs = _copy.deepcopy((args, kwargs))\n    return _solved(*args, **kwargs)"),
-    "returns a changed copy": ("", "args = _copy.deepcopy(args)\n    _solved(*args, **kwargs)\n    return args[0]"),
-    "changes a copy that is not deep": ("", "return _solved(_copy.copy(args[0]), *args[1:], **kwargs)"),
+_BEFORE = {
+    "an object in it": "class A:\n    __eq__ = lambda self, other: True\n    __hash__ = lambda self: 1",
+    "changes arguments of earlier calls": "_kept = []",
+    "other types in it": "from fractions import Fraction",
+    "subclasses in it": "class I(int): pass",
+}
+"""What a variant needs before it."""
+_VARIANTS = {
+    "as it is": "return _solved(*args, **kwargs)",
+    "returns its argument": "_solved(*args, **kwargs)\n    return args[0]",
+    "returns nothing": "_solved(*args, **kwargs)",
+    "changes a copy": "args, kwargs = _copy.deepcopy((args, kwargs))\n    return _solved(*args, **kwargs)",
+    "returns a changed copy": "args = _copy.deepcopy(args)\n    _solved(*args, **kwargs)\n    return args[0]",
+    "changes a copy that is not deep": "return _solved(_copy.copy(args[0]), *args[1:], **kwargs)",
     "new objects": (
-        "",
         "value = _solved(*args, **kwargs)\n    new = _copy.deepcopy(args[0])\n"
         "    if isinstance(new, (list, bytearray)): args[0][:] = new\n"
-        "    elif isinstance(new, (dict, set)): args[0].clear(); args[0].update(new)\n    return value",
+        "    elif isinstance(new, (dict, set)): args[0].clear(); args[0].update(new)\n    return value"
     ),
-    "twice": ("", "_solved(*args, **kwargs)\n    return _solved(*args, **kwargs)"),
-    "fails after the change": ("", "_solved(*args, **kwargs)\n    raise ValueError('late')"),
-    "fails before the change": ("", "raise KeyError('early')"),
+    "twice": "_solved(*args, **kwargs)\n    return _solved(*args, **kwargs)",
+    "fails after the change": "_solved(*args, **kwargs)\n    raise ValueError('late')",
+    "fails before the change": "raise KeyError('early')",
     "floats": (
-        "",
         "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list):\n"
-        "        args[0][:] = [float(x) if type(x) is int else x for x in args[0]]\n    return value",
+        "        args[0][:] = [float(x) if type(x) is int else x for x in args[0]]\n    return value"
     ),
     "a little off": (
-        "",
         "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list):\n"
-        "        args[0][:] = [x * (1 + 1e-12) if type(x) in (int, float) else x for x in args[0]]\n    return value",
+        "        args[0][:] = [x * (1 + 1e-12) if type(x) in (int, float) else x for x in args[0]]\n    return value"
     ),
     "tuples for lists": (
-        "",
         "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list):\n"
-        "        args[0][:] = [tuple(x) if type(x) is list else x for x in args[0]]\n    return value",
+        "        args[0][:] = [tuple(x) if type(x) is list else x for x in args[0]]\n    return value"
     ),
     "the same object again": (
-        "",
         "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list) and args[0]: args[0].append(args[0][0])\n"
-        "    return value",
+        "    return value"
     ),
     "its own argument in it": (
-        "",
-        "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list): args[0].append(args[0])\n    return value",
+        "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list): args[0].append(args[0])\n    return value"
     ),
     "an object in it": (
-        "class A:\n    __eq__ = lambda self, other: True\n    __hash__ = lambda self: 1",
-        "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list): args[0].append(A())\n    return value",
+        "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list): args[0].append(A())\n    return value"
     ),
     "a function in it": (
-        "",
-        "value = _solved(*args, **kwargs)\n    if isinstance(args[0], dict): args[0]['f'] = len\n    return value",
+        "value = _solved(*args, **kwargs)\n    if isinstance(args[0], dict): args[0]['f'] = len\n    return value"
     ),
     "an extra item": (
-        "",
-        "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list): args[0].append(0)\n    return value",
+        "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list): args[0].append(0)\n    return value"
     ),
     "other order": (
-        "",
         "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list): args[0].reverse()\n"
         "    if isinstance(args[0], dict):\n"
-        "        items = list(args[0].items())[::-1]; args[0].clear(); args[0].update(items)\n"
-        "    return value",
+        "        items = list(args[0].items())[::-1]; args[0].clear(); args[0].update(items)\n    return value"
     ),
     "inner objects change places": (
-        "",
         "value = _solved(*args, **kwargs)\n    xs = args[0]\n"
-        "    if isinstance(xs, list) and len(xs) > 1: xs[0], xs[1] = xs[1], xs[0]\n    return value",
+        "    if isinstance(xs, list) and len(xs) > 1: xs[0], xs[1] = xs[1], xs[0]\n    return value"
     ),
     "inner objects change": (
-        "",
         "value = _solved(*args, **kwargs)\n    for x in args[0]:\n        if isinstance(x, list): x.append(7)\n"
-        "    return value",
+        "    return value"
     ),
     "changes arguments of earlier calls": (
-        "_kept = []",
         "value = _solved(*args, **kwargs)\n    for each in _kept: each.clear()\n"
-        "    _kept.extend(a for a in args if hasattr(a, 'clear'))\n    return value",
+        "    _kept.extend(a for a in args if hasattr(a, 'clear'))\n    return value"
     ),
-    "a generator": ("", "yield _solved(*args, **kwargs)"),
-    "a generator of its argument": ("", "_solved(*args, **kwargs)\n    return (x for x in args[0])"),
-    "right for short arguments": (
-        "",
-        "return _solved(*args, **kwargs) if len(args[0]) < 3 else None",
-    ),
+    "a generator": "yield _solved(*args, **kwargs)",
+    "a generator of its argument": "_solved(*args, **kwargs)\n    return (x for x in args[0])",
+    "right for short arguments": "return _solved(*args, **kwargs) if len(args[0]) < 3 else None",
     "other types in it": (
-        "from fractions import Fraction",
         "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list):\n"
-        "        args[0][:] = [Fraction(x) if type(x) is int else x for x in args[0]]\n    return value",
+        "        args[0][:] = [Fraction(x) if type(x) is int else x for x in args[0]]\n    return value"
     ),
     "subclasses in it": (
-        "class I(int): pass",
         "value = _solved(*args, **kwargs)\n    if isinstance(args[0], list):\n"
-        "        args[0][:] = [I(x) if type(x) is int else x for x in args[0]]\n    return value",
+        "        args[0][:] = [I(x) if type(x) is int else x for x in args[0]]\n    return value"
     ),
-    "clears": ("", "_solved(*args, **kwargs)\n    args[0].clear()"),
-    "prints": ("", "print(*args)\n    return _solved(*args, **kwargs)"),
+    "clears": "_solved(*args, **kwargs)\n    args[0].clear()",
+    "prints": "print(*args)\n    return _solved(*args, **kwargs)",
 }
 
 
@@ -263,18 +251,14 @@ _FORMS: dict[str, _Form] = {
 }
 
 
-def subjects(n_programs: int, seed: int, plain: PlainPython) -> list[Subject]:
-    """Draw problems, each with mutants and variants of its solution, and tests that the solution passes."""
-    return drawn_subjects("in_place", n_programs, _PROGRAMS_PER_PROBLEM, seed, partial(_subject, plain))
-
-
 def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random) -> Subject:
     solution, inputs = rng.choice(sorted(_SOLUTIONS.items()))
     problem = Problem(name, solution, "f", solution, (), calls=CallForms(in_place=True))
     faulty = rng.sample(found := mutants(solution, entry_point="f"), min(len(found), int(_SHARE_MUTANTS * n_programs)))
     variants = rng.sample(sorted(_VARIANTS.items()), n_programs - len(faulty))
     programs = [Program(f"mutant: {each.note}", each.program) for each in faulty] + [
-        Program(name, solution + "\n" + _WRAPPED.format(before=before, body=body)) for name, (before, body) in variants
+        Program(name, solution + "\n" + _WRAPPED.format(before=_BEFORE.get(name, ""), body=body))
+        for name, body in variants
     ]
     subject = Subject(problem, tuple(programs))
     drawn = [_asserted(rng.choice(sorted(_FORMS)), rng.choice(inputs)) for _ in range(3 * _TESTS_PER_PROBLEM)]
@@ -293,6 +277,10 @@ def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random)
     tests = [_in_a_harness(each) for each in tests]
     golden = tuple(GoldenHarness(each.harness) for each in tests)
     return replace(subject, problem=replace(problem, golden=golden), tests=tuple(tests), is_golden=True)
+
+
+subjects: Draw = partial(drawn_subjects, "in_place", _PROGRAMS_PER_PROBLEM, _subject)
+"""Draw problems, each with mutants and variants of its solution, and tests that the solution passes."""
 
 
 def _asserted(name: str, given: str) -> Test:

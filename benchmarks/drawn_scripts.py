@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 from functools import partial
 
-from drawn import Program, Subject, Test, drawn_subjects, holding
+from drawn import Draw, Program, Subject, Test, drawn_subjects, holding
 from plain_python import Ended, Mode, PlainPython
 
 from codea1_env.facts.answers import OutputForm
@@ -435,11 +435,6 @@ _PROPERTIES = (
 )
 
 
-def subjects(n_programs: int, seed: int, plain: PlainPython) -> list[Subject]:
-    """Draw problems, each with programs and tests that its solution passes."""
-    return drawn_subjects("stdin", n_programs, _PROGRAMS_PER_PROBLEM, seed, partial(_subject, plain))
-
-
 def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random) -> Subject:
     what = rng.choice(sorted(_COMPUTE))
     output = rng.choice(list(OutputForm))
@@ -447,6 +442,10 @@ def _subject(plain: PlainPython, name: str, n_programs: int, rng: random.Random)
     problem = Problem(name, "Print.", RUN, solution, (), kind=ProblemKind.STDIN, output=output)
     subject = Subject(problem, tuple(_program(what, rng) for _ in range(n_programs)))
     return replace(subject, tests=tuple(_tests(subject, rng, plain)))
+
+
+subjects: Draw = partial(drawn_subjects, "stdin", _PROGRAMS_PER_PROBLEM, _subject)
+"""Draw problems, each with programs and tests that its solution passes."""
 
 
 def _source(read: str, compute: str, show: str, end: str) -> str:

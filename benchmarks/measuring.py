@@ -65,7 +65,7 @@ class Metered:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self.name = sandbox.name
+        self.name, self.close = sandbox.name, sandbox.close
         self.jobs_cpu_s = 0.0
         self.n_jobs = 0
 
@@ -80,10 +80,6 @@ class Metered:
         self.n_jobs += len(jobs)
         self.jobs_cpu_s += sum(report.cpu_s for report in reports)
         return reports
-
-    def close(self) -> None:
-        """Close the wrapped sandbox."""
-        self._sandbox.close()
 
 
 @dataclass(frozen=True)

@@ -212,23 +212,16 @@ def _parts(reward: Any) -> dict[str, Any]:
 
 def _reports() -> Iterator[tuple[str, Any]]:
     """Yield reports by name: the cases of the suite by kind, and the replayed cases that the candidate passes."""
+    from codea1_env.facts import verdicts  # noqa: PLC0415
     from codea1_env.facts.submissions import Candidate, TestCase  # noqa: PLC0415
-    from codea1_env.facts.verdicts import (  # noqa: PLC0415
-        CandidateReport,
-        CaseReport,
-        SuiteReport,
-        ValidCase,
-        ValidSuite,
-        Verdict,
-    )
 
-    def cases(n_passed: int, n_failed: int, n_wrong: int = 0) -> tuple[CaseReport, ...]:
+    def cases(n_passed: int, n_failed: int, n_wrong: int = 0) -> tuple[verdicts.CaseReport, ...]:
         """Return cases, the failed ones last; the predictions of the last `n_wrong` are wrong."""
         n = n_passed + n_failed
         return tuple(
-            CaseReport(
-                ValidCase(TestCase(f"f({place})", "0", direct=True), b"0", place < n - n_wrong),
-                Verdict.PASSED if place < n_passed else Verdict.WRONG_ANSWER,
+            verdicts.CaseReport(
+                verdicts.ValidCase(TestCase(f"f({place})", "0", direct=True), b"0", place < n - n_wrong),
+                verdicts.Verdict.PASSED if place < n_passed else verdicts.Verdict.WRONG_ANSWER,
             )
             for place in range(n)
         )
@@ -237,12 +230,20 @@ def _reports() -> Iterator[tuple[str, Any]]:
     replays = (None, (8, 0), (0, 8), (5, 3))
     for (n_valid, n_failed), n_invalid, replayed in product(written, (0, 2, 8), replays):
         judged = cases(n_valid - n_failed, n_failed, min(n_invalid, n_valid))
-        suite = SuiteReport(ValidSuite(tuple(each.case for each in judged), (), n_invalid, 0.0), judged)
+        suite = verdicts.SuiteReport(
+            verdicts.ValidSuite(tuple(each.case for each in judged), (), n_invalid, 0.0), judged
+        )
         name = f"{n_valid} valid {n_invalid} invalid {n_failed} failed, replayed {replayed}"
         history = cases(*replayed) if replayed else ()
-        yield name, CandidateReport(Candidate("def f(n): ..."), Verdict.PASSED, "", history, (suite,), 0.5)
-    silent = SuiteReport(ValidSuite((), (), 0, 0.25), ())
-    yield "invalid candidate", CandidateReport(Candidate("def"), Verdict.SYNTAX_ERROR, "", (), (silent,), 0.0)
+        yield (
+            name,
+            verdicts.CandidateReport(Candidate("def f(n): ..."), verdicts.Verdict.PASSED, "", history, (suite,), 0.5),
+        )
+    silent = verdicts.SuiteReport(verdicts.ValidSuite((), (), 0, 0.25), ())
+    yield (
+        "invalid candidate",
+        verdicts.CandidateReport(Candidate("def"), verdicts.Verdict.SYNTAX_ERROR, "", (), (silent,), 0.0),
+    )
 
 
 def audit(recorder: Recorder) -> None:

@@ -1,7 +1,5 @@
 """README and CONTRIBUTING are short and run; the paths, modules and links of all documents exist."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

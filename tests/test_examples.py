@@ -1,7 +1,5 @@
 """Every example runs as it stands, and the README shows the one that the tests run."""
 
-from __future__ import annotations
-
 import json
 import re
 

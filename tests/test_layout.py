@@ -1,7 +1,5 @@
 """What the house promises about its own shape."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil
@@ -54,12 +52,29 @@ def in_new_process(code: str) -> str:
     return done.stdout.strip()
 
 
+HEAVY = {"torch", "ray", "vllm", "transformers", "pyarrow", "hypothesis", "datasets", "docker", "pandas"}
+EXTRAS = {"scipy", "matplotlib", "fastapi", "openai"}
+_RUN = "import sys; sys.argv[1:] = {}\nfrom codea1_agents.cli import main\ntry: main()\nexcept SystemExit: pass"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["codea1_env", "codea1_env.code_a1_v0", "codea1_agents.cli"])
-def test_imports_stay_light(name):
-    heavy = ["torch", "ray", "vllm", "transformers", "pyarrow", "hypothesis", "datasets", "docker", "pandas"]
-    code = f"import sys, {name}; print([m for m in {heavy} if m in sys.modules])"
-    assert in_new_process(code) == "[]"
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        ("import codea1_env", HEAVY),
+        ("import codea1_env.code_a1_v0", HEAVY),
+        ("import codea1_agents.cli", HEAVY),
+        ("import codea1_env.rendering", {"rich"}),
+        ("import codea1_agents.scripted.testers, codea1_agents.scripted.coders", HEAVY),
+        ("from codea1_agents.checks.machine import examine; examine()", HEAVY - {"hypothesis"}),
+        ("from codea1_agents.cli.app import all_commands; all_commands()", HEAVY - {"hypothesis"} | EXTRAS),
+        (_RUN.format(["--help"]), {"codea1_agents.cli.play", "codea1_lab.cli.report", "codea1_env", "numpy"} | HEAVY),
+        (_RUN.format(["train", "node-lora", "--dry-run", "--on", "8 x 80GB"]), HEAVY),
+    ],
+)
+def test_imports_stay_light(code, unwanted):
+    *_, imported = in_new_process(f"{code}\nimport sys; print(); print(*sys.modules)").splitlines()
+    assert not unwanted & set(imported.split())
 
 
 def test_the_game_imports_what_a_first_step_needs():

@@ -18,7 +18,7 @@ from typing import ClassVar
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import Estimate, known_mean, mean_interval
 from codea1_agents.train.loop.processor_time import processor_seconds
-from codea1_env.facts.verdicts import CandidateReport
+from codea1_env.facts.verdicts import CandidateReport, CaseReport
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, Rounds, SuitesPer, Tree
@@ -33,25 +33,6 @@ _CHUNK = 8
 """Problems at a time."""
 
 
-class Choice(StrEnum):
-    """What a training of a coder may be tested by, beside golden tests."""
-
-    NONE = "none"
-    FRESH = "fresh inputs"
-    FROZEN = "frozen tester"
-    TRAINED = "trained tester"
-
-
-@dataclass(frozen=True, slots=True)
-class CaseRun:
-    """A valid test and the program that ran it."""
-
-    fails: bool
-    """Whether the program fails it."""
-    right: bool
-    """Whether its predicted answer is the solution's."""
-
-
 @dataclass(frozen=True, slots=True)
 class ProgramRuns:
     """A program of the coder that loads, and how it does in all tests."""
@@ -59,20 +40,20 @@ class ProgramRuns:
     problem_id: str
     is_accepted: bool
     """Whether it passes all golden tests of its problem."""
-    fresh: tuple[CaseRun, ...]
+    fresh: tuple[CaseReport, ...]
     """Random inputs with the solution's answers."""
-    suites: tuple[tuple[CaseRun, ...], ...]
+    suites: tuple[tuple[CaseReport, ...], ...]
     """(M,) the tester's; () without one."""
 
     @property
     def fresh_finds(self) -> bool:
         """Whether a fresh input shows that it is wrong."""
-        return any(case.fails for case in self.fresh)
+        return any(case.verdict.is_failure for case in self.fresh)
 
     @property
     def suite_finds(self) -> tuple[bool, ...]:
         """(M,) whether a suite of the tester does."""
-        return tuple(any(case.fails for case in suite) for suite in self.suites)
+        return tuple(any(case.verdict.is_failure for case in suite) for suite in self.suites)
 
     def seen(self) -> Iterator[bool]:
         """Yield whether a suite finds it, for each suite without which it is known to be wrong."""
@@ -105,13 +86,13 @@ class Seconds:
 class Sizes:
     """How much is measured."""
 
-    samples: int = 4
+    samples: int
     """Programs per problem."""
-    inputs: int = 16
+    inputs: int
     """Fresh inputs per problem."""
-    suites: int = 2
+    suites: int
     """Suites of the tester per program (M)."""
-    tests: int = 8
+    tests: int
     """Tests requested per suite."""
 
 
@@ -206,15 +187,8 @@ def _add(found: Measured, problem: Problem, reports: Sequence[CandidateReport | 
     elif not known[0].is_valid:
         found.n_broken += 1
     else:
-        (fresh,) = _runs(known[1])
-        found.programs.append(ProgramRuns(problem.id, rate == 1, fresh, _runs(known[2])))
-
-
-def _runs(report: CandidateReport) -> tuple[tuple[CaseRun, ...], ...]:
-    return tuple(
-        tuple(CaseRun(each.verdict.is_failure, each.case.prediction_right is not False) for each in suite.cases)
-        for suite in report.suites
-    )
+        (fresh,), suites = (tuple(suite.cases for suite in report.suites) for report in known[1:])
+        found.programs.append(ProgramRuns(problem.id, rate == 1, fresh, suites))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +241,15 @@ class Advice:
     """None: there is no tester."""
 
 
+class Choice(StrEnum):
+    """What a training of a coder may be tested by, beside golden tests."""
+
+    NONE = "none"
+    FRESH = "fresh inputs"
+    FROZEN = "frozen tester"
+    TRAINED = "trained tester"
+
+
 def advise(found: Measured, *, ratio: float | None, alpha: float, seed: int = 0) -> Advice:
     """Return what is worth its cost: the cheapest way whose lead over the cheaper ones is shown (95 %).
 
@@ -312,8 +295,11 @@ def advise(found: Measured, *, ratio: float | None, alpha: float, seed: int = 0)
 
 def _aim(programs: Sequence[ProgramRuns], alpha: float) -> Aim:
     suites = [case for each in programs for suite in each.suites for case in suite]
-    naive, aimed = (known_mean(case.right for case in suites if case.fails == fails) for fails in (False, True))
-    kills_naive = known_mean(case.fails for each in programs for case in each.fresh)
+    naive, aimed = (
+        known_mean(case.case.prediction_right is not False for case in suites if case.verdict.is_failure == fails)
+        for fails in (False, True)
+    )
+    kills_naive = known_mean(case.verdict.is_failure for each in programs for case in each.fresh)
     is_known = min(naive, aimed, kills_naive) >= 0 and aimed > 0
     least = least_kill_rate(Skill(naive, aimed), kills_naive, alpha) if is_known else inf
-    return Aim(naive, aimed, kills_naive, known_mean(case.fails for case in suites), least)
+    return Aim(naive, aimed, kills_naive, known_mean(case.verdict.is_failure for case in suites), least)

@@ -23,6 +23,11 @@ class AuditResult(StrEnum):
     FORGED = "forged"
     """A verdict is wrong: a wrong answer counts as right, or a right program or an honest suite is harmed."""
 
+    @property
+    def is_sound(self) -> bool:
+        """True iff nothing was forged, escaped or left behind."""
+        return self in (AuditResult.HELD, AuditResult.WRONG_RESULT)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -53,8 +58,8 @@ class AuditReport:
 
     @property
     def is_sound(self) -> bool:
-        """True iff nothing was forged, escaped or left behind."""
-        return all(finding.result in (AuditResult.HELD, AuditResult.WRONG_RESULT) for finding in self.findings)
+        """True iff all results are."""
+        return all(finding.result.is_sound for finding in self.findings)
 
 
 def shortened(text: str, n_characters: int) -> str:

@@ -42,6 +42,11 @@ class OutcomeKind(StrEnum):
     INTERNAL_ERROR = "internal_error"
     """The sandbox itself failed. Never evidence."""
 
+    @property
+    def is_evidence(self) -> bool:
+        """True iff it says something about the program."""
+        return self not in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

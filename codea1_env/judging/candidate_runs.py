@@ -87,7 +87,7 @@ class CandidateOutcomes:
             call
             for call, outcome in self.outcomes.items()
             if call.place is Place.HARNESS
-            and outcome.kind not in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR)
+            and outcome.kind.is_evidence
             and (outcome.value is None or not values_equal(self.expected[call], outcome.value, comparison))
         ]
 

@@ -245,7 +245,7 @@ def _printed(case: GoldenCase, expected: Outcome, problem: Problem) -> Outcome:
 
 def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:
     """Return the result of a case whose expected value could not be evaluated."""
-    if outcome.kind in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR):  # not a fault of the test
+    if not outcome.kind.is_evidence:  # not a fault of the test
         return GoldenResult(Verdict.INTERNAL_ERROR, f"{case.expression}: {outcome.summary}")
     why = _TOO_LONG if outcome.kind is OutcomeKind.OUTPUT_LIMIT else f"cannot be evaluated: {outcome.summary}"
     is_opaque = outcome.kind is OutcomeKind.OPAQUE

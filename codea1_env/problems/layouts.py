@@ -34,58 +34,27 @@ class Layout:
     read: Callable[[Row], Problem]
 
 
+_PUBLISHED = (
+    ("Code-A1 validation", "GT_code test extra_info", release_rows.validation_problem),
+    ("Code-A1 training", "GT_code GT_test extra_info", release_rows.training_problem),
+    ("EvalPlus", "task_id prompt entry_point canonical_solution base_input", evalplus.problem_from_row),
+    ("HumanEval", "task_id prompt entry_point canonical_solution test", humaneval.problem_from_row),
+    ("BigCodeBench", "task_id complete_prompt entry_point canonical_solution test", bigcodebench.problem_from_row),
+    ("KodCode", "question_id question solution test test_info", kodcode.problem_from_row),
+    ("KodCode as published", "question_id question solution test_code", kodcode.problem_from_row),
+    ("ULT", "task_id prompt code func_name", ult.problem_from_row),
+    ("MBPP", "task_id text code test_list", mbpp.problem_from_row),
+    ("MBPP sanitized", "task_id prompt code test_list", mbpp.sanitized_problem),
+    ("LeetCodeDataset v0.1 and v0.2", "task_id completion entry_point test meta", leetcode.problem_from_row),
+    ("LeetCodeDataset", "task_id problem_description completion entry_point test", leetcode.problem_from_row),
+    ("APPS", "problem_id question solutions input_output", contests.apps_problem),
+    ("TACO", "question solutions input_output skill_types", contests.taco_problem),
+    ("CodeContests", "name description public_tests solutions", contests.code_contests_problem),
+    ("LiveCodeBench", "question_id question_content public_test_cases", contests.live_code_bench_problem),
+)
 LAYOUTS = (
     Layout("codea1-env", own_rows.REQUIRED, own_rows.problem_from_row),
-    Layout("Code-A1 validation", frozenset({"GT_code", "test", "extra_info"}), release_rows.validation_problem),
-    Layout("Code-A1 training", frozenset({"GT_code", "GT_test", "extra_info"}), release_rows.training_problem),
-    Layout(
-        "EvalPlus",
-        frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "base_input"}),
-        evalplus.problem_from_row,
-    ),
-    Layout(
-        "HumanEval",
-        frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "test"}),
-        humaneval.problem_from_row,
-    ),
-    Layout(
-        "BigCodeBench",
-        frozenset({"task_id", "complete_prompt", "entry_point", "canonical_solution", "test"}),
-        bigcodebench.problem_from_row,
-    ),
-    Layout(
-        "KodCode", frozenset({"question_id", "question", "solution", "test", "test_info"}), kodcode.problem_from_row
-    ),
-    Layout(
-        "KodCode as published",
-        frozenset({"question_id", "question", "solution", "test_code"}),
-        kodcode.problem_from_row,
-    ),
-    Layout("ULT", frozenset({"task_id", "prompt", "code", "func_name"}), ult.problem_from_row),
-    Layout("MBPP", frozenset({"task_id", "text", "code", "test_list"}), mbpp.problem_from_row),
-    Layout("MBPP sanitized", frozenset({"task_id", "prompt", "code", "test_list"}), mbpp.sanitized_problem),
-    Layout(
-        "LeetCodeDataset v0.1 and v0.2",
-        frozenset({"task_id", "completion", "entry_point", "test", "meta"}),
-        leetcode.problem_from_row,
-    ),
-    Layout(
-        "LeetCodeDataset",
-        frozenset({"task_id", "problem_description", "completion", "entry_point", "test"}),
-        leetcode.problem_from_row,
-    ),
-    Layout("APPS", frozenset({"problem_id", "question", "solutions", "input_output"}), contests.apps_problem),
-    Layout("TACO", frozenset({"question", "solutions", "input_output", "skill_types"}), contests.taco_problem),
-    Layout(
-        "CodeContests",
-        frozenset({"name", "description", "public_tests", "solutions"}),
-        contests.code_contests_problem,
-    ),
-    Layout(
-        "LiveCodeBench",
-        frozenset({"question_id", "question_content", "public_test_cases"}),
-        contests.live_code_bench_problem,
-    ),
+    *(Layout(name, frozenset(columns.split()), read) for name, columns, read in _PUBLISHED),
 )
 """A row may have the columns of several layouts: the one with the most columns reads it, or the first of these."""
 

@@ -14,20 +14,19 @@ from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Verdict
 
 KILLING = "killing"
+NOT_RIGHT = (
+    RejectionReason.WRONG_PREDICTION,
+    RejectionReason.SOLUTION_ERROR,
+    RejectionReason.SOLUTION_TIME_LIMIT,
+    RejectionReason.FLAKY,
+    RejectionReason.OPAQUE_VALUE,
+    RejectionReason.UNPASSABLE,
+    RejectionReason.TOO_MANY_CALLS,
+)
+"""Reasons that keep a test that can be read from being right."""
 _STAGES = ("read", "right", "not vacuous", "not a copy", KILLING)
 _STAGE_OF: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            RejectionReason.WRONG_PREDICTION,
-            RejectionReason.SOLUTION_ERROR,
-            RejectionReason.SOLUTION_TIME_LIMIT,
-            RejectionReason.FLAKY,
-            RejectionReason.OPAQUE_VALUE,
-            RejectionReason.UNPASSABLE,
-            RejectionReason.TOO_MANY_CALLS,
-        ),
-        "right",
-    ),
+    **dict.fromkeys(NOT_RIGHT, "right"),
     RejectionReason.VACUOUS: "not vacuous",
     RejectionReason.DUPLICATE: "not a copy",
     "stated_example": "not a copy",

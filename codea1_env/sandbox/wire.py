@@ -89,11 +89,6 @@ class Request(NamedTuple):
         """Return its fixed-size form."""
         return REQUEST.pack(*self)
 
-    @classmethod
-    def unpack(cls, data: bytes) -> Request:
-        """Read the fixed-size form."""
-        return cls(*REQUEST.unpack(data))
-
 
 class Notice(NamedTuple):
     """A control message from the zygote."""
@@ -106,10 +101,6 @@ class Notice(NamedTuple):
     """User and system time so far."""
     pid: int = 0
     """In the zygote's pid namespace."""
-
-    def pack(self) -> bytes:
-        """Return its fixed-size form."""
-        return NOTICE.pack(*self)
 
     @classmethod
     def unpack(cls, data: bytes) -> Notice:

@@ -1,7 +1,5 @@
 """A group as PettingZoo's users see it: many coders, many testers for each."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle
@@ -19,10 +17,9 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test
 from pettingzoo.utils.conversions import parallel_to_aec
 
 from codea1_env import MistakeBook, Tree, code_a1_v0
-from codea1_env.errors import SandboxError, UnknownName, UserError
+from codea1_env.errors import SandboxError, UserError
 from codea1_env.observations import MAX_REPLY_CHARS, UnicodeText
 from codea1_env.problems import ProblemSet
-from codea1_env.rounds.rounds import SuitesPer
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import PRESETS, preset
 from tests.support.books import entry, filled
@@ -389,30 +386,6 @@ def test_a_tree_is_played_as_it_is_and_its_book_is_its_makers(group, toys):
 
 
 # -- misuse ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_candidates": 0}, "n_candidates must be a whole number from 1"),
-        ({"n_suites": -1}, "n_suites must be a whole number from 0"),
-        ({"suites_per": "coder"}, "suites_per must be one of candidate, problem"),
-        ({"tester_view": "blind"}, "tester_view must be one of"),
-    ],
-)
-def test_arguments_that_are_wrong_are_named(group, options, message):
-    with pytest.raises(UserError, match=message):
-        group(**options)
-
-
-def test_reset_options_that_are_wrong_are_named(group, toys):
-    env = group()
-    with pytest.raises(UserError, match="tree must have 2 candidates and 2 suites"):
-        env.reset(options={"tree": Tree(toys[0], 2, 2, SuitesPer.PROBLEM)})
-    with pytest.raises(UserError, match="tree must be of type Tree"):
-        env.reset(options={"tree": "toy/add"})
-    with pytest.raises(UnknownName, match="problem_id"):
-        env.reset(options={"problem_ids": "toy/add"})
 
 
 def test_actions_that_are_wrong_are_named_and_long_ones_cut(group):

@@ -1,12 +1,9 @@
 """One role against a fixed other, as Gymnasium's users see it."""
 
-from __future__ import annotations
-
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import codea1_env
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.gymnasium_views import CoderEnv, TesterEnv
 from tests.support.players import GOOD
@@ -18,21 +15,6 @@ SUITE = "assert add(1, 2) == 3\nassert add(-1, -2) == -3"
 @pytest.mark.parametrize("view", ["codea1/Coder-v0", "codea1/Tester-v0"])
 def test_gymnasium_check_env_passes_without_a_warning(view):
     check_env(gymnasium.make(view, problems="starter", render_mode="ansi").unwrapped)
-
-
-def test_ids_are_registered_on_import():
-    assert codea1_env.__version__
-    assert gymnasium.make("codea1_env:codea1/Coder-v0", problems="starter").unwrapped.opponent is not None
-
-
-def test_a_coder_plays_against_a_function(toys):
-    env = CoderEnv(lambda observation: SUITE, problems=toys)
-    observation, info = env.reset(seed=0, options={"problem_id": "toy/add"})
-    assert info["role"] == "coder"
-    assert "Return a + b" in observation["problem"]
-    observation, reward, terminated, truncated, info = env.step(LOOKS_RIGHT)
-    assert (reward, terminated, truncated) == (0.5, True, False)
-    assert info["new_tests"] == 2
 
 
 def test_a_tester_sees_the_opponents_program(toys):

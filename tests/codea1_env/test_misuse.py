@@ -1,7 +1,5 @@
 """Typical mistakes of somebody at a prompt: each gives one sentence that says what was expected and what came."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -10,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from codea1_env import Referee, bank_v0, code_a1_v0, load_agent, load_problems, preset
+from codea1_env import Referee, Tree, bank_v0, code_a1_v0, load_agent, load_problems, preset
 from codea1_env.bank import load_bank
 from codea1_env.errors import UserError
+from codea1_env.problems import ProblemSet
+from codea1_env.rounds.rounds import SuitesPer
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.remote import RemoteSandbox
-from tests.support.toys import RIGHT
+from tests.support.toys import ADD, RIGHT
 
 MAKERS: dict[str, Callable[..., Any]] = {
     "aec": code_a1_v0.env,
@@ -27,7 +27,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "bank": bank_v0.env,
     "bank parallel": bank_v0.parallel_env,
 }
-FIRST = {"coder_0": RIGHT}
+FIRST, TREE = {"coder_0": RIGHT}, Tree(ADD, 2, 2, SuitesPer.PROBLEM)
 
 
 starter_bank = cache(lambda: load_bank("starter"))
@@ -73,10 +73,23 @@ def closed(kind: str) -> Any:
         (lambda: load_agent("mutnt", made("aec")), "unknown agent 'mutnt': did you mean 'mutant'?"),
         (lambda: made("aec").reset(options={"problem": "x"}), "reset option problem must be of type Problem, got str"),
         (lambda: load_problems("starter")["starter/axis_ticks"], "use by_id('starter/axis_ticks') for an id"),
+        *[
+            (lambda kind=kind: made(kind).reset(options={"problem_id": "toy/lost"}), "toy/lost")
+            for kind in ("aec", "group", "bank")
+        ],
+        *[
+            (
+                lambda kind=kind: made(kind).reset(options={"problem_ids": ""}),
+                "'problem_ids': did you mean 'problem_id'",
+            )
+            for kind in ("aec", "group")
+        ],
         # A wrong value
         (lambda: made("aec").step(5), "coder_0's action must be text (str), got int"),
         (lambda: made("parallel").step({"coder_0": None}), "coder_0's action must be text (str), got NoneType"),
+        (lambda: made("aec").step(b"bytes"), "coder_0's action must be text (str), got bytes"),
         (lambda: made("bank").step("x"), "coder_0's action must be a whole number from 0 to 4, got 'x'"),
+        *[(lambda wrong=wrong: made("bank").step(wrong), "from 0 to 4") for wrong in (5, -1, None, 0.5)],
         (lambda: made("parallel").step("x"), "step takes a dictionary, as in {'coder_0': action}, got str ('x')"),
         (lambda: made("group").step([]), "step takes a dictionary, as in {'coder_0': action}, got list ([])"),
         (
@@ -93,6 +106,25 @@ def closed(kind: str) -> Any:
             lambda: replace(preset("fixed"), tests_per_suite="5"),
             "tests_per_suite must be a whole number from 1 to 10000",
         ),
+        (lambda: made("aec").reset(options=5), "reset options must be a mapping, got int"),
+        (lambda: made("aec").reset(options={"problem_id": 3}), "problem_id must be of type str, got int"),
+        (lambda: made("group").reset(options={"tree": "x"}), "tree must be of type Tree"),
+        (lambda: made("group").reset(options={"tree": TREE}), "tree must have 2 candidates and 1 suites"),
+        (lambda: code_a1_v0.env(max_cycles=0), "max_cycles must be a whole number from 1 to 1000000, got 0"),
+        (lambda: code_a1_v0.env(max_cycles=10**30), "max_cycles must be a whole number"),
+        (lambda: code_a1_v0.env(max_cycles=1.5), "max_cycles must be a whole number"),
+        (lambda: code_a1_v0.env(ProblemSet("none", ())), "none: it contains no problems"),
+        (lambda: code_a1_v0.env(book=5), "Mistake Book"),
+        (lambda: code_a1_v0.env(render_mode="rgb_array"), "human, ansi"),
+        (lambda: code_a1_v0.env(tester_view="grey_box"), "white_box, black_box"),
+        (lambda: code_a1_v0.group_env(n_candidates=0), "n_candidates must be a whole number from 1"),
+        (lambda: code_a1_v0.group_env(n_suites=-1), "n_suites must be a whole number from 0"),
+        (lambda: code_a1_v0.group_env(suites_per="coder"), "suites_per must be one of candidate, problem"),
+        (lambda: code_a1_v0.group_env(tester_view="blind"), "tester_view must be one of"),
+        (lambda: bank_v0.env(starter_bank(), tester_view="grey_box"), "tester_view must be one of"),
+        (lambda: bank_v0.env(starter_bank(), render_mode="html"), "render_mode must be one of"),
+        (lambda: bank_v0.env(starter_bank(), rules="paper"), "rules must be passed when the bank is judged"),
+        (lambda: bank_v0.env(starter_bank(), max_cycles=0), "max_cycles must be"),
         (lambda: code_a1_v0.env("starter", skip_invalid="no"), "skip_invalid must be of type bool, got str ('no')"),
         (lambda: code_a1_v0.env("starter", provenance="me"), "provenance must be of type Provenance, got str"),
         (lambda: code_a1_v0.blind_parallel_env("starter", skip_invalid=True), "skip_invalid must be False"),

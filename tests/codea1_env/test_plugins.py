@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import importlib
 from contextlib import nullcontext, suppress
 from pathlib import Path

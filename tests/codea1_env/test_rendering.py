@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-import subprocess
-import sys
 import unicodedata
 from dataclasses import replace
 from io import StringIO
@@ -183,12 +179,6 @@ def test_the_book_says_only_what_changed() -> None:
 def test_letters_and_emoji_of_every_script_stay_readable() -> None:
     assert harmless("naïve 数学 😀") == "naïve 数学 😀"
     assert harmless("a\nb\tc", keep="\n") == "a\nb\\tc"
-
-
-@pytest.mark.slow
-def test_importing_the_module_does_not_import_rich() -> None:
-    code = "import sys, codea1_env.rendering; sys.exit('rich' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_duel_that_reveals_the_solution_marks_the_line_and_tells_who_found_it() -> None:

@@ -1,10 +1,9 @@
 """The fixtures of the agents' tests, which the lab's use as well, and a browser."""
 
-from __future__ import annotations
-
 import runpy
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,22 @@ class Browser:
 
     def complaints(self) -> list[str]:
         return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+@contextmanager
+def screen(browser: Browser, width: int, scheme: str = "light") -> Iterator[None]:
+    """Let the window be so wide, and its reader prefer a scheme; afterwards there are no cookies."""
+    driver = browser.driver
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        yield
+    finally:
+        driver.delete_all_cookies()
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 @pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes

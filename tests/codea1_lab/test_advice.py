@@ -1,7 +1,5 @@
 """The advice, against a comparison that tries every way to test on many more inputs and shares no code with it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict
@@ -25,7 +23,7 @@ from codea1_lab.advice import Choice, Sizes, advise, measured
 
 pytestmark = pytest.mark.slow
 
-SIZES, ALPHA = Sizes(samples=2), 0.1
+SIZES, ALPHA = Sizes(samples=2, inputs=16, suites=2, tests=8), 0.1
 N_DRAWS = 4
 """Draws of fresh inputs per problem. Together they are nearly all inputs that the types of many problems here allow."""
 

@@ -1,7 +1,5 @@
 """Whether containers can be had on this machine."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

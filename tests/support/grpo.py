@@ -1,8 +1,7 @@
 """Configurations, modules, batches and weights of GRPO's tests; RLlib and torch are imported when they are called."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +38,16 @@ def tiny_config(models: Mapping[str, Any], problems: str) -> Any:
     )
 
 
+@contextmanager
+def built(config: Any) -> Iterator[Any]:
+    """The algorithm of a configuration, which is stopped after the block."""
+    algorithm = config.build_algo()
+    try:
+        yield algorithm
+    finally:
+        algorithm.stop()
+
+
 Place = tuple[str, str]
 """Problem and agent."""
 
@@ -48,12 +57,9 @@ def one_step(config: Any, learnt: dict[Place, float], runners: int = 0) -> tuple
     config = config.copy(copy_frozen=False).training(problems_per_step=3, n_kept=6)
     config.env_runners(num_env_runners=runners, num_cpus_per_env_runner=0.5)
     learnt.clear()
-    algorithm = config.build_algo()
-    try:
+    with built(config) as algorithm:
         algorithm.train()
         return list(algorithm.last_trees), dict(learnt)
-    finally:
-        algorithm.stop()
 
 
 Weights = dict[str, dict[str, Any]]

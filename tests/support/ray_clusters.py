@@ -1,7 +1,5 @@
 """Clusters of Ray with several nodes, all on this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Agents that reply what a function says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from codea1_agents.play.named_agent import NamedAgent

@@ -1,7 +1,5 @@
 """One problem, programs that fail it, and the prompts of a tester."""
 
-from __future__ import annotations
-
 from codea1_agents.prompts import load_prompts
 from codea1_env.problems import GoldenCase, Problem
 

@@ -1,7 +1,5 @@
 """Programs rewritten in other styles that do the same."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 

@@ -73,9 +73,6 @@ class CheckMachineOptions(Options):
     """
 
 
-_TOY_PROBLEMS = 3
-
-
 def run_check_problems(options: CheckProblemsOptions) -> None:
     """Check every solution of a source, and print the rows that are unfit to play.
 

@@ -47,14 +47,6 @@ class _PlainGroup(PlainFlags, TyperGroup):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Commands below a name of the first level, such as those of `codea1 book history`."""
-
-    about: str
-    commands: Commands
-
-
 Commands: TypeAlias = "Mapping[str, str | Group]"
 """By name, a command as `module:function`, or a group of commands."""
 
@@ -87,6 +79,14 @@ class Entry:
     def bodies(self, name: str) -> Iterator[tuple[str, str]]:
         """Yield the whole name of every command with its `module:function`."""
         yield from _bodies(name, self.commands)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Commands below a name of the first level, such as those of `codea1 book history`."""
+
+    about: str
+    commands: Commands
 
 
 def with_extensions(own: Mapping[str, Entry]) -> dict[str, Entry]:

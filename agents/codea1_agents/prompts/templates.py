@@ -68,18 +68,8 @@ WORDINGS = ("default", "paper", "simple", "call_only", "tiny")
 
 _TABLES = ("coder", "coder_repair", "tester_white_box", "tester_black_box", "tester_blind", "tester_repair")
 _PLACEHOLDERS = (
-    "problem",
-    "entry_point",
-    "examples",
-    "examples_block",
-    "program",
-    "program_block",
-    "feedback",
-    "tests",
-    "program_form",
-    "unit",
-    "test_form",
-    "test_notes",
+    *("problem", "entry_point", "examples", "examples_block", "program", "program_block", "feedback", "tests"),
+    *("program_form", "unit", "test_form", "test_notes"),
 )
 _FORMS, _PARTS = ("program_form", "unit", "test_form"), ("entry_point", "name", "method")
 _KINDS = tuple(ProblemKind)

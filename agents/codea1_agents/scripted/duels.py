@@ -18,42 +18,34 @@ class Duel:
     """Ever clearer ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
-    problem_id: str
-    right: str
-    """What the solution says, once."""
-    wrong: str
-    hint: str
-
-
 _EDITS = (
-    _Edit("starter/is_balanced", "return not still_open", "return True", "What if the text ends too early?"),
-    _Edit(
+    ("starter/is_balanced", "return not still_open", "return True", "What if the text ends too early?"),
+    (
         "starter/rotate_window",
         "turn = steps % len(window) if window else 0",
         "turn = steps if window else 0",
         "There may be more steps than items.",
     ),
-    _Edit(
+    (
         "starter/free_gaps",
         "free_from = max(free_from, end)",
         "free_from = end",
         "Two bookings may overlap in more than one way.",
     ),
-    _Edit(
+    (
         "starter/visible_towers",
         "tallest = seen = 0",
         "tallest, seen = -1, 0",
         "Read again what a tower is.",
     ),
-    _Edit(
+    (
         "starter/peak_guests",
         "days = sorted(day for day, change in changes.items() if change)",
         "days = sorted(changes)",
         "The guests may change during a run of days.",
     ),
 )
+"""Each the id of a problem, what its solution says once, what the program says there, and a hint."""
 
 N_DUELS = len(_EDITS)
 
@@ -64,8 +56,8 @@ def duel(number: int) -> Duel:
     Args:
         number: from 1 to `N_DUELS`.
     """
-    edit = _EDITS[number - 1]
-    problem = load_problems("starter").by_id(edit.problem_id)
-    program = problem.solution.replace(edit.right, edit.wrong)
-    line = program[: program.index(edit.wrong)].count("\n") + 1
-    return Duel(problem, program, (edit.hint, f"Line {line} is wrong: `{edit.wrong}`."))
+    problem_id, right, wrong, hint = _EDITS[number - 1]
+    problem = load_problems("starter").by_id(problem_id)
+    program = problem.solution.replace(right, wrong)
+    line = program[: program.index(wrong)].count("\n") + 1
+    return Duel(problem, program, (hint, f"Line {line} is wrong: `{wrong}`."))

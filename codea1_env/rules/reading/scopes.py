@@ -75,15 +75,6 @@ class Inlined:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """A name that an import statement binds."""
-
-    statement: str
-    full_name: str
-    """Dotted name of the imported object, e.g. `numpy.linalg`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Unusable:
     """A name without a known value; says why."""
 
@@ -107,6 +98,15 @@ class PartlyUsable(Unusable):
     node: ast.expr
     scope: Scope
     """As it was where the table was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A name that an import statement binds."""
+
+    statement: str
+    full_name: str
+    """Dotted name of the imported object, e.g. `numpy.linalg`."""
 
 
 ENTRY_POINT = Unusable(RejectionReason.FORBIDDEN_NAME, "a name of the entry point may only be called")

@@ -114,28 +114,6 @@ def test_a_group_without_a_command_prints_its_help() -> None:
     assert "problems" in result.stdout
 
 
-def test_the_first_help_imports_no_command_and_nothing_heavy() -> None:
-    code = (
-        "import sys\nfrom codea1_agents.cli import main\nsys.argv = ['codea1', '--help']\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'codea1_agents.cli.play', 'codea1_lab.cli.report', 'codea1_env', 'numpy', 'torch', 'ray'}\n"
-        "sys.exit(', '.join(heavy & set(sys.modules)) or None)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.slow
-def test_no_help_of_a_command_needs_the_packages_of_an_extra() -> None:
-    code = (
-        "import sys\nfrom codea1_agents.cli.app import all_commands\nall_commands()\n"
-        "extra = {'torch', 'ray', 'transformers', 'scipy', 'matplotlib', 'fastapi', 'docker', 'openai', 'pyarrow'}\n"
-        "sys.exit(', '.join(extra & set(sys.modules)) or None)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_another_package_adds_commands_and_replaces_none(monkeypatch: pytest.MonkeyPatch) -> None:
     added = {
         "dance": Entry("Play", "Dance.", "my_dance:dance"),

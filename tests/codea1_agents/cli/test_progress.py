@@ -8,13 +8,7 @@ import pytest
 
 from codea1_agents.cli import progress
 from codea1_agents.cli.console import Page
-
-
-class Clock:
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
+from tests.support.waiting import Clock
 
 
 @pytest.fixture

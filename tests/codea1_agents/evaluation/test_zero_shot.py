@@ -1,7 +1,5 @@
 """Figures of an agent in both roles, with its replies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

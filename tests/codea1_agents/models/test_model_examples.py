@@ -1,7 +1,5 @@
 """The examples that need a model, each with a tiny real one."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from codea1_agents.models.openai_endpoint import OpenAIAgent

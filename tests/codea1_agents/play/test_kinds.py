@@ -1,7 +1,5 @@
 """Scripted agents on methods and on programs that print."""
 
-from __future__ import annotations
-
 import pytest
 
 from codea1_env import AgentContext, code_a1_v0, load_agent

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -185,24 +183,20 @@ def test_inputs_can_be_added_to_a_file(tmp_path):
         load_prompts("defualt+inputs")
 
 
+ENTRY_POINTS = {"function": "f", "method": "Solution().f", "stdin": "run", "command_line": "run"}
+
+
 @pytest.mark.parametrize("name", ["default", "paper", "call_only", "simple"])
-@pytest.mark.parametrize(
-    ("kind", "entry_point", "test"),
-    [
-        ("function", "f", "assert f"),
-        ("method", "Solution().f", "assert Solution().f("),
-        ("stdin", "run", "assert run("),
-        ("command_line", "run", "assert run(argument, ...)"),
-    ],
-)
-def test_a_prompt_says_what_to_write_for_each_kind_of_problem(name, kind, entry_point, test):
-    observation = seen(entry_point=entry_point, program="x = 1")
+@pytest.mark.parametrize("kind", ENTRY_POINTS)
+def test_a_prompt_says_what_to_write_for_each_kind_of_problem(name, kind):
+    observation = seen(entry_point=ENTRY_POINTS[kind], program="x = 1")
     texts = [told(load_prompts(name), observation, info | {"kind": kind}) for info in (CODER, TESTER)]
     assert ("standard input" in texts[0]) is (kind == "stdin")
     assert ("`sys.argv[1:]`" in texts[0]) is (kind == "command_line")
     assert ("class `Solution` with the method `f`" in texts[0]) is (kind == "method")
     if (name, kind) not in {("simple", "function"), ("paper", "function")}:
-        assert test in texts[1]
+        arguments = {"function": "", "command_line": "(argument, ...)"}.get(kind, "(")
+        assert f"assert {ENTRY_POINTS[kind]}{arguments}" in texts[1]
     assert "$" not in "".join(texts)
 
 

@@ -1,7 +1,5 @@
 """A sandbox without processes, for trusted programs only, and problems of every shape."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

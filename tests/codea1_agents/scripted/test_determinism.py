@@ -1,7 +1,5 @@
 """The same seed gives the same replies in another process, whatever its hash seed and whoever acted before."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import ast
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -221,12 +217,3 @@ def test_real_problems_get_full_and_right_suites(tester_class: Any, sandbox: San
         for case, outcome in zip(read.cases, report.outcomes, strict=True):
             assert outcome.value is not None, (problem.id, case)
             assert values.equal(outcome.value, values.encode(eval(case.prediction or ""))), (problem.id, case)
-
-
-@pytest.mark.slow
-def test_importing_the_agents_does_not_import_hypothesis() -> None:
-    code = (
-        "import sys, codea1_agents.scripted.testers, codea1_agents.scripted.coders; print('hypothesis' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "False"

@@ -1,7 +1,5 @@
 """Ray starts for one process, says nothing and leaves nothing in the home directory."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The attacks as data."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial

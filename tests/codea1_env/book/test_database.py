@@ -1,7 +1,5 @@
 """The file: safe among threads, forks, processes and kills; snapshots; and what is not a book is refused."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import os
@@ -26,16 +24,8 @@ from hypothesis import strategies as st
 
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.facts.verdicts import (
-    ProblemReport,
-)
-from codea1_env.rules.mistake_book import (
-    BookDelta,
-    BookEntry,
-    apply_changes,
-    changes,
-    select_replayed,
-)
+from codea1_env.facts.verdicts import ProblemReport
+from codea1_env.rules.mistake_book import BookDelta, BookEntry, apply_changes, changes, select_replayed
 from codea1_env.rules.ruleset import PRESETS, BookRules, BookUpdate
 from tests.support import ROOT
 from tests.support.books import FAILED, PASSED, assert_sound, candidate, failing, stored

@@ -1,14 +1,10 @@
 """What has left a book stays on record, across versions and snapshots."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from codea1_env.book.store import Leaving, MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.facts.verdicts import (
-    ProblemReport,
-)
+from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.ruleset import BookRules, BookUpdate
 from codea1_lab.book_history.periods import periods_of, relapses

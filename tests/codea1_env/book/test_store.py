@@ -1,7 +1,5 @@
 """The store: equal to the pure rules in every variant, and never slower with size."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from dataclasses import replace
@@ -15,17 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import ProblemReport, Verdict
-from codea1_env.rules.mistake_book import (
-    BookDelta,
-    BookEntry,
-    BookKey,
-    Provenance,
-    apply_changes,
-    changes,
-    select_replayed,
-)
+from codea1_env.rules.mistake_book import BookDelta, BookEntry, Provenance, apply_changes, changes, select_replayed
 from codea1_env.rules.ruleset import PRESETS, BookRules, BookUpdate
-from tests.support.books import FAILED, PASSED, assert_sound, candidate, case, failing, fill, stored
+from tests.support.books import FAILED, PASSED, assert_sound, candidate, case, entry, failing, fill, stored
 
 RELEASE = BookRules()
 
@@ -161,8 +151,8 @@ def test_a_full_book_keeps_the_entries_that_the_rules_keep(update, n_left):
     counts = [(9, 1, 4), (1, 1, 1), (5, 5, 9), (1, 3, 3)]
     with MistakeBook() as book:
         for number, (frequency, n_failed, n_evaluated) in enumerate(counts):
-            entry = replace(filler(number), frequency=frequency, n_evaluated=n_evaluated, n_failed=n_failed)
-            fill(book, [StoredEntry("p", entry)])
+            one = replace(filler(number), frequency=frequency, n_evaluated=n_evaluated, n_failed=n_failed)
+            fill(book, [StoredEntry("p", one)])
         before = stored(book, "p")
         assert book.record(failing("p"), rules) == BookDelta(evicted=4 - n_left, size=n_left)
         assert stored(book, "p") == apply_changes(before, (), rules, round=1)
@@ -183,8 +173,8 @@ def test_text_that_no_file_can_hold_is_told_apart_from_text_for_people():
         with pytest.raises(UserError, match="not Unicode"):
             book.record(failing("p\ud800", 1), RELEASE)
         book.record(failing("p", 1), RELEASE, Provenance(run="\ud800", coder="a\0b"))
-        (entry,) = stored(book, "p")
-        assert (entry.provenance.run, entry.provenance.coder) == ("\\ud800", "a\0b")
+        (one,) = stored(book, "p")
+        assert (one.provenance.run, one.provenance.coder) == ("\\ud800", "a\0b")
 
 
 def test_many_entries_come_in_pages_and_in_order():
@@ -228,14 +218,15 @@ def test_the_work_of_a_round_does_not_grow_with_the_book(update):
 
 
 def filler(number: int) -> BookEntry:
-    return BookEntry(BookKey(f"f({number})", (), b"%d" % number), True, 1 + number % 5, 1, 2, 1, 0, 1)
+    return entry(f"f({number})", number, 1 + number % 5)
 
 
 def test_stored_imports_are_plain_json(path):
-    key = BookKey("f(math.pi)", ("import math", "from x import y as z"), b"1")
+    imports = ("import math", "from x import y as z")
+    made = entry("f(math.pi)", 1, 1, *imports)
     with MistakeBook(path) as book:
-        fill(book, [StoredEntry("p", replace(filler(1), key=key))])
-        assert stored(book, "p")[0].key == key
+        fill(book, [StoredEntry("p", made)])
+        assert stored(book, "p")[0].key == made.key
         with book._database.reading() as connection:
-            (imports,) = connection.execute("SELECT imports FROM entry").fetchone()
-    assert json.loads(imports) == list(key.imports)
+            (found,) = connection.execute("SELECT imports FROM entry").fetchone()
+    assert json.loads(found) == list(imports)

@@ -75,27 +75,25 @@ def test_what_is_not_plain_data_is_opaque(sandbox: LocalSandbox) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "name", "message"),
+    ("body", "error"),
     [
-        ("raise ValueError('bad')", "ValueError", "bad"),
-        ("class Own(KeyError): pass\n    raise Own('x')", "Own", "'x'"),
-        ("raise SystemExit(0)", "SystemExit", "0"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt", ""),
-        ("raise GeneratorExit", "GeneratorExit", ""),
-        ("assert 1 == 2", "AssertionError", ""),
-        ("return f()", "RecursionError", "maximum recursion depth exceeded"),
-        ("return 1 / 0", "ZeroDivisionError", "division by zero"),
-        ("b'a'.decode('x' * 9)", "LookupError", "unknown encoding: xxxxxxxxx"),
-        ("raise ValueError('a\\nb\\0' + 'x' * 999)", "ValueError", "a b " + "x" * 296),
-        ("raise ExceptionGroup('g', [ValueError()])", "ExceptionGroup", "g (1 sub-exception)"),
-        ("input()", "EOFError", "EOF when reading a line"),
+        ("raise ValueError('bad')", "ValueError: bad"),
+        ("class Own(KeyError): pass\n    raise Own('x')", "Own: 'x'"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: "),
+        ("raise GeneratorExit", "GeneratorExit: "),
+        ("assert 1 == 2", "AssertionError: "),
+        ("return f()", "RecursionError: maximum recursion depth exceeded"),
+        ("return 1 / 0", "ZeroDivisionError: division by zero"),
+        ("b'a'.decode('x' * 9)", "LookupError: unknown encoding: xxxxxxxxx"),
+        ("raise ValueError('a\\nb\\0' + 'x' * 999)", "ValueError: a b " + "x" * 296),
+        ("raise ExceptionGroup('g', [ValueError()])", "ExceptionGroup: g (1 sub-exception)"),
+        ("input()", "EOFError: EOF when reading a line"),
     ],
 )
-def test_an_exception_is_an_error_with_name_and_message(
-    sandbox: LocalSandbox, body: str, name: str, message: str
-) -> None:
+def test_an_exception_is_an_error_with_name_and_message(sandbox: LocalSandbox, body: str, error: str) -> None:
     outcome = run(sandbox, f"def f():\n    {body}\n", "f()").outcomes[0]
-    assert (outcome.kind, outcome.error_type, outcome.message) == (OutcomeKind.ERROR, name, message)
+    assert (outcome.kind, f"{outcome.error_type}: {outcome.message}") == (OutcomeKind.ERROR, error)
 
 
 def test_processor_time_is_limited_per_call(sandbox: LocalSandbox) -> None:
@@ -401,23 +399,25 @@ def test_an_assertion_of_the_harness_is_its_error(sandbox: LocalSandbox) -> None
 
 
 @pytest.mark.parametrize(
-    ("raised", "caught", "name"),
+    ("raised", "caught"),
     [
-        ("ValueError('v')", "ValueError", "ValueError"),
-        ("KeyError('k')", "LookupError", "KeyError"),
-        ("type('Own', (ArithmeticError,), {})('o')", "ArithmeticError", "Own"),
-        ("AssertionError('a')", "AssertionError", "AssertionError"),
-        ("StopIteration(1)", "StopIteration", "StopIteration"),
-        ("UnicodeDecodeError('a', b'', 0, 1, 'r')", "Exception", "UnicodeDecodeError"),
-        ("SystemExit(3)", "SystemExit", "SystemExit"),
-        ("MemoryError()", "MemoryError", "MemoryError"),
+        ("ValueError('v')", "ValueError"),
+        ("KeyError('k')", "LookupError"),
+        ("Own('o')", "ArithmeticError"),
+        ("AssertionError('a')", "AssertionError"),
+        ("StopIteration(1)", "StopIteration"),
+        ("UnicodeDecodeError('a', b'', 0, 1, 'r')", "Exception"),
+        ("SystemExit(3)", "SystemExit"),
+        ("MemoryError()", "MemoryError"),
     ],
 )
 def test_the_programs_exception_can_be_caught_and_is_the_programs_if_it_is_not(
-    sandbox: LocalSandbox, raised: str, caught: str, name: str
+    sandbox: LocalSandbox, raised: str, caught: str
 ) -> None:
+    name = raised.partition("(")[0]
+    program = f"class Own(ArithmeticError): pass\ndef f(): raise {raised}\n"
     source = f"def check(c):\n    try:\n        c()\n    except {caught} as e:\n        return type(e).__name__\n"
-    handled, free = harnessed(sandbox, f"def f(): raise {raised}\n", source, "check(f)", "f()")
+    handled, free = harnessed(sandbox, program, source, "check(f)", "f()")
     assert value(handled) == name
     assert free.kind is (OutcomeKind.MEMORY_LIMIT if name == "MemoryError" else OutcomeKind.ERROR)
     assert free.error_type == name

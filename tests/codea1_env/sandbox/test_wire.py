@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox.local.process import _PLAIN_VALUE, as_outcome, error_fields, printable
-from codea1_env.sandbox.wire import Frame, FrameReader, Items, Notice, Op, Request, Tag, WireError, frame_bytes
+from codea1_env.sandbox.wire import Frame, FrameReader, Items, Tag, WireError, frame_bytes
 from codea1_env.values import encode, validate
 
 TAGS = st.sampled_from([Tag.LOADED, Tag.VALUE, Tag.OPAQUE, Tag.TOO_LARGE, Tag.MEMORY, Tag.ERROR, Tag.APPLY, b"?"])
@@ -56,13 +56,6 @@ def test_values_are_taken_together_up_to_the_first_frame_that_is_anything_else()
     assert reader.next() == Frame(Tag.VALUE, 2, 0, b"x" * 11)
     assert reader.values([1, 1]) == ([5], [b"12"])
     assert reader.next() is None
-
-
-def test_control_messages_come_back_as_they_were_packed() -> None:
-    request = Request(Op.FORK, 2**63, 7, 512)
-    assert Request.unpack(request.pack()) == request
-    notice = Notice(Op.EXIT, 2**63, -1, 2**40, 6)
-    assert Notice.unpack(notice.pack()) == notice
 
 
 @settings(max_examples=300)

@@ -1,7 +1,5 @@
 """`codea1 crossplay` from the command line, with scripted agents."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

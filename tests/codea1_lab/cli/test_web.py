@@ -1,7 +1,5 @@
 """`codea1 web`, in a process of its own, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -16,6 +16,7 @@ from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.folder import iter_episodes
 from codea1_lab.report.writing import read_run, write_report
+from tests.codea1_lab.conftest import screen
 from tests.codea1_lab.report.conftest import beaten_report, written_run
 from tests.support.runs import summarise
 
@@ -145,12 +146,7 @@ def test_the_cases_of_an_episode_stand_in_the_matrix_and_in_the_table(browser: A
 def test_nothing_hangs_over_and_colours_follow_the_reader(
     browser: Any, several_report: Path, scheme: str, width: int
 ) -> None:
-    driver = browser.driver
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    try:
+    with screen(browser, width, scheme):
         browser.open(several_report, address=f"#candidate-{N_ROUNDS + 2}")
         browser.until("document.querySelector('#detail h3') !== null")
         assert browser.ask("document.documentElement.scrollWidth") <= width
@@ -163,9 +159,6 @@ def test_nothing_hangs_over_and_colours_follow_the_reader(
         browser.ask("document.getElementById('theme').click()")
         browser.ask("document.getElementById('theme').click()")
         assert browser.ask(background) == first
-    finally:
-        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_a_browser_that_cannot_inflate_shows_the_same(browser: Any, small_report: Path) -> None:

@@ -1,7 +1,5 @@
 """Pays of single tests, and credit per block, in the tabular game."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -16,15 +14,7 @@ from hypothesis import strategies as st
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
-from codea1_lab.tabular.credit import (
-    Judged,
-    TestPay,
-    baseline_per_input,
-    brier,
-    fixed,
-    learnability,
-    regret,
-)
+from codea1_lab.tabular.credit import Judged, TestPay, baseline_per_input, brier, fixed, learnability, regret
 from codea1_lab.tabular.learning import Schedule, System, _Policy, _rules, _Suite, _Training, train
 from codea1_lab.tabular.payments import CREDIT, FIRST, Payment
 from codea1_lab.tabular.world import Aim, DrawnTest, Program, World, candidate_report

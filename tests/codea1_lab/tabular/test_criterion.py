@@ -1,7 +1,5 @@
 """The criterion, against the rewards of the rules."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

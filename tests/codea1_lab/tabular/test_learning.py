@@ -1,7 +1,5 @@
 """Trainings of tables."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import inf, isnan
 

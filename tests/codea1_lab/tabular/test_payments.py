@@ -1,7 +1,5 @@
 """Ways to pay a tester that can answer without care."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

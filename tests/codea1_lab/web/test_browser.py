@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from codea1_env.problems import ProblemSet
 from codea1_env.problems.problem import Problem
 from tests.codea1_agents.cli.test_demo_duel import FINDS
+from tests.codea1_lab.conftest import screen
 
 Keys: Any = pytest.importorskip("selenium.webdriver.common.keys", reason="needs the extra dev-browser").Keys
 if shutil.which("chromium") is None or shutil.which("chromedriver") is None:
@@ -27,21 +27,6 @@ ABOUT = """[...document.querySelectorAll('select[aria-describedby]')].map(
 FOUND_BY_AXE = """const done = arguments[arguments.length - 1];
 axe.run(document, {resultTypes: ['violations']}).then(found => done(found.violations.map(
     fault => fault.id + ': ' + fault.nodes.map(node => node.html + ' ' + node.failureSummary).join(' | '))))"""
-
-
-@contextmanager
-def screen(browser: Any, width: int, scheme: str = "light") -> Any:
-    driver = browser.driver
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    try:
-        yield
-    finally:
-        driver.delete_all_cookies()
-        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def press_button(browser: Any, label: str) -> None:

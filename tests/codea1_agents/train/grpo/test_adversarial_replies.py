@@ -1,19 +1,15 @@
 """Runs in which models, problems or the sandbox do their worst: nothing is scored that is not the players' doing."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.grpo import ON_RAY, distance, weights_of
+from tests.support.grpo import ON_RAY, built, distance, weights_of
 from tests.support.language_models import PHRASES, PROGRAMS, phrase_folder
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -28,15 +24,6 @@ pytestmark = ON_RAY
 CODE, SUITES = PHRASES[: len(PROGRAMS)], PHRASES[len(PROGRAMS) : -1]
 
 
-@contextmanager
-def run(config: GRPOConfig) -> Iterator[Any]:
-    algorithm = config.build_algo()
-    try:
-        yield algorithm
-    finally:
-        algorithm.stop()
-
-
 def speaking(config: GRPOConfig, folder: Path, coder: Sequence[str], tester: Sequence[str]) -> GRPOConfig:
     """Models that can say nothing else."""
     return config.llm_agents(
@@ -45,7 +32,7 @@ def speaking(config: GRPOConfig, folder: Path, coder: Sequence[str], tester: Seq
 
 
 def test_empty_replies_are_the_players_doing_and_teach_nothing(config: GRPOConfig, tmp_path: Path) -> None:
-    with run(speaking(config, tmp_path, [], [])) as algorithm:
+    with built(speaking(config, tmp_path, [], [])) as algorithm:
         before = weights_of(algorithm)
         result = algorithm.train()
         for tree in algorithm.last_trees:
@@ -59,7 +46,7 @@ def test_empty_replies_are_the_players_doing_and_teach_nothing(config: GRPOConfi
 def test_where_all_groups_are_flat_no_step_is_made_at_all(config: GRPOConfig, tmp_path: Path) -> None:
     """Not even one of the divergence alone, nor of the weight decay."""
     config.training(kl_coeff=1.0, weight_decay=0.5, temperature=1e-4)  # all of a group reply the same
-    with run(config) as algorithm:
+    with built(config) as algorithm:
         before = weights_of(algorithm)
         results = [algorithm.train() for _ in range(2)]
         assert [result["responses_trained"] for result in results] == [0, 0]
@@ -69,7 +56,7 @@ def test_where_all_groups_are_flat_no_step_is_made_at_all(config: GRPOConfig, tm
 
 
 def test_all_candidates_invalid_means_no_tester_is_asked(config: GRPOConfig, tmp_path: Path) -> None:
-    with run(speaking(config, tmp_path, ["no program", CODE[4]], SUITES)) as algorithm:
+    with built(speaking(config, tmp_path, ["no program", CODE[4]], SUITES)) as algorithm:
         result = algorithm.train()
         assert all(not any(tree.suites) for tree in algorithm.last_trees)
         assert result["env_runners"]["valid_candidates"] == 0
@@ -79,7 +66,7 @@ def test_all_candidates_invalid_means_no_tester_is_asked(config: GRPOConfig, tmp
 
 def test_cut_replies_are_read_as_far_as_they_go_and_counted(config: GRPOConfig) -> None:
     config.training(max_tokens={"coder": 1, "tester": 1})
-    with run(config) as algorithm:
+    with built(config) as algorithm:
         figures = algorithm.train()["env_runners"]
         assert figures["coder_cut_share"] > 0.8
         assert figures["coder_tokens"] == 1
@@ -90,7 +77,7 @@ def test_cut_replies_are_read_as_far_as_they_go_and_counted(config: GRPOConfig) 
 
 def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_path: Path) -> None:
     """The vocabularies differ in size, and the same number means a program to one and a suite to the other."""
-    with run(speaking(config, tmp_path, CODE, SUITES[:3])) as algorithm:
+    with built(speaking(config, tmp_path, CODE, SUITES[:3])) as algorithm:
         for _ in range(2):
             algorithm.train()
         said: dict[str, set[str]] = {"coder": set(), "tester": set()}
@@ -116,7 +103,7 @@ def test_a_problem_longer_than_the_context_is_skipped_with_its_reason(
     config.problems(str(tmp_path / "some.jsonl"))
     config.llm_agents(coder=model_folder).agents(tester="examples")
     config.training(problems_per_step=2, n_candidates=2, n_suites=2, max_tokens={"coder": 3, "tester": 3})
-    with run(config) as algorithm:
+    with built(config) as algorithm:
         result = algorithm.train()
         of_short, of_long = sorted(algorithm.last_trees, key=lambda tree: tree.task.problem_id)
         assert np.isnan(of_long.coder_rewards).all()
@@ -129,7 +116,7 @@ def test_a_problem_longer_than_the_context_is_skipped_with_its_reason(
 
 def test_a_tester_that_cannot_be_asked_costs_the_coder_nothing(config: GRPOConfig) -> None:
     config.training(max_prompt_tokens={"coder": 4096, "tester": 0})
-    with run(config) as algorithm:
+    with built(config) as algorithm:
         result = algorithm.train()
         valid = [
             (tree.coder_rewards[n], bool(group)) for tree in algorithm.last_trees for n, group in enumerate(tree.suites)
@@ -162,7 +149,7 @@ GONE = Gone(load_sandbox("local"))
 
 def test_what_a_dead_sandbox_leaves_open_is_masked_and_never_zero(config: GRPOConfig) -> None:
     config.environment(sandbox=f"{__name__}:GONE")
-    with run(config) as algorithm:
+    with built(config) as algorithm:
         before = weights_of(algorithm)
         GONE.is_there = False
         result = algorithm.train()
@@ -179,10 +166,10 @@ def test_what_a_dead_sandbox_leaves_open_is_masked_and_never_zero(config: GRPOCo
 
 def test_a_sandbox_killed_under_way_changes_no_reward(config: GRPOConfig) -> None:
     """Its own retries make good for it; where they could not, the groups would be masked."""
-    with run(config) as algorithm:
+    with built(config) as algorithm:
         algorithm.train()
         expected = [tree.coder_rewards for tree in algorithm.last_trees]
-    with run(config) as algorithm:
+    with built(config) as algorithm:
         doomed = workers()
         assert doomed
         killer = threading.Timer(0.05, lambda: [os.kill(pid, signal.SIGKILL) for pid in doomed])

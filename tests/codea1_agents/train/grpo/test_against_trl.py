@@ -3,8 +3,6 @@
 `test_grouping.py` compares them with a computation one number at a time, wherever the tests run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,12 +13,7 @@ import pytest
 trl = pytest.importorskip("trl", reason="TRL is not installed: pip install trl")
 datasets = pytest.importorskip("datasets", reason="TRL's data sets are not installed")
 
-from codea1_agents.train.grpo.advantages import (  # noqa: E402
-    GroupedPart,
-    advantages_by_parts,
-    group_advantages,
-    over_batch,
-)
+from codea1_agents.train.grpo.advantages import GroupedPart, advantages_by_parts, group_advantages, over_batch  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # TRL's own
 

@@ -1,13 +1,11 @@
 """Nineteen architectures of `transformers`, built on the spot: each is sampled as a learner computes it, and trains."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.grpo import ON_RAY, distance, tiny_config, weights_of
+from tests.support.grpo import ON_RAY, built, distance, tiny_config, weights_of
 from tests.support.language_models import PHRASES, phrase_tokenizer
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -68,12 +66,12 @@ def folder_of(name: str, folder: Path, **shape: Any) -> str:
 def test_a_model_that_is_sampled_without_its_context_is_refused(tmp_path: Path, increments: str) -> None:
     folder = folder_of("RecurrentGemma", tmp_path, num_hidden_layers=3)
     config = tiny_config({"coder": folder}, increments).agents(tester="examples")
-    algorithm = config.training(max_tokens={"coder": 8}, problems_per_step=3).build_algo()
-    try:
-        with pytest.raises(SamplerDiffers, match=r"'coder': sampler and learner .* allowed are 0\.001 and 0\.02"):
-            algorithm.train()
-    finally:
-        algorithm.stop()
+    told = r"'coder': sampler and learner .* allowed are 0\.001 and 0\.02"
+    with (
+        built(config.training(max_tokens={"coder": 8}, problems_per_step=3)) as algorithm,
+        pytest.raises(SamplerDiffers, match=told),
+    ):
+        algorithm.train()
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -81,13 +79,10 @@ def test_it_trains_on_what_it_sampled(name: str, tmp_path: Path, increments: str
     folder = folder_of(name, tmp_path, **ARCHITECTURES[name])
     config = tiny_config({"coder": folder}, increments).agents(tester="examples")
     config.training(max_tokens={"coder": 4}, problems_per_step=3)
-    algorithm = config.build_algo()
-    try:
+    with built(config) as algorithm:
         before = weights_of(algorithm)
         for _ in range(2):
             figures = algorithm.train()["learners"]["coder"]
             assert float(figures["sampler_gap_max"]) < 1e-3
             assert float(figures["grad_norm"]) > 0
         assert distance(before, weights_of(algorithm)) > 0
-    finally:
-        algorithm.stop()

@@ -1,7 +1,5 @@
 """Adapters: only they move, travel and are saved; what comes out is a plain model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("peft", reason="peft is not installed")
 
 from codea1_agents.models.chat_format import load_tokenizer  # noqa: E402
-from codea1_agents.train.grpo.causal_models import (  # noqa: E402
-    load_causal_model,
-    plain_tensors,
-    untied,
-)
+from codea1_agents.train.grpo.causal_models import load_causal_model, plain_tensors, untied  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule, export_state  # noqa: E402
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402

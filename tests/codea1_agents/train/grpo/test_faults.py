@@ -1,7 +1,5 @@
 """Two runners and two learners: they change nothing, and what happens when one of them is killed; runs in Tune."""
 
-from __future__ import annotations
-
 import os
 import signal
 import warnings

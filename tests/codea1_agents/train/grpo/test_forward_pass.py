@@ -1,7 +1,5 @@
 """A prompt that is computed once, and figures in pieces: the log-probabilities and gradients of plain rows."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,12 +13,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="the extra codea1-env[rllib] is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.grpo.batch import padded_batch  # noqa: E402
-from codea1_agents.train.grpo.causal_models import (  # noqa: E402
-    Abilities,
-    ResponsePass,
-    checkpoint_activations,
-    token_figures,
-)
+from codea1_agents.train.grpo.causal_models import Abilities, ResponsePass, checkpoint_activations, token_figures  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # of transformers
 

@@ -1,14 +1,12 @@
 """Environments of the user's own: what they pay and show is what is trained on."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.grpo import ON_RAY, Place, one_step
+from tests.support.grpo import ON_RAY, Place, built, one_step
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -113,11 +111,8 @@ def test_models_see_what_the_environment_shows(config: GRPOConfig, monkeypatch: 
     seen = []
     answer = ModelPlayer.answer
     monkeypatch.setattr(ModelPlayer, "answer", lambda self, turns: seen.append(turns) or answer(self, turns))
-    algorithm = config.environment(env=Shown).training(problems_per_step=1).build_algo()
-    try:
+    with built(config.environment(env=Shown).training(problems_per_step=1)) as algorithm:
         algorithm.train()
-    finally:
-        algorithm.stop()
     coders, testers = seen
     assert {turn.observation["problem"] for turn in coders} == {"ANOTHER"}
     assert "ANOTHER" not in {turn.observation["problem"] for turn in testers}

@@ -1,13 +1,11 @@
 """Two steps of training on methods and on programs that read standard input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from codea1_env.problems import dump_jsonl, load_problems
-from tests.support.grpo import ON_RAY, tiny_config
+from tests.support.grpo import ON_RAY, built, tiny_config
 from tests.support.language_models import phrase_folder
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -32,10 +30,7 @@ def test_both_roles_learn(part: str, tmp_path: Path) -> None:
     models = {role: phrase_folder(tmp_path / role, phrases, n) for n, (role, phrases) in enumerate(roles)}
     problems = tmp_path / "problems.jsonl"
     dump_jsonl(load_problems(f"starter:{part}", limit=1), problems)
-    algorithm = tiny_config(models, str(problems)).build_algo()
-    try:
+    with built(tiny_config(models, str(problems))) as algorithm:
         steps = [algorithm.train() for _ in range(2)]
-    finally:
-        algorithm.stop()
     assert all(0 <= step["env_runners"]["coder_reward"] <= 1 for step in steps)
     assert sum(step["responses_trained"] for step in steps) > 0

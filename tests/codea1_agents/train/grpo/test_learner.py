@@ -1,7 +1,5 @@
 """One learner in this process: what an update does to the weights, and what it must not depend on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,12 +19,7 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner  # noqa: E40
 
 from codea1_agents.train.failures import NotFinite  # noqa: E402
 from codea1_agents.train.grpo import learner as learner_module  # noqa: E402
-from codea1_agents.train.grpo.batch import (  # noqa: E402  # noqa: E402
-    Column,
-    ScoredResponse,
-    padded_batch,
-    planned,
-)
+from codea1_agents.train.grpo.batch import Column, ScoredResponse, padded_batch, planned  # noqa: E402  # noqa: E402
 from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_agents.train.loop import load_training  # noqa: E402

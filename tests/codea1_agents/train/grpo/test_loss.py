@@ -1,7 +1,5 @@
 """The loss, against a scalar computation that shares no code with it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,12 +1,10 @@
 """Progress of a step: counted in the driver, whoever reports it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from tests.support.grpo import ON_RAY
+from tests.support.grpo import ON_RAY, built
 from tests.support.waiting import wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -39,15 +37,12 @@ def test_an_iteration_reports_all_problems_and_minibatches(config: Any, n_remote
     config.env_runners(num_env_runners=n_remote, num_cpus_per_env_runner=0.5)
     config.learners(num_learners=n_remote)
     shown: list[Progress] = []
-    algorithm = config.build_algo()
-    try:
+    with built(config) as algorithm:
         algorithm.watch(shown.append)
         algorithm.train()
         n_minibatches = 2 * len(algorithm.last_step.n_trained)  # two epochs; equal prompts share a minibatch
         ends = [Progress(Phase.LEARNING, n, {Part.MINIBATCHES: n}) for n in range(n_minibatches, 2 * n_minibatches + 1)]
         assert wait_until(lambda: shown[-1] in ends), shown
-    finally:
-        algorithm.stop()
     phases = [each.phase for each in shown]
     assert phases == sorted(phases, key=[Phase.SAMPLING, Phase.LEARNING].index)
     sampled = [each for each in shown if each.phase is Phase.SAMPLING][-1]

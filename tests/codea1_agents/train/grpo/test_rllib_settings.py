@@ -1,13 +1,10 @@
 """RLlib's settings, in RLlib's idiom: each has an effect or is refused with one sentence, as docs/training.md says."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,7 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import UserError
-from tests.support.grpo import ON_RAY, distance, weights_of
+from tests.support.grpo import ON_RAY, built, distance, weights_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -25,22 +22,13 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec  # noqa: 
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec  # noqa: E402
 from ray.rllib.core.rl_module.torch import TorchRLModule  # noqa: E402
 
-from codea1_agents.train.grpo import GRPO, GRPOConfig  # noqa: E402
+from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule  # noqa: E402
 from codea1_agents.train.grpo.rllib_settings import _NOT_USED_BY_LEARNER, REFUSED  # noqa: E402
 
 pytestmark = ON_RAY
 PAGE = Path(__file__).parents[4] / "docs" / "training.md"
-
-
-@contextmanager
-def built(config: GRPOConfig) -> Iterator[GRPO]:
-    algorithm = config.build_algo()
-    try:
-        yield algorithm
-    finally:
-        algorithm.stop()
 
 
 def after_one_step(config: GRPOConfig) -> tuple[dict[str, Any], Any]:

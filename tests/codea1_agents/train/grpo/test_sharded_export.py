@@ -1,7 +1,5 @@
 """Weights of sharded learners are exported without a whole copy in memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -15,10 +13,7 @@ from tests.support.language_models import phrase_folder
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
-from codea1_agents.train.grpo.causal_models import (  # noqa: E402
-    load_causal_model,
-    untied,
-)
+from codea1_agents.train.grpo.causal_models import load_causal_model, untied  # noqa: E402
 from codea1_agents.train.grpo.learner_group import whole_state  # noqa: E402
 from codea1_agents.train.grpo.rl_module import export_state  # noqa: E402
 from codea1_agents.train.grpo.settings import ModelSettings  # noqa: E402

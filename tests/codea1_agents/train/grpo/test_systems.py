@@ -1,13 +1,11 @@
 """Every system of the paper is a matter of settings, and each trains: one step with tiny models."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.support.grpo import ON_RAY, tiny_config, weights_of
+from tests.support.grpo import ON_RAY, built, tiny_config, weights_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -30,8 +28,7 @@ def varied(rules: Ruleset, **reward: Any) -> Ruleset:
 
 
 def one_step(config: GRPOConfig) -> Any:
-    algorithm = config.build_algo()
-    try:
+    with built(config) as algorithm:
         before = weights_of(algorithm)
         result = algorithm.train()
         after = weights_of(algorithm)
@@ -40,8 +37,6 @@ def one_step(config: GRPOConfig) -> Any:
             for module in before
         }
         return algorithm.last_trees, moved, result
-    finally:
-        algorithm.stop()
 
 
 FIXED = preset("fixed")

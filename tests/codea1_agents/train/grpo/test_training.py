@@ -1,7 +1,5 @@
 """Whole training runs with tiny models: they learn, repeat themselves from a seed and go on from a checkpoint."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 
 from tests.support import ROOT
 from tests.support.forks import Fork
-from tests.support.grpo import ON_RAY, Weights, distance, weights_of
+from tests.support.grpo import ON_RAY, Weights, built, distance, weights_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -42,12 +40,9 @@ print(json.dumps({"book": book, "next_task": algorithm._next_task, "iteration": 
 
 
 def trained(config: GRPOConfig, n: int) -> tuple[Weights, list[dict[str, Any]]]:
-    algorithm = config.copy(copy_frozen=False).build_algo()
-    try:
+    with built(config.copy(copy_frozen=False)) as algorithm:
         results = [algorithm.train() for _ in range(n)]
         return weights_of(algorithm), results
-    finally:
-        algorithm.stop()
 
 
 def test_both_roles_learn(config: GRPOConfig) -> None:

@@ -1,7 +1,5 @@
 """The log of figures: what it writes, and that its failure is one sentence."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """How GPUs are read from text and from nvidia-smi."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

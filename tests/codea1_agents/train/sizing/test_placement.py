@@ -1,7 +1,5 @@
 """Where processes go."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given

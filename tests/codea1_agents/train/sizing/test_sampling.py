@@ -1,7 +1,5 @@
 """The memory of a runner."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
