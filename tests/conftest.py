@@ -1,5 +1,7 @@
 """Small problems and the shared sandbox, for tests that play."""
 
+from __future__ import annotations
+
 import faulthandler
 import gc
 import os

@@ -8,6 +8,8 @@ as dry runs. Blocks marked `minutes` run with `--all`; blocks with other marks a
 The wheel is built with hatchling of the Python that runs this; pip downloads the rest, about 1 GB with torch for CPUs.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import shlex

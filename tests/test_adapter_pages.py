@@ -1,5 +1,7 @@
 """docs/adapters and docs/serve.md: Python runs as printed where the packages are installed that the page names."""
 
+from __future__ import annotations
+
 import re
 from importlib.util import find_spec
 from pathlib import Path

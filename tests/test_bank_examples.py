@@ -1,5 +1,7 @@
 """What the examples of the bank game compute: tables and PPO come near equilibria, policy-space oracles reach one."""
 
+from __future__ import annotations
+
 import importlib
 import os
 

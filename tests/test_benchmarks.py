@@ -1,5 +1,7 @@
 """Benchmarks that only compute print what the docs quote from them; others run at a small size."""
 
+from __future__ import annotations
+
 import importlib
 import json
 import os

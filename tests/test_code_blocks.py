@@ -1,5 +1,7 @@
 """Code blocks of README and the pages: Python of the task pages runs as printed, commands and their options exist."""
 
+from __future__ import annotations
+
 import json
 import re
 import tomllib

@@ -5,6 +5,8 @@ real sandbox. What one module decides alone is tested there: D7 and D20 in `rule
 `rules/test_mistake_book`, and D21 and D22, which are about training, in `train/grpo`.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,7 @@
 """What a release would upload: the contents of wheel and sdist, and their metadata."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import tarfile

@@ -1,5 +1,7 @@
 """README and CONTRIBUTING are short and run; the paths, modules and links of all documents exist."""
 
+from __future__ import annotations
+
 import ast
 import importlib
 import inspect

@@ -1,5 +1,7 @@
 """Every example runs as it stands, and the README shows the one that the tests run."""
 
+from __future__ import annotations
+
 import json
 import re
 

@@ -1,5 +1,7 @@
 """Small inputs of what models and data sets write, kept beside the repository: each exits 0 where it is read."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 from pathlib import Path

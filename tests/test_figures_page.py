@@ -1,5 +1,7 @@
 """docs/figures.md names every figure that the code prints or records, and no other."""
 
+from __future__ import annotations
+
 import ast
 import re
 from collections.abc import Iterator

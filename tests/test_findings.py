@@ -1,5 +1,7 @@
 """The tables of docs/findings.md and its report: what their script prints, and how a prediction is judged."""
 
+from __future__ import annotations
+
 import importlib
 import json
 import re

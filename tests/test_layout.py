@@ -1,5 +1,7 @@
 """What the house promises about its own shape."""
 
+from __future__ import annotations
+
 import ast
 import importlib
 import pkgutil

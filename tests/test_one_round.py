@@ -4,6 +4,8 @@ A driver plays all pairs of programs and suites that it can be given and returns
 against `one_by_one` or `rounds_with_book`. Another driver is one more function in `DRIVERS`, or in `BOOK_DRIVERS`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, starmap

@@ -1,5 +1,7 @@
 """Tests that share a machine-wide thing are kept on one worker; without that they fail now and then."""
 
+from __future__ import annotations
+
 import pytest
 
 

@@ -1,5 +1,7 @@
 """What a grader without a sandbox is fooled by, so that an audit can show a difference."""
 
+from __future__ import annotations
+
 import subprocess
 
 import pytest

@@ -3,6 +3,8 @@
 An error that should be found is marked as ignored; mypy reports such a mark where there is nothing to ignore.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

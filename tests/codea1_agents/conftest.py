@@ -1,5 +1,7 @@
 """What tests of several packages share."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Iterator

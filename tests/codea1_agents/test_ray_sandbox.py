@@ -1,5 +1,7 @@
 """One pool per node of a Ray cluster: the same reports as on one machine, also when a node is lost."""
 
+from __future__ import annotations
+
 import os
 import pickle
 import signal

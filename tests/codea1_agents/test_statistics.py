@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from math import isnan, nan, sqrt
 
 import numpy as np

@@ -1,5 +1,7 @@
 """A bank of two small problems, judged once for all tests; a sandbox that is watched; a server of the judge."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any

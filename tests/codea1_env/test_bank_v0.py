@@ -1,5 +1,7 @@
 """The bank game as libraries see it: conformance, and the same rewards and infos as the game with text."""
 
+from __future__ import annotations
+
 from functools import partial
 from types import SimpleNamespace
 

@@ -1,5 +1,7 @@
 """Random policies play the bank game through the collectors of the libraries that are installed."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The environment as PettingZoo's users see it."""
 
+from __future__ import annotations
+
 import io
 import json
 import math

@@ -1,5 +1,7 @@
 """The one small change between a program and the solution, as people are told it."""
 
+from __future__ import annotations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,7 @@
 """A group as PettingZoo's users see it: many coders, many testers for each."""
 
+from __future__ import annotations
+
 import json
 import math
 import pickle

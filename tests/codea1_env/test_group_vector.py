@@ -1,5 +1,7 @@
 """Many groups in one round: the same as one by one, in fewer calls of the sandbox, while agents go on."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any

@@ -1,5 +1,7 @@
 """One role against a fixed other, as Gymnasium's users see it."""
 
+from __future__ import annotations
+
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env

@@ -1,5 +1,7 @@
 """Typical mistakes of somebody at a prompt: each gives one sentence that says what was expected and what came."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

@@ -1,5 +1,7 @@
 """What one meets in a REPL is shown in one line: a set of problems would fill 300,000 characters."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import importlib
 from contextlib import nullcontext, suppress
 from pathlib import Path

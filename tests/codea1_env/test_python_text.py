@@ -1,5 +1,7 @@
 """Every text that somebody else wrote is parsed in one place, for less than its budget."""
 
+from __future__ import annotations
+
 import ast
 import re
 import time

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import unicodedata
 from dataclasses import replace
 from io import StringIO

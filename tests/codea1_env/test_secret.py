@@ -1,5 +1,7 @@
 """Keys and passwords in what is recorded are refused, and no message repeats them."""
 
+from __future__ import annotations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,7 @@
 """Encoding, comparing and writing values; what hostile objects and hostile bytes can do to it."""
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import copy

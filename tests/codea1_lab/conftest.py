@@ -1,5 +1,7 @@
 """The fixtures of the agents' tests, which the lab's use as well, and a browser."""
 
+from __future__ import annotations
+
 import runpy
 import time
 from collections.abc import Iterator

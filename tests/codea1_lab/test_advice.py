@@ -1,5 +1,7 @@
 """The advice, against a comparison that tries every way to test on many more inputs and shares no code with it."""
 
+from __future__ import annotations
+
 import ast
 import re
 from collections import defaultdict

@@ -1,5 +1,7 @@
 """Advantages by parts, computed one group, one part and one number at a time."""
 
+from __future__ import annotations
+
 import math
 import statistics
 from collections.abc import Mapping, Sequence

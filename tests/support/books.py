@@ -1,5 +1,7 @@
 """What Mistake Books are filled with: cases of `f`, reports about them, entries; and whether a file is sound."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,7 @@
 """A server of chat completions on loopback that behaves as told."""
 
+from __future__ import annotations
+
 import json
 import threading
 from collections.abc import Callable, Iterator

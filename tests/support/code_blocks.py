@@ -3,6 +3,8 @@
 A comment on the line before a block says what it needs beside the package, as `<!-- needs: gpu -->`; see `NEEDS`.
 """
 
+from __future__ import annotations
+
 import re
 import shlex
 from dataclasses import dataclass

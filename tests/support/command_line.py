@@ -1,5 +1,7 @@
 """The command line called in this process, a short run of it, and what it leaves."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

@@ -1,5 +1,7 @@
 """Whether containers can be had on this machine."""
 
+from __future__ import annotations
+
 import importlib.util
 import os
 import shutil

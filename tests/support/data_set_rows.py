@@ -1,5 +1,7 @@
 """Rows with the published columns of data sets; their content was written for these tests."""
 
+from __future__ import annotations
+
 import json
 from typing import Any
 

@@ -4,6 +4,8 @@ Forms are weighted as they were counted in published suites: three quarters of a
 one assert or one row; the corpus knows of each whether it holds for the solution.
 """
 
+from __future__ import annotations
+
 import ast
 import json
 import random

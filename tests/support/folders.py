@@ -1,5 +1,7 @@
 """Folders that somebody may not enter, or that a process holds."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -5,6 +5,8 @@ raylet starts the server, which ends with the raylet. Commands of tests: `Fork` 
 environment, folder and standard streams are those of a process that is started; only the imports are done.
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import fcntl

@@ -1,5 +1,7 @@
 """Configurations, modules, batches and weights of GRPO's tests; RLlib and torch are imported when they are called."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace

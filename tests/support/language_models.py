@@ -1,5 +1,7 @@
 """Tiny language models with random weights: real `transformers` code, no download."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The memory that tensors and arrays take while something runs, counted in bytes and not measured on the process."""
 
+from __future__ import annotations
+
 import tracemalloc
 import weakref
 from typing import Any
@@ -16,7 +18,7 @@ class LiveBytes(TorchDispatchMode):
         super().__init__()
         self._now, self._peak, self._live = 0, 0, set[int]()
 
-    def __enter__(self) -> "LiveBytes":
+    def __enter__(self) -> LiveBytes:
         tracemalloc.start()
         super().__enter__()
         return self

@@ -1,5 +1,7 @@
 """Agents of the two toy problems: they reply by the entry point."""
 
+from __future__ import annotations
+
 from codea1_env.agent import Observation
 from tests.support.toys import RIGHT, WRONG, fenced
 

@@ -1,5 +1,7 @@
 """Counting processes: what a sandbox has started and what it leaves."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Clusters of Ray with several nodes, all on this machine."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,6 +5,8 @@ longer than the limit counts as a hang, and its process ends with the stacks of 
 have answered.
 """
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import time

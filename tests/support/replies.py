@@ -1,5 +1,7 @@
 """Tests of `f` as a tester replies them, read strictly."""
 
+from __future__ import annotations
+
 from codea1_env.facts.submissions import RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.rules.replies import read_suite

@@ -1,5 +1,7 @@
 """Reports as a judge makes them, without running anything: what programs made of tests of `f`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,7 @@
 """The configuration of a run that is not played, and the published schema of records."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable
 from importlib.resources import files

@@ -1,5 +1,7 @@
 """Sandboxes around a real one."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from codea1_env.sandbox import Closing, Job, JobReport, Sandbox

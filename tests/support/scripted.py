@@ -1,5 +1,7 @@
 """Agents that reply what a function says."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 
 from codea1_agents.play.named_agent import NamedAgent

@@ -1,5 +1,7 @@
 """A server of the judge, on any free port."""
 
+from __future__ import annotations
+
 import http.client
 import json
 import threading

@@ -1,5 +1,7 @@
 """Problems of the project's tests that are not one pure function with one right answer, and programs for them."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys

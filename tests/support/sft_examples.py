@@ -1,5 +1,7 @@
 """One problem, programs that fail it, and the prompts of a tester."""
 
+from __future__ import annotations
+
 from codea1_agents.prompts import load_prompts
 from codea1_env.problems import GoldenCase, Problem
 

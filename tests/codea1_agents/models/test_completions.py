@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from random import Random
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The examples that need a model, each with a tiny real one."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

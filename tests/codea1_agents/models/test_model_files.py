@@ -1,5 +1,7 @@
 """Places of models: what cannot be read or written is one sentence before any work is done."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

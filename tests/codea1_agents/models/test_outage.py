@@ -1,5 +1,7 @@
 """A server that goes away while a run is played."""
 
+from __future__ import annotations
+
 import json
 import re
 import threading

@@ -1,5 +1,7 @@
 """Shapes against the models that `transformers` builds, on `meta`, where weights take no memory."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import pytest
 
 from codea1_agents.models.openai_endpoint import OpenAIAgent

@@ -1,5 +1,7 @@
 """A coder of chance, and the lines of records, for comparisons of games."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -18,7 +20,7 @@ from tests.support.players import bad, good
 class Dice:
     """A coder that is right or wrong by the seed of its episode."""
 
-    made: ClassVar[list["Dice"]] = []
+    made: ClassVar[list[Dice]] = []
 
     def __init__(self) -> None:
         self.seeds: list[int] = []

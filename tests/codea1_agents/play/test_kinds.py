@@ -1,5 +1,7 @@
 """Scripted agents on methods and on programs that print."""
 
+from __future__ import annotations
+
 import pytest
 
 from codea1_env import AgentContext, code_a1_v0, load_agent

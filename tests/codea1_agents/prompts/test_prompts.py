@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """A sandbox without processes, for trusted programs only, and problems of every shape."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

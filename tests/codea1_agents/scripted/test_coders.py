@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import ast
 from collections import Counter
 from typing import Any

@@ -1,5 +1,7 @@
 """The same seed gives the same replies in another process, whatever its hash seed and whoever acted before."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import subprocess

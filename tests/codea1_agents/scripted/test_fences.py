@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from codea1_agents.scripted.fences import fenced
 from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import Reading

@@ -1,5 +1,7 @@
 """Scripted agents on problems with several right answers, functions that work in place, and functions as arguments."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Ray starts for one process, says nothing and leaves nothing in the home directory."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

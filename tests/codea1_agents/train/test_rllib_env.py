@@ -1,5 +1,7 @@
 """The group as RLlib sees it: who is observed, when an episode ends, what its episodes make of it."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

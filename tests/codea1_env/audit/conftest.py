@@ -1,5 +1,7 @@
 """Back ends that are weak on purpose."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 from codea1_env.facts.verdicts import Outcome, OutcomeKind

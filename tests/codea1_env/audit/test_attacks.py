@@ -1,5 +1,7 @@
 """The attacks as data."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from functools import partial

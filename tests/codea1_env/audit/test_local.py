@@ -1,5 +1,7 @@
 """Every attack on the local sandbox, in two of its tiers."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 from collections.abc import Iterator

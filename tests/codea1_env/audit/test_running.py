@@ -1,5 +1,7 @@
 """An audit reports what a weak back end lets happen."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import tempfile

@@ -1,5 +1,7 @@
 """What is left behind is seen, whoever left it."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import tempfile

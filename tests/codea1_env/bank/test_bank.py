@@ -1,5 +1,7 @@
 """Banks: what is in them, that payoffs are the game's own, and that nothing is judged twice."""
 
+from __future__ import annotations
+
 import gzip
 import json
 from dataclasses import replace

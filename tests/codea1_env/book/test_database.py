@@ -1,5 +1,7 @@
 """The file: safe among threads, forks, processes and kills; snapshots; and what is not a book is refused."""
 
+from __future__ import annotations
+
 import copy
 import hashlib
 import os

@@ -1,5 +1,7 @@
 """What has left a book stays on record, across versions and snapshots."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from codea1_env.book.store import Leaving, MistakeBook

@@ -1,5 +1,7 @@
 """A book goes on under a later judge, which confirms its entries as they are replayed, never under an earlier one."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

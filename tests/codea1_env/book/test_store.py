@@ -1,5 +1,7 @@
 """The store: equal to the pure rules in every variant, and never slower with size."""
 
+from __future__ import annotations
+
 import json
 import tempfile
 from dataclasses import replace

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import pytest
 
 from codea1_env.problems.assumed_imports import assumed_imports

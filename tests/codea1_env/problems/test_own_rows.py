@@ -1,5 +1,7 @@
 """The kinds of problems in the project's own layout."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """Packed tests are read without loading their pickle."""
 
+from __future__ import annotations
+
 import base64
 import json
 import os

@@ -1,5 +1,7 @@
 """What the source of a row may cost before it is parsed."""
 
+from __future__ import annotations
+
 import time
 
 import pytest

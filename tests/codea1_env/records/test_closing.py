@@ -1,5 +1,7 @@
 """What is closed at the end of a block, and what only if the block raises."""
 
+from __future__ import annotations
+
 import pytest
 
 from codea1_env.records.closing import Closing

@@ -1,5 +1,7 @@
 """Which requests run, wait, and are refused; nobody pays for clients that leave."""
 
+from __future__ import annotations
+
 import json
 import socket
 from collections import Counter

@@ -1,5 +1,7 @@
 """The routes of `codea1 serve`: what they judge is what the library judges, and what they refuse has one sentence."""
 
+from __future__ import annotations
+
 import http.client
 import json
 import sys

@@ -1,5 +1,7 @@
 """Senders and bodies are checked before a body is read."""
 
+from __future__ import annotations
+
 import http.client
 import socket
 

@@ -1,5 +1,7 @@
 """Processes that are killed, and the server's end."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import signal

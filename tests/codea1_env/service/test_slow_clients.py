@@ -1,5 +1,7 @@
 """Clients that do not send what they began, or do not read what they asked for, keep nobody out."""
 
+from __future__ import annotations
+
 import http.client
 import json
 import socket

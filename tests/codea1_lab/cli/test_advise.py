@@ -1,5 +1,7 @@
 """`codea1 advise` from the command line: one page, one object, and the same advice each time."""
 
+from __future__ import annotations
+
 import json
 import re
 from pathlib import Path

@@ -1,5 +1,7 @@
 """`codea1 crossplay` from the command line, with scripted agents."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

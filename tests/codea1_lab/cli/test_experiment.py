@@ -1,5 +1,7 @@
 """`codea1 experiment` as a user runs it, with a base model of three steps and nothing trained."""
 
+from __future__ import annotations
+
 import importlib.util
 import shutil
 from collections.abc import Callable

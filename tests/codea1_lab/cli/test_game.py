@@ -1,5 +1,7 @@
 """`codea1 game`: solving and questions from the command line."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from pathlib import Path

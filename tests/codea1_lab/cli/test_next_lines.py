@@ -1,5 +1,7 @@
 """The lines `next: ...` are commands; those that train nothing run as pasted."""
 
+from __future__ import annotations
+
 import json
 import re
 import shlex

@@ -1,5 +1,7 @@
 """`codea1 web`, in a process of its own, and what it refuses."""
 
+from __future__ import annotations
+
 import json
 import signal
 import sys

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import json
 from math import nan
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Cells for real, as small as can be: pretraining of three steps, training of one."""
 
+from __future__ import annotations
+
 import shutil
 import subprocess
 from pathlib import Path

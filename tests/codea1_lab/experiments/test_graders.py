@@ -1,5 +1,7 @@
 """The graders of the experiment plain-grader, in a real sandbox: what each pays, and what the oracle says."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import pytest

@@ -1,5 +1,7 @@
 """The order of cells: needs first, all systems before the next seed."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Cells as processes: order, failures, interruption. The processes are real, what they do is small."""
 
+from __future__ import annotations
+
 import signal
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """No cell of an experiment starts before its predictions are committed."""
 
+from __future__ import annotations
+
 import subprocess
 from pathlib import Path
 

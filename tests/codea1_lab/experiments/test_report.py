@@ -1,5 +1,7 @@
 """Tables, curves and pictures from results."""
 
+from __future__ import annotations
+
 import re
 from math import isnan
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The rules of each system in words."""
 
+from __future__ import annotations
+
 import pytest
 
 from codea1_lab.experiments.declaration import Experiment, System

@@ -1,5 +1,7 @@
 """Means, intervals and paired differences over cells."""
 
+from __future__ import annotations
+
 from math import isnan, nan
 from statistics import pstdev
 

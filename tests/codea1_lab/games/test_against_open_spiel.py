@@ -1,5 +1,7 @@
 """OpenSpiel as a witness: the same numbers from another's code."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """Learners and questions on a small bank, pictures, and PPO of RLlib."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Equilibria of any matrix, degenerate ones above all."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,5 +1,7 @@
 """Pays of single tests, and credit per block, in the tabular game."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product

@@ -1,5 +1,7 @@
 """The criterion, against the rewards of the rules."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Trainings of tables."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from math import inf, isnan
 

@@ -1,5 +1,7 @@
 """The tables of docs/experiments/tabular/report.md are those of the committed results."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from typing import Any

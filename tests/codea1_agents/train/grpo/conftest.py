@@ -1,5 +1,7 @@
 """A configuration that most tests of GRPO train with."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """Training with each form of advantages: what learners get is what one computes by hand from the rewards' parts."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import replace
 

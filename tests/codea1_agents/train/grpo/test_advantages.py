@@ -1,5 +1,7 @@
 """Advantages and the choice of suites, whole and by parts, against the formulas computed one number at a time."""
 
+from __future__ import annotations
+
 import math
 import statistics
 from typing import Any

@@ -1,5 +1,7 @@
 """Runs in which models, problems or the sandbox do their worst: nothing is scored that is not the players' doing."""
 
+from __future__ import annotations
+
 import os
 import signal
 import threading

@@ -1,5 +1,7 @@
 """What RLlib's learner learns from a judged round is what `examples/grpo_in_one_file.py` learns from it."""
 
+from __future__ import annotations
+
 import importlib
 from copy import deepcopy
 from dataclasses import replace

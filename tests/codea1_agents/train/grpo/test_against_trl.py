@@ -3,6 +3,8 @@
 `test_grouping.py` compares them with a computation one number at a time, wherever the tests run.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """Nineteen architectures of `transformers`, built on the spot: each is sampled as a learner computes it, and trains."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

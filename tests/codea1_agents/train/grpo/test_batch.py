@@ -1,5 +1,7 @@
 """The plan of an update: whose tokens weigh what, in which step, on which learner, in which pass."""
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import replace
 from typing import Any

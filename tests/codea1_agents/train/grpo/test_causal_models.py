@@ -1,5 +1,7 @@
 """Adapters: only they move, travel and are saved; what comes out is a plain model."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

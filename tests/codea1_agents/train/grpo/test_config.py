@@ -1,5 +1,7 @@
 """Who plays which agent, and where runners and learners compute: what is refused, and what Ray makes of the rest."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any

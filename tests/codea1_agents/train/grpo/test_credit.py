@@ -1,5 +1,7 @@
 """Which tokens are paid for what, told from judged suites by computations that share no code with it."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Two runners and two learners: they change nothing, and what happens when one of them is killed; runs in Tune."""
 
+from __future__ import annotations
+
 import os
 import signal
 import warnings

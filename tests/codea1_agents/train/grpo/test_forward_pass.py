@@ -1,5 +1,7 @@
 """A prompt that is computed once, and figures in pieces: the log-probabilities and gradients of plain rows."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 from dataclasses import replace

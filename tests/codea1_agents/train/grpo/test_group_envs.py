@@ -1,5 +1,7 @@
 """Environments of the user's own: what they pay and show is what is trained on."""
 
+from __future__ import annotations
+
 from itertools import product
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Two steps of training on methods and on programs that read standard input."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,7 @@
 """One learner in this process: what an update does to the weights, and what it must not depend on."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import replace

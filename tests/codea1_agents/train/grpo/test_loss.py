@@ -1,5 +1,7 @@
 """The loss, against a scalar computation that shares no code with it."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

@@ -1,5 +1,7 @@
 """Figures of trees in which suites are shared."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 

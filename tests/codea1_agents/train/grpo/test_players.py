@@ -1,5 +1,7 @@
 """Tests drawn anew for each tree: which they are follows from the run's seed and the number of the tree alone."""
 
+from __future__ import annotations
+
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")

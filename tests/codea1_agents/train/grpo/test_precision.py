@@ -1,5 +1,7 @@
 """Fewer bits and fewer kept activations: how far from the plain computation they are."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """Progress of a step: counted in the driver, whoever reports it."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

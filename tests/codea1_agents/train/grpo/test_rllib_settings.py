@@ -1,5 +1,7 @@
 """RLlib's settings, in RLlib's idiom: each has an effect or is refused with one sentence, as docs/training.md says."""
 
+from __future__ import annotations
+
 import math
 import os
 import re

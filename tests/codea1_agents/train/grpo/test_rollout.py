@@ -1,5 +1,7 @@
 """Trees of all shapes, played by agents whose replies are known: who is asked, what ran, what it earned."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """What the driver has its runners do: rollouts ahead, and weights on their way, in this process and in others."""
 
+from __future__ import annotations
+
 import os
 import signal
 import threading

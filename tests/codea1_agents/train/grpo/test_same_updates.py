@@ -5,6 +5,8 @@ once} x {one row, a budget of tokens} x {all weights, adapters}, on three archit
 one part on one learner; for two architectures also {one learner, two with DDP}.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 from itertools import product
 from pathlib import Path

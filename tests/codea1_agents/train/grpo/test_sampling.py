@@ -1,5 +1,7 @@
 """Responses and their log-probabilities are those of the model, whatever else is in the batch."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

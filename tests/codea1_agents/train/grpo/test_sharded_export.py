@@ -1,5 +1,7 @@
 """Weights of sharded learners are exported without a whole copy in memory."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

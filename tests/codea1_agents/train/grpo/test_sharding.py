@@ -3,6 +3,8 @@
 Two of the combinations of settings run by default; `CODEA1_ALL_TESTS=1` runs all 48 (docs/training-scale.md).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path

@@ -4,6 +4,8 @@ The processes have no GPU. Tensors say which device they are on and hold nothing
 nothing. It records what it would: NCCL, that of RLlib's learners on GPUs, exchanges tensors of GPUs only.
 """
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Every system of the paper is a matter of settings, and each trains: one step with tiny models."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 

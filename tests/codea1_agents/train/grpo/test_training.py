@@ -1,5 +1,7 @@
 """Whole training runs with tiny models: they learn, repeat themselves from a seed and go on from a checkpoint."""
 
+from __future__ import annotations
+
 import json
 import os
 from pathlib import Path

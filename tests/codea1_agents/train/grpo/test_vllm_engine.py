@@ -1,5 +1,7 @@
 """The engine `vllm` samples with the learner's weights, after every update, or says that it does not."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

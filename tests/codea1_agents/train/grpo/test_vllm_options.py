@@ -1,5 +1,7 @@
 """The memory of vLLM's engines, and which options a user may set; `test_vllm_engine.py` uses them."""
 
+from __future__ import annotations
+
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

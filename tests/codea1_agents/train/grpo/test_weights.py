@@ -1,5 +1,7 @@
 """Pieces, checksums and what a receiver verifies; the driver's part is tested in `test_runners.py`."""
 
+from __future__ import annotations
+
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Tiny models whose every reply is a program or a suite, as in the tests of `grpo`, and settings for runs with them."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

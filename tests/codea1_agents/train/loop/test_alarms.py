@@ -1,5 +1,7 @@
 """Each alarm rings for what it is made for, and not for a run that goes well."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """The command line of training, as far as it needs no Ray; whole runs are in `test_loop`."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from io import StringIO

@@ -1,5 +1,7 @@
 """Signals to a real run: what is done is saved, and at most the step in progress is lost."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sys

@@ -1,5 +1,7 @@
 """The log of figures: what it writes, and that its failure is one sentence."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 from types import ModuleType

@@ -1,5 +1,7 @@
 """Whole runs with tiny models: what they write, and that an interruption changes nothing."""
 
+from __future__ import annotations
+
 import errno
 import json
 import os

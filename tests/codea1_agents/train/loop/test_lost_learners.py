@@ -1,5 +1,7 @@
 """Runs whose learners are killed or stopped end by themselves, with the figures of a run that nobody disturbed."""
 
+from __future__ import annotations
+
 import os
 import re
 import signal

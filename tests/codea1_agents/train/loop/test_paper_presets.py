@@ -1,5 +1,7 @@
 """The presets of the paper's runs against its table of hyperparameters, written down independently."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 

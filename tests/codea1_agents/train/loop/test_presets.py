@@ -4,6 +4,8 @@ Of presets that differ only in rewards, view or a model's name, the first one do
 all of these, and `experiments/test_cell.py` holds the presets to their differences.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable, Iterator

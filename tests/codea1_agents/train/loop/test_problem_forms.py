@@ -1,5 +1,7 @@
 """Problems with several right answers, functions that work in place, and functions as arguments are trained on."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any

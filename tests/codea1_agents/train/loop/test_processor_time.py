@@ -1,5 +1,7 @@
 """Processor time of a whole process tree."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import time

@@ -1,5 +1,7 @@
 """How often a run starts again, and what its folder says about it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 

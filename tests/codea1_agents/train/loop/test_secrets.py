@@ -1,5 +1,7 @@
 """What a training writes and sends to its workers when an agent has a key."""
 
+from __future__ import annotations
+
 import os
 import pickle
 import sys

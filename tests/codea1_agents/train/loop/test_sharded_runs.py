@@ -1,5 +1,7 @@
 """A run whose learners hold parts of the models gives the same as one that learns in the driver."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """A run on two nodes, with a runner, a learner and a sandbox on each, loses the node that is not the driver's."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """Clusters whose nodes have unequal sizes: what they cannot hold is refused in one sentence."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """Examples for fine-tuning a tester: the programs in their prompts, and the golden tests in their replies."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 

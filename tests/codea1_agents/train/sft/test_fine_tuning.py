@@ -1,5 +1,7 @@
 """A model learns replies, and nothing else; the same settings give the same weights."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from pathlib import Path

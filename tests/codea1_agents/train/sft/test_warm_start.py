@@ -1,5 +1,7 @@
 """A warm start from problems to a folder, with figures before and after; what an interruption leaves."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil

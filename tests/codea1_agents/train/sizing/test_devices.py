@@ -1,5 +1,7 @@
 """How GPUs are read from text and from nvidia-smi."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

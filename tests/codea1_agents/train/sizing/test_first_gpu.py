@@ -1,5 +1,7 @@
 """The arithmetic against what a GPU was measured to need: the table of docs/experiments/first-gpu/report.md."""
 
+from __future__ import annotations
+
 import importlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What a run needs, whether it fits, and what to change if not. Nothing here is loaded."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 

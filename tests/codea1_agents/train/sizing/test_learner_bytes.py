@@ -1,5 +1,7 @@
 """The arithmetic against the bytes that a CPU allocates, within 10 %."""
 
+from __future__ import annotations
+
 from dataclasses import fields
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The memory of a learner: which settings change which part, and by how much. `test_learner_bytes` checks the bytes."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 

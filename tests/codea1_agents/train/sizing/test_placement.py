@@ -1,5 +1,7 @@
 """Where processes go."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from hypothesis import given

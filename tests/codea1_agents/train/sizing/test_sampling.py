@@ -1,5 +1,7 @@
 """The memory of a runner."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 

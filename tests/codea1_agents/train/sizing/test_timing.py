@@ -1,5 +1,7 @@
 """Tokens and seconds of a step."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What a run has changed: the sentence and the picture."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Muon in float32 goes where PyTorch's goes, but for the rounding of bfloat16."""
 
+from __future__ import annotations
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
