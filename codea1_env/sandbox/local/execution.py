@@ -29,10 +29,9 @@ from os import WIFSIGNALED, WTERMSIG
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Place
-from codea1_env.sandbox.local.process import Process, as_outcome, as_value
+from codea1_env.sandbox.local.process import Process, Sleep, Spending, as_outcome, as_value
 from codea1_env.sandbox.local.reach import may_see_calls
 from codea1_env.sandbox.local.relay import Misled, Relay
-from codea1_env.sandbox.local.spending import Sleep, Spending
 from codea1_env.sandbox.wire import APPLY, LOAD, UNEXPECTED, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
 

@@ -22,12 +22,11 @@ from typing import NamedTuple
 
 from codea1_env.sandbox.interface import Job, JobReport
 from codea1_env.sandbox.local.execution import Execution, internal_error_report
-from codea1_env.sandbox.local.pool import Pool
 from codea1_env.sandbox.local.process import Process
 from codea1_env.sandbox.local.relay import Foresight
 from codea1_env.sandbox.local.script_execution import ScriptExecution
 from codea1_env.sandbox.local.waiting import seconds_waited
-from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Launch, Setup, Upkeep, Worker, WorkerDied, launch_here
+from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Launch, Pool, Setup, Upkeep, Worker, WorkerDied, launch_here
 from codea1_env.sandbox.wire import Notice, Op
 
 
