@@ -28,21 +28,19 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from codea1_env import values
+from codea1_env.facts.answers import Comparison, ValueBudget
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind, Rechecks
 from codea1_env.judging.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
+from codea1_env.judging.jobs import program_job
 from codea1_env.judging.right_answers import (
     AnsweredCalls,
     AnswerPair,
-    ValueBudget,
     accept_right_answers,
     judged_answers,
 )
-from codea1_env.judging.solution_values import program_job
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.limits import Calibration, calibrated_cpu_s
-from codea1_env.rules.ruleset import Comparison
-from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Limits, Place, Sandbox
 
 _CEILING = 8.0  # times the ordinary limit: the longest limit of a single call
@@ -88,7 +86,7 @@ class CandidateOutcomes:
             for call, outcome in self.outcomes.items()
             if call.place is Place.HARNESS
             and outcome.kind not in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR)
-            and (outcome.value is None or not values_equal(self.expected[call], outcome.value, comparison))
+            and (outcome.value is None or not comparison.equal(self.expected[call], outcome.value))
         ]
 
     def with_report(self, calls: Sequence[Call], report: JobReport) -> CandidateOutcomes:

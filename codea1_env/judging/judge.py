@@ -19,6 +19,7 @@ from itertools import chain, islice
 from typing import TypeAlias
 
 from codea1_env import values
+from codea1_env.facts.answers import ValueBudget
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite
 from codea1_env.facts.verdicts import (
     CandidateCheck,
@@ -41,17 +42,16 @@ from codea1_env.judging.candidate_runs import (
     recheck_failures,
     run_candidates,
 )
-from codea1_env.judging.golden_runs import GoldenTests
-from codea1_env.judging.right_answers import AnsweredCalls, SuiteEvidence, ValueBudget, accept_right_predictions
+from codea1_env.judging.golden import GoldenTests
+from codea1_env.judging.jobs import call_of_case, program_job
+from codea1_env.judging.right_answers import AnsweredCalls, SuiteEvidence, accept_right_predictions
 from codea1_env.judging.solution_values import (
     Answers,
     SolutionValues,
-    call_of_case,
     calls_of_suite,
     canonical_calls_of,
     evidence_of_suite,
     limits_of_solutions,
-    program_job,
 )
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import is_readable
@@ -61,7 +61,6 @@ from codea1_env.rules.validation import (
     replayed_case,
     stated_answers,
     validate,
-    values_equal,
     without_undecided,
 )
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
@@ -272,8 +271,7 @@ class Judge:
     def _case_report(self, case: ValidCase, outcome: Outcome) -> CaseReport:
         if outcome.value is None:
             return CaseReport(case, verdict_of(outcome), outcome.summary)
-        same = values_equal(case.expected, outcome.value, self.rules.comparison)
-        if same:
+        if self.rules.comparison.equal(case.expected, outcome.value):
             return CaseReport(case, Verdict.PASSED)
         return CaseReport(case, Verdict.WRONG_ANSWER, values.describe(outcome.value))
 

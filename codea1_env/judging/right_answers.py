@@ -16,22 +16,21 @@ the solution's, or whose bytes cannot be decoded, is wrong without a check.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from codea1_env import values
-from codea1_env.facts.answers import CHECK, nearly_equal_texts
+from codea1_env.facts.answers import CHECK, Comparison, ValueBudget, nearly_equal_texts
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
-from codea1_env.judging.solution_values import call_of_case
+from codea1_env.judging.jobs import call_of_case
 from codea1_env.problems.problem import Problem
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.canonical_calls import parameters_of
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import SolutionEvidence
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.values import tree
@@ -47,14 +46,6 @@ def {entry}(args, kwargs, expected, answer):
 _TRUE, _FALSE = values.encode(True), values.encode(False)
 _NOT_SENDABLE = "an argument that the problem's checker cannot get"
 _FREE_BYTES, _TIMES_LONGER = 2048, 16  # an answer that is longer could use up a checker's time
-_BUDGET_BYTES = 1 << 20  # of a candidate's values: comparing that many takes 0.5 to 1.5 seconds
-_PLAUSIBLE_LENGTHS = 2
-_ITEM_BYTES = 24  # the longest text of a float
-_SHORT_BYTES = 256
-_SPENT = Outcome(
-    OutcomeKind.OUTPUT_LIMIT,
-    message=f"all answers together are {_BUDGET_BYTES:,} bytes longer than {_PLAUSIBLE_LENGTHS} times the right ones",
-)
 
 
 class AnswerPair(NamedTuple):
@@ -426,44 +417,3 @@ def _with_predictions(
     evidence: Sequence[SolutionEvidence], replaced: Mapping[int, Outcome]
 ) -> Sequence[SolutionEvidence]:
     return [each._replace(prediction=replaced[n]) if n in replaced else each for n, each in enumerate(evidence)]
-
-
-class ValueBudget:
-    """What all values of one candidate, over all its runs, may still cost to compare; one beyond it has failed.
-
-    Each value has its own bounds (`values.MAX_NODES`), but a candidate may answer hundreds of calls. A value whose
-    length is plausible costs nothing: up to twice the expected length, plus 24 bytes per item, since a float within the
-    tolerance may be written with up to 24 characters (`0.30000000000000004` for `0.3`).
-    """
-
-    def __init__(self) -> None:
-        self._n_left = _BUDGET_BYTES
-
-    def take(self, outcome: Outcome, expected: Outcome) -> Outcome:
-        """Return a program's outcome, or an OUTPUT_LIMIT if the budget does not suffice to compare it."""
-        n_bytes = _length(outcome)
-        if n_bytes > _SHORT_BYTES and outcome.value != expected.value:
-            self._n_left -= max(0, n_bytes - _PLAUSIBLE_LENGTHS * _length(expected) - _ITEM_BYTES * _n_items(expected))
-            return outcome if self._n_left >= 0 else _SPENT
-        return outcome
-
-    def take_values(self, outcomes: Sequence[Outcome], expected: Iterable[bytes]) -> Sequence[Outcome]:
-        """Return a program's outcomes of several calls, each as `take` returns it.
-
-        Args:
-            outcomes: one per call.
-            expected: the encoded right values.
-        """
-        if max(map(_length, outcomes), default=0) <= _SHORT_BYTES:  # most outcomes
-            return outcomes
-        right = (Outcome(OutcomeKind.VALUE, value) for value in expected)
-        return [*map(self.take, outcomes, right)]
-
-
-def _n_items(outcome: Outcome) -> int:
-    """Return the approximate number of leaves in the values of an outcome."""
-    return sum(part.count(b",") + 1 for part in (outcome.value, outcome.items, outcome.arguments) if part)
-
-
-def _length(outcome: Outcome) -> int:
-    return len(outcome.value or b"") + len(outcome.items or b"") + len(outcome.arguments or b"")

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from codea1_agents.scripted.mutation import Mutant, mutants_of
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import OutcomeKind, ValidCase, ValidSuite
+from codea1_env.judging.jobs import call_of_case, program_job
 from codea1_env.judging.right_answers import (
     AnsweredCalls,
     SuiteEvidence,
@@ -18,16 +20,14 @@ from codea1_env.judging.right_answers import (
 )
 from codea1_env.judging.solution_values import (
     SolutionValues,
-    call_of_case,
     calls_of_suite,
     canonical_calls_of,
     evidence_of_suite,
     limits_of_solutions,
-    program_job,
 )
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.ruleset import Comparison, Ruleset, Validation
-from codea1_env.rules.validation import SuiteRules, validate, values_equal
+from codea1_env.rules.ruleset import Ruleset, Validation
+from codea1_env.rules.validation import SuiteRules, validate
 from codea1_env.sandbox.interface import Call, JobReport, Limits, Sandbox
 
 _MUTANT_LIMITS = Limits(cpu_s=1.0, wall_s=10.0, max_restarts=0)
@@ -185,6 +185,6 @@ def _killer(report: JobReport, tests: Sequence[CheckedTest], comparison: Compari
         if outcome.kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):
             return _UNKNOWN
         expected = tests[position].expected or b""
-        if outcome.value is None or not values_equal(expected, outcome.value, comparison):
+        if outcome.value is None or not comparison.equal(expected, outcome.value):
             return position
     return None
