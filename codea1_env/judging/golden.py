@@ -22,10 +22,10 @@ from itertools import islice
 from codea1_env import values
 from codea1_env.facts.answers import Comparison, ValueBudget, as_printed
 from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind, Verdict, verdict_of
-from codea1_env.judging.jobs import call_of, program_job
+from codea1_env.judging.jobs import Terms, call_of, program_job
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
-from codea1_env.rules.limits import Calibration, calibrated_cpu_s
+from codea1_env.rules.limits import calibrated_cpu_s
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
 
@@ -37,7 +37,6 @@ SHORT = replace(GOLDEN_LIMITS, cpu_s=2.0, wall_s=3.0, job_factor=16.0)
 the solution's own time allows."""
 PROGRAM_LIMITS = replace(SHORT, max_restarts=0)
 """A program has failed as soon as a call hangs or kills its process, so the rest need not run."""
-_CHECKER_LIMITS = Limits()
 _MAX_SHOWN = 200  # characters
 _TOO_LONG = (
     f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to find out"
@@ -160,7 +159,7 @@ def accept_golden_answers(
     found = list(runs)
     chosen = [n for n, run in enumerate(runs) if run.problem.answers.accepts_others and run.case_calls]
     answered = [runs[n].answered(expected) for n in chosen]
-    accepted = accept_right_answers(answered, sandbox, _CHECKER_LIMITS, comparison) if answered else ()
+    accepted = accept_right_answers(answered, Terms(sandbox, Limits(), comparison)) if answered else ()
     for n, report in zip(chosen, accepted, strict=True):
         found[n] = replace(runs[n], reports=(report, *runs[n].reports[1:]))
     return found
@@ -348,12 +347,10 @@ class GoldenTests:
                 allowed = replace(job.limits, cpu_s=limits.cpu_s, wall_s=limits.wall_s, job_factor=limits.job_factor)
                 again.append((n, k, replace(job, limits=allowed)))
         reports = self._sandbox.run([job for *_, job in again]) if again else []
-        found = list(runs)
+        found = [list(run.reports) for run in runs]
         for (n, k, _), report in zip(again, reports, strict=True):
-            known = list(found[n].reports)
-            known[k] = report
-            found[n] = replace(found[n], reports=tuple(known))
-        return found
+            found[n][k] = report
+        return [replace(run, reports=tuple(known)) for run, known in zip(runs, found, strict=True)]
 
     def _measure(self, problems: dict[str, Problem]) -> None:
         unknown = [problem for name, problem in problems.items() if name not in self._allowed]
@@ -365,8 +362,8 @@ class GoldenTests:
 
 def _allowed(report: JobReport) -> Limits:
     """Return the limits that follow from the solution's run of one job."""
-    rule = Calibration(floor_s=SHORT.cpu_s, ceiling_s=max(SHORT.cpu_s, GOLDEN_LIMITS.cpu_s))
-    cpu_s = calibrated_cpu_s(max(report.call_s, default=0.0), rule)
+    longest_s = max(report.call_s, default=0.0)
+    cpu_s = calibrated_cpu_s(longest_s, floor_s=SHORT.cpu_s, ceiling_s=GOLDEN_LIMITS.cpu_s)
     sleeps = any(outcome.error_type == SLEPT for outcome in (report.load, *report.outcomes))
     factor = SHORT.job_factor if cpu_s == SHORT.cpu_s else GOLDEN_LIMITS.job_factor
     return replace(SHORT, cpu_s=cpu_s, wall_s=GOLDEN_LIMITS.wall_s if sleeps else SHORT.wall_s, job_factor=factor)

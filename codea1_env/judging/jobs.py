@@ -1,4 +1,4 @@
-"""What is run: a case as the call that evaluates it, and calls of a problem as the job of a program.
+"""What is run, and on which terms: a case as the call that evaluates it, and calls as the job of a program.
 
 An entry-point call with literal arguments runs in the program's process, any other expression in a harness.
 """
@@ -6,15 +6,28 @@ An entry-point call with literal arguments runs in the program's process, any ot
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.submissions import TestCase
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.function_calls import with_source_calls
-from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place
+from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms on which programs are judged."""
+
+    sandbox: Sandbox
+    """Where they run, and the checkers of problems."""
+    limits: Limits
+    """What a program, or a checker about one answer, may use."""
+    comparison: Comparison
+    """How the ruleset compares values."""
 
 
 def call_of(expression: str, imports: tuple[str, ...] = (), *, direct: bool) -> Call:

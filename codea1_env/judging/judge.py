@@ -43,7 +43,7 @@ from codea1_env.judging.candidate_runs import (
     run_candidates,
 )
 from codea1_env.judging.golden import GoldenTests
-from codea1_env.judging.jobs import call_of_case, program_job
+from codea1_env.judging.jobs import Terms, call_of_case, program_job
 from codea1_env.judging.right_answers import AnsweredCalls, SuiteEvidence, accept_right_predictions
 from codea1_env.judging.solution_values import (
     Answers,
@@ -115,6 +115,7 @@ class Judge:
         self.sandbox = sandbox
         self.rules = rules
         self.limits = limits or Limits()
+        self._terms = Terms(sandbox, self.limits, rules.comparison)
         self.golden = rules.reward.needs_golden if golden is None else golden
         solution_limits = limits_of_solutions(self.limits)
         self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
@@ -155,7 +156,7 @@ class Judge:
             for duel, suites, known in zip(duels, written, answers, strict=True)
             for suite in suites
         ]
-        evidence = iter(accept_right_predictions(of_suites, self.sandbox, self.limits, self.rules.comparison))
+        evidence = iter(accept_right_predictions(of_suites, self._terms))
         validated = []
         for duel, suites in zip(duels, written, strict=True):
             rules = self._suite_rules(duel.problem)
@@ -219,13 +220,12 @@ class Judge:
             for task in tasks
         ]
         answered = [task.answered for task in tasks]
-        others, comparison = list(chain(*golden_jobs)), self.rules.comparison
-        reports = run_candidates(jobs, others, answered, self.sandbox, self.limits, comparison)
+        reports = run_candidates(jobs, list(chain(*golden_jobs)), answered, self._terms)
         outcomes = [
             replace(task.outcomes(replace(report, outcomes=self._outcomes(report))), isolates_calls=job.isolates_calls)
             for task, job, report in zip(tasks, jobs, reports, strict=False)
         ]
-        outcomes = recheck_failures(outcomes, self.sandbox, limits=self.limits, comparison=comparison)
+        outcomes = recheck_failures(outcomes, self._terms)
         rates = golden.pass_rates(problems, golden_jobs, reports[len(jobs) :]) if golden else [None] * len(tasks)
         for task, report, answers, rate in zip(tasks, reports, outcomes, rates, strict=False):
             yield self._report(task, self._checked(report, task.candidate), answers, rate)

@@ -19,20 +19,20 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from codea1_env import values
 from codea1_env.facts.answers import CHECK, Comparison, ValueBudget, nearly_equal_texts
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
-from codea1_env.judging.jobs import call_of_case
+from codea1_env.judging.jobs import Terms, call_of_case
 from codea1_env.problems.problem import Problem
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.canonical_calls import parameters_of
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.validation import SolutionEvidence
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place
 from codea1_env.values import tree
 
 _ENTRY = "checked_answer"
@@ -55,17 +55,6 @@ class AnswerPair(NamedTuple):
     """Encoded pair of positional and keyword arguments."""
     expected: bytes
     actual: bytes
-
-
-class Differing(Protocol):
-    """Answers of one program, or predictions of one suite, of which some differ from the solution's."""
-
-    @property
-    def problem(self) -> Problem:
-        """Whose rules of answers apply."""
-
-    def pairs(self) -> Iterator[tuple[int, AnswerPair]]:
-        """Yield what differs, each with its position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,50 +85,42 @@ class AnsweredCalls:
         return records[position] if records else ()
 
 
-def accept_right_answers(
-    answered: Sequence[AnsweredCalls], sandbox: Sandbox, limits: Limits, comparison: Comparison
-) -> list[JobReport]:
+def accept_right_answers(answered: Sequence[AnsweredCalls], terms: Terms) -> list[JobReport]:
     """Return the reports, with the solution's answer in place of each other right one.
 
     Args:
         answered: one per program; those of problems without rules of answers are returned as they are.
-        sandbox: where checkers run.
-        limits: what a checker may use per answer.
-        comparison: how the ruleset compares values.
+        terms: where checkers run, what they may use per answer, and how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    judged = judged_differences(answered, sandbox, limits, comparison)
+    judged = _judged_differences(answered, terms)
     return [_with_outcomes(each.report, outcomes) for each, outcomes in zip(answered, judged, strict=True)]
 
 
-def judged_differences(
-    batches: Sequence[Differing], sandbox: Sandbox, limits: Limits, comparison: Comparison
+def _judged_differences(
+    batches: Sequence[AnsweredCalls] | Sequence[SuiteEvidence], terms: Terms
 ) -> list[dict[int, Outcome]]:
     """Return for each batch the outcomes of the answers that differ, by position.
 
     Args:
         batches: the answers to compare. Where the problem has no rules of answers, no outcome is returned.
-        sandbox: where checkers run.
-        limits: what a checker may use per answer.
-        comparison: how the ruleset compares values.
+        terms: where checkers run, what they may use per answer, and how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
     found = [list(each.pairs()) if each.problem.answers.accepts_others else [] for each in batches]
     questions = [(each.problem, [pair for _, pair in pairs]) for each, pairs in zip(batches, found, strict=True)]
-    judged = judged_answers(questions, sandbox, limits, comparison)
+    judged = judged_answers(questions, terms)
     return [
         {position: outcome for (position, _), outcome in zip(pairs, outcomes, strict=True)}
         for pairs, outcomes in zip(found, judged, strict=True)
     ]
 
 
-def judged_answers(
-    batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], sandbox: Sandbox, limits: Limits, comparison: Comparison
-) -> list[list[Outcome]]:
+def judged_answers(batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], terms: Terms) -> list[list[Outcome]]:
     """Return the outcome of each answer: the expected value if it is right, its own value if it is wrong.
 
     An answer that equals the expected one under the problem's order and tolerance is right; so is one that its checker
@@ -148,14 +129,12 @@ def judged_answers(
 
     Args:
         batches: a problem and answers of one program each; a checker runs once per batch.
-        sandbox: where checkers run.
-        limits: what a checker may use per answer.
-        comparison: how the ruleset compares values.
+        terms: where checkers run, what they may use per answer, and how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = [[_compared(pair, problem, comparison) for pair in pairs] for problem, pairs in batches]
+    found = [[_compared(pair, problem, terms.comparison) for pair in pairs] for problem, pairs in batches]
     open_pairs = [
         [n for n, pair in enumerate(pairs) if outcomes[n].value != pair.expected and _is_checked(pair)]
         if problem.answers.checker
@@ -163,11 +142,11 @@ def judged_answers(
         for (problem, pairs), outcomes in zip(batches, found, strict=True)
     ]
     jobs = [
-        checker_job(problem, [pairs[n] for n in positions], limits)
+        checker_job(problem, [pairs[n] for n in positions], terms.limits)
         for (problem, pairs), positions in zip(batches, open_pairs, strict=True)
         if positions
     ]
-    reports = iter(sandbox.run(jobs) if jobs else ())
+    reports = iter(terms.sandbox.run(jobs) if jobs else ())
     doubted = list[_Doubted]()
     for (problem, pairs), positions, outcomes in zip(batches, open_pairs, found, strict=True):
         said = dict(zip(positions, next(reports).outcomes if positions else (), strict=True))
@@ -176,7 +155,7 @@ def judged_answers(
         failed = {n: answer for n, answer in said.items() if _has_failed(answer)}
         if failed:
             doubted.append(_Doubted(problem, pairs, failed, outcomes))
-    again = sandbox.run([each.job(limits) for each in doubted]) if doubted else []
+    again = terms.sandbox.run([each.job(terms.limits) for each in doubted]) if doubted else []
     for each, report in zip(doubted, again, strict=True):
         each.settle(report)
     return found
@@ -288,14 +267,12 @@ def _encoded(pair: AnswerPair) -> bytes:
 
 
 def _is_checked(pair: AnswerPair) -> bool:
-    """Whether a checker must answer about a pair; otherwise the answer is wrong."""
+    """Whether a checker must answer about a pair; otherwise the answer is wrong.
+
+    It is wrong, too, if the bytes, which a process may have forged, are not arguments and a value within the budget.
+    """
     if len(pair.actual) > _FREE_BYTES + _TIMES_LONGER * len(pair.expected):
         return False
-    return _is_sound(pair)
-
-
-def _is_sound(pair: AnswerPair) -> bool:
-    """Whether the bytes of a pair, which a process may have forged, are arguments and values within the budget."""
     try:
         arguments = tree.parse(pair.arguments)
         tree.parse(pair.actual)
@@ -387,9 +364,7 @@ class SuiteEvidence:
         return item._replace(first=Outcome(OutcomeKind.OPAQUE, message=_NOT_SENDABLE))
 
 
-def accept_right_predictions(
-    suites: Sequence[SuiteEvidence], sandbox: Sandbox, limits: Limits, comparison: Comparison
-) -> list[Sequence[SolutionEvidence]]:
+def accept_right_predictions(suites: Sequence[SuiteEvidence], terms: Terms) -> list[Sequence[SolutionEvidence]]:
     """Return the evidence of each suite, with the solution's answer as the prediction where the problem accepts it.
 
     If a checker fails, the prediction's outcome is an INTERNAL_ERROR. If a checker cannot get the arguments of a call,
@@ -397,15 +372,13 @@ def accept_right_predictions(
 
     Args:
         suites: suites of any problems; where answers have no rules, the evidence is returned unchanged.
-        sandbox: where checkers run.
-        limits: what a checker may use per prediction.
-        comparison: how the ruleset compares values.
+        terms: where checkers run, what they may use per prediction, and how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
     suites = [each.without_unchecked() for each in suites]
-    judged = judged_differences(suites, sandbox, limits, comparison)
+    judged = _judged_differences(suites, terms)
     return [_with_predictions(each.evidence, outcomes) for each, outcomes in zip(suites, judged, strict=True)]
 
 

@@ -343,13 +343,10 @@ def _run(trials: Sequence[_Trial], sandbox: Sandbox, limits: Limits) -> Iterator
 
 
 def _raises_anyway(problem: Problem, call: Call, evidence: SolutionEvidence) -> bool:
-    if (
-        call.place is not Place.HARNESS
-        or not call.expression.startswith(f"{RAISES}(")
-        or not evidence.entry_point_calls
-    ):
+    record = evidence.entry_point_calls
+    if call.place is not Place.HARNESS or not call.expression.startswith(f"{RAISES}(") or not record:
         return False
-    made = evidence.entry_point_calls[-1]
+    made = record[-1]
     parameters = parameters_of(problem.solution, problem.entry_point)
     if parameters is None:  # a decorated function, a lambda, another name of a function
         return made.answer is not None and _NOT_BOUND.match(made.answer.message) is not None

@@ -150,13 +150,10 @@ def _adversarial(fail_new: float, fail_replayed: float | None, *, any_new: bool)
 
 def _coder_reward(replayed: float | None, new: float | None, otherwise: Reward) -> Reward:
     """Eq. 2: the mean of the pass rates that exist; `otherwise` if neither does."""
-    if replayed is not None and new is not None:
-        return Reward.of(RewardPart("pass_replayed", replayed, 0.5), RewardPart("pass_new", new, 0.5))
-    if replayed is not None:
-        return Reward.of(RewardPart("pass_replayed", replayed, 1.0))
-    if new is not None:
-        return Reward.of(RewardPart("pass_new", new, 1.0))
-    return otherwise
+    rates = {"pass_replayed": replayed, "pass_new": new}
+    known = {name: rate for name, rate in rates.items() if rate is not None}
+    parts = (RewardPart(name, rate, 1 / len(known)) for name, rate in known.items())
+    return Reward.of(*parts) if known else otherwise
 
 
 def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprintable: float) -> Reward:

@@ -224,7 +224,8 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
             continue
         valid = _confirmed(case, item, rules)
         if valid.prediction_right is False:
-            rejections.append(_wrong_prediction(case, valid))
+            detail = f"the solution gives {values.describe(valid.expected)}"
+            rejections.append(_rejection(case, RejectionReason.WRONG_PREDICTION, detail))
         drops_wrong = rules.validation is Validation.DROP_WRONG or _has_tolerance(case)
         if valid.prediction_right is not False or not drops_wrong:
             is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules.stated)
@@ -391,11 +392,6 @@ def _confirmed(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> Val
 def _has_tolerance(case: TestCase) -> bool:
     """Whether a case states a value with a tolerance: the solution's value would not say which one is right."""
     return any("pytest" in line for line in case.imports)
-
-
-def _wrong_prediction(case: TestCase, valid: ValidCase) -> Rejection:
-    found = values.describe(valid.expected)
-    return _rejection(case, RejectionReason.WRONG_PREDICTION, f"the solution gives {found}")
 
 
 def _rejection(case: TestCase, reason: RejectionReason, detail: str) -> Rejection:

@@ -21,7 +21,7 @@ from codea1_env.facts.answers import Comparison
 from codea1_env.facts.entry_points import placeholder_program
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind
-from codea1_env.judging.jobs import call_of_case, call_of_prediction, program_job
+from codea1_env.judging.jobs import Terms, call_of_case, call_of_prediction, program_job
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee
@@ -143,7 +143,7 @@ def _scores(selections: Sequence[Selection], sandbox: Sandbox, comparison: Compa
         AnsweredCalls(problem, job.calls, tuple(right), report)
         for (problem, right, job), report in zip(tasks, reported, strict=True)
     ]
-    reports = iter(accept_right_answers(answered, sandbox, _LIMITS, comparison))
+    reports = iter(accept_right_answers(answered, Terms(sandbox, _LIMITS, comparison)))
     return [
         tuple(
             _score(next(reports).outcomes, right, comparison) if candidate.program else 0

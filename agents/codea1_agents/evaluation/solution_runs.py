@@ -11,7 +11,7 @@ from codea1_agents.scripted.mutation import Mutant, mutants_of
 from codea1_env.facts.answers import Comparison
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import OutcomeKind, ValidCase, ValidSuite
-from codea1_env.judging.jobs import call_of_case, program_job
+from codea1_env.judging.jobs import Terms, call_of_case, program_job
 from codea1_env.judging.right_answers import (
     AnsweredCalls,
     SuiteEvidence,
@@ -79,7 +79,7 @@ def check_tests(
         SuiteEvidence(problem, suite, evidence_of_suite(suite, known, max_bytes))
         for (problem, suite, _), known in zip(batch, answers, strict=True)
     ]
-    evidence_of_suites = accept_right_predictions(suites, sandbox, bounds, rules.comparison)
+    evidence_of_suites = accept_right_predictions(suites, Terms(sandbox, bounds, rules.comparison))
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
     for (problem, suite, tests), evidence in zip(batch, evidence_of_suites, strict=True):
         each = SuiteRules(Validation.DROP_WRONG, rules.comparison, output=problem.printed)
@@ -158,7 +158,7 @@ def run_mutants(
         AnsweredCalls(problem, job.calls, tuple(test.expected for test in tests if test.right), report)
         for (problem, tests, job), report in zip(tasks, reported, strict=True)
     ]
-    reports = iter(accept_right_answers(answered, sandbox, _MUTANT_LIMITS, comparison))
+    reports = iter(accept_right_answers(answered, Terms(sandbox, _MUTANT_LIMITS, comparison)))
     runs = []
     for (_, tests, _), plan in zip(batch, plans, strict=True):
         killers = [_killer(next(reports), tests, comparison) if job.calls else None for job in plan]

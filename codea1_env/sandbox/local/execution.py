@@ -452,29 +452,22 @@ class Execution:
             self._program.kill()
             self._pass_back()
             return
-        stage = self._stage
+        stage, self._stage = self._stage, Stage.DONE
         self._kill_all()
-        if stage is Stage.DONE:
-            return
         if stage is Stage.LOADING:
             if self._load is not None:  # it loaded the first time and failed to load again: the other calls fail
                 for index in (*self._direct, *self._indirect):
                     self._outcomes[index] = outcome
             self._load = self._load or outcome
-            self._stage = Stage.DONE
-            return
-        if stage is Stage.HARNESS_LOADING:
+        elif stage is Stage.HARNESS_LOADING:
             for index in self._indirect:
                 self._outcomes[index] = outcome
-            self._stage = Stage.DONE
-            return
-        pending = self._direct if stage is Stage.DIRECT else self._indirect
-        self._outcomes[pending.popleft()] = outcome
-        self._spending.fault(outcome, self._last_use_s)
-        if self._direct or self._indirect:
-            self._start_again()
-        else:
-            self._stage = Stage.DONE
+        elif stage is not Stage.DONE:
+            pending = self._direct if stage is Stage.DIRECT else self._indirect
+            self._outcomes[pending.popleft()] = outcome
+            self._spending.fault(outcome, self._last_use_s)
+            if self._direct or self._indirect:
+                self._start_again()
 
     def _end_exhausted(self) -> None:
         """End a job whose calls together have used the time of a job, though each was within the limit of a call."""

@@ -94,9 +94,6 @@ class Queue:
     def __bool__(self) -> bool:
         return bool(self._batches)
 
-    def __iter__(self) -> Iterator[Batch]:
-        return iter(self._batches)
-
     def add(self, batch: Batch) -> None:
         """Queue all waiting jobs of a batch."""
         if batch not in self._batches:
