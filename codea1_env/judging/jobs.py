@@ -30,7 +30,7 @@ class Terms:
     """How the ruleset compares values."""
 
 
-def call_of(expression: str, imports: tuple[str, ...] = (), *, direct: bool) -> Call:
+def call_of(expression: str, imports: tuple[str, ...], *, direct: bool) -> Call:
     """Return the call that evaluates an expression with its imports; a direct one needs none."""
     return Call(expression) if direct else Call(expression, imports, Place.HARNESS)
 

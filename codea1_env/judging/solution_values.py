@@ -1,12 +1,10 @@
 """The solutions' values: each call runs twice, in two processes, and a cache shares the results.
 
-To find vacuous cases, each case is evaluated again under changed answers of the solution.
-
-A case that is not direct is evaluated again, without any program. It gets the answers of the solution's first run,
-changed in each of `N_CHANGES` ways (`sandbox.inside.changes`). The case is vacuous if it keeps the solution's value
-under at least one change and has another value under none (`rules.validation.ChangeEvidence`). An evaluation that
-raises, hangs or ends its process is not evidence. A case with an answer that cannot be sent between processes is
-skipped.
+To find vacuous cases, a case that is not direct is evaluated again, without any program. It gets the answers of the
+solution's first run, changed in each of `N_CHANGES` ways (`sandbox.inside.changes`). The case is vacuous if it keeps
+the solution's value under at least one change and has another value under none (`rules.validation.ChangeEvidence`). An
+evaluation that raises, hangs or ends its process is not evidence. A case with an answer that cannot be sent between
+processes is skipped.
 
 A case that expects an exception is false whenever the entry point answers, so no answer needs to be changed. It is
 vacuous if the arguments do not fit the solution's parameters: then Python raises TypeError before any program begins.

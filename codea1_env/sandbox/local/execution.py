@@ -9,7 +9,7 @@ moment exactly one process has its turn, and `_TRANSITIONS` lists all that it ma
 speaks out of turn, has broken its channel: the program then fails all its calls, a harness the call that it evaluates.
 
 A call that hangs or kills its process fails, and the others continue in new processes, as long as the job has not used
-up its limits (`spending`). What the machine is to blame for (`is_starved`) makes the scheduler run the job again.
+up its limits (`Spending`). What the machine is to blame for (`is_starved`) makes the scheduler run the job again.
 
 Everything that happens arrives as an event: bytes can be read, a process has ended, its processor time was measured.
 """
