@@ -99,9 +99,7 @@ def accept_right_answers(answered: Sequence[AnsweredCalls], terms: Terms) -> lis
     return [_with_outcomes(each.report, outcomes) for each, outcomes in zip(answered, judged, strict=True)]
 
 
-def _judged_differences(
-    batches: Sequence[AnsweredCalls] | Sequence[SuiteEvidence], terms: Terms
-) -> list[dict[int, Outcome]]:
+def _judged_differences(batches: Sequence[AnsweredCalls | SuiteEvidence], terms: Terms) -> list[dict[int, Outcome]]:
     """Return for each batch the outcomes of the answers that differ, by position.
 
     Args:

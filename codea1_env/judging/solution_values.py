@@ -310,8 +310,7 @@ def _evaluate_changed(changing: Sequence[_Changing], sandbox: Sandbox, limits: L
     A call that is false under one of the first changes is not evaluated under the others. Each evaluation gets less
     time than a solution. Calls that were not run because others hang run once more, each alone.
     """
-    less = replace(limits, cpu_s=min(_CPU_S, limits.cpu_s), max_restarts=min(_MAX_RESTARTS, limits.max_restarts))
-    run = partial(_run, sandbox=sandbox, limits=less)
+    run = partial(_run, sandbox=sandbox, limits=limits)
     for changes in _ROUNDS:
         alone = []
         for trial, outcomes in run([trial for each in changing for trial in each.trials(each.undecided(), changes)]):
@@ -335,8 +334,10 @@ def _evaluate_changed(changing: Sequence[_Changing], sandbox: Sandbox, limits: L
 
 
 def _run(trials: Sequence[_Trial], sandbox: Sandbox, limits: Limits) -> Iterator[tuple[_Trial, _Outcomes]]:
-    jobs = [trial.job(limits) for trial in trials]
-    for trial, report in zip(trials, sandbox.run(jobs) if jobs else (), strict=True):
+    if not trials:
+        return
+    less = replace(limits, cpu_s=min(_CPU_S, limits.cpu_s), max_restarts=min(_MAX_RESTARTS, limits.max_restarts))
+    for trial, report in zip(trials, sandbox.run([trial.job(less) for trial in trials]), strict=True):
         yield trial, [(call, outcome) for (call, _), outcome in zip(trial.pairs, report.outcomes, strict=True)]
 
 
