@@ -150,10 +150,10 @@ def _adversarial(fail_new: float, fail_replayed: float | None, *, any_new: bool)
 
 def _coder_reward(replayed: float | None, new: float | None, otherwise: Reward) -> Reward:
     """Eq. 2: the mean of the pass rates that exist; `otherwise` if neither does."""
-    rates = {"pass_replayed": replayed, "pass_new": new}
-    known = {name: rate for name, rate in rates.items() if rate is not None}
-    parts = (RewardPart(name, rate, 1 / len(known)) for name, rate in known.items())
-    return Reward.of(*parts) if known else otherwise
+    weight = 0.5 if replayed is not None and new is not None else 1.0
+    parts = [] if replayed is None else [RewardPart("pass_replayed", replayed, weight)]
+    parts += [] if new is None else [RewardPart("pass_new", new, weight)]
+    return Reward.of(*parts) if parts else otherwise
 
 
 def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprintable: float) -> Reward:
