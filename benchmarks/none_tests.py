@@ -17,7 +17,7 @@ from measuring import option_parser
 
 from codea1_agents.scripted.mutation import mutants_of
 from codea1_env.facts.verdicts import Verdict
-from codea1_env.judging.golden_runs import run_golden
+from codea1_env.judging.golden import run_golden
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rules.canonical_calls import parameters_of

@@ -28,11 +28,11 @@ from measuring import machine, option_parser
 from workload import EVALPLUS_ROWS
 
 from codea1_agents.scripted.mutation import mutants
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.golden import GOLDEN_LIMITS, ExpectedValues, golden_jobs, golden_results
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources import load_problems
-from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
 

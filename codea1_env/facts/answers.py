@@ -1,16 +1,19 @@
-"""Which answers of an entry point are right besides the solution's own, and the form in which outputs are compared."""
+"""Answers: when one equals another, which others are right, their form as outputs, and what comparing them may cost."""
 
 from __future__ import annotations
 
 import ast
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from codea1_env import values
+from codea1_env.declared import NotNegative, require_declared
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.submissions import TestCase
+from codea1_env.facts.verdicts import Outcome, OutcomeKind
 
 CHECK = "check"
 """Name of the function that a checker defines."""
@@ -49,6 +52,44 @@ def in_form(output: bytes, form: OutputForm) -> str:
     if form is OutputForm.WORDS:
         return b" ".join(output.split()).decode()
     return output.decode().replace("\r\n", "\n").rstrip("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """When two encoded values count as equal. The defaults are Python's `==` on plain data."""
+
+    rel_tol: NotNegative = 0.0
+    """See `abs_tol`."""
+    abs_tol: NotNegative = 0.0
+    """A number matches an expected float (or complex) within max(abs_tol, rel_tol * larger magnitude). An expected
+    integer needs equality; if neither value is the expected one, both must be floats."""
+    nan_equal: bool = False
+    """Whether nan equals nan."""
+    strict_types: bool = False
+    """Whether 1, 1.0 and True differ from each other (Python says that they do not)."""
+
+    def __post_init__(self) -> None:
+        require_declared(self, "rules: comparison.")
+
+    def equal(self, expected: bytes, actual: bytes, *, mutual: bool = False) -> bool:
+        """Return whether an encoded value equals the expected one.
+
+        Args:
+            expected: the solution's value.
+            actual: the value that is judged.
+            mutual: neither is the expected one; then a tolerance needs floats in both.
+        """
+        if expected == actual and self.nan_equal:  # most values
+            return True
+        return values.equal(
+            expected,
+            actual,
+            rel_tol=self.rel_tol,
+            abs_tol=self.abs_tol,
+            nan_equal=self.nan_equal,
+            strict_types=self.strict_types,
+            mutual=mutual,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +180,54 @@ def case_as_printed(case: TestCase, form: OutputForm | None) -> TestCase:
     predicted = as_printed(case.predicted, form)
     source = values.to_source(predicted) if predicted != case.predicted else None
     return case if source is None else replace(case, predicted=predicted, prediction=source.expression)
+
+
+_BUDGET_BYTES = 1 << 20  # of a candidate's values: comparing that many takes 0.5 to 1.5 seconds
+_PLAUSIBLE_LENGTHS = 2
+_ITEM_BYTES = 24  # the longest text of a float
+_SHORT_BYTES = 256
+_SPENT = Outcome(
+    OutcomeKind.OUTPUT_LIMIT,
+    message=f"all answers together are {_BUDGET_BYTES:,} bytes longer than {_PLAUSIBLE_LENGTHS} times the right ones",
+)
+
+
+class ValueBudget:
+    """What all values of one candidate, over all its runs, may still cost to compare; one beyond it has failed.
+
+    Each value has its own bounds (`values.MAX_NODES`), but a candidate may answer hundreds of calls. A value whose
+    length is plausible costs nothing: up to twice the expected length, plus 24 bytes per item, since a float within the
+    tolerance may be written with up to 24 characters (`0.30000000000000004` for `0.3`).
+    """
+
+    def __init__(self) -> None:
+        self._n_left = _BUDGET_BYTES
+
+    def take(self, outcome: Outcome, expected: Outcome) -> Outcome:
+        """Return a program's outcome, or an OUTPUT_LIMIT if the budget does not suffice to compare it."""
+        n_bytes = _length(outcome)
+        if n_bytes > _SHORT_BYTES and outcome.value != expected.value:
+            self._n_left -= max(0, n_bytes - _PLAUSIBLE_LENGTHS * _length(expected) - _ITEM_BYTES * _n_items(expected))
+            return outcome if self._n_left >= 0 else _SPENT
+        return outcome
+
+    def take_values(self, outcomes: Sequence[Outcome], expected: Iterable[bytes]) -> Sequence[Outcome]:
+        """Return a program's outcomes of several calls, each as `take` returns it.
+
+        Args:
+            outcomes: one per call.
+            expected: the encoded right values.
+        """
+        if max(map(_length, outcomes), default=0) <= _SHORT_BYTES:  # most outcomes
+            return outcomes
+        right = (Outcome(OutcomeKind.VALUE, value) for value in expected)
+        return [*map(self.take, outcomes, right)]
+
+
+def _n_items(outcome: Outcome) -> int:
+    """Return the approximate number of leaves in the values of an outcome."""
+    return sum(part.count(b",") + 1 for part in (outcome.value, outcome.items, outcome.arguments) if part)
+
+
+def _length(outcome: Outcome) -> int:
+    return len(outcome.value or b"") + len(outcome.items or b"") + len(outcome.arguments or b"")

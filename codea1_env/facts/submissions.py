@@ -61,7 +61,7 @@ class RejectionReason(StrEnum):
     """The solution's value is not equal to itself (nan), so nothing can equal it."""
     VACUOUS = "vacuous"
     """Holds whatever the entry point returns: no change of the solution's answers makes it false
-    (`codea1_env.judging.vacuity`)."""
+    (`codea1_env.judging.solution_values`)."""
     TOO_MANY_CALLS = "too_many_calls"
     """The expression calls the entry point more often than can be recorded."""
     UNKNOWABLE = "unknowable"

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from codea1_env import values
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
-from codea1_env.judging.golden import GOLDEN_LIMITS, GoldenRun
-from codea1_env.judging.golden_runs import run_golden
+from codea1_env.judging.golden import GOLDEN_LIMITS, GoldenRun, run_golden
 from codea1_env.judging.right_answers import AnswerPair, arguments_of, checker_fault, checker_job
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import JobReport, Limits, Sandbox
 
 _N_TRIED = 4  # golden tests whose answers are replaced by odd ones

@@ -28,21 +28,19 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from codea1_env import values
+from codea1_env.facts.answers import Comparison, ValueBudget
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind, Rechecks
 from codea1_env.judging.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
+from codea1_env.judging.jobs import Terms, program_job
 from codea1_env.judging.right_answers import (
     AnsweredCalls,
     AnswerPair,
-    ValueBudget,
     accept_right_answers,
     judged_answers,
 )
-from codea1_env.judging.solution_values import program_job
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.limits import Calibration, calibrated_cpu_s
-from codea1_env.rules.ruleset import Comparison
-from codea1_env.rules.validation import values_equal
+from codea1_env.rules.limits import calibrated_cpu_s
 from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Limits, Place, Sandbox
 
 _CEILING = 8.0  # times the ordinary limit: the longest limit of a single call
@@ -88,7 +86,7 @@ class CandidateOutcomes:
             for call, outcome in self.outcomes.items()
             if call.place is Place.HARNESS
             and outcome.kind.is_evidence
-            and (outcome.value is None or not values_equal(self.expected[call], outcome.value, comparison))
+            and (outcome.value is None or not comparison.equal(self.expected[call], outcome.value))
         ]
 
     def with_report(self, calls: Sequence[Call], report: JobReport) -> CandidateOutcomes:
@@ -130,26 +128,22 @@ class _Rerun:
 
     def job(self, candidates: Sequence[CandidateOutcomes]) -> Job:
         each = candidates[self.position]
-        if self.of_solution:
-            return program_job(each.problem, each.problem.solution, self.calls, self.limits)
-        job = program_job(each.problem, each.program, self.calls, self.limits)
-        return replace(job, isolates_calls=each.isolates_calls)
+        program = each.problem.solution if self.of_solution else each.program
+        job = program_job(each.problem, program, self.calls, self.limits)
+        return replace(job, isolates_calls=each.isolates_calls and not self.of_solution)
 
 
-def recheck_failures(
-    candidates: Sequence[CandidateOutcomes], sandbox: Sandbox, *, limits: Limits, comparison: Comparison
-) -> list[CandidateOutcomes]:
+def recheck_failures(candidates: Sequence[CandidateOutcomes], terms: Terms) -> list[CandidateOutcomes]:
     """Return the final outcomes, in the order of the candidates; without failures to recheck, nothing runs.
 
     Args:
         candidates: the outcomes of each candidate.
-        sandbox: where calls run again.
-        limits: what a candidate may use.
-        comparison: when two values count as equal.
+        terms: on which calls run again.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
+    sandbox, limits, comparison = terms.sandbox, terms.limits, terms.comparison
     found = _rerun_starved(candidates, sandbox, limits)
     failures = [
         _FailedCalls(position, tuple(failed), tuple(each.expected))
@@ -157,7 +151,7 @@ def recheck_failures(
         if (failed := each.failed_harness_calls(comparison))
     ]
     solutions = _run([_Rerun(it.position, it.all_calls, limits, of_solution=True) for it in failures], found, sandbox)
-    found = _accept_recorded(found, failures, solutions, sandbox, limits, comparison)
+    found = _accept_recorded(found, failures, solutions, terms)
     repeats: list[_Repeat] = []
     for failure, report in zip(failures, solutions, strict=True):
         found[failure.position], to_repeat = failure.against_solution(found[failure.position], report, comparison)
@@ -169,10 +163,10 @@ def recheck_failures(
     ]
     reports = sandbox.run(jobs) if jobs else []
     answered = [
-        repeat.answered(found[repeat.position].problem, job.calls, report)
+        AnsweredCalls(found[repeat.position].problem, job.calls, tuple(map(_value, repeat.record)), report)
         for repeat, job, report in zip(repeats, jobs, reports, strict=True)
     ]
-    accepted = accept_right_answers(answered, sandbox, limits, comparison)
+    accepted = accept_right_answers(answered, terms)
     for repeat, report in zip(repeats, accepted, strict=True):
         found[repeat.position] = repeat.judged(found[repeat.position], report, comparison)
     return found
@@ -239,10 +233,6 @@ class _Repeat:
         calls = [Call(arguments=call.arguments) for call in self.record]
         return program_job(each.problem, each.program, calls, limits)
 
-    def answered(self, problem: Problem, calls: tuple[Call, ...], report: JobReport) -> AnsweredCalls:
-        """Return the candidate's answers, paired with the solution's."""
-        return AnsweredCalls(problem, calls, tuple(map(_value, self.record)), report)
-
     def judged(self, each: CandidateOutcomes, report: JobReport, comparison: Comparison) -> CandidateOutcomes:
         """Return the outcomes after the repetition."""
         pairs = [
@@ -268,9 +258,7 @@ def _accept_recorded(
     candidates: Sequence[CandidateOutcomes],
     failures: Sequence[_FailedCalls],
     solutions: Sequence[JobReport],
-    sandbox: Sandbox,
-    limits: Limits,
-    comparison: Comparison,
+    terms: Terms,
 ) -> list[CandidateOutcomes]:
     """Put the solution's answer in place of each other right one in the records of the failed calls.
 
@@ -283,7 +271,7 @@ def _accept_recorded(
         if candidates[failure.position].problem.answers.accepts_others
     ]
     questions = [(found[failure.position].problem, [pair for *_, pair in pairs]) for failure, pairs in chosen]
-    judged = judged_answers(questions, sandbox, limits, comparison)
+    judged = judged_answers(questions, terms)
     for (failure, pairs), outcomes in zip(chosen, judged, strict=True):
         each = found[failure.position]
         records = {call: list(each.entry_point_calls.get(call, ())) for call in failure.failed}
@@ -292,15 +280,11 @@ def _accept_recorded(
             if outcome.kind is OutcomeKind.INTERNAL_ERROR:
                 of_calls[call] = outcome
             before = records[call][position].answer
-            records[call][position] = records[call][position]._replace(answer=_with_value(before, outcome))
+            answer = outcome if before is None else replace(outcome, arguments=before.arguments)
+            records[call][position] = records[call][position]._replace(answer=answer)
         known = {**each.entry_point_calls, **{call: tuple(record) for call, record in records.items()}}
         found[failure.position] = replace(each, entry_point_calls=known, outcomes=of_calls)
     return found
-
-
-def _with_value(answer: Outcome | None, outcome: Outcome) -> Outcome:
-    """Return an outcome with the recorded arguments of an answer."""
-    return outcome if answer is None else replace(outcome, arguments=answer.arguments)
 
 
 def _value(call: EntryPointCall) -> bytes | None:
@@ -339,9 +323,9 @@ def _rerun_starved(
 def _regrouped(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits: Limits) -> Iterator[_Rerun]:
     """Yield the calls that a candidate runs again, each group by itself, with limits that follow the solution's
     time."""
-    rule = Calibration(floor_s=limits.cpu_s, ceiling_s=limits.cpu_s * _CEILING)
     used_s = dict(zip(timed.calls, report.call_s, strict=False))
-    allowed_s = {call: calibrated_cpu_s(used_s.get(call, 0.0), rule) for call in timed.calls}
+    bounds = {"floor_s": limits.cpu_s, "ceiling_s": limits.cpu_s * _CEILING}
+    allowed_s = {call: calibrated_cpu_s(used_s.get(call, 0.0), **bounds) for call in timed.calls}
     done: set[Call] = set()
     left_s = limits.cpu_s * _TIME_FACTOR
     for group in each.groups:
@@ -376,9 +360,7 @@ def run_candidates(
     jobs: Sequence[Job],
     others: Sequence[Job],
     answered: Sequence[Callable[[JobReport], AnsweredCalls]],
-    sandbox: Sandbox,
-    limits: Limits,
-    comparison: Comparison,
+    terms: Terms,
 ) -> list[JobReport]:
     """Run all jobs together; return a report per candidate's job, then one per other job.
 
@@ -387,17 +369,15 @@ def run_candidates(
         others: further jobs.
         answered: one per candidate: pairs the answers in a report with the solution's. Other right ones are replaced
             by them (`right_answers`).
-        sandbox: where all of them run.
-        limits: what a checker may use per answer.
-        comparison: when two values agree.
+        terms: on which all of them run.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    reports = sandbox.run([*jobs, *others])
-    loaded = _loaded(jobs, reports[: len(jobs)], sandbox)
+    reports = terms.sandbox.run([*jobs, *others])
+    loaded = _loaded(jobs, reports[: len(jobs)], terms.sandbox)
     answers = [pair(report) for pair, report in zip(answered, loaded, strict=True)]
-    return [*accept_right_answers(answers, sandbox, limits, comparison), *reports[len(jobs) :]]
+    return [*accept_right_answers(answers, terms), *reports[len(jobs) :]]
 
 
 def _loaded(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox) -> list[JobReport]:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.verdicts import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
-from codea1_env.rules.ruleset import Comparison
-from codea1_env.rules.validation import values_equal
 from codea1_env.values import Malformed
 
 _SEQUENCES_AND_SETS = tuple(b'{"%b":[' % tag for tag in (b"t", b"q", b"s", b"z"))
@@ -94,6 +93,6 @@ def _both(expected: bytes | None, actual: bytes | None, comparison: Comparison) 
 
 def _equal(expected: bytes, actual: bytes, comparison: Comparison) -> bool:
     try:
-        return values_equal(expected, actual, comparison)
+        return comparison.equal(expected, actual)
     except Malformed:  # these bytes have not been checked before
         return False

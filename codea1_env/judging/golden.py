@@ -1,34 +1,42 @@
-"""Golden tests of a program: the sandbox jobs that run them, and the results in the reports.
+"""Golden tests of programs: the sandbox jobs that run them, the results in the reports, and how long they may take.
 
 All value cases share one job; each harness has a job of its own. The program never shares a job with an expected value.
 This module encodes literals itself, evaluates other expected values in a job without the program, once per problem, and
 compares the values here. Only that job, or an argument that is not plain data, can show that a test is broken. No
 answer of a program, of whatever size, can make its own failure count as a broken test.
+
+Most programs and solutions answer within milliseconds, and an endless loop uses its whole limit. So every program runs
+under short limits first. Only for a program that exceeds them the solution runs the same tests, once per problem, and
+the program runs again if the solution's time allows it more. A program that hung twice is not asked again: the tests
+that it was not asked have failed.
 """
 
 from __future__ import annotations
 
 import ast
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 
 from codea1_env import values
-from codea1_env.facts.answers import as_printed
-from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict, verdict_of
-from codea1_env.judging.right_answers import AnsweredCalls, ValueBudget, accept_right_answers
-from codea1_env.judging.solution_values import program_job
+from codea1_env.facts.answers import Comparison, ValueBudget, as_printed
+from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind, Verdict, verdict_of
+from codea1_env.judging.jobs import Terms, call_of, program_job
+from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
+from codea1_env.rules.limits import calibrated_cpu_s
 from codea1_env.rules.reading.direct_calls import is_direct_call
-from codea1_env.rules.ruleset import Comparison
-from codea1_env.rules.validation import values_equal
-from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
 
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
 """Large, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
 
-_CHECKER_LIMITS = Limits()
+SHORT = replace(GOLDEN_LIMITS, cpu_s=2.0, wall_s=3.0, job_factor=16.0)
+"""Time limit of the first run: low, since a program that hangs on two calls costs twice as much. A second run gets what
+the solution's own time allows."""
+PROGRAM_LIMITS = replace(SHORT, max_restarts=0)
+"""A program has failed as soon as a call hangs or kills its process, so the rest need not run."""
 _MAX_SHOWN = 200  # characters
 _TOO_LONG = (
     f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to find out"
@@ -69,9 +77,7 @@ class ExpectedValues:
     """Evaluates expected values that are not literals, each once. Thread-safe; it does not cache our own failures."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits = GOLDEN_LIMITS) -> None:
-        self._sandbox = sandbox
-        self._limits = limits
-        self._lock = threading.Lock()
+        self._sandbox, self._limits = sandbox, limits
         self._known: dict[Call, Outcome] = {}
 
     def of(self, problems: Iterable[Problem]) -> Mapping[Call, Outcome]:
@@ -80,9 +86,8 @@ class ExpectedValues:
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        wanted = {problem.id: dict.fromkeys(_expected_calls(_cases(problem))) for problem in problems}
-        with self._lock:
-            found = {call: self._known[call] for calls in wanted.values() for call in calls if call in self._known}
+        wanted = {problem.id: dict.fromkeys(_expected_calls(problem)) for problem in problems}
+        found = {call: self._known[call] for calls in wanted.values() for call in calls if call in self._known}
         jobs = [
             Job(_NO_PROGRAM, _NO_ENTRY_POINT, missing, limits=self._limits)
             for calls in wanted.values()
@@ -91,8 +96,7 @@ class ExpectedValues:
         new: dict[Call, Outcome] = {}
         for job, report in zip(jobs, self._sandbox.run(jobs) if jobs else (), strict=True):
             new.update(zip(job.calls, report.outcomes, strict=True))
-        with self._lock:
-            self._known.update((call, out) for call, out in new.items() if out.kind is not OutcomeKind.INTERNAL_ERROR)
+        self._known.update((call, out) for call, out in new.items() if out.kind is not OutcomeKind.INTERNAL_ERROR)
         return {**found, **new}
 
 
@@ -132,6 +136,12 @@ class GoldenRun:
         return AnsweredCalls(self.problem, self.case_calls, right, self.reports[0])
 
 
+def golden_runs(asked: Iterable[tuple[Problem, tuple[Job, ...]]], reports: Iterable[JobReport]) -> list[GoldenRun]:
+    """Return the runs of programs, given their jobs and the reports on all of these, in order."""
+    given = iter(reports)
+    return [GoldenRun(problem, jobs, tuple(islice(given, len(jobs)))) for problem, jobs in asked]
+
+
 def accept_golden_answers(
     runs: Sequence[GoldenRun], expected: Mapping[Call, Outcome], sandbox: Sandbox, comparison: Comparison
 ) -> list[GoldenRun]:
@@ -149,7 +159,8 @@ def accept_golden_answers(
     found = list(runs)
     chosen = [n for n, run in enumerate(runs) if run.problem.answers.accepts_others and run.case_calls]
     answered = [runs[n].answered(expected) for n in chosen]
-    for n, report in zip(chosen, accept_right_answers(answered, sandbox, _CHECKER_LIMITS, comparison), strict=True):
+    accepted = accept_right_answers(answered, Terms(sandbox, Limits(), comparison)) if answered else ()
+    for n, report in zip(chosen, accepted, strict=True):
         found[n] = replace(runs[n], reports=(report, *runs[n].reports[1:]))
     return found
 
@@ -179,10 +190,9 @@ def golden_pass_rate(results: Iterable[GoldenResult]) -> float | None:
 
 def load_failure(report: JobReport) -> GoldenResult | None:
     """Return the result that every test has if the program did not load; None if it loaded."""
-    load = report.load
     if report.loaded:
         return None
-    return GoldenResult(verdict_of(load, loading=True), f"the program does not load: {load.summary}")
+    return GoldenResult(verdict_of(report.load, loading=True), f"the program does not load: {report.load.summary}")
 
 
 def _cases(problem: Problem) -> list[GoldenCase]:
@@ -190,17 +200,15 @@ def _cases(problem: Problem) -> list[GoldenCase]:
 
 
 def _call(case: GoldenCase, entry_point: str) -> Call:
-    if is_direct_call(case.expression, entry_point):
-        return Call(case.expression)
-    return Call(case.expression, case.imports, Place.HARNESS)
+    return call_of(case.expression, case.imports, direct=is_direct_call(case.expression, entry_point))
 
 
-def _expected_calls(cases: Iterable[GoldenCase]) -> list[Call]:
-    return [_expected_call(case) for case in cases if _literal(case.expected) is None]
+def _expected_calls(problem: Problem) -> list[Call]:
+    return [_expected_call(case) for case in _cases(problem) if _literal(case.expected) is None]
 
 
 def _expected_call(case: GoldenCase) -> Call:
-    return Call(case.expected, case.imports, Place.HARNESS)
+    return call_of(case.expected, case.imports, direct=False)
 
 
 @lru_cache(maxsize=65_536)
@@ -238,7 +246,7 @@ def _evaluated(case: GoldenCase, expected: Mapping[Call, Outcome]) -> Outcome:
 
 def _printed(case: GoldenCase, expected: Outcome, problem: Problem) -> Outcome:
     """Return an expected output in the form that the problem compares."""
-    if expected.value is None or not is_direct_call(case.expression, problem.entry_point):
+    if problem.printed is None or expected.value is None or not is_direct_call(case.expression, problem.entry_point):
         return expected
     return replace(expected, value=as_printed(expected.value, problem.printed))
 
@@ -259,7 +267,7 @@ def _compared(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: C
         return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression} {_TOO_LONG}")
     if outcome.value is None:
         return _failed(outcome, case.expression)
-    if values_equal(expected, outcome.value, comparison):
+    if comparison.equal(expected, outcome.value):
         return GoldenResult(Verdict.PASSED)
     if values.is_beyond_budget(expected):
         return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression}: {_TOO_LONG_TO_COMPARE}")
@@ -284,3 +292,122 @@ def _failed(outcome: Outcome, what: str) -> GoldenResult:
     is_opaque = outcome.kind is OutcomeKind.OPAQUE
     is_test = is_opaque and outcome.error_type == OPAQUE_ARGUMENT
     return GoldenResult(verdict_of(outcome), f"{what}: {outcome.summary}", broken_test=is_test, is_opaque=is_opaque)
+
+
+class GoldenTests:
+    """The golden tests of any problems, with what is known of their expected values and times. Thread-safe."""
+
+    def __init__(self, sandbox: Sandbox, comparison: Comparison) -> None:
+        self._sandbox, self._comparison, self._expected = sandbox, comparison, ExpectedValues(sandbox)
+        self._allowed: dict[str, tuple[Limits, ...]] = {}
+        """By problem, for each of its jobs."""
+
+    def jobs(self, problem: Problem, program: str) -> tuple[Job, ...]:
+        """Return the jobs of a program's first run."""
+        return golden_jobs(problem, program, SHORT)
+
+    def results(self, runs: Sequence[GoldenRun]) -> list[tuple[GoldenResult, ...]]:
+        """Return the results of programs that have run, after those that need more time have run again.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        expected = self._expected.of(run.problem for run in runs)
+        accepted = accept_golden_answers(self.given_time(runs), expected, self._sandbox, self._comparison)
+        return [golden_results(run.problem, run.reports, expected, self._comparison) for run in accepted]
+
+    def pass_rates(
+        self, problems: Iterable[Problem], jobs: Iterable[tuple[Job, ...]], reports: Iterable[JobReport]
+    ) -> list[float | None]:
+        """Return the share of tests that each program passes, in [0, 1]; None where any result is unknown.
+
+        Args:
+            problems: (B,) one per program.
+            jobs: (B,) those of each program.
+            reports: on all of the jobs, in order.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        runs = golden_runs(zip(problems, jobs, strict=True), reports)
+        return list(map(golden_pass_rate, self.results(runs)))
+
+    def given_time(self, runs: Sequence[GoldenRun]) -> list[GoldenRun]:
+        """Return the runs, where a job that exceeded its limits has run again if the solution takes long, too.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        late = [(n, k) for n, run in enumerate(runs) for k, report in enumerate(run.reports) if _is_late(report)]
+        self._measure({runs[n].problem.id: runs[n].problem for n, _ in late})
+        again: list[tuple[int, int, Job]] = []
+        for n, k in late:
+            job, limits = runs[n].jobs[k], self._allowed[runs[n].problem.id][k]
+            if limits.cpu_s > job.limits.cpu_s or limits.wall_s > job.limits.wall_s:
+                allowed = replace(job.limits, cpu_s=limits.cpu_s, wall_s=limits.wall_s, job_factor=limits.job_factor)
+                again.append((n, k, replace(job, limits=allowed)))
+        reports = self._sandbox.run([job for *_, job in again]) if again else []
+        found = [list(run.reports) for run in runs]
+        for (n, k, _), report in zip(again, reports, strict=True):
+            found[n][k] = report
+        return [replace(run, reports=tuple(known)) for run, known in zip(runs, found, strict=True)]
+
+    def _measure(self, problems: dict[str, Problem]) -> None:
+        unknown = [problem for name, problem in problems.items() if name not in self._allowed]
+        jobs = [golden_jobs(each, each.solution, replace(GOLDEN_LIMITS, wall_s=SHORT.wall_s)) for each in unknown]
+        reports = iter(self._sandbox.run([job for of_one in jobs for job in of_one]) if jobs else ())
+        for problem, of_one in zip(unknown, jobs, strict=True):
+            self._allowed[problem.id] = tuple(_allowed(next(reports)) for _ in of_one)
+
+
+def _allowed(report: JobReport) -> Limits:
+    """Return the limits that follow from the solution's run of one job."""
+    longest_s = max(report.call_s, default=0.0)
+    cpu_s = calibrated_cpu_s(longest_s, floor_s=SHORT.cpu_s, ceiling_s=GOLDEN_LIMITS.cpu_s)
+    sleeps = any(outcome.error_type == SLEPT for outcome in (report.load, *report.outcomes))
+    factor = SHORT.job_factor if cpu_s == SHORT.cpu_s else GOLDEN_LIMITS.job_factor
+    return replace(SHORT, cpu_s=cpu_s, wall_s=GOLDEN_LIMITS.wall_s if sleeps else SHORT.wall_s, job_factor=factor)
+
+
+def _is_late(report: JobReport) -> bool:
+    if not report.loaded:
+        return report.load.kind is OutcomeKind.TIME_LIMIT
+    return any(outcome.kind in (OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN) for outcome in report.outcomes)
+
+
+def run_golden(
+    programs: Sequence[tuple[Problem, str]],
+    sandbox: Sandbox,
+    comparison: Comparison,
+    *,
+    limits: Limits = PROGRAM_LIMITS,
+) -> list[GoldenFinding]:
+    """Return one finding per program, in order.
+
+    Args:
+        programs: each with its problem, which has golden tests; an empty program counts as failed.
+        sandbox: where they run.
+        comparison: when values are equal.
+        limits: bounds per call of a first run; more follows from the solution's time.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    distinct = {(problem.id, program): problem for problem, program in programs if program}
+    asked = [(problem, golden_jobs(problem, program, limits)) for (_, program), problem in distinct.items()]
+    jobs = [job for _, of_one in asked for job in of_one]
+    runs = golden_runs(asked, sandbox.run(jobs) if jobs else ())
+    found = dict(zip(distinct, map(_finding, GoldenTests(sandbox, comparison).results(runs)), strict=True))
+    nothing = GoldenFinding(False, 0.0, Verdict.NO_CODE)
+    return [found[problem.id, program] if program else nothing for problem, program in programs]
+
+
+def _finding(results: Sequence[GoldenResult]) -> GoldenFinding:
+    failed = next((each for each in results if each.passed is False), None)
+    unknown = next((each for each in results if each.passed is None), None)
+    rate = golden_pass_rate(results)
+    if failed is not None:
+        return GoldenFinding(False, rate, failed.verdict, failed.detail)
+    if unknown is not None:
+        return GoldenFinding(None, rate, unknown.verdict, unknown.detail, "test" if unknown.broken_test else "sandbox")
+    return GoldenFinding(True, rate, Verdict.PASSED)

@@ -19,6 +19,7 @@ from itertools import chain, islice
 from typing import TypeAlias
 
 from codea1_env import values
+from codea1_env.facts.answers import ValueBudget
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite
 from codea1_env.facts.verdicts import (
     CandidateCheck,
@@ -41,17 +42,16 @@ from codea1_env.judging.candidate_runs import (
     recheck_failures,
     run_candidates,
 )
-from codea1_env.judging.golden_runs import GoldenTests
-from codea1_env.judging.right_answers import AnsweredCalls, SuiteEvidence, ValueBudget, accept_right_predictions
+from codea1_env.judging.golden import GoldenTests
+from codea1_env.judging.jobs import Terms, call_of_case, program_job
+from codea1_env.judging.right_answers import AnsweredCalls, SuiteEvidence, accept_right_predictions
 from codea1_env.judging.solution_values import (
     Answers,
     SolutionValues,
-    call_of_case,
     calls_of_suite,
     canonical_calls_of,
     evidence_of_suite,
     limits_of_solutions,
-    program_job,
 )
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import is_readable
@@ -61,7 +61,6 @@ from codea1_env.rules.validation import (
     replayed_case,
     stated_answers,
     validate,
-    values_equal,
     without_undecided,
 )
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
@@ -116,6 +115,7 @@ class Judge:
         self.sandbox = sandbox
         self.rules = rules
         self.limits = limits or Limits()
+        self._terms = Terms(sandbox, self.limits, rules.comparison)
         self.golden = rules.reward.needs_golden if golden is None else golden
         solution_limits = limits_of_solutions(self.limits)
         self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
@@ -156,7 +156,7 @@ class Judge:
             for duel, suites, known in zip(duels, written, answers, strict=True)
             for suite in suites
         ]
-        evidence = iter(accept_right_predictions(of_suites, self.sandbox, self.limits, self.rules.comparison))
+        evidence = iter(accept_right_predictions(of_suites, self._terms))
         validated = []
         for duel, suites in zip(duels, written, strict=True):
             rules = self._suite_rules(duel.problem)
@@ -220,13 +220,12 @@ class Judge:
             for task in tasks
         ]
         answered = [task.answered for task in tasks]
-        others, comparison = list(chain(*golden_jobs)), self.rules.comparison
-        reports = run_candidates(jobs, others, answered, self.sandbox, self.limits, comparison)
+        reports = run_candidates(jobs, list(chain(*golden_jobs)), answered, self._terms)
         outcomes = [
             replace(task.outcomes(replace(report, outcomes=self._outcomes(report))), isolates_calls=job.isolates_calls)
             for task, job, report in zip(tasks, jobs, reports, strict=False)
         ]
-        outcomes = recheck_failures(outcomes, self.sandbox, limits=self.limits, comparison=comparison)
+        outcomes = recheck_failures(outcomes, self._terms)
         rates = golden.pass_rates(problems, golden_jobs, reports[len(jobs) :]) if golden else [None] * len(tasks)
         for task, report, answers, rate in zip(tasks, reports, outcomes, rates, strict=False):
             yield self._report(task, self._checked(report, task.candidate), answers, rate)
@@ -272,8 +271,7 @@ class Judge:
     def _case_report(self, case: ValidCase, outcome: Outcome) -> CaseReport:
         if outcome.value is None:
             return CaseReport(case, verdict_of(outcome), outcome.summary)
-        same = values_equal(case.expected, outcome.value, self.rules.comparison)
-        if same:
+        if self.rules.comparison.equal(case.expected, outcome.value):
             return CaseReport(case, Verdict.PASSED)
         return CaseReport(case, Verdict.WRONG_ANSWER, values.describe(outcome.value))
 

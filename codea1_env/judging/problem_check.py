@@ -22,9 +22,10 @@ from codea1_env.judging.golden import (
     accept_golden_answers,
     golden_jobs,
     golden_results,
+    golden_runs,
     load_failure,
 )
-from codea1_env.judging.solution_values import program_job
+from codea1_env.judging.jobs import program_job
 from codea1_env.problems.problem import GoldenCase, GoldenTest, Problem
 from codea1_env.problems.snippets import read_test
 from codea1_env.python_text import TextBudget, parse
@@ -157,17 +158,16 @@ def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
 
 
 def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> list[ProblemCheck]:
-    made = []
-    for run in zip(*(zip(plan.orders, plan.jobs, strict=True) for plan in plans), strict=True):
-        # One run after the other: the calls that a harness makes in the first one are read ahead in the next.
-        reports = iter(sandbox.run([job for _, jobs in run for job in jobs]))
-        made.append([GoldenRun(order, jobs, tuple(islice(reports, len(jobs)))) for order, jobs in run])
+    made = [  # one run after the other: the calls that a harness makes in the first one are read ahead in the next
+        golden_runs(run, sandbox.run([job for _, jobs in run for job in jobs]))
+        for run in zip(*(zip(plan.orders, plan.jobs, strict=True) for plan in plans), strict=True)
+    ]
     solved = [*zip(*made, strict=True)]
     expected = ExpectedValues(sandbox).of(plan.orders[0] for plan in plans)
     faults = answer_rules_faults([runs[0] for runs in solved], sandbox, _COMPARISON)
     found = []
-    for plan, golden_runs, fault in zip(plans, solved, faults, strict=True):
-        accepted = accept_golden_answers(golden_runs, expected, sandbox, _COMPARISON)
+    for plan, own, fault in zip(plans, solved, faults, strict=True):
+        accepted = accept_golden_answers(own, expected, sandbox, _COMPARISON)
         runs = [_run(number, run, expected) for number, run in enumerate(accepted)]
         cpu_s = max(run.cpu_s for run in runs)
         status, detail = _status(plan, runs, slow_s)

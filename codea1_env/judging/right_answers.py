@@ -16,24 +16,23 @@ the solution's, or whose bytes cannot be decoded, is wrong without a check.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from codea1_env import values
-from codea1_env.facts.answers import CHECK, nearly_equal_texts
+from codea1_env.facts.answers import CHECK, Comparison, ValueBudget, nearly_equal_texts
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
-from codea1_env.judging.solution_values import call_of_case
+from codea1_env.judging.jobs import Terms, call_of_case
 from codea1_env.problems.problem import Problem
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.canonical_calls import parameters_of
 from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import SolutionEvidence
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place
 from codea1_env.values import tree
 
 _ENTRY = "checked_answer"
@@ -47,14 +46,6 @@ def {entry}(args, kwargs, expected, answer):
 _TRUE, _FALSE = values.encode(True), values.encode(False)
 _NOT_SENDABLE = "an argument that the problem's checker cannot get"
 _FREE_BYTES, _TIMES_LONGER = 2048, 16  # an answer that is longer could use up a checker's time
-_BUDGET_BYTES = 1 << 20  # of a candidate's values: comparing that many takes 0.5 to 1.5 seconds
-_PLAUSIBLE_LENGTHS = 2
-_ITEM_BYTES = 24  # the longest text of a float
-_SHORT_BYTES = 256
-_SPENT = Outcome(
-    OutcomeKind.OUTPUT_LIMIT,
-    message=f"all answers together are {_BUDGET_BYTES:,} bytes longer than {_PLAUSIBLE_LENGTHS} times the right ones",
-)
 
 
 class AnswerPair(NamedTuple):
@@ -64,17 +55,6 @@ class AnswerPair(NamedTuple):
     """Encoded pair of positional and keyword arguments."""
     expected: bytes
     actual: bytes
-
-
-class Differing(Protocol):
-    """Answers of one program, or predictions of one suite, of which some differ from the solution's."""
-
-    @property
-    def problem(self) -> Problem:
-        """Whose rules of answers apply."""
-
-    def pairs(self) -> Iterator[tuple[int, AnswerPair]]:
-        """Yield what differs, each with its position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,50 +85,40 @@ class AnsweredCalls:
         return records[position] if records else ()
 
 
-def accept_right_answers(
-    answered: Sequence[AnsweredCalls], sandbox: Sandbox, limits: Limits, comparison: Comparison
-) -> list[JobReport]:
+def accept_right_answers(answered: Sequence[AnsweredCalls], terms: Terms) -> list[JobReport]:
     """Return the reports, with the solution's answer in place of each other right one.
 
     Args:
         answered: one per program; those of problems without rules of answers are returned as they are.
-        sandbox: where checkers run.
-        limits: what a checker may use per answer.
-        comparison: how the ruleset compares values.
+        terms: where checkers run, what they may use per answer, and how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    judged = judged_differences(answered, sandbox, limits, comparison)
+    judged = _judged_differences(answered, terms)
     return [_with_outcomes(each.report, outcomes) for each, outcomes in zip(answered, judged, strict=True)]
 
 
-def judged_differences(
-    batches: Sequence[Differing], sandbox: Sandbox, limits: Limits, comparison: Comparison
-) -> list[dict[int, Outcome]]:
+def _judged_differences(batches: Sequence[AnsweredCalls | SuiteEvidence], terms: Terms) -> list[dict[int, Outcome]]:
     """Return for each batch the outcomes of the answers that differ, by position.
 
     Args:
         batches: the answers to compare. Where the problem has no rules of answers, no outcome is returned.
-        sandbox: where checkers run.
-        limits: what a checker may use per answer.
-        comparison: how the ruleset compares values.
+        terms: where checkers run, what they may use per answer, and how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
     found = [list(each.pairs()) if each.problem.answers.accepts_others else [] for each in batches]
     questions = [(each.problem, [pair for _, pair in pairs]) for each, pairs in zip(batches, found, strict=True)]
-    judged = judged_answers(questions, sandbox, limits, comparison)
+    judged = judged_answers(questions, terms)
     return [
         {position: outcome for (position, _), outcome in zip(pairs, outcomes, strict=True)}
         for pairs, outcomes in zip(found, judged, strict=True)
     ]
 
 
-def judged_answers(
-    batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], sandbox: Sandbox, limits: Limits, comparison: Comparison
-) -> list[list[Outcome]]:
+def judged_answers(batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], terms: Terms) -> list[list[Outcome]]:
     """Return the outcome of each answer: the expected value if it is right, its own value if it is wrong.
 
     An answer that equals the expected one under the problem's order and tolerance is right; so is one that its checker
@@ -157,14 +127,12 @@ def judged_answers(
 
     Args:
         batches: a problem and answers of one program each; a checker runs once per batch.
-        sandbox: where checkers run.
-        limits: what a checker may use per answer.
-        comparison: how the ruleset compares values.
+        terms: where checkers run, what they may use per answer, and how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = [[_compared(pair, problem, comparison) for pair in pairs] for problem, pairs in batches]
+    found = [[_compared(pair, problem, terms.comparison) for pair in pairs] for problem, pairs in batches]
     open_pairs = [
         [n for n, pair in enumerate(pairs) if outcomes[n].value != pair.expected and _is_checked(pair)]
         if problem.answers.checker
@@ -172,11 +140,11 @@ def judged_answers(
         for (problem, pairs), outcomes in zip(batches, found, strict=True)
     ]
     jobs = [
-        checker_job(problem, [pairs[n] for n in positions], limits)
+        checker_job(problem, [pairs[n] for n in positions], terms.limits)
         for (problem, pairs), positions in zip(batches, open_pairs, strict=True)
         if positions
     ]
-    reports = iter(sandbox.run(jobs) if jobs else ())
+    reports = iter(terms.sandbox.run(jobs) if jobs else ())
     doubted = list[_Doubted]()
     for (problem, pairs), positions, outcomes in zip(batches, open_pairs, found, strict=True):
         said = dict(zip(positions, next(reports).outcomes if positions else (), strict=True))
@@ -185,7 +153,7 @@ def judged_answers(
         failed = {n: answer for n, answer in said.items() if _has_failed(answer)}
         if failed:
             doubted.append(_Doubted(problem, pairs, failed, outcomes))
-    again = sandbox.run([each.job(limits) for each in doubted]) if doubted else []
+    again = terms.sandbox.run([each.job(terms.limits) for each in doubted]) if doubted else []
     for each, report in zip(doubted, again, strict=True):
         each.settle(report)
     return found
@@ -297,14 +265,12 @@ def _encoded(pair: AnswerPair) -> bytes:
 
 
 def _is_checked(pair: AnswerPair) -> bool:
-    """Whether a checker must answer about a pair; otherwise the answer is wrong."""
+    """Whether a checker must answer about a pair; otherwise the answer is wrong.
+
+    It is wrong, too, if the bytes, which a process may have forged, are not arguments and a value within the budget.
+    """
     if len(pair.actual) > _FREE_BYTES + _TIMES_LONGER * len(pair.expected):
         return False
-    return _is_sound(pair)
-
-
-def _is_sound(pair: AnswerPair) -> bool:
-    """Whether the bytes of a pair, which a process may have forged, are arguments and values within the budget."""
     try:
         arguments = tree.parse(pair.arguments)
         tree.parse(pair.actual)
@@ -396,9 +362,7 @@ class SuiteEvidence:
         return item._replace(first=Outcome(OutcomeKind.OPAQUE, message=_NOT_SENDABLE))
 
 
-def accept_right_predictions(
-    suites: Sequence[SuiteEvidence], sandbox: Sandbox, limits: Limits, comparison: Comparison
-) -> list[Sequence[SolutionEvidence]]:
+def accept_right_predictions(suites: Sequence[SuiteEvidence], terms: Terms) -> list[Sequence[SolutionEvidence]]:
     """Return the evidence of each suite, with the solution's answer as the prediction where the problem accepts it.
 
     If a checker fails, the prediction's outcome is an INTERNAL_ERROR. If a checker cannot get the arguments of a call,
@@ -406,15 +370,13 @@ def accept_right_predictions(
 
     Args:
         suites: suites of any problems; where answers have no rules, the evidence is returned unchanged.
-        sandbox: where checkers run.
-        limits: what a checker may use per prediction.
-        comparison: how the ruleset compares values.
+        terms: where checkers run, what they may use per prediction, and how the ruleset compares values.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
     suites = [each.without_unchecked() for each in suites]
-    judged = judged_differences(suites, sandbox, limits, comparison)
+    judged = _judged_differences(suites, terms)
     return [_with_predictions(each.evidence, outcomes) for each, outcomes in zip(suites, judged, strict=True)]
 
 
@@ -426,44 +388,3 @@ def _with_predictions(
     evidence: Sequence[SolutionEvidence], replaced: Mapping[int, Outcome]
 ) -> Sequence[SolutionEvidence]:
     return [each._replace(prediction=replaced[n]) if n in replaced else each for n, each in enumerate(evidence)]
-
-
-class ValueBudget:
-    """What all values of one candidate, over all its runs, may still cost to compare; one beyond it has failed.
-
-    Each value has its own bounds (`values.MAX_NODES`), but a candidate may answer hundreds of calls. A value whose
-    length is plausible costs nothing: up to twice the expected length, plus 24 bytes per item, since a float within the
-    tolerance may be written with up to 24 characters (`0.30000000000000004` for `0.3`).
-    """
-
-    def __init__(self) -> None:
-        self._n_left = _BUDGET_BYTES
-
-    def take(self, outcome: Outcome, expected: Outcome) -> Outcome:
-        """Return a program's outcome, or an OUTPUT_LIMIT if the budget does not suffice to compare it."""
-        n_bytes = _length(outcome)
-        if n_bytes > _SHORT_BYTES and outcome.value != expected.value:
-            self._n_left -= max(0, n_bytes - _PLAUSIBLE_LENGTHS * _length(expected) - _ITEM_BYTES * _n_items(expected))
-            return outcome if self._n_left >= 0 else _SPENT
-        return outcome
-
-    def take_values(self, outcomes: Sequence[Outcome], expected: Iterable[bytes]) -> Sequence[Outcome]:
-        """Return a program's outcomes of several calls, each as `take` returns it.
-
-        Args:
-            outcomes: one per call.
-            expected: the encoded right values.
-        """
-        if max(map(_length, outcomes), default=0) <= _SHORT_BYTES:  # most outcomes
-            return outcomes
-        right = (Outcome(OutcomeKind.VALUE, value) for value in expected)
-        return [*map(self.take, outcomes, right)]
-
-
-def _n_items(outcome: Outcome) -> int:
-    """Return the approximate number of leaves in the values of an outcome."""
-    return sum(part.count(b",") + 1 for part in (outcome.value, outcome.items, outcome.arguments) if part)
-
-
-def _length(outcome: Outcome) -> int:
-    return len(outcome.value or b"") + len(outcome.items or b"") + len(outcome.arguments or b"")

@@ -1,22 +1,47 @@
-"""The solutions' values: each call runs twice, in two processes, and a cache shares the results."""
+"""The solutions' values: each call runs twice, in two processes, and a cache shares the results.
+
+To find vacuous cases, a case that is not direct is evaluated again, without any program. It gets the answers of the
+solution's first run, changed in each of `N_CHANGES` ways (`sandbox.inside.changes`). The case is vacuous if it keeps
+the solution's value under at least one change and has another value under none (`rules.validation.ChangeEvidence`). An
+evaluation that raises, hangs or ends its process is not evidence. A case with an answer that cannot be sent between
+processes is skipped.
+
+A case that expects an exception is false whenever the entry point answers, so no answer needs to be changed. It is
+vacuous if the arguments do not fit the solution's parameters: then Python raises TypeError before any program begins.
+
+The same method shows whether a case that may read an argument after a call does so: it has another value, or raises,
+when the arguments are changed and the answers are not (`ChangeEvidence.sees_arguments`).
+
+Testers write these expressions, so they run in the sandbox, and this module compares the values.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import partial
 from itertools import repeat
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from codea1_env.facts.submissions import Suite, TestCase
-from codea1_env.facts.verdicts import Outcome, OutcomeKind
-from codea1_env.judging.vacuity import change_evidence, sent_calls, sent_texts
+from codea1_env import values
+from codea1_env.facts.entry_points import placeholder_program, read_entry_point
+from codea1_env.facts.submissions import Suite
+from codea1_env.facts.verdicts import TOO_MANY, Outcome, OutcomeKind
+from codea1_env.judging.jobs import call_of_case, call_of_prediction, program_job, sent_calls
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.canonical_calls import CanonicalCalls
-from codea1_env.rules.reading.direct_calls import is_direct_call
-from codea1_env.rules.validation import SolutionEvidence
+from codea1_env.rules.canonical_calls import CanonicalCalls, fits, may_see_arguments, parameters_of
+from codea1_env.rules.reading.frameworks import RAISES
+from codea1_env.rules.validation import ChangeEvidence, SolutionEvidence
+from codea1_env.sandbox.inside.changes import (
+    CHANGES_OF_ARGUMENTS,
+    N_CHANGES,
+    N_CHANGES_IN_PLACE,
+    N_DECISIVE,
+    NoChange,
+)
 from codea1_env.sandbox.interface import LENGTHS_OF_EQUALS, SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
 
 _MAX_REMEMBERED = 65_536
@@ -35,26 +60,6 @@ def limits_of_solutions(limits: Limits) -> Limits:
         memory_mb=max(1, limits.memory_mb // 2),
         value_bytes=max(1, limits.value_bytes // LENGTHS_OF_EQUALS),
     )
-
-
-def call_of_case(case: TestCase) -> Call:
-    """Return the call that evaluates a case."""
-    return _called(case.expression, case.imports, direct=case.direct)
-
-
-def call_of_prediction(case: TestCase, max_bytes: int) -> Call | None:
-    """Return the call that evaluates a case's prediction; None if there is none, or its value is known already.
-
-    A literal runs in the program's process, since it is harmless. The sandbox also evaluates a known value that is
-    longer than `max_bytes`, because the sandbox reports its length.
-    """
-    if case.prediction is None or (case.predicted is not None and len(case.predicted) <= max_bytes):
-        return None
-    return _called(case.prediction, case.imports, direct=_is_literal(case.prediction))
-
-
-def _called(expression: str, imports: tuple[str, ...], *, direct: bool) -> Call:
-    return Call(expression) if direct else Call(expression, imports, Place.HARNESS)
 
 
 Answers = Mapping[Call, SolutionEvidence]
@@ -125,9 +130,10 @@ class SolutionValues:
 
     def _find_vacuous(self, problems: Sequence[Problem], found: Sequence[dict[Call, SolutionEvidence]]) -> None:
         """Add to the evidence the values under changed answers of the solution."""
-        answered = list(zip(problems, found, strict=True))
-        for answers, changes in zip(found, change_evidence(answered, self._sandbox, self._limits), strict=True):
-            answers.update({call: answers[call]._replace(change_evidence=each) for call, each in changes.items()})
+        changing = [_Changing(*each) for each in zip(problems, found, strict=True)]
+        _evaluate_changed(changing, self._sandbox, self._limits)
+        for each, answers in zip(changing, found, strict=True):
+            answers.update({call: answers[call]._replace(change_evidence=new) for call, new in each.found.items()})
 
     def _run_twice(self, calls_by_problem: _CallsByProblem) -> list[dict[Call, SolutionEvidence]]:
         jobs = [
@@ -162,20 +168,6 @@ class SolutionValues:
                 self._known.popitem(last=False)
             if len(known) > _MAX_REMEMBERED:
                 known.clear()
-
-
-def program_job(
-    problem: Problem, program: str, calls: Iterable[Call], limits: Limits, harness: Harness | None = None
-) -> Job:
-    """Return the job that makes a program answer all calls.
-
-    Without a harness the calls are tests of an agent. The imports of the statement hold for the program and for these
-    tests, which may use them without an import of their own.
-    """
-    calls = tuple(calls)
-    harness = replace(harness or Harness(problem.imports, is_trusted=False), source_calls=sent_texts(problem, calls))
-    sent = sent_calls(problem, calls)
-    return Job(program, problem.entry_point, sent, problem.imports, harness, limits, problem.script)
 
 
 def canonical_calls_of(problem: Problem) -> CanonicalCalls:
@@ -227,6 +219,159 @@ def _outcomes(report: JobReport) -> tuple[Outcome, ...]:
     return report.outcomes if report.loaded else (report.load,) * len(report.outcomes)
 
 
-@lru_cache(maxsize=4096)
-def _is_literal(source: str) -> bool:
-    return is_direct_call(f"f({source})", "f")
+# -- changed answers --
+
+_CPU_S, _MAX_RESTARTS = 0.25, 3
+_MAX_JOB_BYTES = 1 << 20  # of records
+_NOT_BOUND = re.compile(r"[\w.<>]+\(\) (?:missing|takes|got) ")
+"""How messages begin by which Python says that arguments do not fit."""
+_ROUNDS = (range(1), range(1, N_DECISIVE), range(N_DECISIVE, N_CHANGES))  # most cases are false under the first
+
+
+class _Changing:
+    """The calls of one problem whose answers can be changed, and what is known of them."""
+
+    def __init__(self, problem: Problem, answers: Answers) -> None:
+        self.problem = problem
+        self.answers = answers
+        self.found = {call: ChangeEvidence() for call, each in answers.items() if _can_be_changed(call, each)}
+
+    def undecided(self) -> Iterator[Call]:
+        """Yield the calls that have been false under no change."""
+        return (call for call, so_far in self.found.items() if so_far.is_known and not so_far.n_false)
+
+    def may_read_arguments(self) -> Iterator[Call]:
+        """Yield the calls that are not vacuous and may read an argument."""
+        for call, so_far in self.found.items():
+            if so_far.n_false and may_see_arguments(call.expression, self.answers[call].entry_point_calls):
+                yield call
+
+    def trials(self, calls: Iterable[Call], changes: range) -> Iterator[_Trial]:
+        """Yield the trials of some calls; the records of each trial are limited to `_MAX_JOB_BYTES`."""
+        if self.problem.calls.in_place and changes.stop == N_CHANGES:
+            changes = range(changes.start, N_CHANGES_IN_PLACE)
+        batch: list[Call] = []
+        n_bytes = 0
+        for call in calls:
+            n_more = _record_bytes(self.answers[call])
+            if batch and n_bytes + n_more > _MAX_JOB_BYTES:
+                yield _Trial(self, tuple(batch), changes)
+                batch, n_bytes = [], 0
+            batch.append(call)
+            n_bytes += n_more
+        if batch:
+            yield _Trial(self, tuple(batch), changes)
+
+    def count(self, outcomes: Iterable[tuple[Call, Outcome]]) -> None:
+        """Add evaluations of calls."""
+        for call, outcome in outcomes:
+            so_far = self.found[call]
+            if outcome.kind is OutcomeKind.INTERNAL_ERROR:
+                self.found[call] = so_far._replace(is_known=False)
+            elif outcome.value is not None:
+                is_true = _is_same(self.answers[call], outcome)
+                n_true, n_false = so_far.n_true + is_true, so_far.n_false + (not is_true)
+                self.found[call] = so_far._replace(n_true=n_true, n_false=n_false)
+
+
+class _Trial(NamedTuple):
+    """Some calls of one problem under some changes."""
+
+    of: _Changing
+    calls: tuple[Call, ...]
+    changes: range
+
+    @property
+    def pairs(self) -> list[tuple[Call, int]]:
+        """Each call with each change; the changes that may slow a test down come last."""
+        return [(call, change) for change in self.changes for call in self.calls]
+
+    def job(self, limits: Limits) -> Job:
+        problem, answers = self.of.problem, self.of.answers
+        name = read_entry_point(problem.entry_point).name
+        record_of = {call: number for number, call in enumerate(self.calls)}
+        sent = dict(zip(self.calls, sent_calls(problem, self.calls), strict=True))
+        calls = tuple(
+            sent[call]._replace(imports=(f"{name} = {name}.changed({record_of[call]}, {change})", *call.imports))
+            for call, change in self.pairs
+        )
+        records = tuple(answers[call].entry_point_calls for call in self.calls)
+        harness = Harness(problem.imports, is_trusted=False, records=records)
+        program = placeholder_program(problem.entry_point)
+        return Job(program, problem.entry_point, calls, "", harness, limits, problem.script)
+
+
+_Outcomes: TypeAlias = list[tuple[Call, Outcome]]
+
+
+def _evaluate_changed(changing: Sequence[_Changing], sandbox: Sandbox, limits: Limits) -> None:
+    """Find the values of calls under changed answers, and which calls do not see changed arguments.
+
+    A call that is false under one of the first changes is not evaluated under the others. Each evaluation gets less
+    time than a solution. Calls that were not run because others hang run once more, each alone.
+    """
+    run = partial(_run, sandbox=sandbox, limits=limits)
+    for changes in _ROUNDS:
+        alone = []
+        for trial, outcomes in run([trial for each in changing for trial in each.trials(each.undecided(), changes)]):
+            again = {call for call, outcome in outcomes if outcome.kind is OutcomeKind.NOT_RUN}
+            if len(trial.calls) > 1:
+                alone += [trial._replace(calls=(call,)) for call in trial.calls if call in again]
+                outcomes = [pair for pair in outcomes if pair[0] not in again]  # noqa: PLW2901
+            trial.of.count(outcomes)
+        for trial, outcomes in run(alone):
+            trial.of.count(outcomes)
+    arguments = CHANGES_OF_ARGUMENTS
+    for trial, outcomes in run([it for each in changing for it in each.trials(each.may_read_arguments(), arguments)]):
+        answers, found = trial.of.answers, trial.of.found
+        for call in trial.calls:
+            seen = [each for of, each in outcomes if of == call and each.error_type != NoChange.__name__]
+            if seen and all(_is_same(answers[call], each) for each in seen):
+                found[call] = found[call]._replace(sees_arguments=False)
+    for each in changing:
+        raising = [call for call, evidence in each.answers.items() if _raises_anyway(each.problem, call, evidence)]
+        each.found.update(dict.fromkeys(raising, ChangeEvidence(n_true=1)))
+
+
+def _run(trials: Sequence[_Trial], sandbox: Sandbox, limits: Limits) -> Iterator[tuple[_Trial, _Outcomes]]:
+    if not trials:
+        return
+    less = replace(limits, cpu_s=min(_CPU_S, limits.cpu_s), max_restarts=min(_MAX_RESTARTS, limits.max_restarts))
+    for trial, report in zip(trials, sandbox.run([trial.job(less) for trial in trials]), strict=True):
+        yield trial, [(call, outcome) for (call, _), outcome in zip(trial.pairs, report.outcomes, strict=True)]
+
+
+def _raises_anyway(problem: Problem, call: Call, evidence: SolutionEvidence) -> bool:
+    record = evidence.entry_point_calls
+    if call.place is not Place.HARNESS or not call.expression.startswith(f"{RAISES}(") or not record:
+        return False
+    made = record[-1]
+    parameters = parameters_of(problem.solution, problem.entry_point)
+    if parameters is None:  # a decorated function, a lambda, another name of a function
+        return made.answer is not None and _NOT_BOUND.match(made.answer.message) is not None
+    return not fits(parameters, made.arguments)
+
+
+def _can_be_changed(call: Call, evidence: SolutionEvidence) -> bool:
+    record = evidence.entry_point_calls
+    if call.place is not Place.HARNESS or evidence.first.value is None or evidence.second.value is None or not record:
+        return False
+    return all(each is not TOO_MANY and _is_plain(each.answer) for each in record)
+
+
+def _is_plain(answer: Outcome | None) -> bool:
+    return answer is not None and (answer.value is not None or answer.items is not None)
+
+
+def _record_bytes(evidence: SolutionEvidence) -> int:
+    answers = [call.answer for call in evidence.entry_point_calls if call.answer is not None]
+    parts = [part for each in answers for part in (each.value, each.items, each.arguments) if part is not None]
+    return sum(map(len, parts)) + sum(len(call.arguments) for call in evidence.entry_point_calls)
+
+
+def _is_same(evidence: SolutionEvidence, outcome: Outcome) -> bool:
+    """Whether a case has the same value as with the solution's answers."""
+    if outcome.value is None:
+        return False
+    expected = evidence.first.value or b""
+    return expected == outcome.value or values.equal(expected, outcome.value, nan_equal=True)

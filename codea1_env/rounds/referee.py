@@ -21,6 +21,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists, of_type
 from codea1_env.facts.submissions import Role
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, GoldenFinding, ValidCase, Verdict
+from codea1_env.judging.golden import run_golden
 from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
 from codea1_env.problems import Problem, ProblemSource, load_problems
@@ -228,7 +229,7 @@ class Referee(Closing):
         """Run programs on all golden tests of their problems and return the findings, in order; waits.
 
         The referee's rules decide how programs are read and values compared; the limits are those of evaluations
-        (`golden_runs.PROGRAM_LIMITS`). Each distinct program of a problem runs once.
+        (`judging.golden.PROGRAM_LIMITS`). Each distinct program of a problem runs once.
 
         Args:
             problem_ids: (B,) of problems of the referee that have golden tests; may repeat.
@@ -239,8 +240,6 @@ class Referee(Closing):
             UserError: the lengths differ, or a reply is neither text nor chat messages.
             SandboxError: the sandbox cannot be used at all.
         """
-        from codea1_env.judging.golden_runs import run_golden  # noqa: PLC0415  games whose rules do not need it
-
         ids, given = as_lists(problem_ids=problem_ids, programs=programs)
         problems, replies = list(map(self.problems.by_id, ids)), list(map(reply_text, given))
         read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from math import isnan
 from statistics import fmean
 
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
@@ -33,8 +34,7 @@ from codea1_env.rules.reward_parts import (
     right_cases,
     right_pass_rates,
 )
-from codea1_env.rules.ruleset import Comparison, RewardScheme, Ruleset
-from codea1_env.rules.validation import values_equal
+from codea1_env.rules.ruleset import RewardScheme, Ruleset
 
 SuiteColumn = Sequence[SuiteReport]
 """The reports of one suite against each of several candidates."""
@@ -202,7 +202,7 @@ def _passes_as_written(report: CaseReport, comparison: Comparison) -> bool:
     if case.prediction_right is not False or report.verdict is not Verdict.WRONG_ANSWER:
         return False
     predicted, actual = case.case.predicted or _encoded(case.case.prediction or ""), _encoded(report.actual)
-    return predicted is not None and actual is not None and values_equal(predicted, actual, comparison)
+    return predicted is not None and actual is not None and comparison.equal(predicted, actual)
 
 
 def _encoded(literal: str) -> bytes | None:

@@ -7,31 +7,17 @@ same limit in nearly every run, on an idle and on a loaded machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+FACTOR = 10.0
+"""A candidate may take at least this many times as long as the solution."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How the limit of candidates follows from the solution's processor time."""
-
-    factor: float = 10.0
-    """A candidate may take at least this many times as long as the solution."""
-    floor_s: float = 2.0
-    """Shortest limit: shorter times mostly measure the load of the machine."""
-    ceiling_s: float = 32.0
-    """Longest limit."""
-
-    def __post_init__(self) -> None:
-        if self.factor < 1 or not 0 < self.floor_s <= self.ceiling_s:
-            raise ValueError(f"factor must be at least 1 and 0 < floor_s <= ceiling_s, got {self}")
-
-
-def calibrated_cpu_s(solution_s: float, calibration: Calibration | None = None) -> float:
+def calibrated_cpu_s(solution_s: float, *, floor_s: float, ceiling_s: float) -> float:
     """Return the limit on processor seconds per call for the candidates of a problem.
 
     Args:
         solution_s: processor seconds that the solution used for the same call (`JobReport.call_s`).
-        calibration: None: ten times as long, between 2 and 32 seconds.
+        floor_s: shortest limit, above 0: shorter times mostly measure the load of the machine.
+        ceiling_s: longest limit, at least the shortest.
 
     Returns:
         The floor times a power of two, at most the ceiling.
@@ -39,10 +25,9 @@ def calibrated_cpu_s(solution_s: float, calibration: Calibration | None = None) 
     Raises:
         ValueError: the time is negative or nan.
     """
-    rule = calibration or Calibration()
     if not solution_s >= 0:
         raise ValueError(f"solution_s must be at least 0, got {solution_s}")
-    limit = rule.floor_s
-    while limit < rule.factor * solution_s and limit < rule.ceiling_s:
+    limit = floor_s
+    while limit < FACTOR * solution_s and limit < ceiling_s:
         limit *= 2
-    return min(limit, rule.ceiling_s)
+    return min(limit, ceiling_s)

@@ -150,13 +150,10 @@ def _adversarial(fail_new: float, fail_replayed: float | None, *, any_new: bool)
 
 def _coder_reward(replayed: float | None, new: float | None, otherwise: Reward) -> Reward:
     """Eq. 2: the mean of the pass rates that exist; `otherwise` if neither does."""
-    if replayed is not None and new is not None:
-        return Reward.of(RewardPart("pass_replayed", replayed, 0.5), RewardPart("pass_new", new, 0.5))
-    if replayed is not None:
-        return Reward.of(RewardPart("pass_replayed", replayed, 1.0))
-    if new is not None:
-        return Reward.of(RewardPart("pass_new", new, 1.0))
-    return otherwise
+    weight = 0.5 if replayed is not None and new is not None else 1.0
+    parts = [] if replayed is None else [RewardPart("pass_replayed", replayed, weight)]
+    parts += [] if new is None else [RewardPart("pass_new", new, weight)]
+    return Reward.of(*parts) if parts else otherwise
 
 
 def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprintable: float) -> Reward:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from codea1_env import plugins
 from codea1_env.declared import Count, CountOrZero, NotNegative, Range, Share, require_declared
 from codea1_env.errors import UnknownName, UserError
+from codea1_env.facts.answers import Comparison
 
 MAX_TESTS_PER_SUITE = 10_000
 """Far more than any sensible suite needs; catches typing errors."""
@@ -50,24 +51,6 @@ class Isolation(StrEnum):
     """A candidate: its calls follow each other in one process, which loads it once."""
     CALL = "call"
     """Each call of a candidate: what it remembers of another call's input is gone. Costs a process and a load each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """When two encoded values count as equal. The defaults are Python's `==` on plain data."""
-
-    rel_tol: NotNegative = 0.0
-    """See `abs_tol`."""
-    abs_tol: NotNegative = 0.0
-    """A number matches an expected float (or complex) within max(abs_tol, rel_tol * larger magnitude). An expected
-    integer needs equality; if neither value is the expected one, both must be floats."""
-    nan_equal: bool = False
-    """Whether nan equals nan."""
-    strict_types: bool = False
-    """Whether 1, 1.0 and True differ from each other (Python says that they do not)."""
-
-    def __post_init__(self) -> None:
-        require_declared(self, "rules: comparison.")
 
 
 class RewardScheme(StrEnum):
@@ -300,7 +283,7 @@ class Ruleset:
     max_program_bytes: Count | None = None
     """Longest program that is run, in UTF-8, so that it fits into a tester's context. None: only the reader's bound."""
     drop_vacuous: bool = False
-    """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.judging.vacuity`)."""
+    """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.judging.solution_values`)."""
     drop_rewritten: bool = False
     """STRICT: whether equal calls are recognised however they are written (`rules.canonical_calls`), so that a case
     with such calls is a duplicate, or an example. Otherwise only literal arguments are compared."""

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from codea1_env import values
-from codea1_env.facts.answers import OutputForm, as_printed
+from codea1_env.facts.answers import Comparison, OutputForm, as_printed
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import (
@@ -32,7 +32,7 @@ from codea1_env.facts.verdicts import (
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments, with_arguments
 from codea1_env.rules.reading.in_place import called_in_place
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Comparison, Reading, Validation
+from codea1_env.rules.ruleset import Reading, Validation
 
 
 @lru_cache(maxsize=4096)
@@ -162,33 +162,6 @@ class SolutionEvidence(NamedTuple):
         return self.first.kind is ours or self.second.kind is ours or is_predictions
 
 
-def values_equal(expected: bytes, actual: bytes, comparison: Comparison, *, mutual: bool = False) -> bool:
-    """Whether an encoded value equals the expected one; a tolerance applies to expected floats and complex numbers.
-
-    Args:
-        expected: the solution's value.
-        actual: the value that is judged.
-        comparison: tolerance, nan and types.
-        mutual: neither is the expected one, see `values_agree`.
-    """
-    if expected == actual and comparison.nan_equal:  # most values
-        return True
-    return values.equal(
-        expected,
-        actual,
-        rel_tol=comparison.rel_tol,
-        abs_tol=comparison.abs_tol,
-        nan_equal=comparison.nan_equal,
-        strict_types=comparison.strict_types,
-        mutual=mutual,
-    )
-
-
-def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
-    """Whether two encoded values are equal if neither is the expected one: a tolerance needs floats in both."""
-    return values_equal(one, other, comparison, mutual=True)
-
-
 @dataclass(frozen=True, slots=True)
 class SuiteRules:
     """What decides which cases of a problem's suites are valid."""
@@ -251,7 +224,8 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
             continue
         valid = _confirmed(case, item, rules)
         if valid.prediction_right is False:
-            rejections.append(_wrong_prediction(case, valid))
+            detail = f"the solution gives {values.describe(valid.expected)}"
+            rejections.append(_rejection(case, RejectionReason.WRONG_PREDICTION, detail))
         drops_wrong = rules.validation is Validation.DROP_WRONG or _has_tolerance(case)
         if valid.prediction_right is not False or not drops_wrong:
             is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules.stated)
@@ -282,7 +256,7 @@ def replayed_case(case: ValidCase, item: SolutionEvidence, comparison: Compariso
         return CaseReport(case, Verdict.UNDECIDED)
     if reason is not None or value is None:
         return CaseReport(case, Verdict.DENIED, _detail(item) or "the solution gives another value in each run")
-    if values.equal(case.expected, value, nan_equal=True) or values_equal(case.expected, value, comparison):
+    if values.equal(case.expected, value, nan_equal=True) or comparison.equal(case.expected, value):
         return None
     return CaseReport(case, Verdict.DENIED, f"the solution gives {values.describe(value)}")
 
@@ -349,7 +323,7 @@ def without_undecided(suite: ValidSuite, undecided: Sequence[tuple[ValidCase, Re
 
 def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReason | None:
     value = item.first.value or b""
-    return None if values_equal(value, value, comparison) else RejectionReason.UNPASSABLE
+    return None if comparison.equal(value, value) else RejectionReason.UNPASSABLE
 
 
 _NONE = values.encode(None)
@@ -411,18 +385,13 @@ def _confirmed(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> Val
     if predicted is not None and case.direct:
         predicted = as_printed(predicted, rules.output)
     # A prediction that raises or is not plain data is wrong; in the release it shifts the slots of later cases.
-    right = predicted is not None and values_equal(expected, predicted, rules.comparison)
+    right = predicted is not None and rules.comparison.equal(expected, predicted)
     return ValidCase(case, expected, right)
 
 
 def _has_tolerance(case: TestCase) -> bool:
     """Whether a case states a value with a tolerance: the solution's value would not say which one is right."""
     return any("pytest" in line for line in case.imports)
-
-
-def _wrong_prediction(case: TestCase, valid: ValidCase) -> Rejection:
-    found = values.describe(valid.expected)
-    return _rejection(case, RejectionReason.WRONG_PREDICTION, f"the solution gives {found}")
 
 
 def _rejection(case: TestCase, reason: RejectionReason, detail: str) -> Rejection:

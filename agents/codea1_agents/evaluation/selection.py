@@ -17,16 +17,16 @@ from codea1_agents.evaluation.records import SelectionRecord
 from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.entry_points import placeholder_program
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import GoldenFinding, Outcome, OutcomeKind
+from codea1_env.judging.jobs import Terms, call_of_case, call_of_prediction, program_job
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
-from codea1_env.judging.solution_values import call_of_case, call_of_prediction, program_job
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import suite_of
-from codea1_env.rules.ruleset import Comparison, Reading, preset
-from codea1_env.rules.validation import values_agree
+from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox.interface import Limits, Sandbox
 
 _CHUNK = 8
@@ -143,7 +143,7 @@ def _scores(selections: Sequence[Selection], sandbox: Sandbox, comparison: Compa
         AnsweredCalls(problem, job.calls, tuple(right), report)
         for (problem, right, job), report in zip(tasks, reported, strict=True)
     ]
-    reports = iter(accept_right_answers(answered, sandbox, _LIMITS, comparison))
+    reports = iter(accept_right_answers(answered, Terms(sandbox, _LIMITS, comparison)))
     return [
         tuple(
             _score(next(reports).outcomes, right, comparison) if candidate.program else 0
@@ -158,7 +158,7 @@ def _score(outcomes: Sequence[Outcome], expected: Sequence[bytes | None], compar
     if any(outcome.kind is OutcomeKind.INTERNAL_ERROR for outcome in outcomes):
         return None
     return sum(
-        value is not None and outcome.value is not None and values_agree(value, outcome.value, comparison)
+        value is not None and outcome.value is not None and comparison.equal(value, outcome.value, mutual=True)
         for outcome, value in zip(outcomes, expected, strict=True)
     )
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from codea1_agents.scripted.mutation import Mutant, mutants_of
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import OutcomeKind, ValidCase, ValidSuite
+from codea1_env.judging.jobs import Terms, call_of_case, program_job
 from codea1_env.judging.right_answers import (
     AnsweredCalls,
     SuiteEvidence,
@@ -18,16 +20,14 @@ from codea1_env.judging.right_answers import (
 )
 from codea1_env.judging.solution_values import (
     SolutionValues,
-    call_of_case,
     calls_of_suite,
     canonical_calls_of,
     evidence_of_suite,
     limits_of_solutions,
-    program_job,
 )
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.ruleset import Comparison, Ruleset, Validation
-from codea1_env.rules.validation import SuiteRules, validate, values_equal
+from codea1_env.rules.ruleset import Ruleset, Validation
+from codea1_env.rules.validation import SuiteRules, validate
 from codea1_env.sandbox.interface import Call, JobReport, Limits, Sandbox
 
 _MUTANT_LIMITS = Limits(cpu_s=1.0, wall_s=10.0, max_restarts=0)
@@ -79,7 +79,7 @@ def check_tests(
         SuiteEvidence(problem, suite, evidence_of_suite(suite, known, max_bytes))
         for (problem, suite, _), known in zip(batch, answers, strict=True)
     ]
-    evidence_of_suites = accept_right_predictions(suites, sandbox, bounds, rules.comparison)
+    evidence_of_suites = accept_right_predictions(suites, Terms(sandbox, bounds, rules.comparison))
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
     for (problem, suite, tests), evidence in zip(batch, evidence_of_suites, strict=True):
         each = SuiteRules(Validation.DROP_WRONG, rules.comparison, output=problem.printed)
@@ -158,7 +158,7 @@ def run_mutants(
         AnsweredCalls(problem, job.calls, tuple(test.expected for test in tests if test.right), report)
         for (problem, tests, job), report in zip(tasks, reported, strict=True)
     ]
-    reports = iter(accept_right_answers(answered, sandbox, _MUTANT_LIMITS, comparison))
+    reports = iter(accept_right_answers(answered, Terms(sandbox, _MUTANT_LIMITS, comparison)))
     runs = []
     for (_, tests, _), plan in zip(batch, plans, strict=True):
         killers = [_killer(next(reports), tests, comparison) if job.calls else None for job in plan]
@@ -185,6 +185,6 @@ def _killer(report: JobReport, tests: Sequence[CheckedTest], comparison: Compari
         if outcome.kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):
             return _UNKNOWN
         expected = tests[position].expected or b""
-        if outcome.value is None or not values_equal(expected, outcome.value, comparison):
+        if outcome.value is None or not comparison.equal(expected, outcome.value):
             return position
     return None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
@@ -38,28 +39,24 @@ def is_closed_call(node: ast.expr, entry_point: str, imports: Iterable[str] = ()
     return _is_chain(node, entry_point) and _free_names(node) <= SAFE_BUILTINS - _imported(imports) | {entry_point}
 
 
+class SentExpression(NamedTuple):
+    """A harness expression as it is sent."""
+
+    text: str
+    source_calls: tuple[str, ...] = ()
+    """The closed calls that it sends as text: all but those with literal arguments only."""
+
+
 @lru_cache(maxsize=65_536)
-def with_source_calls(expression: str, imports: tuple[str, ...], entry_point: str) -> str:
-    """Return a harness expression that sends its closed calls as text, except those with literal arguments only."""
+def with_source_calls(expression: str, imports: tuple[str, ...], entry_point: str) -> SentExpression:
+    """Return a harness expression that sends its closed calls as text."""
     try:
         (statement,) = parse(expression).body
     except (UnreadableError, ValueError):
-        return expression
+        return SentExpression(expression)
     sending = _Sending(entry_point, imports)
     tree = sending.visit(statement)
-    return ast.unparse(tree) if sending.texts else expression
-
-
-@lru_cache(maxsize=65_536)
-def source_calls(expression: str, imports: tuple[str, ...], entry_point: str) -> tuple[str, ...]:
-    """Return the texts that `with_source_calls` sends."""
-    try:
-        (statement,) = parse(expression).body
-    except (UnreadableError, ValueError):
-        return ()
-    sending = _Sending(entry_point, imports)
-    sending.visit(statement)
-    return tuple(sending.texts)
+    return SentExpression(ast.unparse(tree) if sending.texts else expression, tuple(sending.texts))
 
 
 class _Sending(ast.NodeTransformer):

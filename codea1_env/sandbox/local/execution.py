@@ -9,7 +9,7 @@ moment exactly one process has its turn, and `_TRANSITIONS` lists all that it ma
 speaks out of turn, has broken its channel: the program then fails all its calls, a harness the call that it evaluates.
 
 A call that hangs or kills its process fails, and the others continue in new processes, as long as the job has not used
-up its limits (`spending`). What the machine is to blame for (`is_starved`) makes the scheduler run the job again.
+up its limits (`Spending`). What the machine is to blame for (`is_starved`) makes the scheduler run the job again.
 
 Everything that happens arrives as an event: bytes can be read, a process has ended, its processor time was measured.
 """
@@ -29,10 +29,9 @@ from os import WIFSIGNALED, WTERMSIG
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Place
-from codea1_env.sandbox.local.process import Process, as_outcome, as_value
+from codea1_env.sandbox.local.process import Process, Sleep, Spending, as_outcome, as_value
 from codea1_env.sandbox.local.reach import may_see_calls
 from codea1_env.sandbox.local.relay import Misled, Relay
-from codea1_env.sandbox.local.spending import Sleep, Spending
 from codea1_env.sandbox.wire import APPLY, LOAD, UNEXPECTED, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
 
@@ -453,29 +452,22 @@ class Execution:
             self._program.kill()
             self._pass_back()
             return
-        stage = self._stage
+        stage, self._stage = self._stage, Stage.DONE
         self._kill_all()
-        if stage is Stage.DONE:
-            return
         if stage is Stage.LOADING:
             if self._load is not None:  # it loaded the first time and failed to load again: the other calls fail
                 for index in (*self._direct, *self._indirect):
                     self._outcomes[index] = outcome
             self._load = self._load or outcome
-            self._stage = Stage.DONE
-            return
-        if stage is Stage.HARNESS_LOADING:
+        elif stage is Stage.HARNESS_LOADING:
             for index in self._indirect:
                 self._outcomes[index] = outcome
-            self._stage = Stage.DONE
-            return
-        pending = self._direct if stage is Stage.DIRECT else self._indirect
-        self._outcomes[pending.popleft()] = outcome
-        self._spending.fault(outcome, self._last_use_s)
-        if self._direct or self._indirect:
-            self._start_again()
-        else:
-            self._stage = Stage.DONE
+        elif stage is not Stage.DONE:
+            pending = self._direct if stage is Stage.DIRECT else self._indirect
+            self._outcomes[pending.popleft()] = outcome
+            self._spending.fault(outcome, self._last_use_s)
+            if self._direct or self._indirect:
+                self._start_again()
 
     def _end_exhausted(self) -> None:
         """End a job whose calls together have used the time of a job, though each was within the limit of a call."""

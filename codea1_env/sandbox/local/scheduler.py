@@ -22,12 +22,11 @@ from typing import NamedTuple
 
 from codea1_env.sandbox.interface import Job, JobReport
 from codea1_env.sandbox.local.execution import Execution, internal_error_report
-from codea1_env.sandbox.local.pool import Pool
 from codea1_env.sandbox.local.process import Process
 from codea1_env.sandbox.local.relay import Foresight
 from codea1_env.sandbox.local.script_execution import ScriptExecution
 from codea1_env.sandbox.local.waiting import seconds_waited
-from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Launch, Setup, Upkeep, Worker, WorkerDied, launch_here
+from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Launch, Pool, Setup, Upkeep, Worker, WorkerDied, launch_here
 from codea1_env.sandbox.wire import Notice, Op
 
 
@@ -94,9 +93,6 @@ class Queue:
 
     def __bool__(self) -> bool:
         return bool(self._batches)
-
-    def __iter__(self) -> Iterator[Batch]:
-        return iter(self._batches)
 
     def add(self, batch: Batch) -> None:
         """Queue all waiting jobs of a batch."""

@@ -51,10 +51,8 @@ class ScriptExecution(Execution):
         self._program.abandoned = True  # it has nothing left to do
         if not self._direct:
             super()._next_stage()
-        elif self._may_start_again():
-            self._start_program()
         else:
-            self._stage = Stage.DONE
+            self._start_again()
 
     def _may_start_again(self) -> bool:
         return super()._may_start_again() and not self._spending.is_all()

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.scripted.mutation import mutants
-from codea1_env.judging.golden_runs import PROGRAM_LIMITS, run_golden
+from codea1_env.judging.golden import PROGRAM_LIMITS, run_golden
 from codea1_env.problems import load_problems
 from codea1_env.problems.evalplus import problem_from_row
 from codea1_env.problems.problem import EQUAL_ANSWERS, PLAIN_CALLS, GoldenCase

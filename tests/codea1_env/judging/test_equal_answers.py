@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.submissions import Candidate
 from codea1_env.facts.verdicts import TOO_MANY, CandidateReport, EntryPointCall, Outcome, OutcomeKind, Verdict
 from codea1_env.judging.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import Problem
-from codea1_env.rules.ruleset import Comparison, preset
+from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 from codea1_env.values import encode
 from tests.support.replies import bare

@@ -8,7 +8,7 @@ import pytest
 
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Verdict
-from codea1_env.judging.golden_runs import run_golden
+from codea1_env.judging.golden import run_golden
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox

@@ -10,11 +10,11 @@ from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Verdict
-from codea1_env.judging.golden_runs import run_golden
+from codea1_env.judging.golden import run_golden
 from codea1_env.problems import Problem
 from codea1_env.problems.layouts import read_row
 from codea1_env.problems.own_rows import problem_to_row
-from codea1_env.rules.reading.function_calls import source_calls, with_source_calls
+from codea1_env.rules.reading.function_calls import SentExpression, with_source_calls
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox import Limits, Sandbox
@@ -82,11 +82,10 @@ def test_other_problems_are_read_as_before() -> None:
 
 def test_closed_calls_in_an_expression_are_sent_as_text() -> None:
     expression = "bool(f(lambda x: x)(3) > f(1) and g(f(k) for k in [f(len)]))"
-    sent = with_source_calls(expression, (), "f")
-    assert sent == "bool(f.source_call('f(lambda x: x)(3)') > f(1) and g((f(k) for k in [f.source_call('f(len)')])))"
-    assert source_calls(expression, (), "f") == ("f(lambda x: x)(3)", "f(len)")
-    assert source_calls("f(len)", ("from math import floor as len",), "f") == ()
-    assert with_source_calls("f([1], k=2)", (), "f") == "f([1], k=2)"
+    text = "bool(f.source_call('f(lambda x: x)(3)') > f(1) and g((f(k) for k in [f.source_call('f(len)')])))"
+    assert with_source_calls(expression, (), "f") == SentExpression(text, ("f(lambda x: x)(3)", "f(len)"))
+    for unchanged, imports in (("f(len)", ("from math import floor as len",)), ("f([1], k=2)", ())):
+        assert with_source_calls(unchanged, imports, "f") == SentExpression(unchanged)
 
 
 # -- judging --

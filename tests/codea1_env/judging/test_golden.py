@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
@@ -16,7 +17,6 @@ from codea1_env.judging.golden import (
     golden_results,
 )
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
-from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, JobReport, Limits, Place, Sandbox
 
 DOUBLE = "def f(x):\n    return 2 * x\n"

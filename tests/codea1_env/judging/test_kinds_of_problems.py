@@ -13,7 +13,7 @@ from codea1_env.facts.answers import AnswerRules, OutputForm
 from codea1_env.facts.problem_kinds import Script
 from codea1_env.facts.submissions import RejectionReason, Suite
 from codea1_env.facts.verdicts import CandidateReport, OutcomeKind, Verdict
-from codea1_env.judging.golden_runs import run_golden
+from codea1_env.judging.golden import run_golden
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import Problem, load_problems

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
+from codea1_env.facts.answers import Comparison, ValueBudget
 from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict
 from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_results
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.judging.right_answers import ValueBudget
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.replies import read_candidate
-from codea1_env.rules.ruleset import Comparison, Reading, preset
+from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox import Sandbox
 from tests.support.replies import bare
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.call_forms import CallForms
 from codea1_env.facts.submissions import MAX_LISTED, Candidate, RejectionReason, Suite, TestCase
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate, read_suite
-from codea1_env.rules.ruleset import Comparison, Reading, Validation
+from codea1_env.rules.ruleset import Reading, Validation
 from codea1_env.rules.validation import SuiteRules, validate
 from tests.support.replies import bare, block
 

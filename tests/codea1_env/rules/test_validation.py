@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env import values
+from codea1_env.facts.answers import Comparison
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import Outcome, OutcomeKind, ValidSuite
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Comparison, Reading, Validation
+from codea1_env.rules.ruleset import Reading, Validation
 from codea1_env.rules.validation import SolutionEvidence, SuiteRules, is_stated, stated_answers, validate
 from tests.support.replies import reasons
 

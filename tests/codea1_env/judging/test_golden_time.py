@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from codea1_env.judging.golden import GOLDEN_LIMITS, GoldenRun, golden_jobs
-from codea1_env.judging.golden_runs import SHORT, GoldenTime, run_golden
+from codea1_env.facts.answers import Comparison
+from codea1_env.judging.golden import GOLDEN_LIMITS, SHORT, GoldenRun, GoldenTests, golden_jobs, run_golden
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.problems.problem import GoldenHarness
-from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox import Job, JobReport
 from codea1_env.sandbox.local import LocalSandbox
 
@@ -49,16 +48,16 @@ def test_a_program_that_hangs_is_not_asked_for_long(sandbox: LocalSandbox, body:
     jobs = golden_jobs(quick, f"import time\ndef f(x):\n  {body}\n", SHORT)
     run = GoldenRun(quick, jobs, tuple(sandbox.run(jobs)))
     assert run.reports[0].cpu_s < 2 * SHORT.cpu_s + 1
-    known = GoldenTime(counting)
+    known = GoldenTests(counting, Comparison())
     for _ in range(2):
-        assert known.given([run, run]) == [run, run]
+        assert known.given_time([run, run]) == [run, run]
     assert [job.program for job in counting.jobs] == [quick.solution]  # once; the program does not run again
 
 
 def test_nothing_more_runs_for_programs_in_time(sandbox: LocalSandbox) -> None:
     quick, counting = problem("pass"), Counting(sandbox)
     jobs = golden_jobs(quick, "def f(x): return 1 / 0", SHORT)
-    assert GoldenTime(counting).given([GoldenRun(quick, jobs, tuple(sandbox.run(jobs)))])
+    assert GoldenTests(counting, Comparison()).given_time([GoldenRun(quick, jobs, tuple(sandbox.run(jobs)))])
     assert counting.jobs == []
 
 
