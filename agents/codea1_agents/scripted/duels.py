@@ -20,7 +20,8 @@ class Duel:
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    problem_id: str
+    name: str
+    topic: str
     right: str
     """What the solution says, once."""
     wrong: str
@@ -28,27 +29,25 @@ class _Edit:
 
 
 _EDITS = (
-    _Edit("starter/is_balanced", "return not still_open", "return True", "What if the text ends too early?"),
+    _Edit("is_balanced", "brackets in a text", "return not still_open", "return True", "What if the text ends too early?"),
     _Edit(
-        "starter/rotate_window",
+        "rotate_window",
+        "turning a part of a list",
         "turn = steps % len(window) if window else 0",
         "turn = steps if window else 0",
         "There may be more steps than items.",
     ),
     _Edit(
-        "starter/free_gaps",
+        "free_gaps",
+        "free times of a room",
         "free_from = max(free_from, end)",
         "free_from = end",
         "Two bookings may overlap in more than one way.",
     ),
+    _Edit("visible_towers", "towers of a city", "tallest = seen = 0", "tallest, seen = -1, 0", "Read again what a tower is."),
     _Edit(
-        "starter/visible_towers",
-        "tallest = seen = 0",
-        "tallest, seen = -1, 0",
-        "Read again what a tower is.",
-    ),
-    _Edit(
-        "starter/peak_guests",
+        "peak_guests",
+        "guests of a hotel",
         "days = sorted(day for day, change in changes.items() if change)",
         "days = sorted(changes)",
         "The guests may change during a run of days.",
@@ -56,6 +55,8 @@ _EDITS = (
 )
 
 N_DUELS = len(_EDITS)
+TOPICS = tuple(edit.topic for edit in _EDITS)
+"""Of the duels, in their order."""
 
 
 def duel(number: int) -> Duel:
@@ -65,7 +66,7 @@ def duel(number: int) -> Duel:
         number: from 1 to `N_DUELS`.
     """
     edit = _EDITS[number - 1]
-    problem = load_problems("starter").by_id(edit.problem_id)
+    problem = load_problems("starter").by_id(f"starter/{edit.name}")
     program = problem.solution.replace(edit.right, edit.wrong)
     line = program[: program.index(edit.wrong)].count("\n") + 1
     return Duel(problem, program, (edit.hint, f"Line {line} is wrong: `{edit.wrong}`."))

@@ -168,7 +168,7 @@ def data_of(runs: Sequence[RunMaterial], archive: Archive, notes: Sequence[str])
     shown_ids = {(run, problem_id) for run, problem_id in index["problems"]}
     index["problems"] = [[run, name, runs[run].book.get(name)] for run, name in index["problems"]]
     problems = [
-        {p.id: [cut(p.statement), cut(p.solution)] for p in run.problems if (number, p.id) in shown_ids}
+        {p.id: list(map(cut, (p.statement, p.solution, p.imports))) for p in run.problems if (number, p.id) in shown_ids}
         for number, run in enumerate(runs)
     ]
     index["duels"] = [
@@ -183,8 +183,12 @@ def _duel(run: RunMaterial, found: Duel | None) -> list[object] | None:
     """Return the row of the duel to show first, and its program beside the solution, if that is known."""
     if found is None:
         return None
-    solution = next((problem.solution for problem in run.problems if problem.id == found.problem_id), None)
-    return [found.row, *([] if solution is None else map(cut, comparable(solution.strip(), found.program.strip())))]
+    texts = (
+        (f"{problem.imports}\n{text}".strip() for text in (problem.solution, found.program))
+        for problem in run.problems
+        if problem.id == found.problem_id
+    )
+    return [found.row, *map(cut, comparable(*next(texts, ())))]
 
 
 def _anchors(runs: Sequence[RunMaterial]) -> Iterable[tuple[str, str]]:

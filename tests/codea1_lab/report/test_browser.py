@@ -134,7 +134,7 @@ def test_the_cases_of_an_episode_stand_in_the_matrix_and_in_the_table(browser: A
     assert rows == [["", "replayed", "new tests"], ["round 1" + read[0], *read[1:]], ["round 2" + read[0], *read[1:]]]
     verdicts = browser.ask("[...document.querySelectorAll('.cases .word')].map(c => c.textContent)")
     assert verdicts == ["wrong answer", "passed", "passed", "passed", "passed"]
-    predicted = browser.ask("[...document.querySelectorAll('.cases [data-label=predicted]')].map(c => c.textContent)")
+    predicted = browser.ask("[...document.querySelectorAll('.cases [data-label^=tester]')].map(c => c.textContent)")
     assert predicted[:4] == ["right", "right, an example", "right", "right"]
     browser.ask("document.querySelectorAll('.members button')[1].click()")
     browser.until("document.querySelector('#detail h3').textContent.endsWith('round 2')")

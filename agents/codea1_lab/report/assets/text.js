@@ -66,6 +66,18 @@ function highlight(place, query) {
   CSS.highlights.set("found", new Highlight(...ranges));
 }
 
+/* A text without the line breaks that only fill its paragraphs: after a full line, where the next word would not have fitted. */
+const FULL = 60, FIXED = /^\s*(?:>>>|\.\.\.|@|#|def |class |import |from )/, ITEM = /^\s*(?:[-*•]|\d+[.)])\s+/;
+
+function unfilled(text) {
+  return text.split(/(\n[ \t]*\n)/).map((paragraph) => {
+    const lines = paragraph.split("\n"), width = Math.max(...lines.map((line) => line.length));
+    const goesOn = (line, before) => before.length >= FULL && before.length + 1 + line.trim().split(" ")[0].length > width && /\p{L}{2}/u.test(before)
+      && !FIXED.test(before) && !ITEM.test(line) && !line.includes(">>>") && (ITEM.exec(before) ?? /^\s*/.exec(before))[0].length === /^\s*/.exec(line)[0].length;
+    return lines.map((line, n) => (n && line.trim() && goesOn(line, lines[n - 1]) ? " " + line.trimStart() : (n ? "\n" : "") + line)).join("");
+  }).join("");
+}
+
 /* Colours Python with a scanner that does not backtrack, so that no text can make it slow. */
 const KEYWORDS = new Set(("False None True and as assert async await break case class continue def del elif else except finally for " +
   "from global if import in is lambda match nonlocal not or pass raise return try while with yield").split(" "));
