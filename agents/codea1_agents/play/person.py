@@ -234,10 +234,8 @@ def explained(game: PersonGame, judged: JudgedRound) -> list[Explained]:
 
 def missed(game: PersonGame) -> list[Explained]:
     """Return a test that would have won a tester's game which is lost, if one is known."""
-    if game.killer is None or game.points:
-        return []
-    shown = _explained(1, game.killer, game)
-    return [replace(shown, told=shown.told.removeprefix(_FOUND))]
+    shown = [_explained(1, game.killer, game)] if game.killer and not game.points else []
+    return [replace(each, told=each.told.removeprefix(_FOUND)) for each in shown]
 
 
 def remarks(game: PersonGame, judged: JudgedRound) -> list[str]:
@@ -258,10 +256,10 @@ def remarks(game: PersonGame, judged: JudgedRound) -> list[str]:
     return [*lines, sentence(f"{more} more lines do not count")] if more > 0 else lines
 
 
-def why_dropped(reason: RejectionReason, detail: str) -> str:
+def why_dropped(reason: str, detail: str) -> str:
     """Say why a line of a tester does not count, for people who do not know the rules' words."""
     detail, told = detail.removeprefix("on the solution: "), _WHY_DROPPED.get(reason, "")
-    return f"{told} ({detail})" if told and detail else told or detail or reason.value.replace("_", " ")
+    return f"{told} ({detail})" if told and detail else told or detail or reason.replace("_", " ")
 
 
 def answers(judged: JudgedRound) -> str:
@@ -286,7 +284,7 @@ def _explained(number: int, case: CaseReport, game: PersonGame) -> Explained:
     is_tester = game.role == "tester"
     tested, expected = case.case.case, values.describe(case.case.expected, _MOST_SHOWN)
     who = "the program" if is_tester else "your program"
-    gave = _GAVE.get(case.verdict, "not tried: another test had stopped {who} before").format(who=who, actual=case.actual)
+    gave = _GAVE.get(case.verdict, "").format(who=who, actual=case.actual)
     failed, passed, test = case.verdict.is_failure, case.verdict is Verdict.PASSED, tested.to_assert()
     if not is_tester:  # the test as it counts, whatever the tester has predicted
         test, tone = f"assert {tested.expression} == {expected}", "good" if passed else "bad" if failed else ""
@@ -308,13 +306,15 @@ _GAVE = {
     Verdict.TIME_LIMIT: "{who} does not end in time",
     Verdict.MEMORY_LIMIT: "{who} needs too much memory",
     Verdict.OUTPUT_LIMIT: "{who} gives too large a value",
+    Verdict.NOT_RUN: "not tried: another test had stopped {who} before",
 }
 _FOUND = "Found it! "
-_WHY_DROPPED = {  # where the detail is empty, or means little by itself
+_WHY_DROPPED: dict[str, str] = {  # where the detail is empty, or means little by itself
     RejectionReason.TOO_LONG: "it is too long",
     RejectionReason.SYNTAX_ERROR: "it is not Python",
+    RejectionReason.FORBIDDEN_NAME: "a name in it is not allowed",
     RejectionReason.DUPLICATE: "another test makes the same calls",
-    RejectionReason.SOLUTION_ERROR: "the solution itself fails for this input, so there is no right answer",
+    RejectionReason.SOLUTION_ERROR: "the solution itself fails for this input",
     RejectionReason.SOLUTION_TIME_LIMIT: "the solution takes too long for this input",
     RejectionReason.OPAQUE_VALUE: "the answer is too large, or no plain value",
     RejectionReason.FLAKY: "the solution gives another answer each time",

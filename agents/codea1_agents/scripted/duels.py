@@ -22,6 +22,7 @@ class Duel:
 class _Edit:
     name: str
     topic: str
+    """What the problem is about, in a few words."""
     right: str
     """What the solution says, once."""
     wrong: str
@@ -29,25 +30,25 @@ class _Edit:
 
 
 _EDITS = (
-    _Edit("is_balanced", "brackets in a text", "return not still_open", "return True", "What if the text ends too early?"),
+    _Edit("is_balanced", "brackets", "return not still_open", "return True", "What if the text ends too early?"),
     _Edit(
         "rotate_window",
-        "turning a part of a list",
+        "turning part of a list",
         "turn = steps % len(window) if window else 0",
         "turn = steps if window else 0",
         "There may be more steps than items.",
     ),
     _Edit(
         "free_gaps",
-        "free times of a room",
+        "the free times of a room",
         "free_from = max(free_from, end)",
         "free_from = end",
         "Two bookings may overlap in more than one way.",
     ),
-    _Edit("visible_towers", "towers of a city", "tallest = seen = 0", "tallest, seen = -1, 0", "Read again what a tower is."),
+    _Edit("visible_towers", "towers", "tallest = seen = 0", "tallest, seen = -1, 0", "Read again what a tower is."),
     _Edit(
         "peak_guests",
-        "guests of a hotel",
+        "hotel guests",
         "days = sorted(day for day, change in changes.items() if change)",
         "days = sorted(changes)",
         "The guests may change during a run of days.",

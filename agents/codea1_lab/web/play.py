@@ -33,7 +33,6 @@ from codea1_agents.play.person import (
 from codea1_agents.scripted.duels import N_DUELS, TOPICS, duel
 from codea1_agents.scripted.fences import fenced
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
-from codea1_env.differences import comparable
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.submissions import Role
 from codea1_env.judging.judged_round import JudgedRound
@@ -43,6 +42,7 @@ from codea1_env.records.faults import first_fault
 from codea1_env.rounds.rounds import Turn
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.service.admission import Admission, Refused
+from codea1_lab.report.page import compared
 from codea1_lab.web.app import Part
 from codea1_lab.web.visitors import Visitors, cookie_name, new_cookie
 
@@ -223,8 +223,7 @@ class Play:
 def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
     """Return what a try has shown, in sentences."""
     (report,) = judged.report.candidates
-    texts = (f"{game.problem.imports}\n{text}" for text in (report.candidate.program, game.problem.solution))
-    program, solution = comparable(*texts)
+    program, solution = compared(game.problem, report.candidate.program, game.problem.solution)
     return {
         "has_won": game.has_won,
         "summary": ending(game, judged) if game.is_over else sentence(found(game, judged)),
@@ -232,8 +231,8 @@ def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
         "tests": [asdict(each) for each in explained(game, judged)],
         "hint": game.hint() if game.role == "tester" and not game.is_over else "",
         "missed": [asdict(each) for each in missed(game)],
-        "solution": solution.strip() if game.is_over else "",
-        "program": program.strip(),
+        "solution": solution if game.is_over else "",
+        "program": program,
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from codea1_agents.play.person import MOST_POINTS, PersonGame, ending, found, missed, remarks, why_dropped
+from codea1_agents.play.person import MOST_POINTS, PersonGame, ending, explained, found, missed, remarks, why_dropped
 from codea1_env.errors import SandboxError, UserError
 from codea1_env.facts.submissions import RejectionReason, Role
 from codea1_env.facts.verdicts import Verdict
@@ -119,6 +119,22 @@ def test_a_coder_wins_when_all_tests_pass_and_the_tester_sees_each_program(sandb
     assert seeds == [1, 2]
 
 
+def test_tests_that_did_not_run_come_last_and_keep_their_numbers(sandbox: Sandbox) -> None:
+    game = game_of(sandbox, "coder", lambda _: "\n".join(f"assert add({n}, 1) == {n + 1}" for n in range(3)))
+    judged = game.submit(RIGHT)
+    (candidate,) = judged.report.candidates
+    verdicts = (Verdict.NOT_RUN, Verdict.TIME_LIMIT, Verdict.PASSED)
+    cases = zip(candidate.suites[0].cases, verdicts, strict=True)
+    suite = replace(candidate.suites[0], cases=tuple(replace(case, verdict=verdict) for case, verdict in cases))
+    report = replace(candidate, suites=(suite,))
+    shown = explained(game, replace(judged, report=replace(judged.report, candidates=(report,))))
+    assert [(each.number, each.told) for each in shown] == [
+        (2, "Your program does not end in time."),
+        (3, "Passed."),
+        (1, "Not tried: another test had stopped your program before."),
+    ]
+
+
 def test_a_failure_of_the_sandbox_costs_no_point(sandbox: Sandbox) -> None:
     class Failing(Wrapper):
         def run(self, jobs: Sequence[Job]) -> list[JobReport]:
@@ -149,9 +165,9 @@ def test_a_program_without_the_function_is_told_plainly(sandbox: Sandbox) -> Non
     game = game_of(sandbox, "tester", lambda _: WRONG)
     told = remarks(game, game.submit("assert add('x', 1) == 2\nassert add(open, 1) == 2"))
     assert sorted(told) == [
-        "Line 1 does not count: the solution itself fails for this input, so there is no right answer"
+        "Line 1 does not count: the solution itself fails for this input"
         ' (TypeError: can only concatenate str (not "int") to str).',
-        "Line 2 does not count: 'open' may not be used.",
+        "Line 2 does not count: a name in it is not allowed ('open' may not be used).",
     ]
 
 

@@ -420,7 +420,7 @@ def test_the_funnel_of_tests_ends_with_those_that_kill(browser: Any, small_repor
     assert [stage for stage, *_ in rows] == ["written", "read", "right", "not vacuous", "not a copy", "killing"]
     assert rows[0][1] == str(sum(tests.values()))
     assert rows[-1][1] == str(tests["killing"])
-    assert rows[-2][2] == f"{tests['stated_example']} stated example"
+    assert rows[-2][2] == f"stated example: {tests['stated_example']}"
 
 
 def test_filters_are_named_after_what_a_run_counts(browser: Any, small_report: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_whole_game_as_the_tester(browser: Any, serving_page: Any, width: int,
         browser.until("document.querySelector('h2').textContent === 'Play'")
         assert browser.ask("[...document.querySelectorAll('#play option')].map(o => o.textContent)")[0] == "mutant"
         duels = browser.ask("[...document.querySelectorAll('.members button')].map(b => b.textContent)")
-        assert duels[:2] == ["Duel 1: brackets in a text, won ✓", "Duel 2: turning a part of a list"]
+        assert duels[:2] == ["Duel 1: brackets, won ✓", "Duel 2: turning part of a list"]
         browser.driver.forward()
         browser.until("document.querySelector('h2').textContent.startsWith('Duel 2')")
         assert browser.ask("document.getElementById('reply').value") == "assert half"

@@ -120,16 +120,11 @@ def test_a_coder_is_told_what_failed_and_wins(serving_page: Any) -> None:
 
 
 def test_endless_loops_end_and_are_explained(serving_page: Any) -> None:
-    tests = "\n".join(f"assert add(0, {n}) == {n}" for n in range(5))
-    with serving_page(TOYS, testers=[lambda _: tests]) as server:
+    with serving_page(TOYS, testers=[lambda _: "assert add(0, 3) == 3"]) as server:
         visitor = Client(server)
         visitor.post("/play/game", {"role": "coder", "opponent": 0})
         told = visitor.post("/play/try", {"text": "def add(a, b):\n    while True:\n        pass"})["try"]
-        shown = [test["told"] for test in told["tests"]]
-        n_hung = shown.count("Your program does not end in time.")
-        assert 0 < n_hung < 5
-        assert shown[n_hung:] == ["Not tried: another test had stopped your program before."] * (5 - n_hung)
-        assert sorted(test["number"] for test in told["tests"]) == [1, 2, 3, 4, 5]
+        assert told["tests"][0]["told"] == "Your program does not end in time."
 
 
 def test_a_flood_of_lines_is_answered_shortly(serving_page: Any) -> None:

@@ -27,8 +27,8 @@ class Detail {
       el("button", { type: "button", class: "plain back", onclick: () => this.browser.close() }, "← back to the list"),
       el("h3", { tabindex: "-1" }, title),
       this.chips(), this.otherMembers(), this.sums(), this.matrix(), ...this.change(),
-      el("h4", {}, "Program"), this.whyInvalid(), this.program.trim() ? code(this.program) : el("p", { class: "quiet" }, "The reply holds no program."),
-      ...this.above(run, name), ...this.cases(), ...this.dropped(), this.problem(run, name), this.raw(),
+      el("h4", {}, "Program"), ...this.above(run, name), this.whyInvalid(), this.program.trim() ? code(this.program) : el("p", { class: "quiet" }, "The reply holds no program."),
+      ...this.cases(), ...this.dropped(), this.problem(run, name), this.raw(),
     ].filter(Boolean);
   }
 
