@@ -164,9 +164,9 @@ class PersonGame:
         hunter = FuzzTester(AgentContext(problems, self._referee.sandbox, self._seed), hunt=True)
         golden = [each for each in self.problem.golden if isinstance(each, GoldenCase)]
         asserts = [TestCase(each.expression, each.expected, each.imports).to_assert() for each in golden]
-        for written in (lambda: asserts, lambda: [hunter.act(turn.observation, turn.info)]):
+        for hunts in (False, True):
             tried = rounds.fork()
-            tried.submit_groups([[written()]])
+            tried.submit_groups([[[hunter.act(turn.observation, turn.info)] if hunts else asserts]])
             report = tried.result(0).report
             cases = [case for suite in report.candidates[0].suites for case in suite.cases] if report else []
             if found := [case for case in cases if n_credited((case,))]:

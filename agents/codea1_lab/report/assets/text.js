@@ -34,6 +34,9 @@ function visible(text, keep = "\n\t") {
   return nodes;
 }
 
+/* A sentence whose `code` is code. */
+const spans = (text) => text.split(/`([^`]*)`/).map((part, n) => (n % 2 ? el("code", { class: "ltr" }, visible(part, "")) : visible(part, "")));
+
 /* The same as one string, for the title of the tab. */
 const plain = (text) => text.replace(HIDDEN, escaped);
 

@@ -78,8 +78,6 @@ function editor(text, rows, send) {
   return area;
 }
 
-/* A sentence whose `code` is code. */
-const spans = (text) => text.split(/`([^`]*)`/).map((part, n) => (n % 2 ? el("code", { class: "ltr" }, visible(part, "")) : visible(part, "")));
 const results = (tests, isAlone) => tests.map(({ number, test, told, tone }) => el("li", { class: tone }, el("code", { class: "ltr" }, MARK_OF[tone] ?? "·", " ", isAlone ? "" : `${number}. `, visible(test)), el("div", {}, visible(told, ""))));
 
 /* What a try has cost, as its card says. */
