@@ -96,6 +96,7 @@ def test_a_whole_game_as_the_tester(browser: Any, serving_page: Any, width: int,
         assert told.startswith("Try 1: cost a point, 2 left")
         rows = browser.ask("[...document.querySelectorAll('[aria-label=Problem] .row')].map(r => r.textContent)")
         assert any("close the most recently opened bracket that is still open" in row for row in rows)
+        assert {'    >>> is_balanced("(]")', "    False"} <= set(rows)
         assert "2 of 3 points" in browser.ask("document.querySelector('.chips').textContent")
         assert browser.ask("document.getElementById('reply').value") == WRONG_TEST
         assert browser.ask("document.getElementById('announcement').textContent").endswith("too early?")
