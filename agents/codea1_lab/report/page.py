@@ -354,14 +354,7 @@ def _chart_data(panel: Panel) -> dict[str, object]:
         }
         for s in panel.series
     ]
-    return {
-        "x": panel.x_label,
-        "left": left,
-        "right": right,
-        "half": panel.bar_width / 2,
-        "xs": xs,
-        "series": series,
-    }
+    return {"x": panel.x_label, "left": left, "right": right, "half": panel.bar_width / 2, "xs": xs, "series": series}
 
 
 def _finite(value: float) -> float | None:

@@ -94,9 +94,6 @@ def test_a_whole_game_as_the_tester(browser: Any, serving_page: Any, width: int,
         assert "Line 2 does not count" in told
         assert "Hint: What if the text ends too early?" in told
         assert told.startswith("Try 1: cost a point, 2 left")
-        rows = browser.ask("[...document.querySelectorAll('[aria-label=Problem] .row')].map(r => r.textContent)")
-        assert any("close the most recently opened bracket that is still open" in row for row in rows)
-        assert {'    >>> is_balanced("(]")', "    False"} <= set(rows)
         assert "2 of 3 points" in browser.ask("document.querySelector('.chips').textContent")
         assert browser.ask("document.getElementById('reply').value") == WRONG_TEST
         assert browser.ask("document.getElementById('announcement').textContent").endswith("too early?")
@@ -136,6 +133,9 @@ def test_a_lost_game_tells_what_would_have_won_and_a_reload_keeps_its_end(browse
         browser.open(server.url)
         press_button(browser, "Duel 1")
         browser.until("document.getElementById('reply') !== null")
+        rows = browser.ask("[...document.querySelectorAll('[aria-label=Problem] .row')].map(r => r.textContent)")
+        assert any("close the most recently opened bracket that is still open" in row for row in rows)
+        assert {'    >>> is_balanced("(]")', "    False"} <= set(rows)
         for points, text in ((3, "assert 1"), (2, "assert is_balanced('()')"), (1, "assert is_balanced(']') == False")):
             browser.fill("reply", text)
             press_button(browser, "Send")
