@@ -12,7 +12,17 @@ from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted, show_next
 from codea1_agents.cli.options import Options
 from codea1_agents.human import HumanAgent
-from codea1_agents.play.person import DUEL_TASK, MOST_POINTS, PersonGame, answers, explained, found, remarks, sentence
+from codea1_agents.play.person import (
+    DUEL_TASK,
+    MOST_POINTS,
+    PersonGame,
+    answers,
+    explained,
+    found,
+    missed,
+    remarks,
+    sentence,
+)
 from codea1_agents.scripted.duels import N_DUELS, duel
 from codea1_agents.scripted.fences import fenced
 from codea1_env.errors import UserError
@@ -64,6 +74,8 @@ def run_duel(options: DuelOptions) -> None:
     page.say(
         f"You have {'won' if game.has_won else 'lost'}: {answers(judged)}; {points} of {counted(MOST_POINTS, 'point')}."
     )
+    for each in missed(game):
+        page.say(f"A test that finds it: {each.test}. {each.told}")
     page.finish(duel=options.number, problem=chosen.problem.id, points=points, most_points=MOST_POINTS)
     show_next(page, "duel", number=options.number % N_DUELS + 1)
 

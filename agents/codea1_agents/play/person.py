@@ -8,15 +8,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from codea1_agents.scripted.testers import FuzzTester
 from codea1_env import values
+from codea1_env.agent import AgentContext
 from codea1_env.differences import difference
 from codea1_env.errors import SandboxError, UserError
-from codea1_env.facts.submissions import RejectionReason, Role, Suite
+from codea1_env.facts.submissions import RejectionReason, Role, Suite, TestCase
 from codea1_env.facts.verdicts import CaseReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.problems.problem import GoldenCase, Problem, ProblemSet
 from codea1_env.python_text import TextBudget, UnreadableError, parse
 from codea1_env.rendering import passes, story
 from codea1_env.rounds.referee import Referee
@@ -29,6 +31,8 @@ DUEL_TASK = (
     "A program for this problem is wrong in one place. Write a test, an input with its right answer: you win if the"
     " program gives another one."
 )
+DOUBT = "No test is known that this program fails: it may be right."
+_MOST_DRAWS = 4  # programs of an opponent until a test fails one
 _MOST_SHOWN = 300  # characters of a value
 _MOST_LINES = 12  # that do not count, of one try
 _GENERAL_HINTS = (
@@ -73,6 +77,8 @@ class PersonGame:
         self.points, self.has_won = MOST_POINTS, False
         self.program = ""
         """What a tester sees; empty before `turn`."""
+        self.killer: CaseReport | None = None
+        """A test that would win a tester's game; None before `turn`, or if none is known."""
         self._opponent, self._hints, self._seed, self._n_tries = opponent, hints, seed, 0
         # Its own, so that what it remembers of the solution ends with the game.
         self._referee = Referee(ProblemSet("a person's game", (problem,)), "fixed", sandbox=sandbox, limits=limits)
@@ -86,6 +92,9 @@ class PersonGame:
     def turn(self) -> Turn:
         """Return what the person replies to. The first call for a tester asks the opponent for its program.
 
+        A program that neither golden tests nor random inputs tell from the solution is drawn again, with the next seed,
+        a few times: nobody could win against it.
+
         Raises:
             AgentUnavailable: the opponent gives no reply.
             UserError: the opponent failed, or its program does not load.
@@ -93,12 +102,16 @@ class PersonGame:
         """
         if self.role == "coder":
             return self._opened().coder_turns()[0]
-        if self._rounds is None:
-            rounds = self._opened()
+        for number in range(0 if self._rounds else _MOST_DRAWS):
+            rounds = self._opened(number)
             rounds.submit_programs([self._opponent(rounds.coder_turns()[0])])
-            if not rounds.tester_turns():
-                raise UserError("the opponent's reply holds no program that loads: begin another game")
-            self._rounds, self.program = rounds, rounds.candidates()[0][0].program
+            if rounds.tester_turns():
+                self._rounds, self.program = rounds, rounds.candidates()[0][0].program
+                self.killer = self._found_killer(rounds)
+            if self.killer:
+                break
+        if self._rounds is None:
+            raise UserError("the opponent's reply holds no program that loads: begin another game")
         return self._rounds.tester_turns()[0]
 
     def submit(self, reply: str) -> JudgedRound:
@@ -145,6 +158,21 @@ class PersonGame:
         told = (f"Read line {line} again.", f"Line {line} is wrong.") if line else _GENERAL_HINTS
         return (self._hints or told)[self._n_tries - 1]
 
+    def _found_killer(self, rounds: Rounds) -> CaseReport | None:
+        """Return the shortest golden test that wins, else the shortest of random inputs."""
+        (turn,), problems = rounds.tester_turns(), self._referee.problems
+        hunter = FuzzTester(AgentContext(problems, self._referee.sandbox, self._seed), hunt=True)
+        golden = [each for each in self.problem.golden if isinstance(each, GoldenCase)]
+        asserts = [TestCase(each.expression, each.expected, each.imports).to_assert() for each in golden]
+        for hunts in (False, True):
+            tried = rounds.fork()
+            tried.submit_groups([[[hunter.act(turn.observation, turn.info)] if hunts else asserts]])
+            report = tried.result(0).report
+            cases = [case for suite in report.candidates[0].suites for case in suite.cases] if report else []
+            if found := [case for case in cases if n_credited((case,))]:
+                return min(found, key=lambda case: len(case.case.case.expression))
+        return None
+
     def _judged(self, reply: str) -> JudgedRound:
         tester_reply: str | None = reply
         if self.role == "tester":
@@ -163,8 +191,8 @@ class PersonGame:
         rewards = judged.rewards[0]
         return JudgedRound(self.problem, "", self._n_tries, program, tester_reply, judged.report, rewards, None)
 
-    def _opened(self) -> Rounds:
-        return self._referee.open([Tree(self.problem, seed=(self._seed + self._n_tries,))])
+    def _opened(self, n_drawn: int = 0) -> Rounds:
+        return self._referee.open([Tree(self.problem, seed=(self._seed + self._n_tries + n_drawn,))])
 
 
 def found(game: PersonGame, judged: JudgedRound) -> str:
@@ -189,6 +217,8 @@ def found(game: PersonGame, judged: JudgedRound) -> str:
 class Explained:
     """A test of a try, and what it has shown."""
 
+    number: int
+    """Its place in the try, from 1, by which a story names it."""
     test: str
     told: str
     tone: str
@@ -196,26 +226,40 @@ class Explained:
 
 
 def explained(game: PersonGame, judged: JudgedRound) -> list[Explained]:
-    """Return the tests of a try."""
+    """Return the tests of a try; those that did not run come last."""
     report = judged.report.candidates[0]
-    return [_explained(case, game) for case in report.suites[0].cases if report.is_valid]
+    cases = sorted(enumerate(report.suites[0].cases, start=1), key=lambda each: each[1].verdict is Verdict.NOT_RUN)
+    return [_explained(number, case, game) for number, case in cases if report.is_valid]
+
+
+def missed(game: PersonGame) -> list[Explained]:
+    """Return a test that would have won a tester's game which is lost, if one is known."""
+    shown = [_explained(1, game.killer, game)] if game.killer and not game.points else []
+    return [replace(each, told=each.told.removeprefix(_FOUND)) for each in shown]
 
 
 def remarks(game: PersonGame, judged: JudgedRound) -> list[str]:
     """Say why a coder's program is not valid, or which lines of a tester do not count."""
     report = judged.report.candidates[0]
     if game.role == "coder":
-        is_told = report.verdict is Verdict.SYNTAX_ERROR  # its name is in the detail
-        why = "" if is_told else f"{_words(report.verdict)}: "
-        return [] if report.is_valid else [sentence(f"{why}{report.detail}")]
+        why = report.detail or report.verdict.value.replace("_", " ")
+        if report.verdict is Verdict.NO_ENTRY_POINT:
+            why = f"it does not define `{game.problem.entry_point}`"
+        return [] if report.is_valid else [sentence(why)]
     rejections = report.suites[0].suite.rejections
     dropped = [it for it in rejections if it.reason is not RejectionReason.WRONG_PREDICTION]  # told with its test
     lines = [
-        sentence(f"{f'line {it.line}' if it.line else 'this'} does not count: {_words(it.reason)} ({it.detail})")
+        sentence(f"{f'line {it.line}' if it.line else 'this'} does not count: {why_dropped(it.reason, it.detail)}")
         for it in dropped[:_MOST_LINES]
     ]
     more = len(dropped) - _MOST_LINES
     return [*lines, sentence(f"{more} more lines do not count")] if more > 0 else lines
+
+
+def why_dropped(reason: str, detail: str) -> str:
+    """Say why a line of a tester does not count, for people who do not know the rules' words."""
+    detail, told = detail.removeprefix("on the solution: "), _WHY_DROPPED.get(reason, "")
+    return f"{told} ({detail})" if told and detail else told or detail or reason.replace("_", " ")
 
 
 def answers(judged: JudgedRound) -> str:
@@ -235,12 +279,12 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _explained(case: CaseReport, game: PersonGame) -> Explained:
+def _explained(number: int, case: CaseReport, game: PersonGame) -> Explained:
     """Return a test, explained. A right answer is a tester's to find: until the game is over it is not told."""
     is_tester = game.role == "tester"
     tested, expected = case.case.case, values.describe(case.case.expected, _MOST_SHOWN)
     who = "the program" if is_tester else "your program"
-    gave = _GAVE.get(case.verdict, "{who} was not tried any more").format(who=who, actual=case.actual)
+    gave = _GAVE.get(case.verdict, "").format(who=who, actual=case.actual)
     failed, passed, test = case.verdict.is_failure, case.verdict is Verdict.PASSED, tested.to_assert()
     if not is_tester:  # the test as it counts, whatever the tester has predicted
         test, tone = f"assert {tested.expression} == {expected}", "good" if passed else "bad" if failed else ""
@@ -250,10 +294,10 @@ def _explained(case: CaseReport, game: PersonGame) -> Explained:
         right = f": the solution gives {expected}" if game.is_over else ""
         told = f"Wrong answer{right}. A test with a wrong answer finds nothing{though}."
     elif failed:
-        told, tone = f"Found it! The solution gives {expected}; {gave}.", "good"
+        told, tone = f"{_FOUND}The solution gives {expected}; {gave}.", "good"
     else:
         told, tone = "Right answer, and the program gives it, too." if passed else sentence(gave), ""
-    return Explained(test, told, tone)
+    return Explained(number, test, told, tone)
 
 
 _GAVE = {
@@ -262,8 +306,18 @@ _GAVE = {
     Verdict.TIME_LIMIT: "{who} does not end in time",
     Verdict.MEMORY_LIMIT: "{who} needs too much memory",
     Verdict.OUTPUT_LIMIT: "{who} gives too large a value",
+    Verdict.NOT_RUN: "not tried: another test had stopped {who} before",
 }
-
-
-def _words(word: Verdict | RejectionReason) -> str:
-    return word.value.replace("_", " ")
+_FOUND = "Found it! "
+_WHY_DROPPED: dict[str, str] = {  # where the detail is empty, or means little by itself
+    RejectionReason.TOO_LONG: "it is too long",
+    RejectionReason.SYNTAX_ERROR: "it is not Python",
+    RejectionReason.FORBIDDEN_NAME: "a name in it is not allowed",
+    RejectionReason.DUPLICATE: "another test makes the same calls",
+    RejectionReason.SOLUTION_ERROR: "the solution itself fails for this input",
+    RejectionReason.SOLUTION_TIME_LIMIT: "the solution takes too long for this input",
+    RejectionReason.OPAQUE_VALUE: "the answer is too large, or no plain value",
+    RejectionReason.FLAKY: "the solution gives another answer each time",
+    RejectionReason.VACUOUS: "it tells nothing about a program",
+    RejectionReason.TOO_MANY_CALLS: "it calls the function too often",
+}

@@ -18,36 +18,46 @@ class Duel:
     """Ever clearer ones."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    name: str
+    topic: str
+    """What the problem is about, in a few words."""
+    right: str
+    """What the solution says, once."""
+    wrong: str
+    hint: str
+
+
 _EDITS = (
-    ("starter/is_balanced", "return not still_open", "return True", "What if the text ends too early?"),
-    (
-        "starter/rotate_window",
+    _Edit("is_balanced", "brackets", "return not still_open", "return True", "What if the text ends too early?"),
+    _Edit(
+        "rotate_window",
+        "turning part of a list",
         "turn = steps % len(window) if window else 0",
         "turn = steps if window else 0",
         "There may be more steps than items.",
     ),
-    (
-        "starter/free_gaps",
+    _Edit(
+        "free_gaps",
+        "the free times of a room",
         "free_from = max(free_from, end)",
         "free_from = end",
         "Two bookings may overlap in more than one way.",
     ),
-    (
-        "starter/visible_towers",
-        "tallest = seen = 0",
-        "tallest, seen = -1, 0",
-        "Read again what a tower is.",
-    ),
-    (
-        "starter/peak_guests",
+    _Edit("visible_towers", "towers", "tallest = seen = 0", "tallest, seen = -1, 0", "Read again what a tower is."),
+    _Edit(
+        "peak_guests",
+        "hotel guests",
         "days = sorted(day for day, change in changes.items() if change)",
         "days = sorted(changes)",
         "The guests may change during a run of days.",
     ),
 )
-"""Each the id of a problem, what its solution says once, what the program says there, and a hint."""
 
 N_DUELS = len(_EDITS)
+TOPICS = tuple(edit.topic for edit in _EDITS)
+"""Of the duels, in their order."""
 
 
 def duel(number: int) -> Duel:
@@ -56,8 +66,8 @@ def duel(number: int) -> Duel:
     Args:
         number: from 1 to `N_DUELS`.
     """
-    problem_id, right, wrong, hint = _EDITS[number - 1]
-    problem = load_problems("starter").by_id(problem_id)
-    program = problem.solution.replace(right, wrong)
-    line = program[: program.index(wrong)].count("\n") + 1
-    return Duel(problem, program, (hint, f"Line {line} is wrong: `{wrong}`."))
+    edit = _EDITS[number - 1]
+    problem = load_problems("starter").by_id(f"starter/{edit.name}")
+    program = problem.solution.replace(edit.right, edit.wrong)
+    line = program[: program.index(edit.wrong)].count("\n") + 1
+    return Duel(problem, program, (edit.hint, f"Line {line} is wrong: `{edit.wrong}`."))

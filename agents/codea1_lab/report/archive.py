@@ -14,6 +14,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from codea1_agents.play.person import why_dropped
 from codea1_agents.play.summary import MEASURES, new_cases
 from codea1_env import values
 from codea1_env.facts.verdicts import Verdict
@@ -166,8 +167,7 @@ class Archive:
     def _suite(self, suite: SuiteRecord) -> list[Any]:
         number = self._texts.number
         rejections = [
-            [number(each.reason.value.replace("_", " ")), number(each.source), each.line, number(each.detail)]
-            for each in suite.rejections
+            [number(why_dropped(each.reason, each.detail)), number(each.source), each.line] for each in suite.rejections
         ]
         return [[self._case(case) for case in suite.cases], rejections]
 

@@ -20,6 +20,7 @@ from codea1_env.rendering import SYMBOLS
 from codea1_lab.report.material import (
     BAR,
     MOVES,
+    SHARE,
     Group,
     Panel,
     PanelSpec,
@@ -76,24 +77,12 @@ class GameCharts:
 
     def _of_verdicts(self) -> Panel:
         n = self._verdicts.total()
-        series = tuple(
-            Series(
-                verdict.value.replace("_", " "), (Point(0.0, self._verdicts[verdict] / n, n=n),), f"v-{verdict.value}"
-            )
-            for verdict in SYMBOLS
-            if self._verdicts[verdict]
-        )
-        return Panel(
-            "verdicts",
-            "Verdicts",
-            "Share of all cases by verdict.",
-            series,
-            "run",
-            0.0,
-            1.0,
-            stacked=True,
-            bar_width=BAR,
-        )
+        points = {
+            verdict: (Point(0.0, self._verdicts[verdict] / n, n=n),) for verdict in SYMBOLS if self._verdicts[verdict]
+        }
+        series = tuple(Series(name.replace("_", " "), shares, f"v-{name}") for name, shares in points.items())
+        note = "Share of all cases by verdict."
+        return Panel("verdicts", "Verdicts", note, series, "run", *SHARE, stacked=True, bar_width=BAR)
 
     def _of_book(self) -> Iterator[Panel]:
         points = {name: [Point(step, moves[name]) for step, moves in self._book] for name in ("size", *MOVES)}

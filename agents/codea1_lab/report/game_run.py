@@ -120,10 +120,9 @@ def _facts(config: RunConfig, summary: Summary, metrics: dict[str, Any]) -> tupl
 def _figures(summary: Summary) -> tuple[Figure, ...]:
     found = []
     for name in sorted(LABELS, key=lambda name: name not in _TILES):
-        label = LABELS[name]
         estimate: Estimate = getattr(summary, name)
         if not isnan(estimate.mean):
-            found.append(Figure(label.strip(), estimate, _TILES.get(name, "")))
+            found.append(Figure(LABELS[name].strip(), estimate, _TILES.get(name, "")))
     return (*found, Figure.plain("cases in the Mistake Book", summary.book_size, tone=tone_of("cases", 0)))
 
 

@@ -182,10 +182,8 @@ def judge_text(versions: Iterable[int]) -> str:
 def judge_remark(versions: Iterable[int]) -> tuple[Remark, ...]:
     """Return an alarm if another version of the judge made some of the verdicts."""
     others = set(versions) - {JUDGE_VERSION}
-    if not others:
-        return ()
     text = f"Judged by {judge_text(others)} of the judge: not comparable with verdicts of version {JUDGE_VERSION}."
-    return (Remark(text, is_alarm=True),)
+    return (Remark(text, is_alarm=True),) if others else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,10 @@ from html import escape
 from importlib.resources import files
 from math import isfinite
 
+from codea1_agents.play.person import why_dropped
 from codea1_agents.statistics import Estimate
 from codea1_env.differences import comparable
+from codea1_env.problems.problem import Problem
 from codea1_env.rules.funnel import funnel
 from codea1_lab.report.archive import Archive, Duel, cut, packed
 from codea1_lab.report.charts import (
@@ -168,7 +170,7 @@ def data_of(runs: Sequence[RunMaterial], archive: Archive, notes: Sequence[str])
     shown_ids = {(run, problem_id) for run, problem_id in index["problems"]}
     index["problems"] = [[run, name, runs[run].book.get(name)] for run, name in index["problems"]]
     problems = [
-        {p.id: [cut(p.statement), cut(p.solution)] for p in run.problems if (number, p.id) in shown_ids}
+        {p.id: [cut(p.statement), cut(p.solution), cut(p.imports)] for p in run.problems if (number, p.id) in shown_ids}
         for number, run in enumerate(runs)
     ]
     index["duels"] = [
@@ -183,8 +185,13 @@ def _duel(run: RunMaterial, found: Duel | None) -> list[object] | None:
     """Return the row of the duel to show first, and its program beside the solution, if that is known."""
     if found is None:
         return None
-    solution = next((problem.solution for problem in run.problems if problem.id == found.problem_id), None)
-    return [found.row, *([] if solution is None else map(cut, comparable(solution.strip(), found.program.strip())))]
+    texts = next((compared(p, p.solution, found.program) for p in run.problems if p.id == found.problem_id), ())
+    return [found.row, *map(cut, texts)]
+
+
+def compared(problem: Problem, *programs: str) -> tuple[str, ...]:
+    """Return programs as they are compared, below the imports that their problem gives them."""
+    return comparable(*(f"{problem.imports}\n{text}".strip() for text in programs))
 
 
 def _anchors(runs: Sequence[RunMaterial]) -> Iterable[tuple[str, str]]:
@@ -291,7 +298,7 @@ def _funnel(run: RunMaterial) -> str:
     stages = funnel(run.tests)
     rows = []
     for stage in stages:
-        lost = ", ".join(f"{n:,} {why.replace('_', ' ')}" for why, n in stage.lost.items())
+        lost = "; ".join(f"{why_dropped(why, '')}: {n:,}" for why, n in stage.lost.items())
         share = f'<meter value="{stage.n}" max="{max(1, stages[0].n)}" aria-hidden="true"></meter>'
         rows.append((safe(stage.name), [f"<td>{share}{stage.n:,}</td>", f"<td>{safe(lost)}</td>"]))
     table = _table("Funnel of tests", ("tests", "", "lost because"), rows)
@@ -347,14 +354,7 @@ def _chart_data(panel: Panel) -> dict[str, object]:
         }
         for s in panel.series
     ]
-    return {
-        "x": panel.x_label,
-        "left": left,
-        "right": right,
-        "half": panel.bar_width / 2,
-        "xs": xs,
-        "series": series,
-    }
+    return {"x": panel.x_label, "left": left, "right": right, "half": panel.bar_width / 2, "xs": xs, "series": series}
 
 
 def _finite(value: float) -> float | None:

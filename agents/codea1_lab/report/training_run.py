@@ -20,7 +20,6 @@ from codea1_agents.train.loop.folder import read_metrics, read_restarts
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
-from codea1_env.problems.problem import Problem
 from codea1_env.rules.funnel import KILLING
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
@@ -51,6 +50,7 @@ _MIN_WIDTH = 4  # steps per bin, which an interval needs
 _INTERVAL = ("_low", "_high")
 _LOST = "tests_lost_"
 _MANY = 1 << 53  # more than a count of tests or problems
+_KEPT = "Problems and episodes below are of the rollouts that the run kept, not of all rollouts."
 _TENTHS = {
     "coder_reward": ("coder reward", "coder"),
     "tester_reward": ("tester reward", "tester"),
@@ -99,12 +99,7 @@ _OF_MODULES = (
     ("clip_share", "Clipped tokens", "Share of tokens whose ratio was clipped."),
     ("grad_norm", "Norm of the gradient", "Before clipping."),
 )
-_TIMES = {
-    "generate_s": "sampling",
-    "judge_s": "judging",
-    "learn_s": "learning",
-    "sync_s": "weights",
-}
+_TIMES = {"generate_s": "sampling", "judge_s": "judging", "learn_s": "learning", "sync_s": "weights"}
 
 _EVALUATIONS = {
     "coder_": ("Held-out problems: coder", "Programs that pass all golden tests, and golden tests passed."),
@@ -125,7 +120,7 @@ def training_run(path: Path, name: str) -> RunMaterial:
     steps = [line for line in lines if line.get("figures")]
     samples = samples_of(path)
     settings, judge = _settings(path), _judge_version(path)
-    problems, remarks = _problems(samples)
+    problems, remarks = known_problems(stored_config(samples[0][1])) if samples else ((), ())
     figures = _figures(steps, lines)
     return RunMaterial(
         name=name,
@@ -141,7 +136,7 @@ def training_run(path: Path, name: str) -> RunMaterial:
             *_restarts(read_restarts(path)),
             *_alarms(steps),
             *remarks,
-            *_of_samples(samples),
+            Remark(_KEPT if samples else "The run kept no rollouts, so there are no episodes to read."),
         ),
         tests=_tests(steps),
         book=_book_of(path),
@@ -225,10 +220,6 @@ def _settings(path: Path) -> dict[str, Any]:
         return tomllib.loads((path / "config.toml").read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise BrokenInput(f"{path / 'config.toml'}: {error}") from error
-
-
-def _problems(samples: Sequence[tuple[int, Path]]) -> tuple[tuple[Problem, ...], tuple[Remark, ...]]:
-    return known_problems(stored_config(samples[0][1])) if samples else ((), ())
 
 
 def _facts(
@@ -384,10 +375,3 @@ def _alarms(steps: Sequence[_Line]) -> Iterator[Remark]:
         first, last = times[0][0], times[-1]
         n = f"{len(times)} steps from step {first} on" if len(times) > 1 else f"step {first}"
         yield Remark(f"{name.replace('_', ' ')} ({n}): {last[1]} (step {last[0]})", is_alarm=True)
-
-
-def _of_samples(samples: Sequence[tuple[int, Path]]) -> Iterator[Remark]:
-    if samples:
-        yield Remark("Problems and episodes below are of the rollouts that the run kept, not of all rollouts.")
-    else:
-        yield Remark("The run kept no rollouts, so there are no episodes to read.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
 from typing import Any, TypeVar
@@ -18,11 +18,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import JSONResponse
 
 from codea1_agents.play.named_agent import NamedAgent
-from codea1_agents.play.person import DUEL_TASK, MOST_POINTS, PersonGame, ending, explained, found, remarks, sentence
-from codea1_agents.scripted.duels import N_DUELS, duel
+from codea1_agents.play.person import (
+    DOUBT,
+    DUEL_TASK,
+    MOST_POINTS,
+    PersonGame,
+    ending,
+    explained,
+    found,
+    missed,
+    remarks,
+    sentence,
+)
+from codea1_agents.scripted.duels import N_DUELS, TOPICS, duel
 from codea1_agents.scripted.fences import fenced
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
-from codea1_env.differences import comparable
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.facts.submissions import Role
 from codea1_env.judging.judged_round import JudgedRound
@@ -32,6 +42,7 @@ from codea1_env.records.faults import first_fault
 from codea1_env.rounds.rounds import Turn
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.service.admission import Admission, Refused
+from codea1_lab.report.page import compared
 from codea1_lab.web.app import Part
 from codea1_lab.web.visitors import Visitors, cookie_name, new_cookie
 
@@ -115,15 +126,17 @@ class Table:
     """Title, task, and the number of the duel."""
     total: int = 0
     """Points of all games that are over."""
+    won: set[int] = field(default_factory=set)
+    """Numbers of duels."""
 
     def shown(self) -> dict[str, Any] | None:
         """Return what the visitor sees of the game; None without one."""
         if (game := self.game) is None:
             return None
         shown = {name: getattr(game, name) for name in ("role", "program", "points", "is_over")}
-        of_problem = {name: getattr(game.problem, name) for name in ("statement", "examples")}
-        notes = {"notes": test_notes(game.problem), "draft": game.draft(), "most": MOST_POINTS, "total": self.total}
-        return self.about | shown | of_problem | notes
+        of_problem = {name: getattr(game.problem, name) for name in ("statement", "examples", "imports")}
+        notes = {"notes": test_notes(game.problem), "draft": game.draft(), "most": MOST_POINTS}
+        return self.about | shown | of_problem | notes | {"total": self.total, "won": sorted(self.won)}
 
 
 @dataclass
@@ -154,7 +167,7 @@ class Play:
     async def _current(self, request: Request) -> JSONResponse:
         visitor = self._visitors.known(request.cookies.get(_cookie(request), ""))
         choices = {
-            "duels": N_DUELS,
+            "duels": TOPICS,
             "coders": [each.name for each in self.coders],
             "testers": [each.name for each in self.testers],
             "problems": [problem.id for problem in self.problems[:_MOST_LISTED]],
@@ -168,7 +181,9 @@ class Play:
         def begun() -> dict[str, Any] | None:
             game, about = self._new_game(start)
             game.turn()
-            visitor.state = Table(game, about, visitor.state.total)
+            if start.role == "tester" and game.killer is None:
+                about["task"] += f" {DOUBT}"
+            visitor.state = replace(visitor.state, game=game, about=about)
             return visitor.state.shown()
 
         headers = {"set-cookie": new_cookie(_cookie(request), key)} if key else None
@@ -184,6 +199,7 @@ class Play:
         def judged() -> dict[str, Any]:
             told = told_of(game, game.submit(text))
             table.total += game.points if game.is_over else 0
+            table.won |= {table.about["duel"]} if game.has_won else set()
             return {"game": table.shown(), "try": told}
 
         return JSONResponse(await self._visitors.run(visitor, judged))
@@ -207,15 +223,16 @@ class Play:
 def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
     """Return what a try has shown, in sentences."""
     (report,) = judged.report.candidates
-    program, solution = comparable(report.candidate.program, game.problem.solution)
+    program, solution = compared(game.problem, report.candidate.program, game.problem.solution)
     return {
         "has_won": game.has_won,
         "summary": ending(game, judged) if game.is_over else sentence(found(game, judged)),
         "lines": remarks(game, judged),
         "tests": [asdict(each) for each in explained(game, judged)],
         "hint": game.hint() if game.role == "tester" and not game.is_over else "",
-        "solution": solution.rstrip() if game.is_over else "",
-        "program": program.rstrip(),
+        "missed": [asdict(each) for each in missed(game)],
+        "solution": solution if game.is_over else "",
+        "program": program,
     }
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from codea1_agents.play.person import MOST_POINTS, PersonGame, ending, found, remarks
+from codea1_agents.play.person import MOST_POINTS, PersonGame, ending, explained, found, missed, remarks, why_dropped
 from codea1_env.errors import SandboxError, UserError
-from codea1_env.facts.submissions import Role
+from codea1_env.facts.submissions import RejectionReason, Role
+from codea1_env.facts.verdicts import Verdict
 from codea1_env.rounds.rounds import Turn
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from tests.support.sandboxes import Wrapper
@@ -44,6 +45,10 @@ def test_a_lost_game_does_not_praise_wrong_answers(sandbox: Sandbox) -> None:
     judged = [game.submit("assert add(0, 3) == 0") for _ in range(MOST_POINTS)]
     assert (game.points, game.is_over) == (0, True)
     assert found(game, judged[0]) == "the program is wrong for your input, but so is your answer"
+    (shown,) = missed(game)
+    assert shown.test.startswith("assert add(0, ")  # fuzz has found it
+    assert shown.told.startswith("The solution gives ")
+    assert shown.told.endswith("; the program gives 0.")
     why = "no test found it: of those that the program fails, test 1 has a wrong answer"
     assert f"; {why}. 0 of 1 answers right; 0 of 3 points." in ending(game, judged[-1])
 
@@ -67,6 +72,27 @@ def test_hints_of_a_program_with_another_fault_are_general(sandbox: Sandbox) -> 
     game = game_of(sandbox, "tester", lambda _: "def add(a, b):\n    c = b\n    d = a\n    e = c + d\n    return e")
     game.submit("assert add(1, 2) == 3")
     assert game.hint().startswith("Try the ends")
+
+
+def test_a_program_that_no_test_can_tell_from_the_solution_is_drawn_again(sandbox: Sandbox) -> None:
+    drawn: list[int] = []
+
+    def coder(turn: Turn) -> str:
+        drawn.append(turn.seed[0])
+        return [RIGHT, "I refuse.", WRONG][len(drawn) - 1]
+
+    game = PersonGame(ADD, "tester", coder, seed=7, sandbox=sandbox)
+    game.turn()
+    assert (drawn, game.program) == ([7, 8, 9], WRONG)
+    assert game.killer is not None
+    assert game.killer.verdict is Verdict.WRONG_ANSWER
+
+
+def test_a_game_that_nobody_is_known_to_win_can_be_played(sandbox: Sandbox) -> None:
+    game = game_of(sandbox, "tester", lambda _: RIGHT)
+    for _ in range(MOST_POINTS):
+        game.submit(FINDS)
+    assert (game.killer, game.points, missed(game)) == (None, 0, [])
 
 
 def test_a_program_that_does_not_load_is_no_opponent(sandbox: Sandbox) -> None:
@@ -93,6 +119,22 @@ def test_a_coder_wins_when_all_tests_pass_and_the_tester_sees_each_program(sandb
     assert seeds == [1, 2]
 
 
+def test_tests_that_did_not_run_come_last_and_keep_their_numbers(sandbox: Sandbox) -> None:
+    game = game_of(sandbox, "coder", lambda _: "\n".join(f"assert add({n}, 1) == {n + 1}" for n in range(3)))
+    judged = game.submit(RIGHT)
+    (candidate,) = judged.report.candidates
+    verdicts = (Verdict.NOT_RUN, Verdict.TIME_LIMIT, Verdict.PASSED)
+    cases = zip(candidate.suites[0].cases, verdicts, strict=True)
+    suite = replace(candidate.suites[0], cases=tuple(replace(case, verdict=verdict) for case, verdict in cases))
+    report = replace(candidate, suites=(suite,))
+    shown = explained(game, replace(judged, report=replace(judged.report, candidates=(report,))))
+    assert [(each.number, each.told) for each in shown] == [
+        (2, "Your program does not end in time."),
+        (3, "Passed."),
+        (1, "Not tried: another test had stopped your program before."),
+    ]
+
+
 def test_a_failure_of_the_sandbox_costs_no_point(sandbox: Sandbox) -> None:
     class Failing(Wrapper):
         def run(self, jobs: Sequence[Job]) -> list[JobReport]:
@@ -109,6 +151,24 @@ def test_a_program_that_is_not_python_costs_nothing(sandbox: Sandbox) -> None:
     for text, said, points in (("def add(a, b", ", which costs no point", 3), ("def plus(a, b): pass", "", 2)):
         judged = game.submit(f"```python\n{text}\n```")
         assert (found(game, judged), game.points) == (f"your program does not run{said}", points)
+
+
+@pytest.mark.parametrize("reason", RejectionReason)
+def test_why_a_line_does_not_count_is_said_in_plain_words(reason: RejectionReason) -> None:
+    assert why_dropped(reason, "").strip()
+    assert "detail" in why_dropped(reason, "detail")
+
+
+def test_a_program_without_the_function_is_told_plainly(sandbox: Sandbox) -> None:
+    game = game_of(sandbox, "coder", lambda _: FINDS)
+    assert remarks(game, game.submit("def plus(a, b): pass")) == ["It does not define `add`."]
+    game = game_of(sandbox, "tester", lambda _: WRONG)
+    told = remarks(game, game.submit("assert add('x', 1) == 2\nassert add(open, 1) == 2"))
+    assert sorted(told) == [
+        "Line 1 does not count: the solution itself fails for this input"
+        ' (TypeError: can only concatenate str (not "int") to str).',
+        "Line 2 does not count: a name in it is not allowed ('open' may not be used).",
+    ]
 
 
 def test_a_reply_begins_with_what_the_problem_fixes(sandbox: Sandbox) -> None:

@@ -135,7 +135,7 @@ def test_the_cases_of_an_episode_stand_in_the_matrix_and_in_the_table(browser: A
     assert rows == [["", "replayed", "new tests"], ["round 1" + read[0], *read[1:]], ["round 2" + read[0], *read[1:]]]
     verdicts = browser.ask("[...document.querySelectorAll('.cases .word')].map(c => c.textContent)")
     assert verdicts == ["wrong answer", "passed", "passed", "passed", "passed"]
-    predicted = browser.ask("[...document.querySelectorAll('.cases [data-label=predicted]')].map(c => c.textContent)")
+    predicted = browser.ask("[...document.querySelectorAll('.cases [data-label^=tester]')].map(c => c.textContent)")
     assert predicted[:4] == ["right", "right, an example", "right", "right"]
     browser.ask("document.querySelectorAll('.members button')[1].click()")
     browser.until("document.querySelector('#detail h3').textContent.endsWith('round 2')")
@@ -413,7 +413,7 @@ def test_the_funnel_of_tests_ends_with_those_that_kill(browser: Any, small_repor
     assert [stage for stage, *_ in rows] == ["written", "read", "right", "not vacuous", "not a copy", "killing"]
     assert rows[0][1] == str(sum(tests.values()))
     assert rows[-1][1] == str(tests["killing"])
-    assert rows[-2][2] == f"{tests['stated_example']} stated example"
+    assert rows[-2][2] == f"stated example: {tests['stated_example']}"
 
 
 def test_filters_are_named_after_what_a_run_counts(browser: Any, small_report: Path) -> None:

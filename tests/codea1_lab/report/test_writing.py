@@ -237,4 +237,6 @@ def test_the_first_duel_is_compared_without_layout(tmp_path: Path) -> None:
 
     assert duels(found) == [[0, "def f(x):\n    return x * 2", "def f(x):\n    return x"]]
     assert duels(replace(found, problems=())) == [[0]]
+    below = duels(replace(found, problems=(replace(problem, imports="import re"),)))
+    assert below == [[0, *(f"import re\n\ndef f(x):\n    return x{end}" for end in (" * 2", ""))]]
     assert duels(replace(found, is_going=True)) == [[2]]

@@ -78,6 +78,7 @@ def test_a_whole_game_as_the_tester(browser: Any, serving_page: Any, width: int,
         assert "A test with a wrong answer finds nothing" in told
         assert "Line 2 does not count" in told
         assert "Hint: What if the text ends too early?" in told
+        assert told.startswith("Try 1: cost a point, 2 left")
         assert "2 of 3 points" in browser.ask("document.querySelector('.chips').textContent")
         assert browser.ask("document.getElementById('reply').value") == WRONG_TEST
         assert browser.ask("document.getElementById('announcement').textContent").endswith("too early?")
@@ -105,9 +106,46 @@ def test_a_whole_game_as_the_tester(browser: Any, serving_page: Any, width: int,
         browser.driver.back()
         browser.until("document.querySelector('h2').textContent === 'Play'")
         assert browser.ask("[...document.querySelectorAll('#play option')].map(o => o.textContent)")[0] == "mutant"
+        duels = browser.ask("[...document.querySelectorAll('.members button')].map(b => b.textContent)")
+        assert duels[:2] == ["Duel 1: brackets, won ✓", "Duel 2: turning part of a list"]
         browser.driver.forward()
         browser.until("document.querySelector('h2').textContent.startsWith('Duel 2')")
         assert browser.ask("document.getElementById('reply').value") == "assert half"
+
+
+def test_a_lost_game_tells_what_would_have_won_and_a_reload_keeps_its_end(browser: Any, serving_page: Any) -> None:
+    with serving_page() as server, screen(browser, 390):
+        browser.open(server.url)
+        press_button(browser, "Duel 1")
+        browser.until("document.getElementById('reply') !== null")
+        rows = browser.ask("[...document.querySelectorAll('[aria-label=Problem] .row')].map(r => r.textContent)")
+        assert any("close the most recently opened bracket that is still open" in row for row in rows)
+        assert {'    >>> is_balanced("(]")', "    False"} <= set(rows)
+        for points, text in ((3, "assert 1"), (2, "assert is_balanced('()')"), (1, "assert is_balanced(']') == False")):
+            browser.fill("reply", text)
+            press_button(browser, "Send")
+            browser.until(f"document.querySelector('#last h3')?.textContent.startsWith('Try {4 - points}')")
+        assert browser.ask("[...document.querySelectorAll('.card h3')].map(h => h.textContent)") == [
+            "Try 3: cost a point, 1 left",
+            "Try 2: cost a point, 2 left",
+            "Try 1: cost no point",
+        ]
+        assert browser.ask("document.querySelector('#last p:last-child code').textContent") == "return True"
+        assert "`" not in browser.ask("document.getElementById('play').innerText")
+        has_no_fault(browser)
+        press_button(browser, "Send")
+        browser.until("document.activeElement.textContent === 'You have lost'")
+        told = "document.querySelector('#play').textContent"
+        assert "assert is_balanced('(') == FalseThe solution gives False; the program gives True." in browser.ask(told)
+        has_no_fault(browser)
+        is_clean(browser, 390)
+        browser.driver.refresh()
+        browser.until("document.querySelector('#story h3')?.textContent === 'You have lost'")
+        assert "A test that would have found it" in browser.ask(told)
+        press_button(browser, "Play another game")
+        assert browser.ask("document.querySelector('h2').textContent") == "Play"
+        browser.driver.refresh()
+        browser.until("document.querySelector('h2')?.textContent === 'Play'")
 
 
 def test_a_whole_game_as_the_coder_by_keyboard_alone(browser: Any, serving_page: Any, toys: ProblemSet) -> None:
@@ -146,6 +184,8 @@ def test_a_whole_game_as_the_coder_by_keyboard_alone(browser: Any, serving_page:
         browser.press(Keys.ENTER)
         browser.until("document.activeElement.textContent === 'You have won'")
         assert "passes 2 of 2 tests" in browser.ask("document.getElementById('story').textContent")
+        assert browser.ask("document.querySelector('.change, del') === null")  # what is right is not red
+        assert "return a + b" in browser.ask("document.querySelector('[aria-label=\"Your program\"]').textContent")
         has_no_fault(browser)
         is_clean(browser, 1280)
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.scripted.duels import N_DUELS
+from codea1_agents.play.person import DOUBT
+from codea1_agents.scripted.duels import TOPICS
 from codea1_env.agent import AgentContext
 from codea1_env.errors import AgentUnavailable, UserError
-from codea1_env.problems import ProblemSet
+from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_lab.web.play import Opponent
 from tests.codea1_agents.cli.test_demo_duel import FINDS
@@ -28,7 +29,7 @@ def test_a_duel_from_begin_to_story(serving_page: Any) -> None:
         visitor = Client(server)
         found = visitor.ask("/play/game")[1]
         assert found["game"] is None
-        assert found["choices"]["duels"] == N_DUELS
+        assert found["choices"]["duels"] == list(TOPICS)
         assert (found["choices"]["coders"], found["choices"]["testers"]) == (["mutant"], ["fuzz"])
         game = visitor.post("/play/game", DUEL)["game"]
         assert (game["role"], game["points"], game["draft"]) == ("tester", 3, "assert is_balanced(")
@@ -40,9 +41,9 @@ def test_a_duel_from_begin_to_story(serving_page: Any) -> None:
         ]
         wrong = "Wrong answer. A test with a wrong answer finds nothing, though the program gives True."
         assert told["tests"][1]["told"] == wrong  # the right one would be copied
-        assert [line.partition(" (")[0] for line in told["lines"]] == [
-            "Line 3 does not count: not an assert",
-            "Line 4 does not count: no entry point call",
+        assert told["lines"] == [
+            "Line 3 does not count: neither an assert nor an assignment.",
+            "Line 4 does not count: never calls 'is_balanced' by its name.",
         ]
         assert told["hint"] == "What if the text ends too early?"
         assert told["solution"] == ""
@@ -50,7 +51,8 @@ def test_a_duel_from_begin_to_story(serving_page: Any) -> None:
         assert answer["try"]["tests"][0]["told"] == "Found it! The solution gives False; the program gives True."
         assert "test 1 found it" in answer["try"]["summary"]
         assert "return not still_open" in answer["try"]["solution"]
-        assert (answer["game"]["is_over"], answer["game"]["total"]) == (True, 2)
+        assert (answer["game"]["is_over"], answer["game"]["total"], answer["game"]["won"]) == (True, 2, [1])
+        assert told["missed"] == answer["try"]["missed"] == []
         assert visitor.ask("/play/game")[1]["game"] == answer["game"]
         assert visitor.ask("/play/try", {"text": FINDS[1]})[0] == 422
 
@@ -59,11 +61,29 @@ def test_a_wrong_answer_is_corrected_when_the_game_is_over(serving_page: Any) ->
     with serving_page() as server:
         visitor = Client(server)
         visitor.post("/play/game", DUEL)
-        told = [
-            visitor.post("/play/try", {"text": "assert is_balanced('(') == 3"})["try"]["tests"][0]["told"]
-            for _ in range(3)
-        ]
-        assert ["the solution gives" in each for each in told] == [False, False, True]
+        told = [visitor.post("/play/try", {"text": "assert is_balanced('(') == 3"})["try"] for _ in range(3)]
+        assert ["the solution gives" in each["tests"][0]["told"] for each in told] == [False, False, True]
+        assert [each["missed"] for each in told[:2]] == [[], []]
+        (missed,) = told[2]["missed"]
+        assert missed["test"] == "assert is_balanced('(') == False"
+        assert missed["told"] == "The solution gives False; the program gives True."
+        assert visitor.ask("/play/game")[1]["game"]["won"] == []
+
+
+def test_a_program_that_no_test_is_known_to_fail_is_said_to_be_perhaps_right(serving_page: Any) -> None:
+    with serving_page(TOYS, coders=[lambda _: ADD.solution, lambda _: WRONG]) as server:
+        for number, is_said in ((0, True), (1, False)):
+            game = Client(server).post("/play/game", {"role": "tester", "opponent": number})["game"]
+            assert (DOUBT in game["task"]) == is_said
+
+
+def test_imports_of_the_problem_stand_above_both_programs(serving_page: Any) -> None:
+    with serving_page(load_problems("starter")) as server:
+        visitor = Client(server)
+        game = visitor.post("/play/game", {"role": "coder", "problem": "starter/read_timer"})["game"]
+        assert game["imports"] == "import re"
+        told = visitor.post("/play/try", {"text": "def read_timer(text):\n    return re.match('', text)"})["try"]
+        assert told["program"].startswith("import re\n\ndef read_timer")
 
 
 def test_the_same_duel_is_told_alike_in_a_terminal(serving_page: Any) -> None:
@@ -92,8 +112,8 @@ def test_a_coder_is_told_what_failed_and_wins(serving_page: Any) -> None:
         assert told["lines"][0].startswith("SyntaxError: ")
         told = visitor.post("/play/try", {"text": WRONG})["try"]
         assert told["tests"] == [
-            {"test": "assert add(0, 3) == 3", "told": "Your program gives 0.", "tone": "bad"},
-            {"test": "assert add(1, 1) == 2", "told": "Passed.", "tone": "good"},
+            {"number": 1, "test": "assert add(0, 3) == 3", "told": "Your program gives 0.", "tone": "bad"},
+            {"number": 2, "test": "assert add(1, 1) == 2", "told": "Passed.", "tone": "good"},
         ]
         told = visitor.post("/play/try", {"text": "def add(a, b):\n    return a + b"})["try"]
         assert told["summary"] == "Your program passes 2 of 2 tests; 2 of 3 points."
@@ -114,7 +134,7 @@ def test_a_flood_of_lines_is_answered_shortly(serving_page: Any) -> None:
         many = visitor.post("/play/try", {"text": "assert is_balanced('') == 1\n" * 900})["try"]["lines"]
         assert (len(many), many[-1]) == (13, "887 more lines do not count.")
         told = visitor.post("/play/try", {"text": "assert is_balanced('" + "(" * 70_000 + "') == 0"})["try"]["lines"]
-        assert [line.partition(" (")[0] for line in told] == ["This does not count: too long"]
+        assert [line.partition(" (")[0] for line in told] == ["This does not count: it is too long"]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class Detail {
       el("button", { type: "button", class: "plain back", onclick: () => this.browser.close() }, "← back to the list"),
       el("h3", { tabindex: "-1" }, title),
       this.chips(), this.otherMembers(), this.sums(), this.matrix(), ...this.change(),
-      el("h4", {}, "Program"), this.whyInvalid(), this.program.trim() ? code(this.program) : el("p", { class: "quiet" }, "The reply holds no program."),
+      el("h4", {}, "Program"), ...this.above(run, name), this.whyInvalid(), this.program.trim() ? code(this.program) : el("p", { class: "quiet" }, "The reply holds no program."),
       ...this.cases(), ...this.dropped(), this.problem(run, name), this.raw(),
     ].filter(Boolean);
   }
@@ -106,6 +106,12 @@ class Detail {
     return [heading, changed(this.t[program], this.program, title)];
   }
 
+  /* The imports that the problem gives every program. */
+  above(run, name) {
+    const [, , imports] = this.problems[run]?.[name] ?? [];
+    return imports ? [el("p", { class: "quiet small" }, "Above the program stand these lines of the problem:"), code(imports, { numbered: false, label: "Above the program" })] : [];
+  }
+
   point(key, n) {
     const row = key && document.getElementById(`case-${key}-${n}`);
     if (!row) return;
@@ -143,18 +149,18 @@ class Detail {
     const rows = cases.map(([expression, expected, right, prediction, verdict, actual], n) => {
       const word = this.browser.index.verdicts[verdict];
       const predicted = right === null ? "" : right ? ["right", "right, an example"][right - 1] : [el("b", { class: "tester" }, "wrong "), prediction === null ? "" : text(this.t[prediction])];
-      return el("tr", { id: `case-${key}-${n}` }, cell("case", String(n + 1)), cell("test", text(this.t[expression])), cell("solution", text(this.t[expected])),
-        cell("predicted", predicted), cell("verdict", words(word), "word v-" + word), cell("gave", actual === null ? "" : text(this.t[actual])));
+      return el("tr", { id: `case-${key}-${n}` }, cell("case", String(n + 1)), cell("test", text(this.t[expression])), cell("right answer", text(this.t[expected])),
+        cell("tester’s answer", predicted), cell("program", words(word), "word v-" + word), cell("program gave", actual === null ? "" : text(this.t[actual])));
     });
-    const heads = ["", "test", "solution", "predicted", "verdict", "program gave"];
+    const heads = ["", "test", "right answer", "tester’s answer", "program", "program gave"];
     return el("div", { class: "scroll" }, el("table", { class: "cases", "aria-label": title }, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, rows)));
   }
 
   dropped() {
     const all = this.suites.flatMap((suite) => suite[1]);
     if (!all.length) return [];
-    const rows = all.map(([reason, source, line, detail]) => el("tr", {}, cell("line", String(line || "")), cell("text", el("span", { class: "mono ltr" }, visible(this.t[source]))),
-      cell("because", [this.t[reason], this.t[detail] ? [": ", ...visible(this.t[detail])] : ""])));
+    const rows = all.map(([why, source, line]) => el("tr", {}, cell("line", String(line || "")), cell("text", el("span", { class: "mono ltr" }, visible(this.t[source]))),
+      cell("because", spans(this.t[why]))));
     return [el("h4", {}, "Dropped or corrected"), el("div", { class: "scroll" }, el("table", { class: "cases", "aria-label": "Dropped or corrected" },
       el("thead", {}, el("tr", {}, ["line", "text", "because"].map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, rows)))];
   }
@@ -162,7 +168,7 @@ class Detail {
   problem(run, name) {
     const found = this.problems[run]?.[name];
     if (!found) return el("p", { class: "quiet small" }, "The problem's text is missing: its source was not available when this report was written.");
-    return el("div", {}, el("h4", {}, "Problem"), code(found[0], { numbered: false, label: "Problem" }),
+    return el("div", {}, el("h4", {}, "Problem"), code(unfilled(found[0]), { numbered: false, label: "Problem" }),
       el("details", {}, el("summary", {}, "Trusted solution"), code(found[1], { label: "Trusted solution" })));
   }
 

@@ -30,7 +30,10 @@ function middle(a, b) {
 function changed(before, after, label) {
   if (before === after) return el("p", {}, "They are equal.");
   const lines = difference(before, after), near = new Uint8Array(lines.length), body = el("code", {});
-  lines.forEach(([sign], at) => { if (sign !== " ") near.fill(1, Math.max(0, at - CONTEXT), at + CONTEXT + 1); });
+  lines.forEach(([sign, line], at) => { // imports are always shown: what they name is used below
+    if (sign !== " ") near.fill(1, Math.max(0, at - CONTEXT), at + CONTEXT + 1);
+    else if (/^(import|from) /.test(line)) near[at] = 1;
+  });
   for (let at = 0; at < lines.length; at++) {
     if (near[at]) {
       const [sign, line] = lines[at];

@@ -34,6 +34,9 @@ function visible(text, keep = "\n\t") {
   return nodes;
 }
 
+/* A sentence whose `code` is code. */
+const spans = (text) => text.split(/`([^`]*)`/).map((part, n) => (n % 2 ? el("code", { class: "ltr" }, visible(part, "")) : visible(part, "")));
+
 /* The same as one string, for the title of the tab. */
 const plain = (text) => text.replace(HIDDEN, escaped);
 
@@ -64,6 +67,18 @@ function highlight(place, query) {
     }
   }
   CSS.highlights.set("found", new Highlight(...ranges));
+}
+
+/* A text without the line breaks that only fill its paragraphs: after a full line, where the next word would not have fitted. */
+const FULL = 60, CODE = /^\s*(?:>>>|\.\.\.|@|#|"""|def |class |import )|==|=>|➞/, ITEM = /^\s*(?:[-*•]|\d+[.)])\s+/, HEAD = /^\s*(?:(?:\S+ )?\S+:|Examples?)$/;
+
+function unfilled(text) {
+  return text.split(/(\n[ \t]*\n)/).map((paragraph) => {
+    const lines = paragraph.split("\n"), width = Math.max(...lines.map((line) => line.length));
+    const goesOn = (line, before) => before.length >= FULL && before.length + 1 + line.trim().split(" ")[0].length > width && /\p{L}{2}/u.test(before)
+      && !CODE.test(before) && !CODE.test(line) && !/^from .+ import/.test(before) && !ITEM.test(line) && !HEAD.test(line) && (ITEM.exec(before) ?? /^\s*/.exec(before))[0].length === /^\s*/.exec(line)[0].length;
+    return lines.map((line, n) => (n && line.trim() && goesOn(line, lines[n - 1]) ? " " + line.trimStart() : (n ? "\n" : "") + line)).join("");
+  }).join("");
 }
 
 /* Colours Python with a scanner that does not backtrack, so that no text can make it slow. */

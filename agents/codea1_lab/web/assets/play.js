@@ -3,7 +3,7 @@
 const table = document.getElementById("play"), NO_COLON = /:\s*$/, MARK_OF = { good: "✓", bad: "✗" };
 const ABOUT = { __proto__: null, mutant: "mutant knows the solution, and may change it in one place.", fuzz: "fuzz tests programs with random inputs." };
 const GAME = "#play/game"; // the address of a game; the lobby is at #play
-let choices = null, played = null; // the game, its tries and the draft
+let choices = null, played = null, won = []; // the game, its tries and the draft; the duels
 
 const option = (name, value) => el("option", { value: String(value) }, visible(name, ""));
 const action = (label, onclick, kind = "plain") => el("button", { type: "button", class: kind, onclick }, label);
@@ -46,7 +46,8 @@ function choice(role, opponents, other) {
 }
 
 function showLobby() {
-  const duels = Array.from({ length: choices.duels }, (_, n) => duel(`Duel ${n + 1}`, n + 1, n ? "plain" : "plain main"));
+  const next = choices.duels.findIndex((_, n) => !won.includes(n + 1));
+  const duels = choices.duels.map((topic, n) => duel(`Duel ${n + 1}: ${topic}${won.includes(n + 1) ? ", won ✓" : ""}`, n + 1, n === next ? "plain main" : "plain"));
   table.replaceChildren(
     el("h2", { tabindex: "-1" }, "Play"),
     el("p", { class: "conclusion" }, "A coder writes a program, and a tester writes tests to break it. You are one of them, and have three points: a try that finds nothing costs one."),
@@ -77,20 +78,26 @@ function editor(text, rows, send) {
   return area;
 }
 
-function tried({ summary, lines, tests, hint, solution }, n, isLast) {
-  const rows = tests.map(({ test, told, tone }) => el("li", { class: tone }, el("code", { class: "ltr" }, MARK_OF[tone] ?? "·", " ", visible(test)), el("div", {}, visible(told, ""))));
-  return el("div", { class: "card", id: isLast ? "last" : null }, el("h3", {}, `Try ${n}`), solution ? null : el("p", {}, visible(summary, "")),
-    el("ul", { class: "remarks" }, rows, lines.map((line) => el("li", {}, visible(line, "")))), hint ? el("p", {}, el("b", {}, "Hint: "), visible(hint, "")) : null);
+const results = (tests, isAlone) => tests.map(({ number, test, told, tone }) => el("li", { class: tone }, el("code", { class: "ltr" }, MARK_OF[tone] ?? "·", " ", isAlone ? "" : `${number}. `, visible(test)), el("div", {}, visible(told, ""))));
+
+/* What a try has cost, as its card says. */
+const costs = (before, { points, is_over: isOver, most }, hasWon) => (hasWon ? `won with ${points} of ${most} points` : before === points ? "cost no point" : `cost a point, ${isOver ? "none" : points} left`);
+
+function tried({ summary, lines, tests, hint, solution, cost }, n, isLast) {
+  return el("div", { class: "card", id: isLast ? "last" : null }, el("h3", {}, `Try ${n}: ${cost}`), solution ? null : el("p", {}, spans(summary)),
+    el("ul", { class: "remarks" }, results(tests, tests.length < 2), lines.map((line) => el("li", {}, spans(line)))), hint ? el("p", {}, el("b", {}, "Hint: "), spans(hint)) : null);
 }
 
-/* A sentence whose `code` is code. */
-const spans = (text) => text.split(/`([^`]*)`/).map((part, n) => (n % 2 ? el("code", { class: "ltr" }, visible(part, "")) : visible(part, "")));
+/* The imports that the problem gives every program. */
+const above = ({ imports }, whose) => (imports ? [el("p", { class: "quiet small" }, `Above ${whose} program stand these lines of the problem:`), code(imports, { numbered: false, label: "Above the program" })] : null);
 
-function ended(game, last) {
-  const title = `From ${game.role === "tester" ? "the" : "your"} program to the solution`, next = game.duel % choices.duels + 1;
+function ended(game, last, draft) {
+  const isTester = game.role === "tester", isRight = last.has_won && !isTester, next = game.duel % choices.duels.length + 1;
+  const title = isRight ? "The solution, which may go another way" : `From ${isTester ? "the" : "your"} program to the solution`;
   return [el("div", { class: "card", id: "story" }, el("h3", { tabindex: "-1" }, last.has_won ? "You have won" : "You have lost"), el("p", { class: "conclusion" }, spans(last.summary))),
     el("div", { class: "members" }, game.duel ? duel(`Go on to duel ${next}`, next, "plain main") : null, action("Play another game", leave)),
-    el("h3", {}, title), changed(last.program, last.solution, title)];
+    last.missed.length ? el("div", { class: "card" }, el("h3", {}, "A test that would have found it"), el("ul", { class: "remarks" }, results(last.missed, true))) : null,
+    ...(isRight ? [el("h3", {}, "Your program"), above(game, "your"), code(draft, { label: "Your program" }), el("h3", {}, title), code(last.solution, { label: title })] : [el("h3", {}, title), changed(last.program, last.solution, title)])].flat(9);
 }
 
 function leave() {
@@ -105,7 +112,8 @@ function showGame() {
   const button = el("button", { type: "submit", class: "plain main" }, isTester ? "Send the tests" : "Send the program");
   const send = () => attempt(button, async () => {
     const found = await ask("play/try", { text: area.value });
-    played = { game: found.game, tries: [...tries, found.try], draft: area.value };
+    const cost = costs(game.points, found.game, found.try.has_won);
+    played = { game: found.game, tries: [...tries, { ...found.try, cost }], draft: area.value };
     showGame();
   });
   const area = editor(draft, isTester ? 6 : 14, send), form = el("form", { onsubmit: (event) => { event.preventDefault(); send(); } },
@@ -113,26 +121,28 @@ function showGame() {
     el("p", { class: "quiet small", id: "keys" }, "Ctrl+Enter sends. Tab indents; Escape, then Tab leaves the field."), button);
   area.addEventListener("input", () => { played.draft = area.value; keep(); });
   keep();
+  won = game.won;
   table.replaceChildren(
     el("h2", { tabindex: "-1" }, visible(game.title, "")), el("p", { class: "conclusion" }, game.task),
     el("div", { class: "chips" }, chip(`You are the ${game.role}`), chip(el("b", {}, `${game.points} of ${game.most}`), " points"), game.total ? chip(el("b", {}, String(game.total)), ` ${game.total === 1 ? "point" : "points"} in all games`) : null, game.is_over ? null : action("Another game", leave)),
-    ...(game.is_over ? ended(game, last) : []),
+    ...(game.is_over ? ended(game, last, draft).filter(Boolean) : []),
     el("div", { class: "sides" },
-      el("div", {}, el("h3", {}, "Problem"), code(game.statement, { numbered: false, label: "Problem" }),
+      el("div", {}, el("h3", {}, "Problem"), code(unfilled(game.statement), { numbered: false, label: "Problem" }),
         game.examples.length ? [el("h3", {}, "Tests that are known"), code(game.examples.join("\n"), { numbered: false, label: "Tests that are known" })] : null,
-        game.notes ? el("p", {}, visible(game.notes, "")) : null),
-      el("div", {}, isTester ? [el("h3", {}, "The program"), code(game.program)] : null, game.is_over ? null : form, tries.map((one, n) => tried(one, n + 1, one === last)).reverse())),
+        game.notes ? el("p", {}, spans(game.notes)) : null),
+      el("div", {}, isTester ? [el("h3", {}, "The program"), above(game, "the"), code(game.program)] : null, game.is_over ? null : [isTester ? null : above(game, "your"), form], tries.map((one, n) => tried(one, n + 1, one === last)).reverse())),
   );
   const place = table.querySelector("#story h3") ?? (last ? area : table.querySelector("h2"));
   place.focus({ preventScroll: true });
   if (last) table.querySelector(game.is_over ? "h2" : "#last").scrollIntoView({ block: "nearest" }); else scrollTo(0, 0);
-  announce(last ? `${last.summary} ${last.hint}` : `${game.title}. ${game.task}`);
+  announce(last ? `${last.summary} ${last.hint}`.replaceAll("`", "") : `${game.title}. ${game.task}`);
 }
 
 ask("play/game").then((found) => {
   choices = found.choices;
   const { game } = found, isShown = !table.hidden;
-  if (!game || game.is_over) {
+  won = game?.won ?? [];
+  if (!game || (game.is_over && !(location.hash === GAME && kept(game)?.tries.length))) {
     if (location.hash === GAME) history.replaceState(null, "", "#play");
     showLobby();
   } else if (isShown) enter(game, kept(game));
