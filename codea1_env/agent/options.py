@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from codea1_env.errors import UnknownName, UserError
 
 _PLAIN = (int, float, bool, str, Path, NoneType)
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "none"}
 
 
 def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -71,7 +72,9 @@ def _typed(name: str, text: str, kind: Any) -> Any:
 def _expected(kind: Any) -> str:
     if get_origin(kind) is Literal or (inspect.isclass(kind) and issubclass(kind, Enum)):
         return " or ".join(str(getattr(each, "value", each)) for each in get_args(kind) or kind)
-    return inspect.formatannotation(kind)
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(map(_expected, get_args(kind)))
+    return _WORDS[kind] if inspect.isclass(kind) and kind in _WORDS else inspect.formatannotation(kind)
 
 
 def _parsed(text: str) -> object:

@@ -39,11 +39,11 @@ PROGRAM_LIMITS = replace(SHORT, max_restarts=0)
 """A program has failed as soon as a call hangs or kills its process, so the rest need not run."""
 _MAX_SHOWN = 200  # characters
 _TOO_LONG = (
-    f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to find out"
+    f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, which GOLDEN_LIMITS allows: raise its value_bytes to find out"
 )
 _TOO_LONG_TO_COMPARE = (
     f"the expected value has more than {values.MAX_BYTES:,} bytes or {values.MAX_NODES:,} nodes (MAX_BYTES, MAX_NODES"
-    " of `codea1_env.values`), so that only the same bytes are known to equal it"
+    " of codea1_env.values), so that only the same bytes are known to equal it"
 )
 _NO_ENTRY_POINT = "no_entry_point"
 _NO_PROGRAM = f"def {_NO_ENTRY_POINT}(): raise NotImplementedError"

@@ -14,7 +14,7 @@ from codea1_env.service.admission import WAYS_TO_WAIT, Admission, Refused
 from codea1_env.service.bodies import JudgeAnswer, JudgeRequest
 from codea1_env.service.judging import ServedJudge
 
-with extra_needed("the server of `codea1 serve`", "serve"):
+with extra_needed("the server of codea1 serve", "serve"):
     from fastapi import FastAPI, Request
     from starlette.exceptions import HTTPException
     from starlette.responses import JSONResponse, Response

@@ -21,7 +21,7 @@ from codea1_env.service.bounds import ServiceBounds
 from codea1_env.service.guard import App, Guard, is_loopback
 from codea1_env.service.judging import ServedJudge
 
-with extra_needed("the server of `codea1 serve`", "serve"):
+with extra_needed("the server of codea1 serve", "serve"):
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 

@@ -128,7 +128,7 @@ def rows(
         for program, given in _given(role, problem, against, known)
     ]
     if not found:
-        raise UserError(f"no problem has a {GIVEN[role]} for the {role} to play against: pass some as `against`")
+        raise UserError(f"no problem has a {GIVEN[role]} for the {role} to play against: pass some as against=")
     return found
 
 

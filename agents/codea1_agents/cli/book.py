@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from codea1_agents.cli.console import Page, counted, new_table
 from codea1_agents.cli.options import Options, how_many
+from codea1_agents.cli.progress import Progress
 from codea1_env import values
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import UnknownName
@@ -51,7 +52,7 @@ def show_book(options: ShowOptions) -> None:
         UserError: the book does not exist, or lacks the problem.
     """
     page, problem = Page(as_json=options.as_json), options.problem
-    with opened_book(options.book) as book:
+    with opened_book(options.book) as book, Progress("reading the book", None, page):
         if problem is not None and problem not in book.problem_ids():
             raise UnknownName.of("problem of this book", problem, book.problem_ids())
         entries = nsmallest(options.top, book.entries(problem), key=lambda stored: -stored.entry.frequency)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -86,8 +87,9 @@ def _handling_errors() -> Iterator[None]:
             raise
         found: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which does not say what it got
         got = f", got {found[0]['input']!r}" if found else ""
-        told = error.format_message().rstrip(".").replace("Input should be", "expected") + got
-        _say(f"{told} (see {error.ctx.command_path} --help)" if error.ctx else str(error))
+        told = re.sub(r"(, unable to .*)?\.?$", "", error.format_message().replace("Input should be", "expected")) + got
+        told = re.sub(r"Got unexpected extra argument\(s\) \((.*)\)", r"expected no more arguments, got \1", told)
+        _say(f"{told} (see {error.ctx.command_path} --help)" if error.ctx else told)
         raise typer.Exit(USER_ERROR) from None
     except Exception as error:
         code = _exit_code(error)

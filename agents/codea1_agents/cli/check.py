@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Annotated, cast, get_args
 
 import typer
@@ -57,7 +58,7 @@ class CheckAgentOptions(Options):
 
     spec: Annotated[str, Argument(metavar="AGENT", help="An agent's name with its options, or module:attribute.")]
     role: Annotated[
-        str, Option(help="coder or tester.", show_default="the role that the agent declares, else both")
+        str, Option(help="coder, tester or both.", show_default="as declared, else both; needed for your own code")
     ] = ""
     slow: Annotated[float, Option(min=0, help="A reply that takes more seconds than this fails the check.")] = 60.0
     reply_timeout: ReplyTimeout = REPLY_TIMEOUT_S
@@ -82,7 +83,8 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
         typer.Exit: a row is not ok (1).
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
-    problems = load_problems(options.source, limit=options.limit)
+    with Progress("loading problems", None, page):
+        problems = load_problems(options.source, limit=options.limit)
     with closing(load_sandbox(options.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
         found = check_problems(problems, backend, slow_s=options.slow, progress=progress.reach)
     bad = [each for each in found if each.status is not CheckStatus.OK]
@@ -115,19 +117,24 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     """
     from codea1_agents.checks.conformance import Conformance, check_agent  # noqa: PLC0415  only here
 
-    spec, roles = options.spec, get_args(Role)
+    spec, roles = options.spec, (*get_args(Role), "both")
     if options.role not in ("", *roles):
         raise UnknownName.of("role", options.role, roles)
-    if getattr(resolve("agents", spec.partition(",")[0]), "interactive", False) is True:
+    name = spec.partition(",")[0]
+    target = resolve("agents", name)
+    if getattr(target, "interactive", False) is True:
         raise UserError(f"agent {spec!r} cannot be checked: it is interactive")
+    if not options.role and ":" in name and getattr(target, "plays", None) not in roles:  # a registered one plays both
+        raise UserError(f"{name} does not say what it plays: add --role coder, --role tester or --role both")
     page = Page(as_json=options.as_json)
-    role = cast(Role, options.role) if options.role else None
+    role = cast(Role, options.role) if options.role in get_args(Role) else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
         limit_s = options.reply_timeout or None
         with Progress("testing", None, page):
             report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow, reply_timeout_s=limit_s)
-        rows = [(each.role, each.name, each.result, each.detail) for each in report.findings]
-        page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
+        for played, found in groupby(report.findings, lambda each: each.role):
+            rows = [(each.name, each.result, each.detail) for each in found]
+            page.show(new_table((f"{report.agent} as {played}", "result", "because"), rows, whole=(1,)))
         if wants_traceback():
             show_traceback("\n".join(filter(None, (each.traceback for each in report.findings))))
         results = tally(Counter(each.result.value for each in report.findings).items())

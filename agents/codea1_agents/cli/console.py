@@ -233,7 +233,7 @@ NEXT_STEPS = {
     "experiment": ("codea1 experiment {name} --out {out} --seeds {seeds}",),
     "new problem": ("codea1 check problems {name}.jsonl", "codea1 play -p {name}.jsonl --episodes 3"),
     "new agent": (
-        "codea1 check agent {name}:tester",
+        "codea1 check agent {name}:tester --role tester",
         "codea1 play -p starter --coder {name}:coder --tester {name}:tester --episodes 3",
     ),
     "new reward": ("codea1 play -p starter --rules {name}:reward --episodes 3",),

@@ -56,7 +56,8 @@ def run_coevolve(options: CoevolveOptions) -> None:
         MissingExtra: Ray, torch, transformers or matplotlib is not installed.
         typer.Exit: interrupted (130).
     """
-    _require()
+    require_training()
+    require_drawing()
     # One thread is fastest for models this small; torch reads the variable at its first import.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     page, out = Page(as_json=options.as_json, quiet=options.quiet), options.out
@@ -73,11 +74,6 @@ def run_coevolve(options: CoevolveOptions) -> None:
         draw_change(done.lines, out)
     _print_result(page, change, done.folder, out)
     show_next(page, "train", out=done.folder, steps=2 * done.steps)
-
-
-def _require() -> None:
-    require_training()
-    require_drawing()
 
 
 def _pretrain(folder: Path, config: TrainingConfig, page: Page) -> None:

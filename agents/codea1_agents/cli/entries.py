@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -27,15 +28,21 @@ PLAY, TRAIN, MEASURE, LOOK, CHECK = "Play", "Train", "Measure", "Look", "Check a
 """The headings in the help."""
 
 
+_KINDS = {str: "TEXT", Path: "PATH", int: "INTEGER", float: "FLOAT"}
+"""What the help calls the types of options."""
+
+
 class PlainFlags:
-    """Commands whose flags have no type in the help: they take no value."""
+    """Commands whose flags and arguments have no type in the help: flags take no value, arguments have names."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return all options and arguments, that for help among them."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class beside it
         for param in params:
-            if getattr(param, "is_flag", False) and param.metavar is None:
+            if getattr(param, "is_flag", False):
                 param.metavar = ""
+            elif param.param_type_name == "argument":
+                param.display_type_rich = lambda ctx: None
         return params
 
 
@@ -134,7 +141,7 @@ def _add(app: typer.Typer, name: str, command: str) -> None:
 
     known = inspect.signature(options).parameters
     hints = {
-        name: _as_shown(annotation, known[name].default) if name in known else annotation
+        name: _as_shown(name, annotation, known[name].default) if name in known else annotation
         for name, annotation in get_type_hints(options, include_extras=True).items()
     }
     order = dict.fromkeys(field for kind in options.__mro__ for field in getattr(kind, "__annotations__", ()))
@@ -143,15 +150,18 @@ def _add(app: typer.Typer, name: str, command: str) -> None:
     app.command(name, cls=_PlainCommand)(run)
 
 
-def _as_shown(annotation: Any, default: object) -> Any:
-    """Return a declaration whose default has the same form in the help as one that is described."""
+def _as_shown(name: str, annotation: Any, default: object) -> Any:
+    """Return a declaration for the help: with the type's name or the argument's, and the default in its text."""
     if get_origin(annotation) is not Annotated:
         return annotation
-    kind, *about = get_args(annotation)
-    if default in (None, "", inspect.Parameter.empty) or default is False:
-        return annotation
-    shown = [copy(each) for each in about]  # declarations are shared by commands
-    for each in shown:
-        if isinstance(each, OptionInfo) and each.show_default is True:
-            each.show_default = f"{default:g}" if isinstance(default, float) else str(default)
-    return Annotated[kind, *shown]
+    kind, about = get_args(annotation)
+    shown = copy(about)  # declarations are shared by commands
+    types = [kind, *get_args(kind), *(part for each in get_args(kind) for part in get_args(each))]
+    called = next((word for each, word in _KINDS.items() if each in types), None)
+    shown.metavar = shown.metavar or (called if isinstance(shown, OptionInfo) else name.upper())
+    told, shown.show_default = shown.show_default, False
+    if told is True and default is not False and default not in (None, "", inspect.Parameter.empty):
+        told = "yes" if default is True else f"{default:g}" if isinstance(default, float) else str(default)
+    if isinstance(told, str):
+        shown.help = f"{shown.help} [dim]\\[default: {told}][/dim]"
+    return Annotated[kind, shown]

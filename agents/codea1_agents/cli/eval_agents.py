@@ -100,7 +100,8 @@ def run_coder(options: CoderOptions) -> None:
         if n_without:
             session.page.warn(f"{n_without} problems without golden tests are left out")
         n = options.samples if played.generations is None else played.generations.most
-        missing = {each for each in played.missing if each[0] in {problem.id for problem in problems}}
+        absent = set() if played.generations is None else played.generations.missing
+        missing = {each for each in absent if each[0] in {problem.id for problem in problems}}
         settings = session.settings("coder", agent=played.name, samples=n)
         keeper = RecordKeeper(session, options.out, settings, CoderSample, lambda each: (each.problem_id, each.sample))
         known = {(each.problem_id, each.sample) for each in keeper.records if _is_settled(each.masked)}
@@ -119,10 +120,6 @@ class _Played:
     def has(self, problem_id: str) -> bool:
         """Whether there are replies to a problem."""
         return self.generations is None or problem_id in self.generations.replies
-
-    @property
-    def missing(self) -> set[tuple[str, int]]:
-        return self.generations.missing if self.generations is not None else set()
 
 
 def _played(session: EvalSession, spec: str, file: Path | None, role: Role) -> _Played:

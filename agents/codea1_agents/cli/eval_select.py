@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from codea1_agents.cli.eval_session import EvalSession, EvaluationOptions, RecordKeeper, eval_session
+from codea1_agents.cli.eval_session import EvaluationOptions, RecordKeeper, eval_session
 from codea1_agents.cli.options import (
     agent_spec,
     how_many,
@@ -13,7 +13,7 @@ from codea1_agents.cli.options import (
     n_tests,
 )
 from codea1_agents.evaluation.records import SelectionRecord
-from codea1_agents.evaluation.selection import SelectionFigures, select_candidates, selection_figures
+from codea1_agents.evaluation.selection import select_candidates, selection_figures
 from codea1_agents.statistics import estimate_document
 
 
@@ -67,20 +67,10 @@ def run_select(options: SelectOptions) -> None:
 
         def figures(records: list[SelectionRecord]) -> dict[str, Any]:
             found = selection_figures(records, seed=options.seed)
-            show_selection(session, found)
-            return selection_json(found)
+            session.show_figures("choice by tests", {label: getattr(found, name) for label, name in _ROWS})
+            if found.n_masked:
+                session.page.say(f"masked, in no figure above: {found.n_masked} problems")
+            documents = {name: estimate_document(getattr(found, name)) for _, name in _ROWS}
+            return {"figures": documents, "n_problems": found.n_problems, "n_masked": found.n_masked}
 
         keeper.take(batches, len(tested), figures)
-
-
-def show_selection(session: EvalSession, found: SelectionFigures) -> None:
-    """Print the figures of a choice."""
-    session.show_figures("choice by tests", {label: getattr(found, name) for label, name in _ROWS})
-    if found.n_masked:
-        session.page.say(f"masked, in no figure above: {found.n_masked} problems")
-
-
-def selection_json(found: SelectionFigures) -> dict[str, Any]:
-    """Return the figures as plain data."""
-    counts = {"n_problems": found.n_problems, "n_masked": found.n_masked}
-    return {"figures": {name: estimate_document(getattr(found, name)) for _, name in _ROWS}} | counts

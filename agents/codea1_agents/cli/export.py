@@ -67,15 +67,9 @@ def run_export_tests(options: ExportTestsOptions) -> None:
     with eval_session(options) as session:
         opponent = session.agent(options.coder, "coder") if options.coder else None
         tester = session.agent(options.agent, "tester")
-        with Progress("writing and judging tests", None, session.page):
-            found = export_tests(
-                session.problems,
-                tester,
-                session.sandbox,
-                suites=options.suites,
-                tests=options.tests,
-                coder=opponent,
-            )
+        sizes = {"suites": options.suites, "tests": options.tests}
+        with Progress("writing and judging tests", len(session.problems), session.page) as bar:
+            found = export_tests(session.problems, tester, session.sandbox, **sizes, coder=opponent, progress=bar.reach)
         write_rows(options.out, found.rows)
         page = session.page
         page.say(f"{options.out}: {counted(found.n_tests, 'test')} of {counted(len(found.rows), 'problem')}")
@@ -107,7 +101,7 @@ def run_export_model(options: ExportModelOptions) -> None:
     from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  heavy
 
     page = Page(as_json=options.as_json)
-    with page.apart():
+    with page.apart(), Progress("exporting", None, page):
         export_model(options.source, options.role, options.out)
     page.say(f"{options.role} written to {options.out}")
     page.finish(role=options.role, out=str(options.out))

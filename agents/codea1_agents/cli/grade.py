@@ -13,6 +13,7 @@ from typer import Argument, Option
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.options import Options, Problems, rules_preset, sandbox_name
+from codea1_agents.cli.progress import Progress
 from codea1_agents.scripted.fences import fenced
 from codea1_env import judge, score
 from codea1_env.errors import UserError
@@ -55,7 +56,7 @@ def run_grade(options: GradeOptions) -> None:
     if str(options.program) == str(options.tests) == "-":
         raise UserError("program and tests: only one of them can come from stdin")
     program, tests = map(_text, (options.program, options.tests))
-    with page.apart(), closing(load_sandbox(options.sandbox)) as sandbox:
+    with page.apart(), closing(load_sandbox(options.sandbox)) as sandbox, Progress("judging", None, page):
         page.warn_if_weak(promise_of(sandbox))
         report = judge(problem, program if "```" in program else fenced(program), tests, rules, sandbox=sandbox)
     rewards = score(report, rules)

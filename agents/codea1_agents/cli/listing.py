@@ -231,10 +231,5 @@ def _options(group: Group, target: Any) -> tuple[_Option, ...]:
 
 
 def _type_of(parameter: inspect.Parameter) -> str:
-    if parameter.annotation is parameter.empty:
-        return "any"
-    return (
-        parameter.annotation
-        if isinstance(parameter.annotation, str)
-        else inspect.formatannotation(parameter.annotation)
-    )
+    kind = "any" if parameter.annotation is parameter.empty else parameter.annotation
+    return kind if isinstance(kind, str) else inspect.formatannotation(kind)

@@ -207,7 +207,6 @@ class _Run:
     early: dict[int, EpisodeRecord] = field(default_factory=dict, init=False)
     """Episodes that finished before the run was resumed but are not in `episodes.jsonl` yet, by number."""
     spent: TimeSplit = field(default_factory=TimeSplit, init=False)
-    n_unavailable: int = field(default=0, init=False)
     n_masked: int = field(default=0, init=False)
     only_solutions: bool = field(default=True, init=False)
     """Whether each program so far is the solution of its problem."""
@@ -217,11 +216,8 @@ class _Run:
 
     def play(self) -> Path:
         """Play all episodes and return the run's folder."""
-        options, config, context = (
-            self.options,
-            self.config,
-            AgentContext(self.problems, self.sandbox, self.config.seed),
-        )
+        options, config = self.options, self.config
+        context = AgentContext(self.problems, self.sandbox, config.seed)
         # Before the run folder is created: a misspelt name should leave no folder.
         with Progress("loading agents", None, self.page):
             self.players = load_players(options.coder or config.coder, options.tester or config.tester, context)
@@ -276,15 +272,10 @@ class _Run:
             run_id=config.run_id,
             reply_timeout_s=self.options.reply_timeout or None,
         )
+        finished = FinishedGames(record, keep, start_at=folder.n_episodes, known=self.early)
+        progress.running = finished.oldest
         with progress, closing(folder.open_book()) as book:
-            play_games(
-                self.problems,
-                self.players,
-                settings,
-                FinishedGames(record, keep, start_at=folder.n_episodes, known=self.early),
-                sandbox=self.sandbox,
-                book=book,
-            )
+            play_games(self.problems, self.players, settings, finished, sandbox=self.sandbox, book=book)
 
     @contextmanager
     def _folder(self) -> Iterator[RunFolder]:
@@ -323,7 +314,6 @@ class _Run:
     def _note_masked(self, game: PlayedEpisode) -> None:
         faults = (judged.report.candidates[0].internal_error for judged in game.rounds)
         fault = str(game.unavailable or next(filter(None, faults), ""))
-        self.n_unavailable += game.unavailable is not None
         self.n_masked += bool(fault)
         if fault and self.n_masked <= _MAX_MASKED_SHOWN:
             self.page.note(harmless(f"episode {game.record.episode} ({game.record.problem_id}) is masked: {fault}"))
@@ -333,7 +323,7 @@ class _Run:
             return
         if any(suite.beats for judged in game.rounds for suite in judged.report.candidates[0].suites):
             with progress.paused():
-                self._draw(game)
+                self._draw(game, f"{'another' if self.n_drawn else 'the first'} whose program fails a test")
         elif len(self.undrawn) < self._n_wanted:
             self.undrawn.append(game)
 
@@ -342,17 +332,18 @@ class _Run:
         usual = int(not (self.options.as_json or self.options.quiet))
         return usual if self.options.show is None else self.options.show
 
-    def _draw(self, game: PlayedEpisode) -> None:
+    def _draw(self, game: PlayedEpisode, why: str) -> None:
         self.n_drawn += 1
+        record, n = game.record, self.config.episodes
+        if self._n_wanted < n:
+            self.page.say(f"drawn: episode {record.episode} ({record.problem_id}), {why}; --show {n} draws all")
         for judged in game.rounds:
             self.page.show(duel_picture(judged, width=self.page.width, reveals=True))
 
     def _finish(self, folder: RunFolder, wall_s: float) -> None:
         """Write the metrics, draw the duels that are still wanted, and print the result."""
         for game in self.undrawn[: self._n_wanted - self.n_drawn]:
-            self._draw(game)
-        if self.n_unavailable:
-            self.page.note(f"{counted(self.n_unavailable, 'episode')} masked, because an agent was unavailable")
+            self._draw(game, f"since no {'other ' * bool(self.n_drawn)}program fails a test")
         metrics = self._metrics(wall_s)
         folder.write_metrics(metrics)
         self.page.show(summary_table(self.tally.summary(seed=self.config.seed), self.config))

@@ -1,16 +1,16 @@
 """Says on stderr what goes on: a live line; where that is no terminal, a plain one a second into each phase.
 
 Where a phase lasts, a plain line follows every half minute, even if nothing is done in the meantime, and one after ten
-seconds if the first could not yet say how long it lasts.
+seconds if the first could not yet say how long it lasts. Both kinds name what runs for five seconds or more.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import Self
+from typing import Self, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -27,7 +27,8 @@ from codea1_agents.cli.console import Page
 from codea1_env.rendering import harmless
 from codea1_env.runs.records import EpisodeRecord
 
-_FIRST_LINE_S, _FORETOLD_S, _LINE_S, _POLL_S = 1.0, 10.0, 30.0, 0.25
+_T = TypeVar("_T")
+_FIRST_LINE_S, _FORETOLD_S, _LINE_S, _POLL_S, _LONG_S = 1.0, 10.0, 30.0, 0.25, 5.0
 
 
 def bar_columns() -> tuple[ProgressColumn, ...]:
@@ -57,6 +58,8 @@ class Progress:
     def __init__(self, what: str, total: int | None, page: Page, *, done: int = 0, hidden: bool = False) -> None:
         console = Console(stderr=True)
         self._page = None if hidden or page.quiet or console.is_terminal else page
+        self.running: Callable[[], tuple[str, float] | None] = lambda: None
+        """Returns what has been running for longest, and since when (`time.monotonic`)."""
         self._progress = RichProgress(
             *bar_columns(),
             console=console,
@@ -76,20 +79,38 @@ class Progress:
         self.what, self._about, self._first, self._begun = what, "", done, time.monotonic()
         if soon:
             self.rest(_FIRST_LINE_S)
-        self._progress.reset(self._task, completed=done, description=what)
+        self._progress.reset(self._task, completed=done)
         self._progress.tasks[0].total = total  # `reset` would keep the former one if there is none
+        self._describe(what)
 
     def reach(self, done: int, total: int, about: str = "") -> None:
         """Set the numbers of finished and of all steps, and what is done at present."""
         self._about = f" ({about})" if about else ""
-        self._progress.update(self._task, completed=done, total=total, description=f"{self.what}{self._about}")
+        self._progress.update(self._task, completed=done, total=total)
+        self._describe(f"{self.what}{self._about}")
+
+    def counting(self, items: Iterable[_T]) -> Iterator[_T]:
+        """Yield the items, which are the steps of the phase."""
+        for number, item in enumerate(items, start=1):
+            yield item
+            self._progress.update(self._task, completed=number)
 
     def advance(self, record: EpisodeRecord) -> None:
         """Count one finished episode."""
         rewards = record.rounds[-1].rewards
         tester = rewards.testers[0].value if rewards.testers else None
-        text = f"{harmless(record.problem_id)}  coder {_short(rewards.coder.value)}  tester {_short(tester)}"
-        self._progress.update(self._task, advance=1, description=text)
+        self._progress.advance(self._task)
+        self._describe(f"coder {_short(rewards.coder.value)}  tester {_short(tester)}  {harmless(record.problem_id)}")
+
+    def _describe(self, text: str) -> None:
+        self._text, shown = text, self._waits() or text
+        most = max(self._progress.console.width - 40, 20)  # a short bar, counts and clocks need 40 columns
+        self._progress.update(self._task, description=shown if len(shown) <= most else f"{shown[: most - 1]}…")
+
+    def _waits(self) -> str:
+        name, since = self.running() or ("", time.monotonic())
+        seconds = time.monotonic() - since
+        return f"waiting {clock(seconds)} for {harmless(name)}" if seconds >= _LONG_S else ""
 
     def rest(self, seconds: float = _LINE_S) -> None:
         """Print no plain line for some seconds: something else has just been printed."""
@@ -101,10 +122,12 @@ class Progress:
         new, total = task.completed - self._first, task.total
         counted = "" if total is None else f" {task.completed:g}/{total:g}"
         left = f", left {clock(elapsed / new * (total - task.completed))}" if new and total else ""
-        return f"{self.what}{self._about}{counted}, elapsed {clock(elapsed)}{left}"
+        waits = self._waits()
+        return f"{self.what}{self._about}{counted}, elapsed {clock(elapsed)}{left}{f'; {waits}' if waits else ''}"
 
     def tell(self) -> None:
-        """Print a plain line, if there is no terminal and the last one was some time ago."""
+        """Bring the live line up to date; without a terminal, print a plain one if the last is some time ago."""
+        self._describe(self._text)
         if self._page is not None and time.monotonic() >= self._next_line:
             line, early = self.line(), self._begun + _FORETOLD_S - time.monotonic()
             self.rest(early if early > 0 and "left" not in line and self._progress.tasks[0].total else _LINE_S)
@@ -125,15 +148,13 @@ class Progress:
 
     def __enter__(self) -> Self:
         self._progress.start()
-        if self._page is not None:
-            self._teller.start()
+        self._teller.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
         self._over.set()
-        if self._page is not None:
-            self._teller.join()
+        self._teller.join()
 
 
 def clock(seconds: float) -> str:

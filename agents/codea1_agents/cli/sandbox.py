@@ -14,6 +14,7 @@ from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.options import Options
+from codea1_agents.cli.progress import Progress
 from codea1_env.sandbox import load_sandbox
 
 
@@ -39,7 +40,7 @@ def run_check_sandbox(options: CheckOptions) -> None:
         typer.Exit: an outcome is wrong (1).
     """
     page = Page(as_json=options.as_json)
-    with closing(load_sandbox(options.name)) as backend:
+    with closing(load_sandbox(options.name)) as backend, Progress("checking", None, page):
         found = sandbox_check.check_sandbox(backend)
         promise = promise_of(backend)
     rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]

@@ -65,11 +65,8 @@ def _shown(finding: Finding) -> str:
 
 
 def _as_data(attacks: Attacks, report: AuditReport) -> dict[str, object]:
-    kinds = {
-        **{attack.name: "program" for attack in attacks.programs},
-        **{attack.name: "suite" for attack in attacks.suites},
-        **{attack.name: "candidate" for attack in attacks.candidates},
-    }
+    of_kind = {"program": attacks.programs, "suite": attacks.suites, "candidate": attacks.candidates}
+    kinds = {attack.name: kind for kind, some in of_kind.items() for attack in some}
     tries = {attack.name: attack.tries for attack in attacks}
     return {
         "sandbox": report.sandbox,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ def export_tests(
     suites: int = 1,
     tests: int = 8,
     coder: NamedAgent | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Exported:
     """Run a tester over problems and return its confirmed tests as rows.
 
@@ -64,6 +65,7 @@ def export_tests(
         suites: per problem; a test that occurs in several suites is written once.
         tests: requested per suite.
         coder: writes the program that the tester sees; None: the tester is blind.
+        progress: called with the numbers of finished and of all problems.
 
     Raises:
         UserError: an agent failed.
@@ -78,6 +80,7 @@ def export_tests(
         found = dict(zip((problem.id for problem, *_ in written), checked, strict=True))
         for problem in chunk:
             _add(exported, problem, found.get(problem.id))
+        progress(start + len(chunk), len(problems))
     return exported
 
 

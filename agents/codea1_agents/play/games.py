@@ -143,6 +143,7 @@ class FinishedGames:
         self._place, self._on_episode, self._on_early = start_at, on_episode, on_early
         self._waiting = {number: PlayedEpisode(record, (), TimeSplit()) for number, record in (known or {}).items()}
         self._held: list[PlayedEpisode] = []
+        self._begun: dict[int, tuple[str, float]] = {}
         self._were_available = start_at > 0 or bool(known)
 
     def hand_on(self) -> None:
@@ -151,12 +152,21 @@ class FinishedGames:
             self._on_episode(self._waiting.pop(self._place))
             self._place += 1
 
+    def begin(self, number: int, problem_id: str, now: float) -> None:
+        """Note that a game begins."""
+        self._begun[number] = problem_id, now
+
+    def oldest(self) -> tuple[str, float] | None:
+        """Return the problem of the game that has been in progress for longest, and when it began; None without one."""
+        return next(iter(list(self._begun.values())), None)
+
     def add(self, game: PlayedEpisode) -> None:
         """Take a game that has just finished.
 
         Raises:
             AgentUnavailable: `PATIENCE` games in a row had no reply.
         """
+        self._begun.pop(game.record.episode, None)
         if game.unavailable is not None:
             self._held.append(game)
             if len(self._held) >= PATIENCE:

@@ -238,6 +238,7 @@ class _Run:
         problem = self._problems[number % len(self._problems)]
         game = _Game(number, problem.id, episode_seeds(self._settings.seed, number))
         start, judged_s = time.perf_counter(), slot.judging_s
+        self._finished.begin(number, problem.id, time.monotonic())
         for name, seed in ((CODER, game.seeds.coder), (TESTER, game.seeds.tester)):
             await game.called(name, self._agents[name].begin(slot.number, seed, game.where))
         turn = await slot.judge(_reset, slot.environment, game)

@@ -139,7 +139,8 @@ def _show(options: AdviseOptions, session: EvalSession, found: Measured, advice:
 
 
 def _explain(page: Page, subject: str, text: str) -> None:
-    for line in wrap(text, _WIDTH, initial_indent=f"{subject:<{_INDENT}}", subsequent_indent=" " * _INDENT):
+    width = min(_WIDTH, page.width)
+    for line in wrap(text, width, initial_indent=f"{subject:<{_INDENT}}", subsequent_indent=" " * _INDENT):
         page.say(line)
 
 

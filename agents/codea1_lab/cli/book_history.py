@@ -12,6 +12,7 @@ from typer import Option
 
 from codea1_agents.cli.book import BookOptions, Top, case_cells, opened_book
 from codea1_agents.cli.console import Page, counted, new_table, number
+from codea1_agents.cli.progress import Progress
 from codea1_agents.statistics import json_number
 from codea1_env.book.store import Period
 from codea1_env.errors import UnknownName
@@ -69,7 +70,7 @@ def show_survival(options: SurvivalOptions) -> None:
     """
     by = options.by
     if by is not None and by not in _SOURCES:
-        raise UnknownName.of("source", by, _SOURCES)
+        raise UnknownName.of("grouping", by, _SOURCES)
     page, periods = _opened(options)
     grouped: dict[str, list[Period]] = defaultdict(list)
     for period in periods:
@@ -105,8 +106,9 @@ def show_relapses(options: RelapsesOptions) -> None:
 
 def _opened(options: BookOptions) -> tuple[Page, tuple[Period, ...]]:
     """Return the page for the output and the stays of the book's cases."""
-    with opened_book(options.book) as book:
-        return Page(as_json=options.as_json), periods_of(book)
+    page = Page(as_json=options.as_json)
+    with opened_book(options.book) as book, Progress("reading the book", None, page):
+        return page, periods_of(book)
 
 
 def _show_survival(page: Page, name: str, estimate: Survival) -> None:

@@ -152,11 +152,12 @@ def _played(
         agent = session.agent(spec.spec, spec.role)
         return Player(spec.name, agent, is_fixed=spec in entries.fixed, view=spec.view)
 
+    coders, testers = list(map(loaded, entries.coders)), list(map(loaded, entries.testers))
     with Progress("playing", len(session.problems), session.page) as progress:
         play, submissions = play_all(
             list(session.problems),
-            [loaded(spec) for spec in entries.coders],
-            [loaded(spec) for spec in entries.testers],
+            coders,
+            testers,
             session.sandbox,
             rules,
             samples=options.samples,

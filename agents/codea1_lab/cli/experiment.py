@@ -14,6 +14,7 @@ from codea1_agents.cli.console import Page, show_next
 from codea1_agents.cli.options import NoProgress, Options, output
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.train import require_training
+from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import require_this_judge
@@ -106,6 +107,8 @@ def _run(
 ) -> None:
     with Progress("loading problems", None, page):
         require_training()
+        if experiment.pictures:
+            require_drawing()
         require_predictions(experiment, declared_at(options.name))
         for source in experiment.sources:
             load_problems(source)  # fail now rather than after hours of training

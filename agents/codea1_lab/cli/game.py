@@ -16,7 +16,7 @@ from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.statistics import estimate_document, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
-from codea1_env.errors import UserError
+from codea1_env.errors import UserError, extra_needed
 from codea1_env.records.file_errors import file_errors
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox
@@ -76,10 +76,13 @@ def solve_game(options: SolveOptions) -> None:
     page = Page(as_json=options.as_json, quiet=options.quiet)
     if options.out is not None:
         require_drawing()
+    if options.save is not None and not options.save.name.endswith(".bank.jsonl"):
+        raise UserError(f"{options.save}: a bank's name must end in .bank.jsonl")
+    if options.solution is False:  # else the right program mostly is an equilibrium, which needs no solver
+        with extra_needed("solving a game", "study"):
+            import scipy  # noqa: F401, PLC0415  now rather than after all that is judged
     bank = _loaded_bank(options, page)
     if options.save is not None:
-        if not options.save.name.endswith(".bank.jsonl"):
-            raise UserError(f"{options.save}: a bank's name must end in .bank.jsonl")
         bank.bank.save(options.save)
     game = BankGame.of(bank.payoffs())
     with Progress("solving", None, page):

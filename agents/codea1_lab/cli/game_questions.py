@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
@@ -18,6 +19,7 @@ from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.statistics import Estimate, estimate_document, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
+from codea1_env.errors import extra_needed
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_lab.cli.game import SourceOptions, picture_folder
@@ -46,6 +48,8 @@ class QuestionsOptions(SourceOptions):
 
 
 _N_SEEDS = 3
+_OF_ALPHA = ("fixed", "first_kill", "paper", "release")
+_SCHEMES = ("fixed", "first_kill", "paper", "zero_sum")
 _ALPHAS = np.linspace(0, 1, 101)
 _TESTERS = {"full answers": BankRecipe(solution=False), "half the answers": BankRecipe(solution=False, right=False)}
 
@@ -72,13 +76,17 @@ def answer_questions(options: QuestionsOptions) -> None:
     page = Page(as_json=options.as_json, quiet=options.quiet)
     if options.out is not None:
         require_drawing()
-    with closing(load_sandbox(options.sandbox)) as backend, Progress("effects of alpha", None, page) as progress:
+    with extra_needed("solving a game", "study"):
+        import scipy  # noqa: F401, PLC0415  now rather than after all that is judged
+    n, books = len(_OF_ALPHA) * len(_TESTERS) * 2, defaultdict[str, list[tuple[BookStep, ...]]](list)
+    with closing(load_sandbox(options.sandbox)) as backend, Progress("effects of alpha", n, page) as progress:
         answers = _Answers(options, backend)
-        thresholds = list(answers.thresholds())
-        progress.begin("the Mistake Book")
-        books = answers.books()
-        progress.begin("zero-sum rewards")
-        schemes = list(answers.schemes())
+        thresholds = list(progress.counting(answers.thresholds()))
+        progress.begin("the Mistake Book", 2 * _N_SEEDS)
+        for name, run in progress.counting(answers.books()):
+            books[name].append(run)
+        progress.begin("zero-sum rewards", 2 * len(_SCHEMES))
+        schemes = list(progress.counting(answers.schemes()))
     _show_thresholds(page, thresholds)
     _show_books(page, books, options.rounds)
     _show_schemes(page, schemes)
@@ -111,7 +119,7 @@ class _Answers:
 
     def thresholds(self) -> Iterator[_Threshold]:
         """Yield from which alpha on a validity-only tester is a best response."""
-        for rules in ("fixed", "first_kill", "paper", "release"):
+        for rules in _OF_ALPHA:
             for testers, recipe in _TESTERS.items():
                 bank = self.bank(rules, recipe)
                 for coder, chances in _coders(bank):
@@ -121,21 +129,17 @@ class _Answers:
                     curve = tuple(float((least <= alpha + 1e-9).mean()) for alpha in _ALPHAS)
                     yield _Threshold(rules, testers, coder, mean, float((least <= 0.5 + 1e-9).mean()), curve)
 
-    def books(self) -> dict[str, list[tuple[BookStep, ...]]]:
-        """Return rounds without and with the Mistake Book, one run per seed."""
-        bank = self.bank("fixed", BankRecipe(solution=False))
-        return {
-            name: [
-                rounds_with_book(bank, n_rounds=self.options.rounds, with_book=with_book, seed=self.options.seed + n)
-                for n in range(_N_SEEDS)
-            ]
-            for name, with_book in (("without", False), ("with", True))
-        }
+    def books(self) -> Iterator[tuple[str, tuple[BookStep, ...]]]:
+        """Yield rounds without and with the Mistake Book, one run per seed."""
+        bank, options = self.bank("fixed", BankRecipe(solution=False)), self.options
+        for name, has_book in (("without", False), ("with", True)):
+            for seed in range(options.seed, options.seed + _N_SEEDS):
+                yield name, rounds_with_book(bank, n_rounds=options.rounds, with_book=has_book, seed=seed)
 
     def schemes(self) -> Iterator[tuple[str, bool, dict[str, Estimate]]]:
         """Yield the figures of equilibria under composite and zero-sum rewards."""
         for solution in (True, False):
-            for rules in ("fixed", "first_kill", "paper", "zero_sum"):
+            for rules in _SCHEMES:
                 bank = self.bank(rules, BankRecipe(solution=solution))
                 figures = equilibrium_figures(bank, failure_shares(bank), seed=self.options.seed)
                 yield rules, solution, {field.name: getattr(figures, field.name) for field in fields(figures)}

@@ -18,6 +18,7 @@ from typer import Option
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.options import NoProgress, Options, output
 from codea1_agents.cli.progress import Progress
+from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.statistics import json_number
 from codea1_env.errors import UnknownName
 from codea1_env.records.whole_files import write_text
@@ -58,8 +59,8 @@ class RewardsOptions(Options):
     """Train testers of the tabular game under several rewards, and print which of them aim and which of them lie.
 
     A test that is answered without care hits its aim and is hardly ever right. A star marks rewards under which the
-    tester aims no less than under `release`, and is no less valid and careful, and the coder no worse, than under
-    `fixed`. The study `credit` pays single tests, too, and inputs and answers apart.
+    tester aims no less than under release, and is no less valid and careful, and the coder no worse, than under
+    fixed. The study credit pays single tests, too, and inputs and answers apart.
 
     \b
     Example:
@@ -84,6 +85,8 @@ def train_tables(options: TabularOptions) -> None:
     if options.study not in STUDIES:
         raise UnknownName.of("study", options.study, STUDIES)
     study = STUDIES[options.study]
+    if options.out is not None and options.study == "map":
+        require_drawing()
     with _counting(len(study.regimes) * len(study.systems) * options.seeds, page) as advance:
         rows = table(study.regimes, options.seeds, systems=study.systems, progress=advance)
     page.show(

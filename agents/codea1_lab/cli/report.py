@@ -57,7 +57,7 @@ def run_report(options: ReportOptions) -> None:
     with Progress("reading and writing", None, page):
         runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]
         written = write_report(runs, out, ", ".join(names), max_bytes=int(options.max_mb * 1e6))
-    drawn = write_pictures(runs, pictures) if pictures is not None else []
+        drawn = write_pictures(runs, pictures) if pictures is not None else []
     for note in written.notes:
         page.note(note)
     read = f"{counted(len(runs), 'run')}, {counted(written.n_candidates, 'candidate')}"

@@ -14,6 +14,7 @@ from typer import Argument, Option
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.console import Page, problems_document
 from codea1_agents.cli.options import Host, Limit, Options, Port, Problems, SandboxName, agent_spec
+from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.serve import serve_until, stop_signal, token_of_environment
 from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError, extra_needed
@@ -71,7 +72,7 @@ def run_web(options: WebOptions) -> None:
         SandboxError: the sandbox cannot be used at all.
         MissingExtra: FastAPI or uvicorn is not installed.
     """
-    with extra_needed("the server of `codea1 web`", "serve"):
+    with extra_needed("the server of codea1 web", "serve"):
         from codea1_lab.web.app import BOUNDS, WebServer  # noqa: PLC0415
         from codea1_lab.web.play import Opponent, Play  # noqa: PLC0415
         from codea1_lab.web.watch import watch_part  # noqa: PLC0415
@@ -81,20 +82,18 @@ def run_web(options: WebOptions) -> None:
         raise UserError(f"{options.folder}: {fault}")
 
     page, token = Page(as_json=options.as_json), token_of_environment()
-    problems, admission = load_problems(options.problems, limit=options.limit), Admission(BOUNDS.n_running, 0)
+    with Progress("loading problems", None, page):
+        problems, admission = load_problems(options.problems, limit=options.limit), Admission(BOUNDS.n_running, 0)
     page.note_skipped(problems.skipped)
     with stop_signal() as end, closing(load_sandbox(options.sandbox)) as sandbox:
         promise, context = promise_of(sandbox), AgentContext(problems, sandbox)
         if options.public:
             _require_strong(promise)
-        play = Play(
-            problems,
-            [Opponent(spec, "coder", context, page.note) for spec in options.coders or ["mutant,strength=1"]],
-            [Opponent(spec, "tester", context, page.note) for spec in options.testers or ["fuzz"]],
-            sandbox,
-            admission,
-            options.running or len(os.sched_getaffinity(0)),
-        )
+        with Progress("loading opponents", None, page):
+            coders = [Opponent(spec, "coder", context, page.note) for spec in options.coders or ["mutant,strength=1"]]
+            testers = [Opponent(spec, "tester", context, page.note) for spec in options.testers or ["fuzz"]]
+        n_running = options.running or len(os.sched_getaffinity(0))
+        play = Play(problems, coders, testers, sandbox, admission, n_running)
         where = (options.host, options.port)
         parts = [play.part(), *([] if options.public else [watch_part(options.folder or Path("runs"))])]
         with WebServer(parts, admission, *where, token=token, is_public=options.public) as server:

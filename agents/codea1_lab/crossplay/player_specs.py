@@ -79,6 +79,8 @@ def _read_player(text: str, scratch: Path, roles: Sequence[Role]) -> Iterator[Pl
         found = _of_run(Path(path), step, scratch, roles)
     elif Path(target).is_dir():
         found = _of_model(Path(target), roles)
+    elif "/" in target.partition(",")[0]:
+        raise UserError(f"{target}: no such run or model")
     else:
         found = _by_name(target, roles)
     for player in found:

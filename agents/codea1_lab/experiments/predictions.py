@@ -27,7 +27,7 @@ def require_predictions(experiment: Experiment, declared: Path) -> None:
     if status:
         raise UserError(
             f"{fault} cannot be checked ({root}): run it in a clone of the repository, or run a copy of {declared.name}"
-            " without `predictions`, whose results confirm nothing"
+            " without predictions, whose results confirm nothing"
         )
     if _git(Path(root), "cat-file", "-e", f"HEAD:{experiment.predictions}")[0]:
         raise UserError(f"{fault} are not committed: commit them before the first cell starts")

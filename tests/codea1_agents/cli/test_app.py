@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -86,6 +87,22 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
     assert result.exit_code == 0
     assert f"codea1 {command} " in result.stdout.replace("\n", " ")
     assert "Example:" in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_types_and_defaults_have_one_style_in_every_help(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = codea1(*command.split(), "--help").stdout
+    assert not re.search(r"`|<\w+|list\[|Path\b|default: [(\[']|default: (True|False|None)", shown)
+    kinds = set(re.findall(r"(?m)^│ \*? *-[-\w]+ +(?:-[-\w]+ +)?([A-Z=]+) ", shown))
+    assert kinds <= {"TEXT", "PATH", "INTEGER", "FLOAT", "KEY=VALUE", "NAME"}
+
+
+def test_a_default_of_zero_and_a_flags_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = codea1("crossplay", "--help").stdout
+    assert "Seed of the agents and the intervals. [default: 0]" in shown
+    assert "as fixed references. [default: yes]" in shown
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

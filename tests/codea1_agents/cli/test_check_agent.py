@@ -17,6 +17,12 @@ def dozes(observation):
 def mind(observation):
     import random
     return str(random.random())
+
+class Declared:
+    plays = "tester"
+
+    def act(self, observation, info):
+        return "assert True"
 """
 
 
@@ -63,6 +69,18 @@ def test_a_bad_agent_is_told_with_the_reason(name: str, code: int, kind: str, sa
 )
 def test_what_cannot_be_checked_is_one_sentence(arguments: list[str], said: str) -> None:
     assert said in refused("check", "agent", *arguments)
+
+
+@pytest.mark.usefixtures("bad")
+def test_an_agent_of_ones_own_plays_the_roles_that_it_or_the_user_names() -> None:
+    sentence = refused("check", "agent", "bad_agents:mind")
+    assert "bad_agents:mind does not say what it plays: add --role coder, --role tester or --role both" in sentence
+    for role, played in (("tester", ["tester"]), ("both", ["coder", "tester"])):
+        shown = codea1("check", "agent", "bad_agents:mind", "--role", role).stdout
+        assert [line.split()[2] for line in shown.splitlines() if line.startswith("bad_agents:mind as")] == played
+    shown = codea1("check", "agent", "bad_agents:Declared").stdout
+    assert "bad_agents:Declared as tester" in shown
+    assert "as coder" not in shown
 
 
 def test_an_agent_that_could_not_be_asked_is_no_failure_and_no_success() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from codea1_agents.cli import progress
 from codea1_agents.play.runner import play
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.runs.folder import iter_episodes
@@ -48,10 +49,24 @@ def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is() -> None:
     assert result.stderr == ""
     for shown in ("candidate: valid", "verdict", "coder  ", "Mistake Book", "95 % interval", "time: ", *FAST[4:7:2]):
         assert shown in result.stdout
-    assert result.stdout.count("episode ") == 1  # one duel
+    assert result.stdout.count("  round 1\n") == 1  # one duel
     (run,) = Path("runs").iterdir()
     assert f"\nrun folder: {run}\nnext: codea1 " in result.stdout
     assert {"config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"} <= {file.name for file in run.iterdir()}
+
+
+def test_which_games_are_drawn_and_why() -> None:
+    def drawn(coder: str, *options: object) -> list[str]:
+        shown = codea1("play", "-p", "starter", "--coder", coder, "-n", 4, *options).stdout
+        return re.findall(r"(?m)^drawn: episode (.*)$", shown)
+
+    all_4 = "; --show 4 draws all"
+    beaten, *_ = drawn("mutant,strength=1")
+    assert re.fullmatch(rf"0 \(starter/\w+\), the first whose program fails a test{all_4}", beaten)
+    assert drawn("reference") == [f"0 (starter/assign_lockers), since no program fails a test{all_4}"]
+    _, second = drawn("mutant,strength=1", "--show", 2)
+    assert second.endswith(f"), another whose program fails a test{all_4}")
+    assert drawn("reference", "--show", 4) == []
 
 
 def test_a_coder_that_plays_the_solution_is_told_and_no_empty_book_is_offered() -> None:
@@ -113,6 +128,16 @@ def test_skipped_rows_are_noted_and_strict_refuses_them(folder: Path) -> None:
     sentence = refused("play", "-p", path, "-n", 1, "--strict", "--out", "other")
     assert "some.jsonl" in sentence
     assert not Path("other").exists()
+
+
+def test_a_long_run_names_the_game_that_it_waits_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_FIRST_LINE_S", "_FORETOLD_S", "_LINE_S", "_LONG_S"):
+        monkeypatch.setattr(progress, name, 0.0)
+    monkeypatch.setattr(progress, "_POLL_S", 0.01)
+    monkeypatch.syspath_prepend(str(folder))
+    told = codea1("play", "-p", "starter", "--tester", "my_agents:slow_tester", "-n", 2).stderr
+    waited = re.findall(r"(?m)^note: playing .*; waiting \S+ for starter/(\w+)$", told)
+    assert set(waited) == {"assign_lockers", "count_carries"}
 
 
 # -- reproducible --
@@ -288,10 +313,13 @@ def test_a_run_is_not_continued_with_other_options(options: list[str], said: str
         (["--coder", "mutnat"], "did you mean 'mutant'?"),
         (["--coder", "mutant,strength=7"], "strength must be in [0, 1]"),
         (["--coder", "mutant,color=red"], "unknown option 'color'"),
+        (["--coder", "mutant,strength=a"], "option strength must be a number"),
+        (["-n", "x"], "expected a valid integer, got 'x' (see codea1 play --help)"),
+        (["more"], "expected no more arguments, got more (see codea1 play --help)"),
         (["--tester", "no_such_module:agent"], "cannot import 'no_such_module'"),
         (["--rules", "papr"], "did you mean 'paper'?"),
         (["--tests", 1001], "'--tests': expected less than or equal to 1000, got '1001' (see codea1 play"),
-        (["--tester-view", "grey"], "tester_view: Input should be 'white_box' or 'black_box'"),
+        (["--tester-view", "grey"], "tester_view: expected 'white_box' or 'black_box'"),
         (["--sandbox", "lokal"], "did you mean 'local'?"),
         (["--out", "my_agents.py"], "my_agents.py"),
         (["--out", "/proc/nowhere"], "/proc/nowhere: No such file or directory"),

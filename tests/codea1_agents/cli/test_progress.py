@@ -62,6 +62,28 @@ def test_each_phase_is_named_though_nothing_is_done_in_it(clock: Clock, capsys: 
     ]
 
 
+def test_what_runs_for_five_seconds_is_named(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    bar = progress.Progress("playing", 5, Page())
+    bar.running = lambda: ("a/slow_one", 2.0)
+    for clock.now in (6.0, 37.0):
+        bar.rest(0.0)
+        bar.tell()
+    assert capsys.readouterr().err.splitlines() == [
+        "note: playing 0/5, elapsed 0:06",
+        "note: playing 0/5, elapsed 0:37; waiting 0:35 for a/slow_one",
+    ]
+
+
+def test_the_live_line_names_it_and_keeps_its_clocks(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    bar = progress.Progress("playing", 5, Page())
+    bar.running = lambda: ("a/problem_with_a_name_of_more_than_forty_columns", 0.0)
+    clock.now = 65.0
+    bar.tell()
+    shown = bar._progress.tasks[0].description  # a live line only exists on a terminal
+    assert shown == "waiting 1:05 for a/problem_with_a_name_…"
+
+
 def test_a_thread_tells_while_the_command_works() -> None:
     told = Event()
 

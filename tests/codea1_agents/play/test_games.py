@@ -41,6 +41,16 @@ def test_games_are_handed_on_in_the_order_of_their_numbers_and_known_ones_at_the
     assert handed_on(games, start_at=2, known=(2, 4, 7)) == ["2", "5 early", "3", "4", "5"]
 
 
+def test_the_game_that_has_been_in_progress_for_longest_is_known() -> None:
+    finished = FinishedGames(lambda _: None)
+    assert finished.oldest() is None
+    finished.begin(0, "toy/0", 1.0)
+    finished.begin(1, "toy/1", 2.0)
+    assert finished.oldest() == ("toy/0", 1.0)
+    finished.add(game(0, 3.0, present=False))
+    assert finished.oldest() == ("toy/1", 2.0)
+
+
 def test_a_run_does_not_start_before_its_first_episode() -> None:
     with pytest.raises(UserError, match="start_at must be at least 0, got -1"):
         handed_on([], start_at=-1)

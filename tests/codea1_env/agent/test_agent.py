@@ -165,12 +165,12 @@ def test_an_option_has_the_type_of_its_annotation(context: AgentContext, option:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("Typed,level=abc", "option level must be int"),
-        ("Typed,level=1.5", "option level must be int"),
-        ("Typed,rate=high", "option rate must be float"),
-        ("Typed,loud=loudly", "option loud must be bool"),
+        ("Typed,level=abc", "option level must be a whole number"),
+        ("Typed,level=1.5", "option level must be a whole number"),
+        ("Typed,rate=high", "option rate must be a number"),
+        ("Typed,loud=loudly", "option loud must be true or false"),
         ("Typed,mode=medium", "option mode must be slow or fast"),
-        ("Typed,seed=x", "option seed must be int | None"),
+        ("Typed,seed=x", "option seed must be a whole number or none"),
         ("Typed,levle=1", "unknown option 'levle': did you mean 'level'"),
         ("Typed,context=1", "unknown option 'context'"),
         ("Named", "Named needs the option title"),

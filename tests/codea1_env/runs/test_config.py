@@ -52,8 +52,12 @@ def test_the_file_states_every_rule_and_limit_not_only_the_preset() -> None:
             "limits: Value error, limits: cpu_s must be a finite number above 0",
         ),
         ("seed = 0", "seed = zero", "not TOML"),
-        ("episodes = 10", "episodes = 0", "episodes: Input should be greater"),
-        ('tester_view = "white_box"', 'tester_view = "grey"', "tester_view: Input should be"),
+        ("episodes = 10", "episodes = 0", "episodes: expected greater"),
+        (
+            'tester_view = "white_box"',
+            'tester_view = "grey"',
+            "tester_view: expected 'white_box'",
+        ),
         ("[versions]", '[versions]\n"\\ud800" = ""', "not TOML"),
     ],
 )

@@ -153,7 +153,7 @@ def edited(**changes: object) -> bytes:
         (b'{"schema_version": 2}', "expected schema version 1, got 2"),
         (b"\xff\xfe", "not a JSON object"),
         (b"[" * 100_000, "not a JSON object"),
-        (edited(episode=-1), "episode: Input should be greater"),
+        (edited(episode=-1), "episode: expected greater"),
         (edited(extra=1), "extra: Extra inputs are not permitted"),
         (edited(rounds=[{"round": 0}]), r"rounds.0.coder_reply: Field required \(and 6 more\)"),
         (edited()[:-10], "not a JSON object"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from codea1_agents.cli.console import NEXT_STEPS
+from codea1_lab.cli import web
 from tests.support.command_line import codea1
 from tests.test_code_blocks import require_parses
 
@@ -27,7 +28,7 @@ def pasted(*printed: object, typed: str = "") -> list[str]:
         for command in line.split(" && "):
             name, *words = shlex.split(command)
             assert name == "codea1"
-            done = codea1(*words, typed=typed)
+            done = codea1(*words, *(["--port", "0"] if words[0] == "web" else []), typed=typed)
             assert done.exit_code == 0, (command, done.stderr)
     return lines
 
@@ -42,17 +43,33 @@ def test_a_template_runs_as_it_is(kind: str, folder: Path, monkeypatch: pytest.M
 
 
 def test_a_run_is_reported_and_its_book_shown() -> None:
-    assert len(pasted("play", FEW, "--episodes 3 -o", "a folder".replace(" ", "-"))) == 2
+    assert len(pasted("play", FEW, "--episodes 3 -o 'a folder'")) == 2
+
+
+def test_a_report_of_several_runs_leads_to_the_page_that_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastapi", reason="fastapi is not installed")
+    monkeypatch.setattr(web, "serve_until", lambda end, page: None)
+    for folder in ("my runs/a", "my runs/b"):
+        assert codea1("play", *FEW.split(), "-n", 1, "-o", folder).exit_code == 0
+    assert pasted("report 'my runs/a' 'my runs/b'") == ["codea1 web 'my runs'"]
 
 
 def test_a_duel_leads_to_the_next() -> None:
     pasted("demo duel", typed="assert 1\n\n" * 9)
 
 
-@pytest.mark.parametrize("kind", ["coder", "tester"])
-def test_an_evaluation_is_stored_and_then_compared(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("coder", "--agent mutant --seed 3"),
+        ("coder", "--agent mutant,strength=0.3 --samples 2 --without starter/count_carries"),
+        ("tester", "--agent fuzz --seed 3"),
+        ("tester", "--agent boundary --mode suite --tests 3 --mutants 2"),
+    ],
+)
+def test_an_evaluation_is_stored_and_then_compared(kind: str, options: str) -> None:
     Path("samples.jsonl").write_text(json.dumps(SAMPLE) + "\n")
-    (stored,) = pasted(f"eval {kind} {FEW} --agent {'mutant' if kind == 'coder' else 'fuzz'} --seed 3")
+    (stored,) = pasted(f"eval {kind} {FEW} {options}")
     (compared,) = pasted(stored.removeprefix("codea1 ").replace(f"evals/{kind}", "first"))
     assert " && codea1 eval compare first-other first" in compared
     pasted(f"eval {kind} {FEW} --generations samples.jsonl -o given")
@@ -61,3 +78,16 @@ def test_an_evaluation_is_stored_and_then_compared(kind: str) -> None:
 @pytest.mark.parametrize("line", [line for lines in NEXT_STEPS.values() for line in lines])
 def test_each_step_is_a_command_with_its_options(line: str) -> None:
     require_parses(shlex.split(line))
+
+
+def test_what_ends_without_a_next_step_is_known() -> None:
+    Path("program.py").write_text(str(SAMPLE["solution"]))
+    Path("tests.py").write_text("assert count_carries(5, 5) == 1")
+    for words in (
+        "grade program.py tests.py --problem starter/count_carries -p starter",
+        f"eval select --coder mutant --tester boundary {FEW} -n 2 -m 2",
+        f"check problems {FEW.removeprefix('-p ')}",
+        f"export tests --agent boundary {FEW} -o tests.jsonl",
+    ):
+        result = codea1(*words.split())
+        assert (result.exit_code, "next: " in result.stdout) == (0, False), result.stderr

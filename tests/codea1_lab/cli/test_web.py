@@ -56,7 +56,7 @@ def test_without_its_packages_the_hint_names_this_command(monkeypatch: pytest.Mo
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     why = refused("web", "--port", 0)
-    assert "the server of `codea1 web` needs an optional package: " in why
+    assert "the server of codea1 web needs an optional package: " in why
     assert "[serve]" in why
 
 

@@ -25,6 +25,7 @@ with extra_needed("pretraining", "transformers"):
     import torch
     from torch import Tensor
     from torch.nn.functional import cross_entropy
+    from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
     from codea1_agents.train.sft.supervised import supervised_steps
     from codea1_agents.train.tiny.muon import Muon
@@ -189,8 +190,6 @@ def load_settings(folder: Path) -> Mapping[str, Any]:
 
 
 def _new_model(settings: PretrainingSettings, tokenizer: Any) -> Any:
-    from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415  slow to import
-
     end, pad = tokenizer.convert_tokens_to_ids([END, PAD])
     config = Qwen2Config(
         vocab_size=len(tokenizer),
