@@ -42,18 +42,18 @@ def settings(options: argparse.Namespace) -> list[str]:
     return ["code-a1", *models, "--steps", str(options.steps), *(word for each in sets for word in ("--set", each))]
 
 
-def start(arguments: list[str]) -> subprocess.Popen[bytes]:
-    """Start `codea1 train` as the leader of a group of processes."""
+def start(arguments: list[str], said: Path) -> subprocess.Popen[bytes]:
+    """Start `codea1 train` as the leader of a group of processes; what it says on stderr replaces a file's text."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "disabled"}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    return subprocess.Popen([*_CODEA1, "train", *arguments], env=environment, start_new_session=True, **quiet)
+    with said.open("wb") as errors:
+        streams = {"stdout": subprocess.DEVNULL, "stderr": errors}
+        return subprocess.Popen([*_CODEA1, "train", *arguments], env=environment, start_new_session=True, **streams)
 
 
-def finish(process: subprocess.Popen[bytes]) -> None:
+def finish(process: subprocess.Popen[bytes], said: Path) -> None:
     """Wait for a training that is to succeed."""
-    _, said = process.communicate()
-    if process.returncode:
-        sys.exit(f"a run failed:\n{said.decode()[-3000:]}")
+    if process.wait():
+        sys.exit(f"a run failed:\n{said.read_text(errors='replace')[-3000:]}")
 
 
 def n_steps(folder: Path) -> int:
@@ -63,7 +63,7 @@ def n_steps(folder: Path) -> int:
 
 
 def kill(process: subprocess.Popen[bytes], folder: Path, rng: np.random.Generator, training_s: float) -> str:
-    """Kill all processes of a training at a random moment; return which, or nothing if it ended before."""
+    """Kill all processes of a training at a random moment; return which, or nothing if it ended by itself."""
     before, begun = n_steps(folder), time.monotonic()
     loads = bool(rng.random() < _LOADING)
     while not loads and n_steps(folder) <= before and process.poll() is None:
@@ -99,23 +99,25 @@ def main() -> None:
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
     with tempfile.TemporaryDirectory(prefix="codea1-kills-") as place:
-        calm, killed = Path(place) / "calm", Path(place) / "killed"
-        process = start([*settings(options), "-o", str(calm)])
+        calm, killed, said = (Path(place) / name for name in ("calm", "killed", "stderr.txt"))
+        process = start([*settings(options), "-o", str(calm)], said)
         while not n_steps(calm) and process.poll() is None:
             time.sleep(0.02)
         begun = time.monotonic()
-        finish(process)
+        finish(process, said)
         training_s = time.monotonic() - begun
         each_s = 2 * training_s / max(1, options.kills)
         n = 0
         while n < options.kills:
             again = ["--resume", str(killed)] if killed.exists() else [*settings(options), "-o", str(killed)]
-            moment = kill(start(again), killed, rng, each_s)
+            process = start(again, said)
+            moment = kill(process, killed, rng, each_s)
             if not moment:
+                finish(process, said)
                 sys.exit(f"all {options.steps} steps were done after {n} kills: ask for more --steps")
             n += 1
             print(f"kill {n}: {moment}", flush=True)
-        finish(start(["--resume", str(killed)]))
+        finish(start(["--resume", str(killed)], said), said)
         left = names(killed) ^ names(calm)
         pairs = list(zip(figures(killed), figures(calm), strict=True))
         other = sorted({name for one, two in pairs for name in one.keys() | two if one.get(name) != two.get(name)})

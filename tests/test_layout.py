@@ -54,9 +54,18 @@ def in_new_process(code: str) -> str:
     return done.stdout.strip()
 
 
+def said_and_imported(code: str) -> tuple[str, set[str]]:
+    printed, _, imported = in_new_process(f"{code}\nimport sys; print(); print(*sys.modules)").rpartition("\n")
+    return printed, set(imported.split())
+
+
 HEAVY = {"torch", "ray", "vllm", "transformers", "pyarrow", "hypothesis", "datasets", "docker", "pandas"}
 EXTRAS = {"scipy", "matplotlib", "fastapi", "openai"}
-_RUN = "import sys; sys.argv[1:] = {}\nfrom codea1_agents.cli import main\ntry: main()\nexcept SystemExit: pass"
+_RUN = """\
+import sys; sys.argv[1:] = {}
+from codea1_agents.cli import main
+try: main()
+except SystemExit as end: assert not end.code, end.code"""
 
 
 @pytest.mark.slow
@@ -70,13 +79,25 @@ _RUN = "import sys; sys.argv[1:] = {}\nfrom codea1_agents.cli import main\ntry: 
         ("import codea1_agents.scripted.testers, codea1_agents.scripted.coders", HEAVY),
         ("from codea1_agents.checks.machine import examine; examine()", HEAVY - {"hypothesis"}),
         ("from codea1_agents.cli.app import all_commands; all_commands()", HEAVY - {"hypothesis"} | EXTRAS),
-        (_RUN.format(["--help"]), {"codea1_agents.cli.play", "codea1_lab.cli.report", "codea1_env", "numpy"} | HEAVY),
-        (_RUN.format(["train", "node-lora", "--dry-run", "--on", "8 x 80GB"]), HEAVY),
     ],
 )
 def test_imports_stay_light(code, unwanted):
-    *_, imported = in_new_process(f"{code}\nimport sys; print(); print(*sys.modules)").splitlines()
-    assert not unwanted & set(imported.split())
+    _, imported = said_and_imported(code)
+    assert not unwanted & imported
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "said", "unwanted"),
+    [
+        (["--help"], "Usage: ", {"codea1_agents.cli.play", "codea1_lab.cli.report", "codea1_env", "numpy"} | HEAVY),
+        (["train", "node-lora", "--dry-run", "--on", "8 x 80GB"], "This run fits 8 x 80 GB", HEAVY),
+    ],
+)
+def test_commands_import_only_what_they_need(words, said, unwanted):
+    printed, imported = said_and_imported(_RUN.format(words))
+    assert said in printed
+    assert not unwanted & imported
 
 
 def test_the_game_imports_what_a_first_step_needs():

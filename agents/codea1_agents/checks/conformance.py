@@ -8,14 +8,14 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
-from typing import Any
+from typing import Any, Literal, get_args
 
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
 from codea1_agents.play.named_agent import is_text, no_text
 from codea1_agents.play.own_code import described
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
 from codea1_env.agent.threads import REPLY_TIMEOUT_S, CallThread, done_within, too_late
-from codea1_env.errors import AgentUnavailable, CodeA1Error
+from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
 
 _SEEDS = (1, 2)
@@ -78,7 +78,7 @@ class _NotApplicable(Exception):
 def check_agent(
     spec: AgentSpec,
     *,
-    role: Role | None = None,
+    role: Role | Literal["both"] | None = None,
     sandbox: Sandbox | str = "local",
     slow_s: float = 60.0,
     reply_timeout_s: float | None = REPLY_TIMEOUT_S,
@@ -88,19 +88,22 @@ def check_agent(
     Args:
         spec: an agent, a function, or a name. A named agent is made once per role, so that the roles share no state; an
             agent that is an object is shared by the roles, and not closed.
-        role: the role to test; None: the role that the agent declares, else both.
+        role: the role to test, or both; None: the role that the agent declares, else both.
         sandbox: for agents that take a context.
         slow_s: a reply that takes more seconds of wall-clock time than this fails the test.
         reply_timeout_s: seconds after which a call is given up; the agent's other tests are skipped then. None:
             never.
 
     Raises:
-        UserError: the agent does not exist, cannot be made, or does not play that role.
+        UserError: the agent does not exist, cannot be made, or does not play that role or both.
     """
     context = AgentContext(CONFORMANCE_PROBLEMS, load_sandbox(sandbox) if isinstance(sandbox, str) else sandbox)
-    first = load_agent(spec, context, role=role)
+    one = None if role == "both" else role
+    first = load_agent(spec, context, role=one)
     plays = getattr(first, "plays", None)
-    roles: tuple[Role, ...] = (role,) if role else (plays,) if plays in ("coder", "tester") else ("coder", "tester")
+    if role == "both" and plays in get_args(Role):
+        raise UserError(f"{agent_name(spec, first)} cannot be checked in both roles: it plays only the {plays}")
+    roles: tuple[Role, ...] = (one,) if one else (plays,) if plays in get_args(Role) else get_args(Role)
     findings: list[AgentFinding] = []
     slowest = 0.0
     for number, each in enumerate(roles):

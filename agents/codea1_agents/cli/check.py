@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Annotated, cast, get_args
+from typing import Annotated, Literal, cast, get_args
 
 import typer
 from typer import Argument, Option
@@ -127,7 +127,7 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     if not options.role and ":" in name and getattr(target, "plays", None) not in roles:  # a registered one plays both
         raise UserError(f"{name} does not say what it plays: add --role coder, --role tester or --role both")
     page = Page(as_json=options.as_json)
-    role = cast(Role, options.role) if options.role in get_args(Role) else None
+    role = cast(Literal["coder", "tester", "both"], options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
         limit_s = options.reply_timeout or None
         with Progress("testing", None, page):

@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hin
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
-from typer.models import OptionInfo
+from typer.models import OptionInfo, ParameterInfo
 
 EXTENSIONS = "codea1_agents.commands"
 """The entry-point group of packages that add commands."""
@@ -154,8 +154,11 @@ def _as_shown(name: str, annotation: Any, default: object) -> Any:
     """Return a declaration for the help: with the type's name or the argument's, and the default in its text."""
     if get_origin(annotation) is not Annotated:
         return annotation
-    kind, about = get_args(annotation)
-    shown = copy(about)  # declarations are shared by commands
+    kind, *about = get_args(annotation)
+    declared = next((each for each in about if isinstance(each, ParameterInfo)), None)
+    if declared is None:
+        return annotation
+    shown = copy(declared)  # declarations are shared by commands
     types = [kind, *get_args(kind), *(part for each in get_args(kind) for part in get_args(each))]
     called = next((word for each, word in _KINDS.items() if each in types), None)
     shown.metavar = shown.metavar or (called if isinstance(shown, OptionInfo) else name.upper())
@@ -163,5 +166,5 @@ def _as_shown(name: str, annotation: Any, default: object) -> Any:
     if told is True and default is not False and default not in (None, "", inspect.Parameter.empty):
         told = "yes" if default is True else f"{default:g}" if isinstance(default, float) else str(default)
     if isinstance(told, str):
-        shown.help = f"{shown.help} [dim]\\[default: {told}][/dim]"
+        shown.help = f"{shown.help or ''} [dim]\\[default: {told}][/dim]".lstrip()
     return Annotated[kind, shown]

@@ -103,7 +103,11 @@ class Progress:
         self._describe(f"coder {_short(rewards.coder.value)}  tester {_short(tester)}  {harmless(record.problem_id)}")
 
     def _describe(self, text: str) -> None:
-        self._text, shown = text, self._waits() or text
+        self._text = text
+        self._draw()
+
+    def _draw(self) -> None:
+        shown = self._waits() or self._text
         most = max(self._progress.console.width - 40, 20)  # a short bar, counts and clocks need 40 columns
         self._progress.update(self._task, description=shown if len(shown) <= most else f"{shown[: most - 1]}…")
 
@@ -127,7 +131,7 @@ class Progress:
 
     def tell(self) -> None:
         """Bring the live line up to date; without a terminal, print a plain one if the last is some time ago."""
-        self._describe(self._text)
+        self._draw()
         if self._page is not None and time.monotonic() >= self._next_line:
             line, early = self.line(), self._begun + _FORETOLD_S - time.monotonic()
             self.rest(early if early > 0 and "left" not in line and self._progress.tasks[0].total else _LINE_S)

@@ -9,9 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 from pkgutil import resolve_name
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import pytest
+from typer import Option
 
 from codea1_agents.cli import entries
 from codea1_agents.cli.app import ENTRIES, all_commands
@@ -142,6 +143,22 @@ def test_another_package_adds_commands_and_replaces_none(monkeypatch: pytest.Mon
     assert list(found) == ["play", "book", "dance"]
     assert found["play"] == ENTRIES["play"]
     assert found["book"].commands == {**ENTRIES["book"].commands, "burn": "my_dance:burn"}
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Declares options as another package may."""
+
+    steps: Annotated[int, Option(), "a remark"] = 3
+    words: Annotated[str, "a remark"] = "none"
+
+
+def foreign(options: Foreign) -> None: ...
+
+
+def test_another_package_may_annotate_its_options_with_more_than_declarations() -> None:
+    command = Entry("Play", "Dance.", f"{__name__}:foreign").load("dance")
+    assert [each.help for each in command.params] == ["[dim]\\[default: 3][/dim]", None]
 
 
 def test_a_package_whose_commands_cannot_be_imported_is_left_out_with_a_warning(

@@ -64,6 +64,7 @@ def test_a_bad_agent_is_told_with_the_reason(name: str, code: int, kind: str, sa
         (["human"], "agent 'human' cannot be checked"),
         (["humman"], "did you mean 'human'"),
         (["mutant", "--role", "tester"], "is a coder, not a tester"),
+        (["mutant", "--role", "both"], "mutant cannot be checked in both roles: it plays only the coder"),
         (["mutant", "--role", "judge"], "unknown role 'judge'"),
     ],
 )

@@ -84,6 +84,19 @@ def test_the_live_line_names_it_and_keeps_its_clocks(clock: Clock, monkeypatch: 
     assert shown == "waiting 1:05 for a/problem_with_a_name_…"
 
 
+def test_a_live_line_drawn_anew_keeps_what_was_reached_in_the_meantime() -> None:
+    bar = progress.Progress("playing", 5, Page())
+
+    def reaches() -> None:
+        bar.running = lambda: None
+        bar.reach(1, 5, "second")
+
+    bar.running = reaches
+    bar.tell()
+    bar.tell()
+    assert bar._progress.tasks[0].description == "playing (second)"
+
+
 def test_a_thread_tells_while_the_command_works() -> None:
     told = Event()
 

@@ -179,6 +179,19 @@ def test_options_out_of_range_are_refused_in_one_sentence(
         play(toys, good, asserting, sandbox=sandbox, **options)
 
 
+def test_the_black_box_tester_does_not_see_the_program(toys: ProblemSet, sandbox: Sandbox) -> None:
+    seen: list[str] = []
+
+    def curious(observation: Any) -> str:
+        seen.append(observation["program"])
+        return asserting(observation)
+
+    for view in ("white_box", "black_box"):
+        play(toys, good, curious, sandbox=sandbox, episodes=1, tester_view=view)
+    assert "return a + b" in seen[0]
+    assert seen[1] == ""
+
+
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_what_a_caller_raises_ends_the_run_and_lets_go_of_the_agents(
     toys: ProblemSet, sandbox: Sandbox, concurrency: int
