@@ -124,12 +124,14 @@ def fetched(stored: Mapping[int, Any]) -> dict[int, RolledTree]:
     """
     found = {number: tree for number, tree in stored.items() if not isinstance(tree, ray.ObjectRef)}
     references = {number: tree for number, tree in stored.items() if number not in found}
-    with suppress(RayError), _without_collection():
-        return found | dict(zip(references, ray.get(list(references.values())), strict=True))
-    for number, reference in references.items():
-        with suppress(RayError):
-            found[number] = ray.get(reference)
-    return found
+    try:
+        with _without_collection():
+            found |= dict(zip(references, ray.get(list(references.values())), strict=True))
+    except RayError:
+        for number, reference in references.items():
+            with suppress(RayError):
+                found[number] = ray.get(reference)
+    return {number: found[number] for number in stored if number in found}
 
 
 class StoredTrees(Sequence[RolledTree]):

@@ -78,7 +78,7 @@ class ModelOptions:
     lora: LoraSettings | None = None
     """Adapters to train instead of the whole model."""
     rollout_engine: Literal["transformers", "vllm"] = "transformers"
-    """Engine that samples, in the runner's process."""
+    """Engine that samples."""
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `vllm.LLM`, e.g. gpu_memory_utilization, max_num_seqs, max_model_len."""
     handover_piece_mb: Positive = 256.0

@@ -21,7 +21,7 @@ from codea1_agents.train.failures import StaleWeights
 from codea1_agents.train.grpo.causal_models import plain_tensors
 from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, require_prompts, single_seed
 from codea1_agents.train.grpo.settings import ModelSettings, memory_options
-from codea1_agents.train.grpo.weights import checksum, in_pieces, require_equal
+from codea1_agents.train.grpo.weights import in_pieces, require_equal, sum_in_place
 from codea1_agents.train.nvidia_smi import gpu_figures
 from codea1_env.errors import UnknownName, UserError, extra_needed
 
@@ -34,7 +34,9 @@ _MOST_WAIT_S, _ASK_EVERY_S = 600.0, 5.0  # for memory that a learner on the same
 
 
 class VllmEngine:
-    """Samples with vLLM: on a GPU in a process of its own, as vLLM's allocator, which sleeps, has one engine each.
+    """Samples with vLLM: in a process of its own if it sleeps, as vLLM's allocator has one engine each, and on a GPU.
+
+    The memory of a GPU, through which weights arrive there, is shared between two processes, not with oneself.
 
     Each response has its own seed. The rest of the batch may change the last bits of the engine's arithmetic, and so a
     response of which a draw was that close.
@@ -68,8 +70,8 @@ class VllmEngine:
         require_engine_options(settings)
         self._settings, self._model, self._params = settings, model, vllm.SamplingParams
         self._fault = "no weights have been handed over yet"
-        is_cpu = current_platform.is_cpu()
-        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = str(int(sleeps or not is_cpu))
+        is_cpu, is_cuda = current_platform.is_cpu(), current_platform.is_cuda_alike()
+        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = str(int(sleeps or is_cuda))
         memory = memory_options(gpus_per_runner, n_engines, is_cpu=is_cpu)
         sleeping = {"enable_sleep_mode": True} if sleeps and not is_cpu else {}  # a CPU's worker has nothing to release
         arguments = {**engine_arguments(settings, memory), **sleeping, "model": require_model("vllm", settings.path)}
@@ -77,8 +79,11 @@ class VllmEngine:
             wait_for_share(float(arguments.get("gpu_memory_utilization", 0.0)))
         with loading_errors(f"vllm: model {settings.path!r}"):
             self._engine: Any = vllm.LLM(**arguments)
-        n_workers = self._engine.llm_engine.vllm_config.parallel_config.world_size
-        shares = not is_cpu and not settings.handover_folder and n_workers == 1
+        parallel = self._engine.llm_engine.vllm_config.parallel_config
+        is_here = parallel.distributed_executor_backend != "ray"
+        if is_here:
+            self._engine.collective_rpc("end_with", args=(os.getpid(),))
+        shares = is_cuda and is_here and parallel.world_size == 1 and not settings.handover_folder
         self._way = "cuda" if shares else "cpu"
         self._context = int(self._engine.llm_engine.model_config.max_model_len)
         vocabulary = int(model.config.get_text_config().vocab_size)
@@ -123,8 +128,13 @@ class VllmEngine:
             self._hand_over(version)
             self._empty_prefix_cache()
         except Exception as error:
-            self._fault = f"weights {version} could not be handed over to vLLM: {error}"
+            way_out = " (handover_folder hands them over by files)" if self._way == "cuda" else ""
+            self._fault = f"weights {version} could not be handed over to vLLM: {error}{way_out}"
             raise StaleWeights(self._fault) from error
+        finally:
+            if self._way == "cuda":
+                torch.cuda.ipc_collect()  # what the worker has loaded; a learner may need the memory
+                torch.cuda.empty_cache()
         self._fault = ""
 
     def sleep(self) -> None:
@@ -141,20 +151,22 @@ class VllmEngine:
         self._fault, self._engine = "the engine is closed", None
 
     def _hand_over(self, version: int) -> None:
-        sent: dict[str, int] = {}
         self._engine.collective_rpc("begin_weights", args=(version,))
-        for piece in in_pieces(plain_tensors(self._model), self._settings.handover_piece_mb):
-            tensors = {name: tensor.to(self._way).contiguous() for name, tensor in piece.items()}
-            sent |= {name: checksum(tensor) for name, tensor in tensors.items()}
-            self._send(tensors)
+        sent = self._sent()
         stale = sorted({name for names in self._engine.collective_rpc("finish_weights") for name in names})
-        if self._way == "cuda":
-            torch.cuda.ipc_collect()  # what the worker has loaded; a learner may need the memory
-            torch.cuda.empty_cache()
         for rank, received in enumerate(self._engine.collective_rpc("received_checksums")):
             require_equal(f"worker {rank}", sent, received)
         if stale:
             raise RuntimeError(f"{len(stale)} parameters or layers have other weights, {', '.join(stale[:3])} first")
+
+    def _sent(self) -> dict[str, int]:
+        """Have the workers load the model's tensors; return by what each is compared."""
+        sent: dict[str, int] = {}
+        for piece in in_pieces(plain_tensors(self._model), self._settings.handover_piece_mb):
+            tensors = {name: tensor.to(self._way).contiguous() for name, tensor in piece.items()}
+            sent |= {name: sum_in_place(tensor) for name, tensor in tensors.items()}
+            self._send(tensors)
+        return sent
 
     def _send(self, tensors: Mapping[str, Tensor]) -> None:
         """Have the workers load some tensors: from this process's memory on the GPU (CUDA IPC), or from a file."""

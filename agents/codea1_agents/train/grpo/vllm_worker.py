@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
+import select
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from codea1_agents.train.grpo.weights import checksum
+from codea1_agents.train.grpo.weights import sum_in_place
 
 _HEAD, _EMBEDDING = "lm_head", "model.embed_tokens"
 
@@ -19,6 +22,11 @@ class WeightLoader:
     """A `worker_extension_cls`: its methods become methods of vLLM's worker."""
 
     _received: ReceivedWeights
+
+    def end_with(self, runner: int) -> None:
+        """End this process, if it is not the runner's, as soon as the runner has ended, even if it was killed."""
+        if os.getpid() != runner:
+            threading.Thread(target=_end_after, args=(os.pidfd_open(runner),), daemon=True).start()
 
     def begin_weights(self, version: int) -> None:
         """Prepare vLLM's model for new weights.
@@ -88,7 +96,7 @@ class ReceivedWeights:
     def noted(self, tensors: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """Yield tensors by name; remember the checksum of each, one column of each matrix, and each vector."""
         for name, tensor in tensors:
-            self.checksums[name] = checksum(tensor)
+            self.checksums[name] = sum_in_place(tensor)
             if tensor.ndim in (1, 2):
                 column = tensor if tensor.ndim == 1 else tensor[:, self.column(tensor.shape[1])]
                 self._columns[name] = column.clone()
@@ -106,6 +114,11 @@ class ReceivedWeights:
         """Return that column of some matrices, or some vectors, below each other; None if one was not received."""
         found = [self._columns[name] for name in names if name in self._columns]
         return torch.cat(found) if len(found) == len(names) else None
+
+
+def _end_after(process: int) -> None:
+    select.select([process], [], [])
+    os._exit(1)  # vLLM would wait for requests for ever, and a new runner needs the memory
 
 
 def pack_tied_head(model: Any) -> None:

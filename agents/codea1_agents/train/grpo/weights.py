@@ -20,7 +20,7 @@ from codea1_agents.train.grpo.causal_models import is_first_learner, untied, who
 from codea1_agents.train.grpo.settings import ModelSettings
 
 _MB = 2**20
-_SUMMED = 2**24
+_SUMMED = 2**22
 _SPREAD = -7046029254386353131  # 2^64 by the golden ratio: its multiples spread over all bits
 
 
@@ -196,11 +196,17 @@ def in_pieces(
 
 
 def checksum(tensor: Tensor) -> int:
-    """Return the CRC-32 of a tensor's bytes; on a GPU, which would have to send them to the host, `weighted_sum`."""
-    plain = tensor.detach().contiguous().reshape(-1)
-    if plain.is_cuda:
-        return weighted_sum(plain)
+    """Return the CRC-32 of a tensor's bytes, wherever they are."""
+    plain = tensor.detach().cpu().contiguous().reshape(-1)
     return zlib.crc32(plain.view(torch.uint8).numpy()) if plain.numel() else 0
+
+
+def sum_in_place(tensor: Tensor) -> int:
+    """Return what a tensor is compared by that does not leave its device: `weighted_sum` on a GPU, else `checksum`.
+
+    Both sides of a comparison must have it on the same kind of device.
+    """
+    return weighted_sum(tensor.detach().contiguous().reshape(-1)) if tensor.is_cuda else checksum(tensor)
 
 
 def weighted_sum(tensor: Tensor) -> int:
@@ -210,12 +216,12 @@ def weighted_sum(tensor: Tensor) -> int:
     because an odd weight has an inverse; two or more changes cancel each other only by chance.
 
     Args:
-        tensor: shape (n,), contiguous, on any device. It needs 16 bytes for each of 2^24 elements beside it.
+        tensor: shape (n,), contiguous, on any device. At most 24 bytes for each of 2^22 elements are needed beside it.
     """
     whole = tensor.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
     total = torch.zeros((), dtype=torch.int64, device=tensor.device)
     for start in range(0, len(whole), _SUMMED):
-        part = whole[start : start + _SUMMED].long()
+        part = whole[start : start + _SUMMED].to(torch.int64, copy=True)
         weights = torch.arange(start + 1, start + len(part) + 1, device=tensor.device).mul_(_SPREAD)
         total += part.mul_(weights.bitwise_xor_(weights >> 31).bitwise_or_(1)).sum()
     return int(total)

