@@ -199,7 +199,8 @@ class Play:
         def judged() -> dict[str, Any]:
             told = told_of(game, game.submit(text))
             table.total += game.points if game.is_over else 0
-            table.won |= {table.about["duel"]} if game.has_won else set()
+            if game.has_won and table.about["duel"]:
+                table.won.add(table.about["duel"])
             return {"game": table.shown(), "try": told}
 
         return JSONResponse(await self._visitors.run(visitor, judged))

@@ -117,6 +117,8 @@ def test_a_coder_is_told_what_failed_and_wins(serving_page: Any) -> None:
         ]
         told = visitor.post("/play/try", {"text": "def add(a, b):\n    return a + b"})["try"]
         assert told["summary"] == "Your program passes 2 of 2 tests; 2 of 3 points."
+        game = visitor.ask("/play/game")[1]["game"]
+        assert (game["total"], game["won"]) == (2, [])  # it was no duel
 
 
 def test_endless_loops_end_and_are_explained(serving_page: Any) -> None:
