@@ -14,7 +14,7 @@ from codea1_agents.scripted.testers import FuzzTester
 from codea1_env import values
 from codea1_env.agent import AgentContext
 from codea1_env.differences import difference
-from codea1_env.errors import SandboxError, UserError
+from codea1_env.errors import CodeA1Error, SandboxError, UserError
 from codea1_env.facts.submissions import RejectionReason, Role, Suite, TestCase
 from codea1_env.facts.verdicts import CaseReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
@@ -96,19 +96,24 @@ class PersonGame:
         a few times: nobody could win against it.
 
         Raises:
-            AgentUnavailable: the opponent gives no reply.
+            AgentUnavailable: the opponent gives no reply, and no program of it has loaded.
             UserError: the opponent failed, or its program does not load.
             SandboxError: the sandbox cannot be used at all.
         """
         if self.role == "coder":
             return self._opened().coder_turns()[0]
         for number in range(0 if self._rounds else _MOST_DRAWS):
-            rounds = self._opened(number)
-            rounds.submit_programs([self._opponent(rounds.coder_turns()[0])])
+            try:
+                rounds = self._opened(number)
+                rounds.submit_programs([self._opponent(rounds.coder_turns()[0])])
+                killer = self._found_killer(rounds) if rounds.tester_turns() else None
+            except CodeA1Error:
+                if self._rounds is None:
+                    raise
+                break  # the last program that loads is a game, too
             if rounds.tester_turns():
-                self._rounds, self.program = rounds, rounds.candidates()[0][0].program
-                self.killer = self._found_killer(rounds)
-            if self.killer:
+                self._rounds, self.program, self.killer = rounds, rounds.candidates()[0][0].program, killer
+            if killer:
                 break
         if self._rounds is None:
             raise UserError("the opponent's reply holds no program that loads: begin another game")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from codea1_agents.play.person import MOST_POINTS, PersonGame, ending, explained, found, missed, remarks, why_dropped
-from codea1_env.errors import SandboxError, UserError
+from codea1_env.errors import AgentUnavailable, SandboxError, UserError
 from codea1_env.facts.submissions import RejectionReason, Role
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rounds.rounds import Turn
@@ -86,6 +86,21 @@ def test_a_program_that_no_test_can_tell_from_the_solution_is_drawn_again(sandbo
     assert (drawn, game.program) == ([7, 8, 9], WRONG)
     assert game.killer is not None
     assert game.killer.verdict is Verdict.WRONG_ANSWER
+
+
+@pytest.mark.parametrize("error", [AgentUnavailable("busy"), UserError("failed"), SandboxError("no process")])
+def test_an_error_after_a_program_that_loads_ends_the_draws_only(sandbox: Sandbox, error: Exception) -> None:
+    replies = iter(["I refuse.", RIGHT])
+
+    def coder(turn: Turn) -> str:
+        if reply := next(replies, None):
+            return reply
+        raise error
+
+    game = game_of(sandbox, "tester", coder)
+    assert game.turn().observation["program"] == game.program == RIGHT
+    with pytest.raises(type(error)):
+        game_of(sandbox, "tester", coder).turn()
 
 
 def test_a_game_that_nobody_is_known_to_win_can_be_played(sandbox: Sandbox) -> None:
