@@ -92,8 +92,8 @@ class PersonGame:
     def turn(self) -> Turn:
         """Return what the person replies to. The first call for a tester asks the opponent for its program.
 
-        A program that neither golden tests nor random inputs tell from the solution is drawn again, with the next seed,
-        a few times: nobody could win against it.
+        A program that neither golden tests nor random inputs tell from the solution is drawn again, with another seed,
+        a few times or until one repeats: nobody could win against it.
 
         Raises:
             AgentUnavailable: the opponent gives no reply, and no program of it has loaded.
@@ -102,17 +102,22 @@ class PersonGame:
         """
         if self.role == "coder":
             return self._opened().coder_turns()[0]
+        drawn = set[str]()
         for number in range(0 if self._rounds else _MOST_DRAWS):
             try:
                 rounds = self._opened(number)
                 rounds.submit_programs([self._opponent(rounds.coder_turns()[0])])
-                killer = self._found_killer(rounds) if rounds.tester_turns() else None
+                program = rounds.candidates()[0][0].program if rounds.tester_turns() else ""
+                if program in drawn:
+                    break
+                killer = self._found_killer(rounds) if program else None
             except CodeA1Error:
                 if self._rounds is None:
                     raise
                 break  # the last program that loads is a game, too
-            if rounds.tester_turns():
-                self._rounds, self.program, self.killer = rounds, rounds.candidates()[0][0].program, killer
+            if program:
+                self._rounds, self.program, self.killer = rounds, program, killer
+                drawn.add(program)
             if killer:
                 break
         if self._rounds is None:
@@ -166,7 +171,7 @@ class PersonGame:
     def _found_killer(self, rounds: Rounds) -> CaseReport | None:
         """Return the shortest golden test that wins, else the shortest of random inputs."""
         (turn,), problems = rounds.tester_turns(), self._referee.problems
-        hunter = FuzzTester(AgentContext(problems, self._referee.sandbox, self._seed), hunt=True)
+        hunter = FuzzTester(AgentContext(problems, self._referee.sandbox, self._seed, self._referee.judge.limits), hunt=True)
         golden = [each for each in self.problem.golden if isinstance(each, GoldenCase)]
         asserts = [TestCase(each.expression, each.expected, each.imports).to_assert() for each in golden]
         for hunts in (False, True):

@@ -12,7 +12,7 @@ from codea1_env.errors import AgentUnavailable, SandboxError, UserError
 from codea1_env.facts.submissions import RejectionReason, Role
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rounds.rounds import Turn
-from codea1_env.sandbox import Job, JobReport, Sandbox
+from codea1_env.sandbox import Job, JobReport, Limits, Sandbox
 from tests.support.sandboxes import Wrapper
 from tests.support.toys import ADD
 
@@ -86,6 +86,25 @@ def test_a_program_that_no_test_can_tell_from_the_solution_is_drawn_again(sandbo
     assert (drawn, game.program) == ([7, 8, 9], WRONG)
     assert game.killer is not None
     assert game.killer.verdict is Verdict.WRONG_ANSWER
+
+
+def test_an_opponent_that_repeats_itself_is_asked_twice_and_runs_under_the_limits_of_the_game(sandbox: Sandbox) -> None:
+    class Watching(Wrapper):
+        def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+            ran.extend(job for job in jobs if job.program == RIGHT)
+            return super().run(jobs)
+
+    def coder(turn: Turn) -> str:
+        drawn.append(turn)
+        return RIGHT
+
+    ran: list[Job] = []
+    drawn: list[Turn] = []
+    game = PersonGame(ADD, "tester", coder, sandbox=Watching(sandbox), limits=Limits(memory_mb=300))
+    game.turn()
+    assert (game.program, len(drawn)) == (RIGHT, 2)
+    assert max(len(job.calls) for job in ran) > len(ADD.golden)  # the hunt's
+    assert {job.limits.memory_mb for job in ran} == {300}
 
 
 @pytest.mark.parametrize("error", [AgentUnavailable("busy"), UserError("failed"), SandboxError("no process")])
