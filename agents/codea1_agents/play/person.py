@@ -202,7 +202,7 @@ class PersonGame:
         return JudgedRound(self.problem, "", self._n_tries, program, tester_reply, judged.report, rewards, None)
 
     def _opened(self, n_drawn: int = 0) -> Rounds:
-        return self._referee.open([Tree(self.problem, seed=(self._seed + self._n_tries + n_drawn,))])
+        return self._referee.open([Tree(self.problem, seed=(self._seed + self._n_tries, n_drawn))])
 
 
 def found(game: PersonGame, judged: JudgedRound) -> str:

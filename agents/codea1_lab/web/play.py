@@ -13,6 +13,7 @@ from http import HTTPStatus
 from itertools import count
 from typing import Any, TypeVar
 
+import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import JSONResponse
@@ -77,7 +78,7 @@ class Opponent:
         self.name = agent_name(spec, agent).partition(",")[0]
         if getattr(agent, "interactive", False) is True:
             raise UserError(f"{self.name} plays at the terminal; on the page, the visitor is the person")
-        self._agent = NamedAgent(agent, f"{role} {self.name}", seed_of=lambda turn: turn.seed[0])
+        self._agent = NamedAgent(agent, f"{role} {self.name}", seed_of=_seed_of)
         self._lock, self._note = threading.Lock(), note
 
     def reply(self, turn: Turn) -> str:
@@ -235,6 +236,10 @@ def told_of(game: PersonGame, judged: JudgedRound) -> dict[str, Any]:
         "solution": solution if game.is_over else "",
         "program": program,
     }
+
+
+def _seed_of(turn: Turn) -> int:
+    return int(np.random.SeedSequence(turn.seed).generate_state(1)[0])
 
 
 def _cookie(request: Request) -> str:

@@ -75,15 +75,15 @@ def test_hints_of_a_program_with_another_fault_are_general(sandbox: Sandbox) -> 
 
 
 def test_a_program_that_no_test_can_tell_from_the_solution_is_drawn_again(sandbox: Sandbox) -> None:
-    drawn: list[int] = []
+    drawn: list[tuple[int, ...]] = []
 
     def coder(turn: Turn) -> str:
-        drawn.append(turn.seed[0])
+        drawn.append(turn.seed[:2])
         return [RIGHT, "I refuse.", WRONG][len(drawn) - 1]
 
     game = PersonGame(ADD, "tester", coder, seed=7, sandbox=sandbox)
     game.turn()
-    assert (drawn, game.program) == ([7, 8, 9], WRONG)
+    assert (drawn, game.program) == ([(7, 0), (7, 1), (7, 2)], WRONG)
     assert game.killer is not None
     assert game.killer.verdict is Verdict.WRONG_ANSWER
 
