@@ -324,6 +324,19 @@ def test_a_difference_keeps_equal_lines(browser: Any, small_report: Path) -> Non
         assert browser.driver.execute_script(script, before, after) == found
 
 
+def test_lines_of_prose_are_joined_and_those_of_code_are_not(browser: Any, small_report: Path) -> None:
+    browser.open(small_report)
+    prose = "Return the number of all the words of the text that begin with a\ncapital (or zero)."
+    for text, found in (
+        (prose, prose.replace("\n", " ")),
+        ("print(f('" + "some words " * 6 + "'))\nresult = 7", None),
+        ("print(f('" + "some words " * 6 + "'))\nprint(7)", None),
+        ("some, words = '" + "some words " * 6 + "'\nprint(some, words)", None),
+    ):
+        assert browser.driver.execute_script("return unfilled(arguments[0])", text) == (found or text)
+    assert browser.ask("unfilled('a line\\n'.repeat(200_000)).length") == 7 * 200_000
+
+
 def test_several_runs_are_in_one_set_of_charts_whose_legend_toggles_them(browser: Any, several_report: Path) -> None:
     browser.open(several_report)
     names = browser.ask("[...document.querySelectorAll('[data-toggles]')].map(b => b.textContent)")
