@@ -242,6 +242,24 @@ def _searched(record: Any, played: Any) -> str:
     ).lower()
 
 
+def test_a_search_finds_why_a_test_was_dropped_by_the_words_shown_and_by_those_of_the_rules(
+    browser: Any, tmp_path: Path
+) -> None:
+    run = written_run(tmp_path / "run", 2, lambda number: "def f(x):\n    return x\n")
+    lines = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    detail = "neither an assert nor an assignment"
+    dropped = (("not_an_assert", detail), ("forbidden_name", ""))
+    lines[0]["rounds"][0]["suites"][0]["rejections"] = [
+        {"reason": reason, "source": "hello", "line": 3, "detail": detail} for reason, detail in dropped
+    ]
+    (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_report([read_run(run, "run")], tmp_path / "report.html", "run")
+    browser.open(tmp_path / "report.html")
+    for query, n in (("not an assert", 1), (detail, 1), ("forbidden name", 1), ("name", 1), ("hello", 2)):
+        browser.fill("f-text", query)
+        browser.until(f"{COUNT} === '1 of 3 candidates, {n} hit{'s'[: n - 1]}'")
+
+
 def test_an_address_survives_reload_back_and_forward(browser: Any, small_report: Path) -> None:
     title = "document.querySelector('#detail h3')?.textContent ?? ''"
     browser.open(small_report, address="#episode-3")
