@@ -170,8 +170,8 @@ class PersonGame:
 
     def _found_killer(self, rounds: Rounds) -> CaseReport | None:
         """Return the shortest golden test that wins, else the shortest of random inputs."""
-        (turn,), problems = rounds.tester_turns(), self._referee.problems
-        hunter = FuzzTester(AgentContext(problems, self._referee.sandbox, self._seed, self._referee.judge.limits), hunt=True)
+        (turn,), own = rounds.tester_turns(), self._referee
+        hunter = FuzzTester(AgentContext(own.problems, own.sandbox, self._seed, own.judge.limits), hunt=True)
         golden = [each for each in self.problem.golden if isinstance(each, GoldenCase)]
         asserts = [TestCase(each.expression, each.expected, each.imports).to_assert() for each in golden]
         for hunts in (False, True):
