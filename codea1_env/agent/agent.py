@@ -17,7 +17,7 @@ from codea1_env.errors import CodeA1Error, UserError, message_of
 from codea1_env.facts.submissions import Info, Observation, Role
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
-from codea1_env.sandbox.interface import Sandbox
+from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.secret import require_no_secrets
 
 
@@ -45,6 +45,8 @@ class AgentContext:
     problems: ProblemSet
     sandbox: Sandbox
     seed: int = 0
+    limits: Limits | None = None
+    """Bounds per call of a program that the agent runs; None: its own."""
 
 
 AgentSpec = str | Agent | Callable[..., Any]

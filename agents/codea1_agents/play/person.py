@@ -14,7 +14,7 @@ from codea1_agents.scripted.testers import FuzzTester
 from codea1_env import values
 from codea1_env.agent import AgentContext
 from codea1_env.differences import difference
-from codea1_env.errors import SandboxError, UserError
+from codea1_env.errors import CodeA1Error, SandboxError, UserError
 from codea1_env.facts.submissions import RejectionReason, Role, Suite, TestCase
 from codea1_env.facts.verdicts import CaseReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
@@ -92,23 +92,33 @@ class PersonGame:
     def turn(self) -> Turn:
         """Return what the person replies to. The first call for a tester asks the opponent for its program.
 
-        A program that neither golden tests nor random inputs tell from the solution is drawn again, with the next seed,
-        a few times: nobody could win against it.
+        A program that neither golden tests nor random inputs tell from the solution is drawn again, with another seed,
+        a few times or until one repeats: nobody could win against it.
 
         Raises:
-            AgentUnavailable: the opponent gives no reply.
+            AgentUnavailable: the opponent gives no reply, and no program of it has loaded.
             UserError: the opponent failed, or its program does not load.
             SandboxError: the sandbox cannot be used at all.
         """
         if self.role == "coder":
             return self._opened().coder_turns()[0]
+        drawn = set[str]()
         for number in range(0 if self._rounds else _MOST_DRAWS):
-            rounds = self._opened(number)
-            rounds.submit_programs([self._opponent(rounds.coder_turns()[0])])
-            if rounds.tester_turns():
-                self._rounds, self.program = rounds, rounds.candidates()[0][0].program
-                self.killer = self._found_killer(rounds)
-            if self.killer:
+            try:
+                rounds = self._opened(number)
+                rounds.submit_programs([self._opponent(rounds.coder_turns()[0])])
+                program = rounds.candidates()[0][0].program if rounds.tester_turns() else ""
+                if program in drawn:
+                    break
+                killer = self._found_killer(rounds) if program else None
+            except CodeA1Error:
+                if self._rounds is None:
+                    raise
+                break  # the last program that loads is a game, too
+            if program:
+                self._rounds, self.program, self.killer = rounds, program, killer
+                drawn.add(program)
+            if killer:
                 break
         if self._rounds is None:
             raise UserError("the opponent's reply holds no program that loads: begin another game")
@@ -160,8 +170,8 @@ class PersonGame:
 
     def _found_killer(self, rounds: Rounds) -> CaseReport | None:
         """Return the shortest golden test that wins, else the shortest of random inputs."""
-        (turn,), problems = rounds.tester_turns(), self._referee.problems
-        hunter = FuzzTester(AgentContext(problems, self._referee.sandbox, self._seed), hunt=True)
+        (turn,), own = rounds.tester_turns(), self._referee
+        hunter = FuzzTester(AgentContext(own.problems, own.sandbox, self._seed, own.judge.limits), hunt=True)
         golden = [each for each in self.problem.golden if isinstance(each, GoldenCase)]
         asserts = [TestCase(each.expression, each.expected, each.imports).to_assert() for each in golden]
         for hunts in (False, True):
@@ -192,7 +202,7 @@ class PersonGame:
         return JudgedRound(self.problem, "", self._n_tries, program, tester_reply, judged.report, rewards, None)
 
     def _opened(self, n_drawn: int = 0) -> Rounds:
-        return self._referee.open([Tree(self.problem, seed=(self._seed + self._n_tries + n_drawn,))])
+        return self._referee.open([Tree(self.problem, seed=(self._seed + self._n_tries, n_drawn))])
 
 
 def found(game: PersonGame, judged: JudgedRound) -> str:

@@ -24,9 +24,9 @@ def subject_of(problem: Problem, program: str) -> Job:
 class Oracle:
     """Runs calls in a sandbox; a distinct call of a subject runs once as long as its outcome is in the cache."""
 
-    def __init__(self, sandbox: Sandbox, *, limits: Limits = _LIMITS) -> None:
+    def __init__(self, sandbox: Sandbox, *, limits: Limits | None = None) -> None:
         self._sandbox = sandbox
-        self._limits = limits
+        self._limits = limits or _LIMITS
         self._known: OrderedDict[Job, dict[str, Outcome]] = OrderedDict()
 
     def outcomes(self, subject: Job, calls: Sequence[str]) -> list[Outcome]:

@@ -106,7 +106,7 @@ class InputTester(SeededAgent, ABC):
         if hunt and self._predict is not Prediction.SOLUTION:
             raise ValueError(f"hunt compares programs with the solution: it needs predict=solution, got {predict}")
         self._problems = context.problems
-        self._oracle = Oracle(context.sandbox)
+        self._oracle = Oracle(context.sandbox, limits=context.limits)
         self.reset(context.seed)
 
     def act(self, observation: Observation, info: Info) -> str:

@@ -166,8 +166,9 @@ class Archive:
 
     def _suite(self, suite: SuiteRecord) -> list[Any]:
         number = self._texts.number
-        rejections = [
-            [number(why_dropped(each.reason, each.detail)), number(each.source), each.line] for each in suite.rejections
+        rejections = [  # a search finds the rules' own word, too
+            [*map(number, (why_dropped(it.reason, it.detail), it.reason.replace("_", " "), it.source)), it.line]
+            for it in suite.rejections
         ]
         return [[self._case(case) for case in suite.cases], rejections]
 

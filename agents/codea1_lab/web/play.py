@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
 from typing import Any, TypeVar
+from zlib import crc32
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -77,7 +78,7 @@ class Opponent:
         self.name = agent_name(spec, agent).partition(",")[0]
         if getattr(agent, "interactive", False) is True:
             raise UserError(f"{self.name} plays at the terminal; on the page, the visitor is the person")
-        self._agent = NamedAgent(agent, f"{role} {self.name}", seed_of=lambda turn: turn.seed[0])
+        self._agent = NamedAgent(agent, f"{role} {self.name}", seed_of=lambda turn: crc32(repr(turn.seed).encode()))
         self._lock, self._note = threading.Lock(), note
 
     def reply(self, turn: Turn) -> str:
@@ -199,7 +200,7 @@ class Play:
         def judged() -> dict[str, Any]:
             told = told_of(game, game.submit(text))
             table.total += game.points if game.is_over else 0
-            table.won |= {table.about["duel"]} if game.has_won else set()
+            table.won |= {table.about["duel"]} - {0} if game.has_won else set()
             return {"game": table.shown(), "try": told}
 
         return JSONResponse(await self._visitors.run(visitor, judged))

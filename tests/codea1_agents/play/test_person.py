@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from codea1_agents.play.person import MOST_POINTS, PersonGame, ending, explained, found, missed, remarks, why_dropped
-from codea1_env.errors import SandboxError, UserError
+from codea1_env.errors import AgentUnavailable, SandboxError, UserError
 from codea1_env.facts.submissions import RejectionReason, Role
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rounds.rounds import Turn
-from codea1_env.sandbox import Job, JobReport, Sandbox
+from codea1_env.sandbox import Job, JobReport, Limits, Sandbox
 from tests.support.sandboxes import Wrapper
 from tests.support.toys import ADD
 
@@ -75,17 +75,51 @@ def test_hints_of_a_program_with_another_fault_are_general(sandbox: Sandbox) -> 
 
 
 def test_a_program_that_no_test_can_tell_from_the_solution_is_drawn_again(sandbox: Sandbox) -> None:
-    drawn: list[int] = []
+    drawn: list[tuple[int, ...]] = []
 
     def coder(turn: Turn) -> str:
-        drawn.append(turn.seed[0])
+        drawn.append(turn.seed[:2])
         return [RIGHT, "I refuse.", WRONG][len(drawn) - 1]
 
     game = PersonGame(ADD, "tester", coder, seed=7, sandbox=sandbox)
     game.turn()
-    assert (drawn, game.program) == ([7, 8, 9], WRONG)
+    assert (drawn, game.program) == ([(7, 0), (7, 1), (7, 2)], WRONG)
     assert game.killer is not None
     assert game.killer.verdict is Verdict.WRONG_ANSWER
+
+
+def test_an_opponent_that_repeats_itself_is_asked_twice_and_runs_under_the_limits_of_the_game(sandbox: Sandbox) -> None:
+    class Watching(Wrapper):
+        def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+            ran.extend(job for job in jobs if job.program == RIGHT)
+            return super().run(jobs)
+
+    def coder(turn: Turn) -> str:
+        drawn.append(turn)
+        return RIGHT
+
+    ran: list[Job] = []
+    drawn: list[Turn] = []
+    game = PersonGame(ADD, "tester", coder, sandbox=Watching(sandbox), limits=Limits(memory_mb=300))
+    game.turn()
+    assert (game.program, len(drawn)) == (RIGHT, 2)
+    assert max(len(job.calls) for job in ran) > len(ADD.golden)  # the hunt's
+    assert {job.limits.memory_mb for job in ran} == {300}
+
+
+@pytest.mark.parametrize("error", [AgentUnavailable("busy"), UserError("failed"), SandboxError("no process")])
+def test_an_error_after_a_program_that_loads_ends_the_draws_only(sandbox: Sandbox, error: Exception) -> None:
+    replies = iter(["I refuse.", RIGHT])
+
+    def coder(turn: Turn) -> str:
+        if reply := next(replies, None):
+            return reply
+        raise error
+
+    game = game_of(sandbox, "tester", coder)
+    assert game.turn().observation["program"] == game.program == RIGHT
+    with pytest.raises(type(error)):
+        game_of(sandbox, "tester", coder).turn()
 
 
 def test_a_game_that_nobody_is_known_to_win_can_be_played(sandbox: Sandbox) -> None:

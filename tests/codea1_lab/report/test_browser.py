@@ -242,6 +242,24 @@ def _searched(record: Any, played: Any) -> str:
     ).lower()
 
 
+def test_a_search_finds_why_a_test_was_dropped_by_the_words_shown_and_by_those_of_the_rules(
+    browser: Any, tmp_path: Path
+) -> None:
+    run = written_run(tmp_path / "run", 2, lambda number: "def f(x):\n    return x\n")
+    lines = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    detail = "neither an assert nor an assignment"
+    dropped = (("not_an_assert", detail), ("forbidden_name", ""))
+    lines[0]["rounds"][0]["suites"][0]["rejections"] = [
+        {"reason": reason, "source": "hello", "line": 3, "detail": detail} for reason, detail in dropped
+    ]
+    (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_report([read_run(run, "run")], tmp_path / "report.html", "run")
+    browser.open(tmp_path / "report.html")
+    for query, n in (("not an assert", 1), (detail, 1), ("forbidden name", 1), ("name", 1), ("hello", 2)):
+        browser.fill("f-text", query)
+        browser.until(f"{COUNT} === '1 of 3 candidates, {n} hit{'s'[: n - 1]}'")
+
+
 def test_an_address_survives_reload_back_and_forward(browser: Any, small_report: Path) -> None:
     title = "document.querySelector('#detail h3')?.textContent ?? ''"
     browser.open(small_report, address="#episode-3")
@@ -322,6 +340,19 @@ def test_a_difference_keeps_equal_lines(browser: Any, small_report: Path) -> Non
         ("p\na\nq\nb\nr", "a\nb", ["-p", " a", "-q", " b", "-r"]),
     ):
         assert browser.driver.execute_script(script, before, after) == found
+
+
+def test_lines_of_prose_are_joined_and_those_of_code_are_not(browser: Any, small_report: Path) -> None:
+    browser.open(small_report)
+    prose = "Return the number of all the words of the text that begin with a\ncapital (or zero)."
+    for text, found in (
+        (prose, prose.replace("\n", " ")),
+        ("print(f('" + "some words " * 6 + "'))\nresult = 7", None),
+        ("print(f('" + "some words " * 6 + "'))\nprint(7)", None),
+        ("some, words = '" + "some words " * 6 + "'\nprint(some, words)", None),
+    ):
+        assert browser.driver.execute_script("return unfilled(arguments[0])", text) == (found or text)
+    assert browser.ask("unfilled('a line\\n'.repeat(200_000)).length") == 7 * 200_000
 
 
 def test_several_runs_are_in_one_set_of_charts_whose_legend_toggles_them(browser: Any, several_report: Path) -> None:

@@ -77,6 +77,23 @@ def test_a_program_that_no_test_is_known_to_fail_is_said_to_be_perhaps_right(ser
             assert (DOUBT in game["task"]) == is_said
 
 
+def test_each_draw_of_each_game_has_a_seed_of_its_own(serving_page: Any) -> None:
+    class Coder:
+        plays = "coder"
+
+        def reset(self, seed: int) -> None:
+            seeds.append(seed)
+
+        def act(self, observation: Any, info: Any) -> str:
+            return f"{ADD.solution}  # {len(seeds)}"
+
+    seeds: list[int] = []
+    with serving_page(TOYS, coders=[Coder()]) as server:
+        for _ in range(2):
+            Client(server).post("/play/game", {"role": "tester"})
+    assert len(set(seeds)) == len(seeds) == 8
+
+
 def test_imports_of_the_problem_stand_above_both_programs(serving_page: Any) -> None:
     with serving_page(load_problems("starter")) as server:
         visitor = Client(server)
@@ -117,6 +134,8 @@ def test_a_coder_is_told_what_failed_and_wins(serving_page: Any) -> None:
         ]
         told = visitor.post("/play/try", {"text": "def add(a, b):\n    return a + b"})["try"]
         assert told["summary"] == "Your program passes 2 of 2 tests; 2 of 3 points."
+        game = visitor.ask("/play/game")[1]["game"]
+        assert (game["total"], game["won"]) == (2, [])  # it was no duel
 
 
 def test_endless_loops_end_and_are_explained(serving_page: Any) -> None:

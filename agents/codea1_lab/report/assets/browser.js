@@ -120,7 +120,7 @@ class Browser {
       if (this.found.query !== query) return null;
       const found = t.map(holds), at = (number) => (number === null ? 0 : Number(found[number]));
       const inCase = ([expression, expected, , prediction, verdict, actual]) => at(expression) + at(expected) + at(prediction) + judged[verdict] + at(actual);
-      const inDropped = ([why, source]) => at(why) + at(source);
+      const inDropped = ([why, word, source]) => Math.max(at(why), at(word)) + at(source);
       for (const [, members] of g) for (const [, program, verdict, reason, replayed, suites] of members) {
         let n = named[c.problem[row]] + at(program) + judged[verdict] + at(reason);
         for (const one of replayed) n += inCase(one);

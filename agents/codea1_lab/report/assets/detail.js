@@ -159,7 +159,7 @@ class Detail {
   dropped() {
     const all = this.suites.flatMap((suite) => suite[1]);
     if (!all.length) return [];
-    const rows = all.map(([why, source, line]) => el("tr", {}, cell("line", String(line || "")), cell("text", el("span", { class: "mono ltr" }, visible(this.t[source]))),
+    const rows = all.map(([why, , source, line]) => el("tr", {}, cell("line", String(line || "")), cell("text", el("span", { class: "mono ltr" }, visible(this.t[source]))),
       cell("because", spans(this.t[why]))));
     return [el("h4", {}, "Dropped or corrected"), el("div", { class: "scroll" }, el("table", { class: "cases", "aria-label": "Dropped or corrected" },
       el("thead", {}, el("tr", {}, ["line", "text", "because"].map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, rows)))];

@@ -70,13 +70,13 @@ function highlight(place, query) {
 }
 
 /* A text without the line breaks that only fill its paragraphs: after a full line, where the next word would not have fitted. */
-const FULL = 60, CODE = /^\s*(?:>>>|\.\.\.|@|#|"""|def |class |import )|==|=>|➞/, ITEM = /^\s*(?:[-*•]|\d+[.)])\s+/, HEAD = /^\s*(?:(?:\S+ )?\S+:|Examples?)$/;
+const FULL = 60, CODE = /^\s*(?:>>>|\.\.\.|@|#|"""|def |class |import |[\w.[\]]+(?:, [\w.[\]]+)* [-+*/]?= )|==|=>|➞/, ITEM = /^\s*(?:[-*•]|\d+[.)])\s+/, HEAD = /^\s*(?:(?:\S+ )?\S+:|Examples?)$/;
 
 function unfilled(text) {
   return text.split(/(\n[ \t]*\n)/).map((paragraph) => {
-    const lines = paragraph.split("\n"), width = Math.max(...lines.map((line) => line.length));
+    const lines = paragraph.split("\n"), width = lines.reduce((most, line) => Math.max(most, line.length), 0);
     const goesOn = (line, before) => before.length >= FULL && before.length + 1 + line.trim().split(" ")[0].length > width && /\p{L}{2}/u.test(before)
-      && !CODE.test(before) && !CODE.test(line) && !/^from .+ import/.test(before) && !ITEM.test(line) && !HEAD.test(line) && (ITEM.exec(before) ?? /^\s*/.exec(before))[0].length === /^\s*/.exec(line)[0].length;
+      && !CODE.test(before) && !CODE.test(line) && !before.trimEnd().endsWith(")") && !/^from .+ import/.test(before) && !ITEM.test(line) && !HEAD.test(line) && (ITEM.exec(before) ?? /^\s*/.exec(before))[0].length === /^\s*/.exec(line)[0].length;
     return lines.map((line, n) => (n && line.trim() && goesOn(line, lines[n - 1]) ? " " + line.trimStart() : (n ? "\n" : "") + line)).join("");
   }).join("");
 }
