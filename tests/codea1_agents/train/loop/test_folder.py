@@ -151,7 +151,7 @@ def test_copies_beside_checkpoints_and_damaged_lines_are_not_taken_for_ours(tmp_
     assert last_checkpoint(tmp_path) == tmp_path / "checkpoints" / "step-0001"
     with (tmp_path / "metrics.jsonl").open("ab") as file:
         file.write(b"garbage\n")
-    with TrainingFolder.open(tmp_path), pytest.raises(UserError, match="line 1: step: Input should be a valid integer"):
+    with TrainingFolder.open(tmp_path), pytest.raises(UserError, match="line 1: step: expected a valid integer"):
         read_metrics(tmp_path)
     whole = (tmp_path / "metrics.jsonl").read_text()
     (tmp_path / "metrics.jsonl").write_text(whole.replace('"one"', "1"))
