@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -110,6 +111,8 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             self._fault = error  # RLlib would log a traceback and continue without this runner
         else:
             self._roller = TreeRoller(self.env, players, seed=self.settings.seed, advantages=self.settings.advantages)
+        if self.worker_index:
+            gc.freeze()  # as in `GRPO.setup`
 
     def _engine(self, module: str) -> RolloutEngine:
         settings, model = self.settings.models[module], self.module[module].model

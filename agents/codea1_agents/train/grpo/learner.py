@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -109,6 +110,8 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         super().build()
         if self.config.num_learners > 1:
             _set_pg_timeout(timedelta(seconds=self.config.learner_timeout_s))
+        if self.config.num_learners:
+            gc.freeze()  # as in `GRPO.setup`
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Register AdamW over the trained parameters, without the reference."""

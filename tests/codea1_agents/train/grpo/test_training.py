@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -109,6 +110,14 @@ def test_a_run_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(config: GRPOCo
     with np.load(tmp_path / "w.npz") as arrays:
         elsewhere = {m: {name: arrays[f"{m}/{name}"] for name in expected[m]} for m in expected}
     assert distance(expected, elsewhere) == 0.0
+
+
+def test_full_collections_leave_out_what_was_loaded_until_the_end(config: GRPOConfig) -> None:
+    gc.unfreeze()  # what another test left
+    algorithm = config.build_algo()
+    assert gc.get_freeze_count() > 100_000  # torch, transformers and RLlib
+    algorithm.stop()
+    assert not gc.get_freeze_count()
 
 
 def test_samplers_hold_no_reference_and_learners_do(config: GRPOConfig) -> None:
