@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from codea1_agents.train.sizing.learning import Part
+
+CONTEXT = Part("CUDA context", 5 * 10**8, 5 * 10**8)
+"""What CUDA itself takes of a GPU in each process, and keeps while the process sleeps: an assumption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,17 @@ class Placement:
     def n_gpus_of(self, kind: str) -> int:
         """Return on how many GPUs there are processes of a kind."""
         return len({number for each in self.processes if each.kind == kind for number in each.on})
+
+
+def with_contexts(processes: Iterable[Process]) -> Iterator[Process]:
+    """Yield processes, those on a GPU with `CONTEXT`; the parts of the driver share one."""
+    is_driver_on_gpu = False
+    for each in processes:
+        if not each.gpus or (each.is_in_driver and is_driver_on_gpu):
+            yield each
+            continue
+        is_driver_on_gpu |= each.is_in_driver
+        yield replace(each, parts=(*each.parts, CONTEXT))
 
 
 def placed(processes: Iterable[Process], n_gpus: int) -> Placement:

@@ -21,7 +21,7 @@ from codea1_agents.train.sizing.learning import (
     learner_parts,
     loading_part,
 )
-from codea1_agents.train.sizing.placement import Placement, Process, placed
+from codea1_agents.train.sizing.placement import Placement, Process, placed, with_contexts
 from codea1_agents.train.sizing.sampling import VLLM_ROWS, Engine, engines_of, runner_parts
 from codea1_agents.train.sizing.timing import MEAN_PROMPT, MEAN_REPLY, RoleWork, StepSeconds, assumptions, step_seconds
 
@@ -107,7 +107,7 @@ def size_of(config: TrainingConfig, devices: Devices) -> RunSize:
     gpus_per_runner = config.cluster.gpus_per_env_runner
     gpu_bytes = devices.gpu.memory_gb * 1e9 if devices.gpu and gpus_per_runner else 0
     engines = engines_of(list(modules.values()), gpu_bytes, gpus_per_runner)
-    placement = placed(_processes(config, list(modules.values()), engines), devices.n_gpus)
+    placement = placed(with_contexts(_processes(config, list(modules.values()), engines)), devices.n_gpus)
     n_sampling, n_learning, seconds = placement.n_gpus_of("runner"), placement.n_gpus_of("learner"), None
     if devices.gpu and devices.gpu.tflops and n_sampling and n_learning and not any(each.fault for each in engines):
         seconds = step_seconds(

@@ -83,6 +83,7 @@ def runner_parts(modules: Sequence[SizedModule], engines: Sequence[Engine], *, s
         Part("weights", sum(each.sampling_weights for each in own)),
         Part("cache and logits", max(map(_sampler_bytes, own), default=0)),  # one module samples after the other
         Part("engines", int(served_bytes), len(engines) * _VLLM_GRAPHS),
+        Part("a piece on its way to an engine", max((_piece_bytes(each.module) for each in engines), default=0)),
         Part("weights to hand over", sum(each.sampling_weights for each in served), is_on_host=True),
         Part("weights of sleeping engines", sum(each.sampling_weights for each in modules) * sleeps, 0, True, "later"),
         Part(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_agents.train.sizing.learning import Part
-from codea1_agents.train.sizing.placement import Placement, Process, placed
+from codea1_agents.train.sizing.placement import CONTEXT, Placement, Process, placed, with_contexts
 
 
 def process(kind: str, number: int, gpus: float, *, is_in_driver: bool = False) -> Process:
@@ -36,6 +36,13 @@ def test_shares_fill_a_gpu_before_they_open_another() -> None:
 def test_the_driver_uses_the_first_gpu_and_ray_does_not_know() -> None:
     found = placed([process("runner", 0, 1, is_in_driver=True), process("learner", 0, 1)], 1)
     assert names(found) == ["r0 l0"]
+
+
+def test_cuda_takes_its_part_of_a_gpu_once_for_each_process() -> None:
+    driver = [process(kind, 0, 1, is_in_driver=True) for kind in ("runner", "learner")]
+    found = list(with_contexts([*driver, process("runner", 1, 0.5), process("runner", 2, 0)]))
+    assert [CONTEXT in each.parts for each in found] == [True, False, True, False]
+    assert replace(found[2], sleeps=True).bytes_while("learner") == CONTEXT.n_bytes
 
 
 def test_the_host_has_other_parts_while_processes_start() -> None:

@@ -64,8 +64,9 @@ def test_what_vllm_would_refuse_is_refused_before(option: str, value: int, said:
 def test_a_tensor_is_on_its_way_whole() -> None:
     name, small = "pieces of weights on their way", replace(sampled().settings, handover_piece_mb=1.0)
     assert parts(replace(sampled(), settings=small))[name].n_bytes == 2 * SHAPE.head_weights
-    large = replace(small, handover_piece_mb=1024.0)
-    assert parts(replace(sampled(), settings=large))[name].n_bytes == 2**30
+    large = parts(replace(sampled(), settings=replace(small, handover_piece_mb=1024.0)))
+    assert large[name].n_bytes == large["a piece on its way to an engine"].n_bytes == 2**30
+    assert "a piece on its way to an engine" not in parts(sampled("transformers"))
 
 
 def test_engines_that_sleep_leave_their_weights_on_the_host() -> None:
