@@ -130,6 +130,8 @@ def _response(rng: Any, n_tokens: int) -> Any:
 class FakeRunner:
     """Stands for a `TreeEnvRunner`: it copies trees instead of sampling, and receives weights as a runner does."""
 
+    worker_index = 1
+
     def __init__(self, judged: Sequence[bytes]) -> None:
         from ray.rllib.utils.metrics.metrics_logger import MetricsLogger  # noqa: PLC0415
 

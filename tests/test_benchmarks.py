@@ -37,7 +37,7 @@ def test_the_arithmetic_of_trainings_is_that_of_the_docs() -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_driver_at_scale_runs_small_and_names_what_saturates_first() -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     pytest.importorskip("torch", reason="torch is not installed")
