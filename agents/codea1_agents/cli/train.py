@@ -94,8 +94,7 @@ def run_training(options: TrainOptions) -> None:
     require_training()
     from codea1_agents.train.loop import loop  # noqa: PLC0415  heavy
 
-    watcher = (LiveTable if page.is_live else PlainLines)(page)
-    with page.apart(), watcher:
+    with page.apart(), (LiveTable if page.is_live else PlainLines)(page) as watcher:
         before = None if resume is None else last_checkpoint(resume)
         if resume is not None:
             done = loop.resume(resume, changes, config=config, force=options.force, watcher=watcher)

@@ -91,6 +91,7 @@ def _measured(options: AdviseOptions, session: EvalSession) -> Measured:
     tester = session.agent(options.tester, "tester") if options.tester else None
     sizes = Sizes(options.samples, options.inputs, options.suites, options.tests)
     with Progress("testing", len(session.problems), session.page) as progress:
+        progress.running = session.running
         return measured(session.problems, coder, fresh, tester, session.sandbox, sizes, progress.reach)
 
 

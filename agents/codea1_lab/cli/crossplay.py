@@ -154,6 +154,7 @@ def _played(
 
     coders, testers = list(map(loaded, entries.coders)), list(map(loaded, entries.testers))
     with Progress("playing", len(session.problems), session.page) as progress:
+        progress.running = session.running
         play, submissions = play_all(
             list(session.problems),
             coders,

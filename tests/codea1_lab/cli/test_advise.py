@@ -36,6 +36,13 @@ def test_with_a_stated_ratio_nothing_depends_on_a_clock() -> None:
     assert {**measured["figures"], "lead": 0} == {**first["figures"], "lead": 0}
 
 
+def test_the_progress_names_what_it_waits_for(waits: list[str]) -> None:
+    command = "advise -p starter --limit 2 --samples 1 --coder watched:coder --tester watched:tester"
+    assert codea1(*command.split()).exit_code == 0
+    for name in ("problem starter/count_carries, sample 0 (coder watched:coder)", "starter/assign_lockers"):
+        assert name in waits
+
+
 def test_without_a_tester_the_choice_is_between_golden_tests_and_fresh_inputs() -> None:
     found = json.loads(codea1(*ASKED, "--json").stdout)
     assert found["advice"] in ("none", "fresh inputs")
