@@ -18,7 +18,6 @@ from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.folder import last_checkpoint, step_of
 from codea1_agents.train.loop.game import lone_groups
 from codea1_agents.train.settings.loading import load_training
-from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import UserError
 from codea1_env.plugins import also_typed
 from codea1_env.secret import require_variables
@@ -89,7 +88,11 @@ def run_training(options: TrainOptions) -> None:
     for sentence in lone_groups(config) if config is not None else ():
         page.warn(sentence)
     if options.dry_run:
-        _dry_run(options, config, page)
+        if config is None or resume is not None:
+            raise UserError("--dry-run needs a TOML file or a preset, and cannot be combined with --resume")
+        from codea1_agents.cli.dry_run import show_dry_run  # noqa: PLC0415  only here
+
+        show_dry_run(config, options.on or "", page)
         return
     require_training()
     from codea1_agents.train.loop import loop  # noqa: PLC0415  heavy
@@ -107,14 +110,6 @@ def run_training(options: TrainOptions) -> None:
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
     show_next(page, "train", out=done.folder, steps=2 * done.steps)
-
-
-def _dry_run(options: TrainOptions, config: TrainingConfig | None, page: Page) -> None:
-    if config is None or options.resume is not None:
-        raise UserError("--dry-run needs a TOML file or a preset, and cannot be combined with --resume")
-    from codea1_agents.cli.dry_run import show_dry_run  # noqa: PLC0415  only here
-
-    show_dry_run(config, options.on or "", page)
 
 
 def _changes(options: TrainOptions) -> list[str]:
