@@ -44,7 +44,7 @@ class CoderOptions(EvaluationOptions):
 
     \b
     Example:
-      codea1 eval coder --agent mutant,strength=0.5 --problems humaneval --samples 10
+      codea1 eval coder --agent mutant,strength=0.5 -p humaneval -n 10
       codea1 eval coder --generations samples.jsonl --problems humaneval
     """
 

@@ -35,7 +35,7 @@ class PretrainOptions(Options):
     \b
     Example:
       codea1 pretrain --out base --evaluate
-      codea1 play --problems tiny --coder transformers,model=base,prompts=tiny --tester fuzz
+      codea1 play -p tiny --coder transformers,model=base,prompts=tiny -n 5
     """
 
     out: Annotated[Path, output("Folder of the model; must be new or empty.")] = Path("models/tiny")

@@ -34,9 +34,9 @@ class TrainOptions(Options):
 
     \b
     Example:
-      codea1 train my_run.toml --set run.steps=20 --set training.lr=3e-6 -o runs/first
+      codea1 train my_run.toml --steps 20 --set training.lr=3e-6 -o runs/first
       codea1 train paper-7b --dry-run --on "8 x H100 80GB"
-      codea1 train code-a1 --coder models/mine --tester models/mine --problems my.jsonl --steps 200
+      codea1 train code-a1 --coder models/mine --tester models/mine -p my.jsonl
     """
 
     config: Annotated[

@@ -47,7 +47,7 @@ class CrossplayOptions(SessionOptions):
 
     \b
     Example:
-      codea1 crossplay runs/first@base runs/first -p tiny:held-out-eval -o runs/first/crossplay
+      codea1 crossplay runs/first@base runs/first -p tiny:held-out-eval -o crossed
     """
 
     players: Annotated[

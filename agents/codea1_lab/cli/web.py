@@ -35,7 +35,7 @@ class WebOptions(Options):
     Example:
       codea1 web
       codea1 web runs
-      codea1 web -p humaneval --coders mutant,strength=1 --testers fuzz --testers boundary
+      codea1 web -p humaneval --coders mutant,strength=1 --testers boundary
     """
 
     folder: Annotated[

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.support.command_line import codea1
 
 ASKED = ("advise", "-p", "starter", "--limit", "3", "--coder", "mutant", "-n", "2", "--inputs", "4")
@@ -25,6 +27,13 @@ def test_a_lead_that_rounds_to_zero_is_none() -> None:
     right = ("--coder", "reference", "--tester", "boundary", "--inputs", "4")
     shown = " ".join(codea1("advise", "-p", "starter", "--limit", "2", "-n", "1", *right).stdout.split())
     assert "It is not shown to lead: no lead (0.0 to " in shown
+
+
+@pytest.mark.usefixtures("waits")
+def test_a_lead_that_no_program_shows_says_why() -> None:
+    wrong = ("--coder", "watched:coder", "--tester", "watched:tester", "--inputs", "4")
+    shown = " ".join(codea1("advise", "-p", "starter", "--limit", "2", "-n", "1", *wrong).stdout.split())
+    assert "It is not shown to lead: no program passes the golden tests." in shown
 
 
 def test_with_a_stated_ratio_nothing_depends_on_a_clock() -> None:
