@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, get_args
 
-from codea1_agents.models.model_files import loading_errors, no_progress_bars, writing_errors
+from codea1_agents.models.model_files import no_progress_bars, writing_errors
 from codea1_agents.train.declared import Count, CountOrZero, NotNegative, Positive, checked, values_of
 from codea1_agents.train.sft.examples import SftExample
 from codea1_env.agent import Role
@@ -218,11 +218,11 @@ class _Training:
 
     def __init__(self, place: str, settings: SftSettings) -> None:
         self._settings = settings
-        with no_progress_bars(), loading_errors(f"model {place!r}"):
-            self.tokenizer = load_tokenizer(place)
+        with no_progress_bars():
             plain = load_causal_model(place)
         self.model = plain if settings.lora is None else adapted(plain, settings.lora)
         self.model.to("cuda" if torch.cuda.is_available() else "cpu")
+        self.tokenizer = load_tokenizer(place)
         self._format = ChatFormat(self.tokenizer, place)
         self._format.require_embedding_of(plain)
         self._ends = self._format.ends(plain.generation_config)
