@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from codea1_env.audit.attacks import HostileCandidate, Truth
-from codea1_env.audit.findings import AuditResult, shortened
+from codea1_env.audit.findings import AuditResult
 from codea1_env.errors import SandboxError
 from codea1_env.facts.submissions import Candidate, RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, SuiteReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
+from codea1_env.rendering import shortened
 from codea1_env.rules.replies import read_suite
 from codea1_env.sandbox.interface import Sandbox
 

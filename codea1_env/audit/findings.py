@@ -60,8 +60,3 @@ class AuditReport:
     def is_sound(self) -> bool:
         """True iff all results are."""
         return all(finding.result.is_sound for finding in self.findings)
-
-
-def shortened(text: str, n_characters: int) -> str:
-    """Return a text with at most `n_characters`; the end of a longer one is replaced by three dots."""
-    return text if len(text) <= n_characters else f"{text[: n_characters - 3]}..."

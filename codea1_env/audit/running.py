@@ -8,11 +8,12 @@ from typing import Any, Self
 
 from codea1_env.audit.attacks import Attack, Attacks, HostileCandidate, HostileProgram, HostileSuite, load_attacks
 from codea1_env.audit.candidate_judging import play_candidate
-from codea1_env.audit.findings import AuditReport, AuditResult, Finding, shortened
+from codea1_env.audit.findings import AuditReport, AuditResult, Finding
 from codea1_env.audit.suite_judging import play_suite
 from codea1_env.audit.surroundings import Surroundings
 from codea1_env.errors import SandboxError
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
+from codea1_env.rendering import shortened
 from codea1_env.sandbox.interface import Call, Job, JobReport, Sandbox
 from codea1_env.sandbox.local import EACH_KIND
 from codea1_env.values import describe, encode, equal

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 
 from codea1_env.audit.attacks import NEEDLE, HostileSuite, Testbed
-from codea1_env.audit.findings import AuditResult, shortened
+from codea1_env.audit.findings import AuditResult
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
+from codea1_env.rendering import shortened
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import PRESETS, preset

@@ -67,8 +67,8 @@ def program_job(
     calls = tuple(calls)
     texts = [_sent(call, problem.entry_point)[1] for call in calls] if problem.calls.functions else ()
     harness = replace(harness or Harness(problem.imports, is_trusted=False), source_calls=frozenset(chain(*texts)))
-    sent = sent_calls(problem, calls)
-    return Job(program, problem.entry_point, sent, problem.imports, harness, limits, problem.script)
+    entry_point, sent = problem.entry_point, sent_calls(problem, calls)
+    return Job(program, entry_point, sent, problem.imports, harness, limits, problem.script, problem_id=problem.id)
 
 
 def sent_calls(problem: Problem, calls: tuple[Call, ...]) -> tuple[Call, ...]:

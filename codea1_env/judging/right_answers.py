@@ -200,7 +200,7 @@ def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -
     """Return the job in which a problem's checker answers True or False about each pair."""
     calls = tuple(Call(arguments=_encoded(pair)) for pair in pairs)
     program = _checker_program(problem.answers.checker, problem.solution, problem.defined)
-    return Job(program, _ENTRY, calls, problem.imports, limits=limits)
+    return Job(program, _ENTRY, calls, problem.imports, limits=limits, problem_id=problem.id)
 
 
 def checker_fault(said: Outcome) -> str:

@@ -298,7 +298,7 @@ class _Trial(NamedTuple):
         records = tuple(answers[call].entry_point_calls for call in self.calls)
         harness = Harness(problem.imports, is_trusted=False, records=records)
         program = placeholder_program(problem.entry_point)
-        return Job(program, problem.entry_point, calls, "", harness, limits, problem.script)
+        return Job(program, problem.entry_point, calls, "", harness, limits, problem.script, problem_id=problem.id)
 
 
 _Outcomes: TypeAlias = list[tuple[Call, Outcome]]

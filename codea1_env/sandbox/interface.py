@@ -139,6 +139,8 @@ class Job:
     isolates_calls: bool = False
     """Whether each call has a process of its own that has loaded the program anew, so that nothing remains of another
     call. Forking a process that has loaded would not suffice: pipes and shared memory made while loading survive."""
+    problem_id: str = field(default="", compare=False)
+    """Names the job for people; it changes nothing."""
 
 
 LENGTHS_OF_EQUALS = 8

@@ -20,7 +20,7 @@ from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.models.model_files import require_new
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.settings.options import TrainingConfig
-from codea1_agents.train.tiny.demonstration import Change, change_of, draw_change
+from codea1_agents.train.tiny.demonstration import change_of, draw_change
 from codea1_env.errors import UserError
 from codea1_env.records.whole_files import write_whole_folder
 
@@ -72,7 +72,10 @@ def run_coevolve(options: CoevolveOptions) -> None:
             raise typer.Exit(INTERRUPTED)
         change = change_of(done.lines)
         draw_change(done.lines, out)
-    _print_result(page, change, done.folder, out)
+    picture = out / "coevolution.svg"
+    page.say(f"picture: {picture} (and .png); run folder: {done.folder}")
+    page.say(change.sentence())
+    page.finish(out=str(done.folder), picture=str(picture), **change.to_dict())
     show_next(page, "train", out=done.folder, steps=2 * done.steps)
 
 
@@ -128,14 +131,7 @@ def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:
 def _trained(config: TrainingConfig, run: Path, page: Page) -> Any:
     from codea1_agents.train.loop import resume, train  # noqa: PLC0415  heavy
 
-    watcher = LiveTable(page) if page.is_live else PlainLines(page)
-    with watcher:
+    with (LiveTable if page.is_live else PlainLines)(page) as watcher:
         if (run / "config.toml").exists():
             return resume(run, config=config, watcher=watcher)
         return train(config, out=run, watcher=watcher)
-
-
-def _print_result(page: Page, change: Change, run: Path, out: Path) -> None:
-    page.say(f"picture: {out / 'coevolution.svg'} (and .png); run folder: {run}")
-    page.say(change.sentence())
-    page.finish(out=str(run), picture=str(out / "coevolution.svg"), **change.to_dict())

@@ -44,7 +44,7 @@ class CoderOptions(EvaluationOptions):
 
     \b
     Example:
-      codea1 eval coder --agent mutant,strength=0.5 --problems humaneval --samples 10
+      codea1 eval coder --agent mutant,strength=0.5 -p humaneval -n 10
       codea1 eval coder --generations samples.jsonl --problems humaneval
     """
 
@@ -183,16 +183,15 @@ def run_tester(options: TesterOptions) -> None:
         if played.generations is not None and played.generations.most > 1:
             raise UserError(f"{options.generations}: expected one suite per problem, got {played.generations.most}")
         problems = [each for each in session.problems if played.has(each.id)]
-        spec = played.name
         base = session.agent(options.base, "tester") if options.base else None
         for agent in (played.agent, base) if base is not None else ():
             require_answering(agent)
         compared = {"base": options.base} if options.base else {}
-        settings = session.settings("tester", agent=spec, task=asdict(task), **compared)
+        settings = session.settings("tester", agent=played.name, task=asdict(task), **compared)
         keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)
         known = {each.problem_id for each in keeper.records if _is_settled(each.masked)}
         batches = evaluate_tester(problems, played.agent, session.sandbox, task, known=known, base=base)
-        keeper.take(batches, len(problems), partial(_tester_figures, session, spec, task.tests))
+        keeper.take(batches, len(problems), partial(_tester_figures, session, played.name, task.tests))
 
 
 def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list[TesterRecord]) -> dict[str, Any]:
@@ -202,5 +201,4 @@ def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list
     session.page.say(f"tests that are not right: {wrong}{_masked_sentence(found.n_masked)}")
     if found.n_masked_mutants:
         session.page.say(f"not measured: {found.n_masked_mutants} mutants")
-    facts = ("n_problems", "n_masked", "n_masked_mutants", "faults")
-    return _document(found.figures, found, *facts)
+    return _document(found.figures, found, "n_problems", "n_masked", "n_masked_mutants", "faults")

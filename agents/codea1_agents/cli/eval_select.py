@@ -25,7 +25,7 @@ class SelectOptions(EvaluationOptions):
 
     \b
     Example:
-      codea1 eval select --coder mutant --tester boundary --problems starter -n 8 -m 4
+      codea1 eval select --coder mutant --tester boundary -p starter -n 8 -m 4
     """
 
     coder: Annotated[str, agent_spec("--coder", "Agent that writes the candidates (see codea1 list agents).")]

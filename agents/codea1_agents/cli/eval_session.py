@@ -73,6 +73,11 @@ class EvalSession:
         self.agents.append(agent)
         return agent
 
+    def running(self) -> tuple[str, float] | None:
+        """Return what an agent is asked, else whose program has been running for longest; and since when."""
+        asked = next(filter(None, (agent.asked for agent in self.agents)), None)
+        return asked or getattr(self.sandbox, "oldest", lambda: None)()
+
     def tested(self, what: str) -> list[Problem]:
         """Return the problems that have golden tests.
 
@@ -116,9 +121,7 @@ def eval_session(options: SessionOptions, *, without: str = "") -> Iterator[Eval
     page = Page(as_json=options.as_json, quiet=options.quiet)
     with Progress("loading problems", None, page):
         problems = load_problems(options.problems, limit=options.limit)
-    left_out = [name.strip() for name in without.split(",") if name.strip()]
-    for name in left_out:
-        problems.by_id(name)
+    left_out = {problems.by_id(name.strip()).id for name in without.split(",") if name.strip()}
     if left_out:
         problems = problems.select(problem.id for problem in problems if problem.id not in left_out)
     page.note_skipped(problems.skipped)
@@ -141,9 +144,7 @@ class RecordKeeper(Generic[_R]):
         model: type[_R],
         key: Callable[[_R], Any],
     ) -> None:
-        self._page, self._options, self._settings, self._key = session.page, session.options, settings, key
-        self._agents = session.agents
-        self._problems = problems_document(session.options.problems, session.problems)
+        self._session, self._settings, self._key = session, settings, key
         self._folder = None if out is None else session.stack.enter_context(EvaluationFolder(out, settings, model))
         self._records = {} if self._folder is None else {key(record): record for record in self._folder.known}
 
@@ -166,9 +167,10 @@ class RecordKeeper(Generic[_R]):
             typer.Exit: interrupted (130).
             AgentUnavailable: an agent was unavailable for a whole batch, which ends the evaluation, or for all of it.
         """
-        page = self._page
+        page = self._session.page
         try:
             with Progress("evaluating", total, page, done=len(self._records)) as progress:
+                progress.running = self._session.running
                 for batch in batches:
                     self._add(batch)
                     progress.reach(len(self._records), total)
@@ -180,7 +182,7 @@ class RecordKeeper(Generic[_R]):
             page.note(f"{len(self._records)} of {total} done{self._how_to_continue()}", even_if_quiet=True)
             raise
         self._finish(figures(self.records))
-        why = "".join(f"; {agent.why_missing}" for agent in self._agents if agent.why_missing)
+        why = "".join(f"; {agent.why_missing}" for agent in self._session.agents if agent.why_missing)
         if len(self._records) < total:
             raise AgentUnavailable(
                 f"an agent was unavailable for a whole batch, so {total - len(self._records)} of {total} were not"
@@ -200,21 +202,22 @@ class RecordKeeper(Generic[_R]):
         while out.exists():
             out = out.with_name(f"{out.name}-2")
         if folder is None:
-            return retyped(f"codea1 eval {kind}", self._options, out=out)
+            return retyped(f"codea1 eval {kind}", self._session.options, out=out)
         agent = next(name for name in _YARDSTICKS[kind] if name != self._settings["agent"])
         kept = {**self._settings, **self._settings.get("task", {})}  # what a file of generations has decided
         mode = "suite" if kept.get("mode") == "suite" else ""
         changes = {"generations": None, "base": "", "samples": kept.get("samples"), "mode": mode}
-        same = retyped(f"codea1 eval {kind}", self._options, out=out, agent=agent, **changes)
+        same = retyped(f"codea1 eval {kind}", self._session.options, out=out, agent=agent, **changes)
         return f"{same} && {shlex.join(['codea1', 'eval', 'compare', str(out), str(folder)])}"
 
     def _finish(self, figures: Mapping[str, Any]) -> None:
+        session, out = self._session, None
         if self._folder is not None:
             self._folder.write_figures(figures)
-            self._page.say(f"folder: {self._folder.path}")
-        out = None if self._folder is None else str(self._folder.path)
-        facts = {"problems": self._problems, "seed": self._settings["seed"], "out": out}
-        self._page.finish(**facts, settings=self._settings, **figures)
+            out = str(self._folder.path)
+            session.page.say(f"folder: {out}")
+        problems = problems_document(session.options.problems, session.problems)
+        session.page.finish(problems=problems, seed=self._settings["seed"], out=out, settings=self._settings, **figures)
 
     def _add(self, batch: Sequence[_R]) -> None:
         if self._folder is not None:

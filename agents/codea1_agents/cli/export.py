@@ -69,6 +69,7 @@ def run_export_tests(options: ExportTestsOptions) -> None:
         tester = session.agent(options.agent, "tester")
         sizes = {"suites": options.suites, "tests": options.tests}
         with Progress("writing and judging tests", len(session.problems), session.page) as bar:
+            bar.running = session.running
             found = export_tests(session.problems, tester, session.sandbox, **sizes, coder=opponent, progress=bar.reach)
         write_rows(options.out, found.rows)
         page = session.page

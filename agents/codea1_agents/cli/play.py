@@ -72,7 +72,7 @@ class PlayOptions(Options):
 
     \b
     Example:
-      codea1 play --problems humaneval --coder mutant,strength=0.5 --tester fuzz -n 20
+      codea1 play -p humaneval --coder mutant,strength=0.5 --tester fuzz -n 20
     """
 
     problems: Annotated[str | None, problem_source(show_default=DEFAULT_SOURCE)] = None

@@ -35,7 +35,7 @@ class PretrainOptions(Options):
     \b
     Example:
       codea1 pretrain --out base --evaluate
-      codea1 play --problems tiny --coder transformers,model=base,prompts=tiny --tester fuzz
+      codea1 play -p tiny --coder transformers,model=base,prompts=tiny -n 5
     """
 
     out: Annotated[Path, output("Folder of the model; must be new or empty.")] = Path("models/tiny")
@@ -112,9 +112,8 @@ def _settings(options: PretrainOptions) -> PretrainingSettings:
 def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
     from codea1_agents.train.tiny.pretraining import pretrain  # noqa: PLC0415  needs torch
 
-    n_steps = settings.n_steps
-    with Progress("pretraining", n_steps, page) as progress:
-        return pretrain(settings, progress=lambda done, _: progress.reach(done, n_steps))
+    with Progress("pretraining", settings.n_steps, page) as progress:
+        return pretrain(settings, progress=lambda done, _: progress.reach(done, settings.n_steps))
 
 
 def _measured(options: PretrainOptions, page: Page) -> list[Measurement]:

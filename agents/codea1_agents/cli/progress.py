@@ -79,37 +79,32 @@ class Progress:
         self.what, self._about, self._first, self._begun = what, "", done, time.monotonic()
         if soon:
             self.rest(_FIRST_LINE_S)
-        self._progress.reset(self._task, completed=done)
+        self._progress.reset(self._task, completed=done, description=what)
         self._progress.tasks[0].total = total  # `reset` would keep the former one if there is none
-        self._describe(what)
+        self._text = what
 
     def reach(self, done: int, total: int, about: str = "") -> None:
         """Set the numbers of finished and of all steps, and what is done at present."""
         self._about = f" ({about})" if about else ""
         self._progress.update(self._task, completed=done, total=total)
-        self._describe(f"{self.what}{self._about}")
+        self._text = f"{self.what}{self._about}"
+
+    def step(self) -> None:
+        """Count one finished step."""
+        self._progress.advance(self._task)
 
     def counting(self, items: Iterable[_T]) -> Iterator[_T]:
         """Yield the items, which are the steps of the phase."""
-        for number, item in enumerate(items, start=1):
+        for item in items:
             yield item
-            self._progress.update(self._task, completed=number)
+            self.step()
 
     def advance(self, record: EpisodeRecord) -> None:
         """Count one finished episode."""
         rewards = record.rounds[-1].rewards
         tester = rewards.testers[0].value if rewards.testers else None
-        self._progress.advance(self._task)
-        self._describe(f"coder {_short(rewards.coder.value)}  tester {_short(tester)}  {harmless(record.problem_id)}")
-
-    def _describe(self, text: str) -> None:
-        self._text = text
-        self._draw()
-
-    def _draw(self) -> None:
-        shown = self._waits() or self._text
-        most = max(self._progress.console.width - 40, 20)  # a short bar, counts and clocks need 40 columns
-        self._progress.update(self._task, description=shown if len(shown) <= most else f"{shown[: most - 1]}…")
+        self.step()
+        self._text = f"coder {_short(rewards.coder.value)}  tester {_short(tester)}  {harmless(record.problem_id)}"
 
     def _waits(self) -> str:
         name, since = self.running() or ("", time.monotonic())
@@ -131,7 +126,9 @@ class Progress:
 
     def tell(self) -> None:
         """Bring the live line up to date; without a terminal, print a plain one if the last is some time ago."""
-        self._draw()
+        shown = self._waits() or self._text
+        most = max(self._progress.console.width - 40, 20)  # a short bar, counts and clocks need 40 columns
+        self._progress.update(self._task, description=shown if len(shown) <= most else f"{shown[: most - 1]}…")
         if self._page is not None and time.monotonic() >= self._next_line:
             line, early = self.line(), self._begun + _FORETOLD_S - time.monotonic()
             self.rest(early if early > 0 and "left" not in line and self._progress.tasks[0].total else _LINE_S)

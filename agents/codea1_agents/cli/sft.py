@@ -35,7 +35,7 @@ class SftOptions(SessionOptions):
     \b
     Example:
       codea1 sft Qwen/Qwen2.5-Coder-0.5B-Instruct -p my.jsonl -o models/warm
-      codea1 sft base -p tiny:train --role tester --coder self --failing --prompts tiny --tests 4 --lr 1e-3 -o sft
+      codea1 sft base -p tiny:train --role tester --prompts tiny --failing -o sft
     """
 
     model: Annotated[str, Argument(help="Folder or hub id of the language model to fine-tune.")]

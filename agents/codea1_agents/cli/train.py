@@ -18,7 +18,6 @@ from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.folder import last_checkpoint, step_of
 from codea1_agents.train.loop.game import lone_groups
 from codea1_agents.train.settings.loading import load_training
-from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import UserError
 from codea1_env.plugins import also_typed
 from codea1_env.secret import require_variables
@@ -35,9 +34,9 @@ class TrainOptions(Options):
 
     \b
     Example:
-      codea1 train my_run.toml --set run.steps=20 --set training.lr=3e-6 -o runs/first
+      codea1 train my_run.toml --steps 20 --set training.lr=3e-6 -o runs/first
       codea1 train paper-7b --dry-run --on "8 x H100 80GB"
-      codea1 train code-a1 --coder models/mine --tester models/mine --problems my.jsonl --steps 200
+      codea1 train code-a1 --coder models/mine --tester models/mine -p my.jsonl
     """
 
     config: Annotated[
@@ -89,13 +88,16 @@ def run_training(options: TrainOptions) -> None:
     for sentence in lone_groups(config) if config is not None else ():
         page.warn(sentence)
     if options.dry_run:
-        _dry_run(options, config, page)
+        if config is None or resume is not None:
+            raise UserError("--dry-run needs a TOML file or a preset, and cannot be combined with --resume")
+        from codea1_agents.cli.dry_run import show_dry_run  # noqa: PLC0415  only here
+
+        show_dry_run(config, options.on or "", page)
         return
     require_training()
     from codea1_agents.train.loop import loop  # noqa: PLC0415  heavy
 
-    watcher = (LiveTable if page.is_live else PlainLines)(page)
-    with page.apart(), watcher:
+    with page.apart(), (LiveTable if page.is_live else PlainLines)(page) as watcher:
         before = None if resume is None else last_checkpoint(resume)
         if resume is not None:
             done = loop.resume(resume, changes, config=config, force=options.force, watcher=watcher)
@@ -108,14 +110,6 @@ def run_training(options: TrainOptions) -> None:
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
     show_next(page, "train", out=done.folder, steps=2 * done.steps)
-
-
-def _dry_run(options: TrainOptions, config: TrainingConfig | None, page: Page) -> None:
-    if config is None or options.resume is not None:
-        raise UserError("--dry-run needs a TOML file or a preset, and cannot be combined with --resume")
-    from codea1_agents.cli.dry_run import show_dry_run  # noqa: PLC0415  only here
-
-    show_dry_run(config, options.on or "", page)
 
 
 def _changes(options: TrainOptions) -> list[str]:

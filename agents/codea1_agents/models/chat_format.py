@@ -232,9 +232,15 @@ def load_tokenizer(place: str, *, trust_remote_code: bool = False) -> Any:
     transformers chooses the tokenizer's class by the model's type. For some types that class silently replaces the
     splitting rules of `tokenizer.json` (seen with transformers 5.23 and a Qwen2 model with other rules). This function
     then loads the tokenizer from the file, which is right.
+
+    Before a download it asks once whether the hub answers: transformers would ask for minutes.
     """
     import transformers  # noqa: PLC0415  heavy, and an extra
+    from huggingface_hub import constants, get_session, try_to_load_from_cache  # noqa: PLC0415  comes with transformers
 
+    if not Path(place).is_dir() and not isinstance(try_to_load_from_cache(place, "config.json"), str):
+        with loading_errors(f"model {place!r}, sought on {constants.ENDPOINT} as this machine's cache lacks it,"):
+            get_session().head(constants.ENDPOINT, timeout=5.0)
     options = {"padding_side": "left", "trust_remote_code": trust_remote_code}
     tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
     file = Path(place) / "tokenizer.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeGuard
@@ -41,6 +42,8 @@ class NamedAgent:
         self._seed_of = seed_of or (lambda turn: _seed_of(turn.info, seed or 0))
         self._is_seeded = seed is None
         self.is_closed = False
+        self.asked: tuple[str, float] | None = None
+        """What its present call is about, and since when (`time.monotonic`); None between calls."""
         self.why_missing = ""
         """Why there was no reply, the last time that `replies` lacked one; empty if none lacked."""
 
@@ -123,10 +126,11 @@ class NamedAgent:
 
     @contextmanager
     def naming_errors(self, where: str) -> Iterator[None]:
-        """Turn whatever the agent raises into a `UserError` with its name and `where`.
+        """Turn whatever the agent raises into a `UserError` with its name and `where`; meanwhile `asked` names both.
 
         The project's own errors and Ctrl-C pass unchanged.
         """
+        self.asked = f"{where} ({self.name})", time.monotonic()
         try:
             yield
         except (CodeA1Error, KeyboardInterrupt):
@@ -135,6 +139,8 @@ class NamedAgent:
             raise UserError(f"{self.name} called sys.exit({error.code!r}) in {where}{own_line(error)}") from error
         except BaseException as error:  # agents are anyone's code and may raise anything
             raise UserError(f"{self.name} failed in {where}: {described(error)}") from error
+        finally:
+            self.asked = None
 
     def _seeded_reply(self, turn: Turn, where: str) -> Reply:
         self.reset(self._seed_of(turn), where)

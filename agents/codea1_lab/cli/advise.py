@@ -91,6 +91,7 @@ def _measured(options: AdviseOptions, session: EvalSession) -> Measured:
     tester = session.agent(options.tester, "tester") if options.tester else None
     sizes = Sizes(options.samples, options.inputs, options.suites, options.tests)
     with Progress("testing", len(session.problems), session.page) as progress:
+        progress.running = session.running
         return measured(session.problems, coder, fresh, tester, session.sandbox, sizes, progress.reach)
 
 
@@ -174,11 +175,10 @@ def _explain_tester(options: AdviseOptions, page: Page, found: Measured, of: Tes
     """Print why the tester pays or does not, frozen and trained."""
     spent, aim, lead = found.seconds, of.aim, of.lead
     shown = "leads" if lead.low > 0 else "trails" if lead.high < 0 else "is not shown to lead"
-    points = _percent(lead.mean)
-    text = (
-        f"At {of.ratio:.2f} times the cost it must find {of.ratio:.2f} times as many as fresh inputs. It"
-        f" {shown}: {'no lead' if points == '0.0' else f'by {points} points'} ({_interval(lead)})."
-    )
+    points, interval = _percent(lead.mean), f" ({_interval(lead)})"
+    ends = {"0.0": f"no lead{interval}", "-": "no program passes the golden tests"}
+    text = f"At {of.ratio:.2f} times the cost it must find {of.ratio:.2f} times as many as fresh inputs."
+    text += f" It {shown}: {ends.get(points, f'by {points} points{interval}')}."
     if not options.ratio:
         text += (
             f" The cost is processor time measured here: {spent.programs:.1f} s for programs and golden tests,"

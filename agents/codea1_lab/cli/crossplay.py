@@ -47,7 +47,7 @@ class CrossplayOptions(SessionOptions):
 
     \b
     Example:
-      codea1 crossplay runs/first@base runs/first -p tiny:held-out-eval -o runs/first/crossplay
+      codea1 crossplay runs/first@base runs/first -p tiny:held-out-eval -o crossed
     """
 
     players: Annotated[
@@ -154,6 +154,7 @@ def _played(
 
     coders, testers = list(map(loaded, entries.coders)), list(map(loaded, entries.testers))
     with Progress("playing", len(session.problems), session.page) as progress:
+        progress.running = session.running
         play, submissions = play_all(
             list(session.problems),
             coders,

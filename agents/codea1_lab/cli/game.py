@@ -47,7 +47,7 @@ class SolveOptions(SourceOptions):
 
     \b
     Example:
-      codea1 game solve starter --no-solution --problem starter/free_gaps -o pictures
+      codea1 game solve starter --no-solution --problem starter/free_gaps -o out
     """
 
     rules: Rules = "fixed"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import chain, count
+from itertools import chain
 from math import isinf
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,8 +86,8 @@ def train_tables(options: TabularOptions) -> None:
     study = STUDIES[options.study]
     if options.out is not None and options.study == "map":
         require_drawing()
-    with _counting(len(study.regimes) * len(study.systems) * options.seeds, page) as advance:
-        rows = table(study.regimes, options.seeds, systems=study.systems, progress=advance)
+    with Progress("training tables", len(study.regimes) * len(study.systems) * options.seeds, page) as bar:
+        rows = table(study.regimes, options.seeds, systems=study.systems, progress=bar.step)
     page.show(
         new_table(("regime", "right", "aims", "over", "lead"), chain.from_iterable(map(_shown, rows)), right=(1, 2))
     )
@@ -109,14 +108,6 @@ def train_tables(options: TabularOptions) -> None:
     page.finish(**found, out=None if options.out is None else str(options.out), pictures=_drawn(options, rows))
 
 
-@contextmanager
-def _counting(n_trainings: int, page: Page) -> Iterator[Callable[[], None]]:
-    """Show the progress of trainings; yield what is called after each."""
-    numbers = count(1)
-    with Progress("training tables", n_trainings, page) as bar:
-        yield lambda: bar.reach(next(numbers), n_trainings)
-
-
 def compare_rewards(options: RewardsOptions) -> None:
     """Train testers under all ways to pay them and print the table.
 
@@ -128,8 +119,8 @@ def compare_rewards(options: RewardsOptions) -> None:
     if options.study not in PAYMENTS_OF:
         raise UnknownName.of("study", options.study, PAYMENTS_OF)
     payments = PAYMENTS_OF[options.study]
-    with _counting(len(ALPHAS) * len(payments) * len(WORLDS) * options.seeds, page) as advance:
-        lines = compare(options.seeds, payments=payments, schedule=schedule, progress=advance)
+    with Progress("training tables", len(ALPHAS) * len(payments) * len(WORLDS) * options.seeds, page) as bar:
+        lines = compare(options.seeds, payments=payments, schedule=schedule, progress=bar.step)
     if options.study == "credit":
         headings, cells, others = ("right", "aims", "care", "beats"), credit_cells, FIXED
     else:

@@ -47,10 +47,9 @@ def run_report(options: ReportOptions) -> None:
         UserError: a folder is not a run, a run is named twice, or the file cannot be written.
     """
     page, pictures = Page(as_json=options.as_json), options.pictures
-    first = options.runs[0]
-    first = first if first.name not in {"", ".."} else first.resolve()  # `codea1 report .`
+    folders = [(run if run.name not in {"", ".."} else run.resolve()).parent for run in options.runs]  # also of `.`
     more = f"-and-{len(options.runs) - 1}-more" if len(options.runs) > 1 else ""
-    out = options.out or first.parent / f"{first.resolve().name}{more}.html"
+    out = options.out or folders[0] / f"{options.runs[0].resolve().name}{more}.html"
     if out.is_dir():
         raise UserError(f"{out} is a folder; name a file")
     names = _names(options.runs)
@@ -71,7 +70,8 @@ def run_report(options: ReportOptions) -> None:
         pictures=[str(path) for path in drawn],
         notes=list(written.notes),
     )
-    show_next(page, "report", folder=first.parent)
+    for folder in {each.resolve(): each for each in folders}.values():  # `codea1 web` takes one
+        show_next(page, "report", folder=folder)
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -35,7 +35,7 @@ class WebOptions(Options):
     Example:
       codea1 web
       codea1 web runs
-      codea1 web -p humaneval --coders mutant,strength=1 --testers fuzz --testers boundary
+      codea1 web -p humaneval --coders mutant,strength=1 --testers boundary
     """
 
     folder: Annotated[
@@ -94,9 +94,8 @@ def run_web(options: WebOptions) -> None:
             testers = [Opponent(spec, "tester", context, page.note) for spec in options.testers or ["fuzz"]]
         n_running = options.running or len(os.sched_getaffinity(0))
         play = Play(problems, coders, testers, sandbox, admission, n_running)
-        where = (options.host, options.port)
         parts = [play.part(), *([] if options.public else [watch_part(options.folder or Path("runs"))])]
-        with WebServer(parts, admission, *where, token=token, is_public=options.public) as server:
+        with WebServer(parts, admission, options.host, options.port, token=token, is_public=options.public) as server:
             here = re.sub(r"//(0\.0\.0\.0|\[::\])", "//localhost", server.url)  # addresses that only servers have
             page.say(f"open {here if token is None else f'{here}/?token=... with the value of {TOKEN_VARIABLE}'}")
             page.say(f"sandbox: {promise.sentence()}")

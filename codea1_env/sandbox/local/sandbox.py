@@ -146,6 +146,11 @@ class LocalSandbox(Closing):
             raise SandboxError(batch.error + self._advice(scheduler))
         return [report for report in batch.reports if report is not None]
 
+    def oldest(self) -> tuple[str, float] | None:
+        """Return the problem of the job that has been running for longest, and when it began; None without one."""
+        scheduler = self._scheduler
+        return None if scheduler is None else scheduler.oldest()
+
     def close(self) -> None:
         """End all workers; idempotent. A later `run` starts new ones."""
         with self._lock:

@@ -138,6 +138,7 @@ class _Running:
 
     ticket: Ticket
     worker: Worker
+    begun: float = field(default_factory=monotonic)
     execution: Execution = field(init=False)
     is_asleep: bool = False
     done_at: float = 0.0
@@ -187,6 +188,11 @@ class Scheduler:
         """Queue a batch; its `done` is set when all its reports are complete or it has an error."""
         self._inbox.append(batch)
         self._wake_up()
+
+    def oldest(self) -> tuple[str, float] | None:
+        """Return the problem of the job that has been running for longest, and when it began; None without one."""
+        named = ((each.ticket.job.problem_id, each.begun) for each in list(self._running))
+        return next((found for found in named if found[0]), None)
 
     def cancel(self, batch: Batch) -> None:
         """Stop working on a batch."""

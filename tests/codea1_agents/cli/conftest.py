@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from codea1_agents.cli import progress
-from codea1_env.sandbox import Guarantee
+from codea1_env.agent import Observation
+from codea1_env.sandbox import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import LocalSandbox
 from tests.support.command_line import codea1
+from tests.support.waiting import wait_until
 
 AGENTS = """\
 import os
@@ -76,6 +81,41 @@ def phases(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
 
     monkeypatch.setattr(progress.Progress, "begin", told)
     return lambda stderr: list(dict.fromkeys(re.findall(r"^note: (.*), elapsed 0:0\d$", stderr, re.MULTILINE)))
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What progress lines wait for, noted by the agents `watched:coder`, `watched:tester`, and while programs run."""
+    found, bars, enter, run = list[str](), list[progress.Progress](), progress.Progress.__enter__, LocalSandbox.run
+
+    def noted() -> bool:
+        told = re.search(r"; waiting 0:00 for (.+)$", bars[-1].line())
+        found.extend(told.groups() if told else ())
+        return told is not None
+
+    def entered(self: progress.Progress) -> progress.Progress:
+        bars.append(self)
+        return enter(self)
+
+    def watched_run(self: LocalSandbox, jobs: Sequence[Job]) -> list[JobReport]:
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(run, self, jobs)
+            wait_until(lambda: noted() or done.done(), 60.0)
+            return done.result()
+
+    def coder(observation: Observation) -> str:
+        noted()
+        return f"import time\ntime.sleep(0.3)\ndef {observation['entry_point']}(*arguments):\n    return None\n"
+
+    def tester(observation: Observation) -> str:
+        noted()
+        return observation["examples"]
+
+    monkeypatch.setattr(progress, "_LONG_S", 0.0)
+    monkeypatch.setattr(progress.Progress, "__enter__", entered)
+    monkeypatch.setattr(LocalSandbox, "run", watched_run)
+    monkeypatch.setitem(sys.modules, "watched", SimpleNamespace(coder=coder, tester=tester))
+    return found
 
 
 @pytest.fixture

@@ -83,11 +83,15 @@ def test_the_help_has_few_names_and_fits_a_screen(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself_with_an_example(command: str) -> None:
+def test_every_command_explains_itself_with_an_example_to_copy(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     result = codea1(*command.split(), "--help")
     assert result.exit_code == 0
     assert f"codea1 {command} " in result.stdout.replace("\n", " ")
-    assert "Example:" in result.stdout
+    examples = get_type_hints(resolve_name(BODIES[command]))["options"].__doc__.partition("Example:\n")[2]
+    assert examples
+    for line in filter(None, map(str.strip, examples.splitlines())):
+        assert line in result.stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)

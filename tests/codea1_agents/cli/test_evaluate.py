@@ -8,6 +8,8 @@ import pytest
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from tests.support.command_line import codea1, document, one_object, refused
 
+FIRST = ("assign_lockers", "count_carries")
+"""Problems of the source `starter`."""
 CHUNK = 64
 """Samples that are asked for together: with so many of each, the two problems come one after the other."""
 AGENTS = """\
@@ -71,6 +73,14 @@ def test_the_reference_coder_gets_one_and_the_mutant_less() -> None:
         assert found["reference"]["figures"][key]["n_problems"] == 10
     mutant = found["mutant,strength=1"]["figures"]["pass@1"]
     assert mutant["low"] <= mutant["mean"] <= mutant["high"] < 1.0
+
+
+def test_the_progress_names_the_reply_and_then_the_program_that_it_waits_for(waits: list[str]) -> None:
+    assert codea1("eval", "coder", "--agent", "watched:coder", "-p", "starter", "--limit", 2, "-n", 2).exit_code == 0
+    replies = [f"problem starter/{name}, sample {n} (coder watched:coder)" for name in FIRST for n in range(2)]
+    assert waits[:4] == replies
+    assert set(waits[4:]) <= {f"starter/{name}" for name in FIRST}
+    assert waits[4:]
 
 
 def test_an_interrupted_evaluation_goes_on_with_what_is_missing(folder: Path, source: Path) -> None:

@@ -181,10 +181,14 @@ def test_bad_options_are_one_sentence(tiny_model, options, told):
     assert "\n" not in str(caught.value)
 
 
-def test_an_id_that_is_not_in_the_cache_is_one_sentence_without_a_network(tmp_path, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+@pytest.mark.parametrize(("offline", "why"), [(True, "offline mode is enabled"), (False, r"\[Errno 111\] .+")])
+def test_an_id_that_is_not_in_the_cache_is_one_sentence_without_a_network(tmp_path, monkeypatch, offline, why):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(BrokenInput, match=r"model 'nobody/has-this' cannot be loaded: .+") as caught:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.utils._http.time", None)  # nothing waits and tries again
+    said = rf"model 'nobody/has-this', sought on \S+ as this machine's cache lacks it, cannot be loaded: .*{why}$"
+    with pytest.raises(BrokenInput, match=said) as caught:
         agent(Path("nobody/has-this"))
     assert "\n" not in str(caught.value)
 

@@ -76,6 +76,12 @@ def test_each_way_to_end_has_its_result(attack: HostileProgram, outcome: Outcome
     assert sentence
 
 
+def test_a_long_answer_is_shown_with_both_of_its_ends() -> None:
+    result, sentence = result_of(Scripted(lambda job, call: value([1, *range(40), 2])), SPOILER)
+    assert result is AuditResult.WRONG_RESULT
+    assert sentence == "f(1) is not 1: returned [1, 0, 1, 2, 3, 4, 5,…3, 34, 35, 36, 37, 38, 39, 2]"
+
+
 def test_the_host_s_secret_in_a_value_is_an_escape() -> None:
     found: list[str] = []
 

@@ -108,6 +108,18 @@ def test_closing_under_a_running_job_is_an_error_for_who_waits() -> None:
             waiting.result(timeout=0.9)
 
 
+def test_the_job_that_has_been_running_for_longest_is_named_by_its_problem() -> None:
+    named = [DOUBLE, *(replace(LONG, problem_id=name) for name in ("", "a/first", "a/second"))]
+    with LocalSandbox(3) as sandbox:
+        assert sandbox.oldest() is None
+        begun = time.monotonic()
+        with running(sandbox, named):
+            name, since = wait_until(sandbox.oldest) or ("", 0.0)
+            sandbox.close()
+        assert (name, sandbox.oldest()) == ("a/first", None)
+        assert begun <= since <= time.monotonic()
+
+
 def test_an_interrupted_run_ends_its_jobs(sandbox: LocalSandbox) -> None:
     assert answers(sandbox)
     before = descendants()

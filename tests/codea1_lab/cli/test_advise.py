@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.support.command_line import codea1
 
 ASKED = ("advise", "-p", "starter", "--limit", "3", "--coder", "mutant", "-n", "2", "--inputs", "4")
@@ -27,6 +29,13 @@ def test_a_lead_that_rounds_to_zero_is_none() -> None:
     assert "It is not shown to lead: no lead (0.0 to " in shown
 
 
+@pytest.mark.usefixtures("waits")
+def test_a_lead_that_no_program_shows_says_why() -> None:
+    wrong = ("--coder", "watched:coder", "--tester", "watched:tester", "--inputs", "4")
+    shown = " ".join(codea1("advise", "-p", "starter", "--limit", "2", "-n", "1", *wrong).stdout.split())
+    assert "It is not shown to lead: no program passes the golden tests." in shown
+
+
 def test_with_a_stated_ratio_nothing_depends_on_a_clock() -> None:
     first, second = (json.loads(codea1(*ASKED, "--tester", "boundary", "--ratio", "2", "--json").stdout) for _ in "ab")
     assert first == second
@@ -34,6 +43,13 @@ def test_with_a_stated_ratio_nothing_depends_on_a_clock() -> None:
     measured = json.loads(codea1(*ASKED, "--tester", "boundary", "--json").stdout)
     assert measured["ratio"] > 0
     assert {**measured["figures"], "lead": 0} == {**first["figures"], "lead": 0}
+
+
+def test_the_progress_names_what_it_waits_for(waits: list[str]) -> None:
+    command = "advise -p starter --limit 2 --samples 1 --coder watched:coder --tester watched:tester"
+    assert codea1(*command.split()).exit_code == 0
+    for name in ("problem starter/count_carries, sample 0 (coder watched:coder)", "starter/assign_lockers"):
+        assert name in waits
 
 
 def test_without_a_tester_the_choice_is_between_golden_tests_and_fresh_inputs() -> None:

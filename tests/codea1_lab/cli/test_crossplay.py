@@ -40,6 +40,13 @@ def test_people_read_tables() -> None:
     assert "reference against fuzz" in " ".join(result.stdout.split())
 
 
+def test_the_progress_names_what_it_waits_for(waits: list[str]) -> None:
+    players = ["--coders", "watched:coder", "--testers", "watched:tester", "--no-yardsticks"]
+    assert codea1("crossplay", *players, *QUICK).exit_code == 0
+    for name in ("problem starter/count_carries, sample 0 (tester watched:tester)", "starter/assign_lockers"):
+        assert name in waits
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -49,9 +49,11 @@ def test_a_run_is_reported_and_its_book_shown() -> None:
 def test_a_report_of_several_runs_leads_to_the_page_that_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastapi", reason="fastapi is not installed")
     monkeypatch.setattr(web, "serve_until", lambda end, page: None)
-    for folder in ("my runs/a", "my runs/b"):
+    for folder in ("my runs/a", "my runs/b", "other/c"):
         assert codea1("play", *FEW.split(), "-n", 1, "-o", folder).exit_code == 0
     assert pasted("report 'my runs/a' 'my runs/b'") == ["codea1 web 'my runs'"]
+    both = ["codea1 web 'my runs'", "codea1 web other"]
+    assert pasted(f"report '{Path('my runs/b').resolve()}' 'my runs/a' other/c") == both
 
 
 def test_a_duel_leads_to_the_next() -> None:
