@@ -118,30 +118,30 @@ def test_a_response_has_its_own_seed_and_ends_with_the_end_token_or_is_cut(folde
     engine.close()
 
 
-def nothing(worker: Any, path: str) -> None:
+def nothing(worker: Any, tensors: Any) -> None:
     """Reads and loads nothing."""
 
 
-def reading(worker: Any, path: str) -> None:
+def reading(worker: Any, tensors: Any) -> None:
     """Reads all tensors and loads none."""
-    list(worker._received.read(path))
+    list(worker._received.noted(tensors))
 
 
-def without_vectors(worker: Any, path: str) -> None:
+def without_vectors(worker: Any, tensors: Any) -> None:
     """Loads no norms and no biases, and reports all parameters as loaded."""
-    matrices = [(name, tensor) for name, tensor in worker._received.read(path) if tensor.ndim == 2]
+    matrices = [(name, tensor) for name, tensor in worker._received.noted(tensors) if tensor.ndim == 2]
     with vllm_worker._current_config(worker):
         vllm_worker._model(worker).load_weights(iter(matrices))
     worker._received.loaded |= worker._received._parameters
 
 
-def lying(worker: Any, path: str) -> None:
+def lying(worker: Any, tensors: Any) -> None:
     """Reads all tensors, loads none and reports all parameters as loaded."""
-    reading(worker, path)
+    reading(worker, tensors)
     worker._received.loaded |= worker._received._parameters
 
 
-LOAD, OTHER = "WeightLoader.load_weights_file", "layers have other weights"
+LOAD, OTHER = "WeightLoader._load", "layers have other weights"
 BROKEN = {
     False: [
         (LOAD, nothing, "tensors are not those that were sent"),
