@@ -12,17 +12,8 @@ from typing import Any
 
 import pytest
 
-from codea1_env.audit import (
-    Attacks,
-    AuditResult,
-    HostileCandidate,
-    HostileProgram,
-    HostileSuite,
-    Truth,
-    load_attacks,
-    run_audit,
-    surroundings,
-)
+from codea1_env.audit import Attacks, AuditResult, load_attacks, run_audit, surroundings
+from codea1_env.audit.attacks import NEEDLE, HostileCandidate, HostileProgram, HostileSuite, Truth
 from codea1_env.audit.surroundings import MARK
 from codea1_env.errors import SandboxError
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
@@ -76,16 +67,11 @@ def test_each_way_to_end_has_its_result(attack: HostileProgram, outcome: Outcome
     assert sentence
 
 
-def test_the_host_s_secret_in_a_value_is_an_escape() -> None:
+def test_the_host_s_secret_in_a_value_is_an_escape(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[str] = []
-
-    def answer(job: Job, call: str) -> Outcome:
-        return value(found[0])
-
-    with pytest.MonkeyPatch.context() as patch:
-        begin = surroundings.Surroundings.__init__
-        patch.setattr(surroundings.Surroundings, "__init__", lambda self: (begin(self), found.append(self.secret))[0])
-        assert result_of(Scripted(answer), LOOPER)[0] is AuditResult.ESCAPED
+    begin = surroundings.Surroundings.__init__
+    monkeypatch.setattr(surroundings.Surroundings, "__init__", lambda self: (begin(self), found.append(self.secret))[0])
+    assert result_of(Scripted(lambda job, call: value(found[0])), LOOPER)[0] is AuditResult.ESCAPED
 
 
 def test_what_is_left_behind_is_found_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,9 +153,6 @@ def test_a_report_counts_and_is_sound_as_long_as_nobody_gains_or_leaves_anything
 Change = Callable[[Job, str, Outcome], Outcome]
 
 
-# -- suites ----------------------------------------------------------------------------------------
-
-
 class Tampering(Wrapper):
     """The real sandbox, with some answers changed on their way out."""
 
@@ -210,11 +193,7 @@ def is_right(job: Job) -> bool:
         pytest.param(unchanged, {}, "held: 2 valid", marks=pytest.mark.slow),
         (lambda j, c, o: value(0) if is_right(j) and c == "total(3)" else o, {}, "forged: a right program fails tot"),
         (lambda j, c, o: value(153) if c == "total(17)" else o, {}, "beats a wrong program 0 times instead of 1"),
-        (
-            lambda j, c, o: value("needle-in-the-solution-4711") if c == "total(3)" else o,
-            {},
-            "escaped: it read the sol",
-        ),
+        (lambda j, c, o: value(NEEDLE) if c == "total(3)" else o, {}, "escaped: it read the sol"),
         (lambda j, c, o: Outcome(OutcomeKind.NOT_RUN) if c == "total(10)" else o, {}, "forged: an honest suite lost"),
         (lambda j, c, o: value(28) if c == "total(7)" else o, {}, "wrong_result: 0 of its cases beat"),
         (unchanged, {"n_valid": 3}, "wrong_result: 2 of its cases are valid, not 3"),
@@ -233,9 +212,6 @@ def test_a_case_that_only_beats_right_programs_when_it_returns_from_the_book_is_
         return value(0) if is_right(job) and is_replay else outcome
 
     assert "once in the Mistake Book, a right program fails total(7)" in audited(sandbox, change, suite=SUITE)
-
-
-# -- candidates ------------------------------------------------------------------------------------
 
 
 CANDIDATE = HostileCandidate(

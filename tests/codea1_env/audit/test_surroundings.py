@@ -42,10 +42,6 @@ def started(code: str = WAITS) -> Iterator[int]:
         process.communicate()
 
 
-def test_nothing_changes_by_itself(watched: Surroundings) -> None:
-    assert watched.changes() == []
-
-
 def test_a_process_that_still_runs_is_named_until_it_ends(watched: Surroundings) -> None:
     with started() as pid:
         (change,) = watched.changes()

@@ -99,6 +99,9 @@ BROKEN = {
         "defines no top-level function": {"test_list": ["assert triple(1) == 3"], "code": "triple = 3"},
         "column 'task_id' is null": {"task_id": None, "text": "x"},
     },
+    "HumanEval": {"does not define g": {"entry_point": "g"}},
+    "BigCodeBench": {"does not define other": {"entry_point": "other"}},
+    "ULT": {"the solution does not define leaf": {"func_name": "leaf"}},
 }
 
 

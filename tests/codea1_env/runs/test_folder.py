@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import resource
 import signal
-import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.runs.folder import RunFolder, iter_episodes
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from tests.support.books import FAILED, PASSED, candidate, identity
+from tests.support.folders import is_held
 from tests.support.runs import run_config
 
 RULES = preset("fixed")
@@ -97,12 +97,10 @@ def test_a_file_above_the_folder_is_one_sentence_too(tmp_path: Path) -> None:
         RunFolder.create(None, CONFIG, root=tmp_path / "file")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("config.toml", "config.toml is missing"), ("episodes.jsonl", "episodes.jsonl is missing")]
-)
-def test_a_folder_without_its_parts_is_no_run(run: Path, name: str, said: str) -> None:
+@pytest.mark.parametrize("name", ["config.toml", "episodes.jsonl"])
+def test_a_folder_without_its_parts_is_no_run(run: Path, name: str) -> None:
     (run / name).unlink()
-    with pytest.raises(BrokenInput, match=said):
+    with pytest.raises(BrokenInput, match=f"{name} is missing"):
         RunFolder.open(run)
 
 
@@ -117,13 +115,6 @@ def test_a_half_written_last_line_is_cut_with_a_note_and_the_run_goes_on(run: Pa
         folder.append(play(3, book))
     assert len(list(iter_episodes(run))) == 4
     assert lines.read_bytes().startswith(whole)
-
-
-def test_a_file_that_is_one_long_half_written_line_is_cut_to_nothing(run: Path) -> None:
-    (run / "episodes.jsonl").write_bytes(b"x" * 200_000)
-    with RunFolder.open(run) as folder:
-        assert folder.n_episodes == 0
-    assert (run / "episodes.jsonl").read_bytes() == b""
 
 
 @pytest.mark.parametrize(
@@ -217,16 +208,11 @@ def test_a_folder_without_permission_is_one_sentence(tmp_path: Path) -> None:
     assert _in_fork(try_create) == 3
 
 
+@pytest.mark.slow
 def test_a_second_process_is_kept_out_until_the_first_has_closed(run: Path) -> None:
-    def try_open() -> None:
-        try:
-            RunFolder.open(run).close()
-        except UserError as error:
-            sys.exit(3 if "another process is writing" in str(error) else 4)
-
     with RunFolder.open(run):
-        assert _in_fork(try_open) == 3
-    assert _in_fork(try_open) == 0
+        assert is_held(run)
+    assert not is_held(run)
 
 
 def test_a_full_disk_is_one_sentence_and_loses_no_finished_episode(run: Path) -> None:
@@ -249,9 +235,6 @@ def test_a_full_disk_is_one_sentence_and_loses_no_finished_episode(run: Path) ->
     with RunFolder.open(run) as folder:
         assert folder.n_episodes == 3
         assert "half-written" in folder.notes[0]
-
-
-# -- versions of the judge -------------------------------------------------------------------------
 
 
 def judged_before(run: Path) -> Path:

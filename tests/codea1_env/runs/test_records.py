@@ -191,9 +191,3 @@ def test_a_line_with_anything_in_it_is_refused_or_can_be_used(data: st.DataObjec
         for rules in PRESETS.values():
             assert len(score(played.to_report(), rules).testers) == len(played.suites)
         changes(record.to_problem_report(played), PRESETS["fixed"].book)
-
-
-def test_a_record_that_states_no_judge_is_of_version_1() -> None:
-    line = to_line(simple_episode().model_copy(update={"judge_version": 7}))
-    assert from_line(line, "here").judge_version == 7
-    assert from_line(line.replace(b'"judge_version":7,', b""), "here").judge_version == 1

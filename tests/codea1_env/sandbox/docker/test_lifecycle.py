@@ -18,25 +18,17 @@ from codea1_env.errors import SandboxError
 from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox.docker.engine import connected
 from codea1_env.sandbox.docker.sandbox import DockerSandbox
-from codea1_env.sandbox.interface import Call, Job, Sandbox
+from codea1_env.sandbox.interface import Call, Job
 from codea1_env.sandbox.local.worker import Upkeep
 from tests.support.containers import missing_engine
 from tests.support.processes import descendants
-from tests.support.sandboxes import busy_user
+from tests.support.sandboxes import DOUBLE, answers, busy_user
 from tests.support.waiting import wait_until
 
 if obstacle := missing_engine():
     pytest.skip(obstacle, allow_module_level=True)
 
-DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Call("f(1.5)"),))
-
-
-def answers(sandbox: Sandbox) -> bool:
-    return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
-
-
-# Ending
 
 
 def test_one_container_holds_all_zygotes_and_close_removes_it(engine: Any) -> None:
@@ -59,14 +51,10 @@ ENDINGS = {
 }
 
 
-def user_program(ending: str) -> str:
-    return busy_user("codea1_env.sandbox.docker.sandbox.DockerSandbox", ending)
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_however_a_user_ends_no_container_is_left(engine: Any, started: Any, ending: str) -> None:
     before = engine.ids()
-    user = started(user_program(ENDINGS[ending]))
+    user = started(busy_user("codea1_env.sandbox.docker.sandbox.DockerSandbox", ENDINGS[ending]))
     assert user.stdout.readline() == "ready\n"
     (container,) = engine.ids() - before
     first = engine.main_pid(container)
@@ -99,9 +87,6 @@ def test_a_fork_of_a_user_has_a_container_of_its_own(engine: Any, started: Any) 
     _, errors = user.communicate(timeout=60)
     assert user.returncode == 0, errors
     assert wait_until(lambda: engine.ids() <= before)
-
-
-# Dying
 
 
 def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> None:

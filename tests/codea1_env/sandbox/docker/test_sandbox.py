@@ -32,28 +32,21 @@ from codea1_env.sandbox.docker.container import startup_folder
 from codea1_env.sandbox.docker.engine import connected
 from codea1_env.sandbox.docker.image import own_image
 from codea1_env.sandbox.docker.sandbox import DockerSandbox, shared_docker_sandbox
-from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.values import decode, encode, equal
 from tests.support.containers import missing_engine
+from tests.support.sandboxes import DOUBLE, answers
 
 if obstacle := missing_engine():
     pytest.skip(obstacle, allow_module_level=True)
 
-DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 ATTACKS = load_attacks().programs
 CANDIDATES = load_attacks().candidates
 
 
 def direct(*expressions: str) -> tuple[Call, ...]:
     return tuple(Call(expression) for expression in expressions)
-
-
-def answers(sandbox: Sandbox) -> bool:
-    return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
-
-
-# What comes out
 
 
 KINDS = {
@@ -133,9 +126,6 @@ def test_a_job_that_may_use_more_than_a_container_has_is_refused(docker: DockerS
         docker.run([job])
 
 
-# What programs can reach
-
-
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_an_attack_gains_nothing_and_the_next_job_is_answered(docker: DockerSandbox, attack: HostileProgram) -> None:
     report = docker.run([attack.to_job()])[0]
@@ -155,11 +145,6 @@ def test_each_verdict_on_a_hostile_candidate_is_true(docker: DockerSandbox, atta
     result, sentence = play_candidate(attack, docker, "no secret of this host")
     assert result is AuditResult.HELD, sentence
     assert answers(docker)
-
-
-def test_the_attacks_were_found() -> None:
-    assert len(ATTACKS) >= 60
-    assert len(CANDIDATES) >= 60
 
 
 def test_containers_are_hardened_in_every_way_that_the_engine_offers(docker: DockerSandbox, engine: Any) -> None:
@@ -307,9 +292,6 @@ def test_the_container_holds_even_without_a_layer_of_ours(
         assert answers(sandbox)
 
 
-# Images
-
-
 @pytest.fixture
 def given_image(engine: Any) -> Iterator[Callable[[str], str]]:
     """Makes an image without labels of ours: this Python, and `python3` as a link to the given path."""
@@ -364,9 +346,6 @@ def test_the_image_is_made_once(docker: DockerSandbox, engine: Any) -> None:
         with DockerSandbox(1) as sandbox:
             assert answers(sandbox)
         assert engine.images(client) == before != []
-
-
-# Engines of other machines
 
 
 def test_an_engine_that_sees_other_files_is_told_apart(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
