@@ -15,13 +15,14 @@ import pytest
 
 from tests.support import ROOT
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
+
 
 def printed(*command: str, timeout: float) -> Any:
     """What a benchmark prints with `--json`."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
     script, *options = command
     line = [sys.executable, str(ROOT / "benchmarks" / script), *options, "--json"]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=timeout, check=True)
+    done = subprocess.run(line, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout, check=True)
     return json.loads(done.stdout)
 
 
@@ -66,8 +67,7 @@ def test_the_first_minutes_on_a_gpu_run_on_a_cpu_without_ray_and_vllm(tmp_path: 
         f"sys.path.insert(0, {str(script.parent)!r}); sys.argv = {[str(script), *arguments]!r}; "
         f"runpy.run_path({str(script)!r}, run_name='__main__')"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
-    subprocess.run([sys.executable, "-c", without], env=environment, capture_output=True, timeout=120, check=True)
+    subprocess.run([sys.executable, "-c", without], env=ENVIRONMENT, capture_output=True, timeout=120, check=True)
     sections = json.loads(figures.read_text())["sections"]
     assert {name: each["not_run"] for name, each in sections.items() if "not_run" in each} == {
         "attention": "there are no kernels of a GPU",

@@ -116,13 +116,7 @@ def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> 
 
 
 def learner_of(folder: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> Any:
-    """A learner of one module, the coder's.
-
-    Args:
-        folder: of the model.
-        model: further settings of the model.
-        settings: hyperparameters.
-    """
+    """A learner of one module, the coder's; `model` are further settings of its model, `settings` hyperparameters."""
     import gymnasium as gym
 
     from codea1_agents.train.grpo import GRPOConfig

@@ -10,11 +10,11 @@ from typing import Any
 END, PAD = 256, 257
 
 
-def random_model(seed: int, **shape: Any) -> Any:
-    """Return a Qwen2 that is 32 wide, with one layer and heads of 16, but for what `shape` says in the words of its
+def random_model(seed: int, kind: str = "Qwen2", **shape: Any) -> Any:
+    """Return a model that is 32 wide, with one layer and heads of 16, but for what `shape` says in the words of its
     configuration."""
     import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
+    import transformers
 
     hidden = shape.get("hidden_size", 32)
     small = {
@@ -29,7 +29,8 @@ def random_model(seed: int, **shape: Any) -> Any:
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return Qwen2ForCausalLM(Qwen2Config(**small | shape)).eval()
+        config = getattr(transformers, f"{kind}Config")(**small | shape)
+        return getattr(transformers, f"{kind}ForCausalLM")(config).eval()
 
 
 def tiny_model() -> Any:
@@ -137,20 +138,12 @@ _CORPUS = (
 
 
 def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **shape: Any) -> Path:
-    """Write a model of 100,000 random parameters with a byte-pair tokenizer that is trained here.
-
-    Args:
-        folder: of the model.
-        chat_template: of the tokenizer; None: it has none.
-        kind: `Llama` or `Qwen2`.
-        shape: in the words of the model's configuration.
-    """
+    """Write a model of 100,000 random parameters with a byte-pair tokenizer that is trained here."""
     import pytest
 
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("transformers")
+    pytest.importorskip("torch").set_num_threads(1)
     tokenizer = bpe_tokenizer(chat_template)
-    torch.set_num_threads(1)
     usual = {
         "vocab_size": len(tokenizer),
         "hidden_size": 64,
@@ -159,15 +152,11 @@ def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **
         "num_attention_heads": 2,  # of 32 dimensions, the fewest that vLLM takes
         "num_key_value_heads": 1,
         "max_position_embeddings": 2048,
-        "bos_token_id": None,
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,
         "initializer_range": 0.3,  # spreads the logits, so that greedy choices are not near ties
     }
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        config = getattr(transformers, f"{kind}Config")(**usual | shape)
-        model = getattr(transformers, f"{kind}ForCausalLM")(config)
+    model = random_model(0, kind, **usual | shape)
     model.generation_config.do_sample = True  # as published instruct models have it; servers go by it
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -31,14 +31,10 @@ def sandbox_of(tier: str, **options: object) -> Iterator[LocalSandbox]:
 
 
 def busy_user(sandbox: str, ending: str) -> str:
-    """Return a program that has a sandbox of a class with a job that does not end, and ends while it runs.
+    """Return a program that has a sandbox of a class, "module.Class", with a job that does not end, and ends meanwhile.
 
     It prints `ready` once its sandbox has answered, starts the job at the first line of its input and goes on to its
     ending at the second.
-
-    Args:
-        sandbox: the class, as "module.Class".
-        ending: its last statements.
     """
     module, _, name = sandbox.rpartition(".")
     return f"""

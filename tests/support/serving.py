@@ -38,8 +38,18 @@ def job(result: str = "1") -> list[dict[str, Any]]:
 
 def half_sent(n_bytes: int = 100) -> bytes:
     """Return a request of which most of the body is missing."""
+    return _request(n_bytes, b"{")
+
+
+def sent(result: str = "1") -> bytes:
+    """Return a whole request with the body `job(result)`."""
+    body = json.dumps(job(result)).encode()
+    return _request(len(body), body)
+
+
+def _request(n_bytes: int, body: bytes) -> bytes:
     head = "POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    return head.encode() + f"Content-Length: {n_bytes}\r\n\r\n{{".encode()
+    return head.encode() + f"Content-Length: {n_bytes}\r\n\r\n".encode() + body
 
 
 class Gated(Wrapper):

@@ -105,15 +105,6 @@ def test_names_hold_no_addresses(context: AgentContext) -> None:
         assert agent_name(spec, load_agent(spec, context)) == name  # type: ignore[arg-type]
 
 
-def test_a_class_that_cannot_be_made_is_one_sentence(context: AgentContext) -> None:
-    class Needy(Silent):
-        def __init__(self) -> None:
-            raise KeyError("token")
-
-    with pytest.raises(UserError, match="KeyError: 'token'"):
-        load_agent(Needy, context)
-
-
 class Typed(Silent):
     def __init__(
         self,
@@ -138,6 +129,11 @@ class Named(Silent):
 class TakesAny(Silent):
     def __init__(self, **settings: Any) -> None:
         self.settings = settings
+
+
+class Needy(Silent):
+    def __init__(self) -> None:
+        raise KeyError("token")
 
 
 @pytest.mark.parametrize(
@@ -174,9 +170,10 @@ def test_an_option_has_the_type_of_its_annotation(context: AgentContext, option:
         ("Typed,levle=1", "unknown option 'levle': did you mean 'level'"),
         ("Typed,context=1", "unknown option 'context'"),
         ("Named", "Named needs the option title"),
+        ("Needy", "KeyError: 'token'"),
     ],
 )
-def test_an_option_of_another_type_or_that_is_not_given_is_refused_by_name(
+def test_an_agent_that_cannot_be_made_with_its_options_is_one_sentence(
     context: AgentContext, spec: str, said: str
 ) -> None:
     with pytest.raises(UserError) as caught:

@@ -18,13 +18,18 @@ from codea1_env.problems.problem import Refusal
 from codea1_env.sandbox.interface import Sandbox
 from tests.support.data_set_rows import (
     APPS,
+    BIGCODEBENCH,
+    CODE_CONTESTS,
     EVALPLUS,
+    HUMANEVAL,
     JSON_VALUES,
     KODCODE,
     LEETCODE,
     LIVE_CODE_BENCH,
+    LIVE_CODE_BENCH_METHOD,
     MBPP,
     PUBLISHED,
+    TACO,
     ULT,
 )
 
@@ -77,41 +82,79 @@ def test_a_published_row_with_an_empty_column_says_what_it_lacks(
     assert skipped.cause is cause
 
 
-BROKEN = {
-    "KodCode": {
-        "got column 'style' = 'online_judge'": {"style": "online_judge"},
-        "column 'test' is not Python": {"test": "def test_it(:"},
-        "column 'test' tests nothing": {"test": "x = 1"},
-        "column 'solution' is not Python": {"solution": "def doubled(:"},
-        "column 'question_id' must be text, got dict": {"question_id": {}},
-    },
-    "LeetCodeDataset": {
-        "column 'entry_point' must be a method such as .*, got 'doubleSum'": {"entry_point": "doubleSum"},
-        "the solution does not define doubleSum": {"completion": "class Solution:\n    pass"},
-        "the solution does not define Solution": {"completion": "def doubleSum(): pass"},
-        "tests nothing": {"test": "x = 1"},
-    },
-    "MBPP": {
-        "column 'test_list' must be a list.*, got int": {"test_list": 7},
-        "column 'test_list' is empty": {"test_list": []},
-        "an item of column 'test_list' must be text, got int": {"test_list": [7]},
-        "test 2 is not Python|test 3 is not Python": {"challenge_test_list": ["oops("]},
-        "defines no top-level function": {"test_list": ["assert triple(1) == 3"], "code": "triple = 3"},
-        "column 'task_id' is null": {"task_id": None, "text": "x"},
-    },
-    "HumanEval": {"does not define g": {"entry_point": "g"}},
-    "BigCodeBench": {"does not define other": {"entry_point": "other"}},
-    "ULT": {"the solution does not define leaf": {"func_name": "leaf"}},
-}
+DEEP = "[" * 99 + "]" * 99
+
+
+def input_output(**changes: Any) -> str:
+    return json.dumps({"inputs": ["2\n"], "outputs": ["4\n"]} | changes)
+
+
+def tail_of(argument: str) -> dict[str, Any]:
+    """A row whose only test calls its function with this JSON."""
+    return TACO | {"input_output": f'{{"fn_name": "tail", "inputs": [[{argument}]], "outputs": [1]}}'}
 
 
 @pytest.mark.parametrize(
-    ("name", "reason", "changes"),
-    [(name, reason, changes) for name, rows in BROKEN.items() for reason, changes in rows.items()],
+    ("row", "reason"),
+    [
+        (KODCODE | {"style": "online_judge"}, "got column 'style' = 'online_judge'"),
+        (KODCODE | {"test": "def test_it(:"}, "column 'test' is not Python"),
+        (KODCODE | {"test": "x = 1"}, "column 'test' tests nothing"),
+        (KODCODE | {"solution": "def doubled(:"}, "column 'solution' is not Python"),
+        (KODCODE | {"question_id": {}}, "column 'question_id' must be text, got dict"),
+        (LEETCODE | {"entry_point": "doubleSum"}, "column 'entry_point' must be a method such as .*, got 'doubleSum'"),
+        (LEETCODE | {"completion": "class Solution:\n    pass"}, "the solution does not define doubleSum"),
+        (LEETCODE | {"completion": "def doubleSum(): pass"}, "the solution does not define Solution"),
+        (LEETCODE | {"test": "x = 1"}, "tests nothing"),
+        (MBPP | {"test_list": 7}, "column 'test_list' must be a list.*, got int"),
+        (MBPP | {"test_list": []}, "column 'test_list' is empty"),
+        (MBPP | {"test_list": [7]}, "an item of column 'test_list' must be text, got int"),
+        (MBPP | {"challenge_test_list": ["oops("]}, "test 2 is not Python|test 3 is not Python"),
+        (MBPP | {"test_list": ["assert triple(1) == 3"], "code": "triple = 3"}, "defines no top-level function"),
+        (MBPP | {"task_id": None, "text": "x"}, "column 'task_id' is null"),
+        (HUMANEVAL | {"entry_point": "g"}, "does not define g"),
+        (BIGCODEBENCH | {"entry_point": "other"}, "does not define other"),
+        (ULT | {"func_name": "leaf"}, "the solution does not define leaf"),
+        (EVALPLUS | {"base_input": "1"}, "must be a list of argument lists"),
+        (EVALPLUS | {"base_input": [1]}, "must be a list of argument lists"),
+        (EVALPLUS | {"atol": "small"}, "must be a number, got str"),
+        (EVALPLUS | {"canonical_solution": "return"}, "is not Python"),
+        (EVALPLUS | {"entry_point": "median"}, "does not define median"),
+        (APPS | {"problem_id": [1]}, "column 'problem_id' must be text, got list"),
+        (APPS | {"solutions": "{"}, "column 'solutions' is not JSON"),
+        (APPS | {"solutions": "7"}, "column 'solutions' must be a list.*, got int"),
+        (APPS | {"solutions": "[7]"}, "solution.* must be text, got int"),
+        (APPS | {"input_output": "[" * 100_000}, "column 'input_output' is not JSON: "),
+        (APPS | {"input_output": "9" * 5_000}, "column 'input_output' is not JSON: Exceeds the limit"),
+        (APPS | {"input_output": "[]"}, "column 'input_output' must be an object such as .*, got list"),
+        (APPS | {"input_output": input_output(inputs=None)}, "inputs and outputs must be lists, got NoneType"),
+        (APPS | {"input_output": input_output(outputs=[])}, "has 1 inputs, but 0 outputs"),
+        (APPS | {"input_output": input_output(inputs=[7])}, "an input of column 'input_output' must be text, got int"),
+        (APPS | {"input_output": input_output(outputs=[["\0"]])}, "a line of an output .* contains a NUL character"),
+        (TACO | {"input_output": input_output(fn_name=["tail"])}, "fn_name of .* must be text, got list"),
+        (TACO | {"input_output": input_output(fn_name="tail")}, "a call must be a list of arguments, got str"),
+        (tail_of(DEEP), "contains a value nested deeper than 64 levels"),
+        (tail_of("NaN"), "is not JSON: NaN is not a JSON value"),
+        (
+            CODE_CONTESTS | {"solutions": {"language": 3, "solution": ["x"]}},
+            "'language' of 'solutions' must be .*, got int",
+        ),
+        (CODE_CONTESTS | {"public_tests": {"input": 3, "output": []}}, "must be lists, got int"),
+        (LIVE_CODE_BENCH | {"public_test_cases": "[1]"}, "column 'public_test_cases' must be a list such .*, got list"),
+        (LIVE_CODE_BENCH | {"metadata": "[]"}, "column 'metadata' must be an object such as .*, got list"),
+        (LIVE_CODE_BENCH_METHOD | {"metadata": '{"func_name": "other"}'}, "does not define other"),
+        (
+            LIVE_CODE_BENCH_METHOD
+            | {"public_test_cases": json.dumps([{"input": "oops", "output": "1", "testtype": "functional"}])},
+            "an input line is not JSON",
+        ),
+    ],
 )
-def test_a_broken_row_gets_one_sentence(name: str, reason: str, changes: dict[str, Any]) -> None:
-    with pytest.raises(BrokenInput, match=reason):
-        read_row(PUBLISHED[name][0] | changes)
+def test_a_broken_or_hostile_row_gets_one_sentence(row: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BrokenInput, match=reason) as caught:
+        read_row(row)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
 @given(st.sampled_from([row for _, row in ROWS]), st.data())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import RIGHT, SUITE, WRONG, Gated, job, post, serving
+from tests.support.serving import RIGHT, SUITE, WRONG, Gated, post, sent, serving
 from tests.support.waiting import wait_until
 
 
@@ -67,9 +66,7 @@ def test_a_request_whose_client_has_left_does_not_run(sandbox: Sandbox) -> None:
         running = pool.submit(post, server)
         gated.entered.acquire()
         with socket.create_connection(server.address, timeout=30) as client:
-            body = json.dumps(job()).encode()
-            head = f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-            client.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+            client.sendall(sent())
             admission = server.admission
             assert wait_until(lambda: admission.n_open == 2)
         gated.gate.set()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +17,7 @@ from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
+from tests.support.processes import descendants
 from tests.support.serving import RIGHT, SUITE, Gated, post, serving
 from tests.support.waiting import wait_until
 
@@ -44,22 +43,14 @@ def test_a_killed_client_costs_the_others_nothing(sandbox: Sandbox) -> None:
             assert [each.result()[0] for each in others] == [200] * 4
 
 
-def children() -> set[int]:
-    found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # the thread has just ended
-            found |= {int(pid) for pid in (task / "children").read_text().split()}
-    return found
-
-
 @pytest.mark.slow
 def test_killed_workers_lose_no_verdict(toys: ProblemSet) -> None:
-    before, pool = children(), LocalSandbox(2)
+    before, pool = descendants(), LocalSandbox(2)
     try:
         with serving(pool, toys) as server:
             referee = Referee(toys, sandbox=RemoteSandbox(server.url))
             assert referee.rewards([toys[0].id], [RIGHT], [SUITE])[0].coder == 1.0
-            workers = children() - before
+            workers = descendants() - before
             assert workers
             with ThreadPoolExecutor(8) as threads:
                 scored = [
