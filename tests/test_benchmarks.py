@@ -29,9 +29,8 @@ def printed(*command: str, timeout: float) -> Any:
 @pytest.mark.slow
 def test_the_arithmetic_of_trainings_is_that_of_the_docs() -> None:
     learners = printed("training_arithmetic.py", timeout=120)["learner_gb"]
-    row = next(
-        line for line in (ROOT / "docs" / "training-scale.md").read_text().splitlines() if "sharded over 4" in line
-    )
+    lines = (ROOT / "docs" / "training-scale.md").read_text().splitlines()
+    row = next(line for line in lines if "sharded over 4" in line)
     for cell, model in zip(row.split("|")[2:6], learners["float32"], strict=True):
         sizes = [learners[f"bfloat16, checkpointing; sharded over {n} learners"][model] for n in (4, 6, 8)]
         assert cell.strip(" *") == "; ".join(f"{sum(each.values()):.0f}" for each in sizes)

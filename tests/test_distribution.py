@@ -64,10 +64,8 @@ def test_the_sdist_holds_what_tests_and_documentation_need(built: Path) -> None:
 @pytest.mark.slow
 def test_an_index_would_take_both(built: Path) -> None:
     pytest.importorskip("twine", reason="twine is not installed")
-    files = [str(path) for path in built.iterdir()]
-    checked = subprocess.run(
-        [sys.executable, "-m", "twine", "check", "--strict", *files], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, built.iterdir())]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

@@ -24,10 +24,8 @@ ROLES = ("coder", "tester")
 
 def rows(section: str) -> list[list[str]]:
     """Return the cells of the rows of a section's table, without its head."""
-    found = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in SECTIONS[section].splitlines() if "|" in line
-    ]
-    return found[2:]
+    lines = [line for line in SECTIONS[section].splitlines() if "|" in line]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def named(section: str, column: int = 0) -> set[str]:
@@ -53,31 +51,23 @@ def yielded(path: Path) -> set[str]:
 
 def body_of(path: Path, function: str) -> ast.FunctionDef:
     """Return a function of a module."""
-    (found,) = (
-        n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and n.name == function
-    )
+    functions = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef))
+    (found,) = (node for node in functions if node.name == function)
     return found
 
 
 def keys(path: Path, function: str) -> set[str]:
     """Return the constant keys of dictionaries in a function, and those that it assigns to."""
     body = body_of(path, function)
-    found = {
-        name
-        for node in ast.walk(body)
-        if isinstance(node, ast.Dict)
-        for key in node.keys
-        if key
-        for name in constants(key)
-    }
+    dictionaries = [node for node in ast.walk(body) if isinstance(node, ast.Dict)]
+    found = {name for each in dictionaries for key in each.keys if key for name in constants(key)}
     targets = [node.targets[0] for node in ast.walk(body) if isinstance(node, ast.Assign)]
     return found | {name for each in targets if isinstance(each, ast.Subscript) for name in constants(each.slice)}
 
 
 def texts(path: Path, function: str) -> set[str]:
     """Return all texts in a function."""
-    body = body_of(path, function)
-    return {name for node in ast.walk(body) for name in constants(node)}
+    return {name for node in ast.walk(body_of(path, function)) for name in constants(node)}
 
 
 def parts_of_rewards() -> set[str]:

@@ -102,10 +102,8 @@ class Deck:
 
         Suites that do not come are for programs that load: only some drivers want any for others.
         """
-        all_games = starmap(Game, product(PROGRAMS, SUITES))
-        return [
-            each for each in all_games if not {*each} & {*without} and (each.suite != "gone" or each[0] in LOADABLE)
-        ]
+        wanted = (each for each in starmap(Game, product(PROGRAMS, SUITES)) if not {*each} & {*without})
+        return [each for each in wanted if each.suite != "gone" or each.program in LOADABLE]
 
 
 class Losing(Wrapper):

@@ -76,8 +76,6 @@ def assert_sound(book: MistakeBook) -> None:
     size = book.size()
     with book._database.reading() as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        rows = (
-            "SELECT p.id, p.size, COUNT(e.problem) FROM problem p LEFT JOIN entry e ON e.problem = p.id GROUP BY p.id"
-        )
-        assert all(size == n for _, size, n in connection.execute(rows))
+        rows = "SELECT p.size, COUNT(e.problem) FROM problem p LEFT JOIN entry e ON e.problem = p.id GROUP BY p.id"
+        assert all(size == n for size, n in connection.execute(rows))
         assert connection.execute("SELECT COUNT(*) FROM entry").fetchone() == (size,)

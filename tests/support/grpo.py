@@ -86,19 +86,10 @@ def scored(module: str, n_prompt: int, n_response: int, *, advantage: float = 1.
     from codea1_agents.train.grpo.sampling import Response
 
     draw = np.random.default_rng([seed, n_prompt, n_response])
-    return ScoredResponse(
-        role=module,
-        agent=f"{module}_0",
-        module=module,
-        problem_id="toy/0",
-        prompt=tuple(draw.integers(3, 10, n_prompt).tolist()),
-        response=Response(
-            tuple(draw.integers(3, 10, n_response).tolist()),
-            tuple((-draw.random(n_response) - 2.0).tolist()),
-            is_cut=True,
-        ),
-        advantage=advantage,
-    )
+    prompt, tokens = (tuple(draw.integers(3, 10, n).tolist()) for n in (n_prompt, n_response))
+    response = Response(tokens, tuple((-draw.random(n_response) - 2.0).tolist()), is_cut=True)
+    about = {"role": module, "agent": f"{module}_0", "module": module, "problem_id": "toy/0"}
+    return ScoredResponse(**about, prompt=prompt, response=response, advantage=advantage)
 
 
 def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> Any:
@@ -110,9 +101,8 @@ def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> 
 
     space = gym.spaces.Discrete(2)
     config = replace(ModelSettings(folder), **settings).to_dict()
-    return CausalLMModule(
-        observation_space=space, action_space=space, model_config=config, inference_only=inference_only
-    )
+    spaces = {"observation_space": space, "action_space": space}
+    return CausalLMModule(**spaces, model_config=config, inference_only=inference_only)
 
 
 def learner_of(folder: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> Any:

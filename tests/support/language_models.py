@@ -55,9 +55,8 @@ def byte_tokenizer() -> Any:
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<end>", pad_token="<pad>", additional_special_tokens=["<a>", "<b>"]
-    )
+    special = {"eos_token": "<end>", "pad_token": "<pad>", "additional_special_tokens": ["<a>", "<b>"]}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
 
 
 PROGRAMS = ["return x + 1", "return 1 + x", "return x", "return 2 * x", "return [", "raise ValueError"]
@@ -76,9 +75,8 @@ def phrase_tokenizer(phrases: Sequence[str] = PHRASES) -> Any:
 
     words = ["<unk>", "<end>", "<pad>", *phrases]
     tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", eos_token="<end>", pad_token="<pad>", model_max_length=64
-    )
+    special = {"unk_token": "<unk>", "eos_token": "<end>", "pad_token": "<pad>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special, model_max_length=64)
 
 
 def phrase_model(seed: int, phrases: Sequence[str] = PHRASES, **shape: Any) -> Any:
@@ -179,11 +177,7 @@ def bpe_tokenizer(chat_template: str | None, texts: Sequence[str] = _CORPUS, voc
         show_progress=False,
     )
     bpe.train_from_iterator([*texts] * 4, trainer)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        additional_special_tokens=["<|im_start|>"],
-    )
+    special = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "additional_special_tokens": ["<|im_start|>"]}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, **special)
     tokenizer.chat_template = chat_template
     return tokenizer

@@ -43,10 +43,8 @@ def suite_of(
     *cases: CaseReport, n_dropped: int = 0, nonprintable: float = 0.0, rejections: tuple[Rejection, ...] = ()
 ) -> SuiteReport:
     """A judged suite: its cases, and how many tests more were dropped and count as invalid."""
-    n_wrong = sum(case.case.prediction_right is False for case in cases)
-    return SuiteReport(
-        ValidSuite(tuple(case.case for case in cases), rejections, n_wrong + n_dropped, nonprintable), cases
-    )
+    n_invalid = n_dropped + sum(case.case.prediction_right is False for case in cases)
+    return SuiteReport(ValidSuite(tuple(case.case for case in cases), rejections, n_invalid, nonprintable), cases)
 
 
 def candidate(

@@ -6,6 +6,7 @@ import http.client
 import json
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -68,11 +69,14 @@ class Gated(Wrapper):
 
 def post(server: ServiceServer, path: str = "/jobs", body: object = None, **headers: str) -> tuple[int, Any]:
     """Return status and body of a request over a connection of its own."""
-    connection = http.client.HTTPConnection(*server.address, timeout=60)
-    data = json.dumps(body or job()).encode()
-    try:
-        connection.request("POST", path, data, {"Content-Type": "application/json"} | headers)
+    status, text = asked(server, path, json.dumps(body or job()).encode(), **headers)
+    return status, json.loads(text)
+
+
+def asked(server: ServiceServer, path: str, data: bytes | None = None, **headers: str) -> tuple[int, str]:
+    """Return status and text of a request over a connection of its own: POST with data, GET without."""
+    with closing(http.client.HTTPConnection(*server.address, timeout=60)) as connection:
+        method = "GET" if data is None else "POST"
+        connection.request(method, path, data, {"Content-Type": "application/json"} | headers)
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
-    finally:
-        connection.close()
+        return response.status, response.read().decode()

@@ -20,6 +20,7 @@ from codea1_env.problems.layouts import read_row
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Limits, Sandbox
+from tests.support.toys import fenced
 
 _STYLES = (
     "{program}",
@@ -79,15 +80,10 @@ def judged(
     sandbox: Sandbox, problem: Problem, programs: Sequence[str], tests: Sequence[str], limits: Limits | None = None
 ) -> list[CandidateReport]:
     """Judge programs by one suite per test, so that none counts as a duplicate."""
-    rules = preset("fixed")
-    suites = [
-        read_suite(f"```python\n{text}\n```", rules.reading, entry_point=problem.entry_point, forms=problem.calls)
-        for text in tests
-    ]
-    (report,) = Judge(sandbox, rules, limits=limits).judge(
-        [Duel.crossed(problem, [Candidate(program) for program in programs], suites)]
-    )
-    return list(report.candidates)
+    rules, about = preset("fixed"), {"entry_point": problem.entry_point, "forms": problem.calls}
+    suites = [read_suite(fenced(text), rules.reading, **about) for text in tests]
+    duel = Duel.crossed(problem, [Candidate(program) for program in programs], suites)
+    return list(Judge(sandbox, rules, limits=limits).judge([duel])[0].candidates)
 
 
 def verdicts(report: CandidateReport) -> list[Verdict]:

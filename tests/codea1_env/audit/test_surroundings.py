@@ -97,11 +97,8 @@ def test_a_file_that_was_there_before_is_left_alone(watched: Surroundings) -> No
 @pytest.mark.parametrize("harm", ["write", "add", "remove"])
 def test_harm_to_the_canary_is_seen(watched: Surroundings, harm: str) -> None:
     (folder,) = (path for path in Path(tempfile.gettempdir()).glob("codea1-canary-*") if watched.secret in read(path))
-    {
-        "write": lambda: (folder / "secret").write_text("x"),
-        "add": (folder / "more").touch,
-        "remove": (folder / "secret").unlink,
-    }[harm]()
+    secret = folder / "secret"
+    {"write": lambda: secret.write_text("x"), "add": (folder / "more").touch, "remove": secret.unlink}[harm]()
     assert watched.changes() == [f"{folder} was changed"]
 
 

@@ -413,9 +413,8 @@ with MistakeBook(sys.argv[1]) as book:
 
 
 def test_a_full_disk_loses_no_round_that_was_recorded(path):
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, path], capture_output=True, text=True, cwd=ROOT, check=False, timeout=120
-    )
+    command = [sys.executable, "-c", FULL_DISK, path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=120)
     assert "BrokenInput: Mistake Book" in done.stderr.splitlines()[-1]
     with MistakeBook(path) as book:
         assert book.round_of("p") == int(done.stdout.split()[-1])

@@ -42,9 +42,8 @@ def test_rounds_of_a_later_judge_enter_and_no_earlier_one_follows(old: Path) -> 
     with MistakeBook(old) as book:
         play(book, 2)
         assert (book.judge_version, book.size(), book.round_of("p")) == (JUDGE_VERSION, 2, 2)
-        with pytest.raises(
-            UserError, match=f"version {JUDGE_VERSION} of the judge.*cannot take new ones of version {OLD}"
-        ):
+        said = f"version {JUDGE_VERSION} of the judge.*cannot take new ones of version {OLD}"
+        with pytest.raises(UserError, match=said):
             play(book, 3, judge_version=OLD)
         assert (book.size(), book.round_of("p")) == (2, 2)
 

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.problems import GoldenCase
 from codea1_env.problems.layouts import read_row
-from codea1_env.problems.problem import Refusal
 from codea1_env.problems.refusals import RefusedRow
-from tests.support.data_set_rows import APPS, APPS_METHOD, CODE_CONTESTS, LIVE_CODE_BENCH, LIVE_CODE_BENCH_METHOD, TACO
+from tests.support.data_set_rows import APPS, APPS_METHOD, LIVE_CODE_BENCH, LIVE_CODE_BENCH_METHOD, TACO
 
 
 def test_the_first_solution_that_is_python_3_is_used_and_lines_are_joined() -> None:
@@ -55,23 +53,3 @@ def test_long_tests_are_golden_but_no_examples() -> None:
 def test_private_tests_of_live_code_bench_are_used_if_they_are_json_and_never_unpickled() -> None:
     assert len(read_row(LIVE_CODE_BENCH).golden) == 2
     assert read_row(LIVE_CODE_BENCH_METHOD).golden == (GoldenCase("Solution().scaled([1, 2], 3)", "[3, 6]"),)
-
-
-@pytest.mark.parametrize(
-    ("row", "reason", "refusal"),
-    [
-        (APPS | {"solutions": json.dumps(["print 1"])}, "no Python 3 solution .*Missing parentheses", "no solution"),
-        (APPS | {"solutions": "[]"}, "no Python 3 solution; without", "no solution"),
-        (APPS | {"question": "Print any of the numbers."}, "accepts several answers", "several right answers"),
-        (APPS | {"question": "This is an interactive problem."}, "describes an interactive program", "interactive"),
-        (APPS | {"question": "Read from the file doubles.in."}, "names an input or output file", "files"),
-        (CODE_CONTESTS | {"input_file": "in.txt"}, "column 'input_file' names a file", "files"),
-        (CODE_CONTESTS | {"solutions": {}}, "no Python 3 solution", "no solution"),
-        (TACO | {"starter_code": "def tail(head: ListNode):\n"}, "'starter_code' names the class ListNode", "objects"),
-    ],
-)
-def test_a_row_that_cannot_be_played_is_refused_with_its_cause(row: dict[str, Any], reason: str, refusal: str) -> None:
-    with pytest.raises(RefusedRow, match=reason) as caught:
-        read_row(row)
-    assert caught.value.refusal is Refusal(refusal)
-    assert "\n" not in str(caught.value)

@@ -10,8 +10,6 @@ from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, GoldenHarness
 from codea1_env.problems.humaneval import load
 from codea1_env.problems.layouts import read_row
-from codea1_env.problems.problem import Refusal
-from codea1_env.problems.refusals import RefusedRow
 from codea1_env.sandbox import Sandbox
 from tests.support.data_set_rows import BIGCODEBENCH, HUMANEVAL, KODCODE, LEETCODE, MBPP, MBPP_PLUS, MBPP_SANITIZED, ULT
 
@@ -130,31 +128,6 @@ def test_every_test_function_counts(sandbox: Sandbox) -> None:  # test_layouts t
     assert [check.status for check in check_problems([wrong], sandbox, runs=1)] == [CheckStatus.WRONG]
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason", "refusal"),
-    [
-        (
-            {"test": "from solution import doubled, tripled\ndef test_it():\n    assert doubled([]) == tripled([])\n"},
-            "column 'test' imports doubled, tripled; expected one entry point",
-            Refusal.SEVERAL_FUNCTIONS,
-        ),
-        (
-            {
-                "solution": "class Stack:\n    pass\n\ndef doubled(x):\n    return x\n",
-                "test": "from solution import Stack\ndef test_it():\n    assert Stack()\n",
-            },
-            "column 'test' imports Stack, which the solution does not define",
-            Refusal.SEVERAL_FUNCTIONS,
-        ),
-        ({"question": "Return the pairs in any order."}, "accepts several answers", Refusal.SEVERAL_ANSWERS),
-    ],
-)
-def test_rows_that_cannot_be_played_are_refused(changes: dict[str, Any], reason: str, refusal: Refusal) -> None:
-    with pytest.raises(RefusedRow, match=reason) as caught:
-        read_row(KODCODE | changes)
-    assert caught.value.refusal is refusal
-
-
 def test_a_row_with_a_method_shows_its_starter_code_and_has_one_harness() -> None:
     problem = read_row(LEETCODE)
     assert problem.statement.endswith("-> int:")
@@ -173,12 +146,6 @@ def test_the_added_tests_of_mbpp_plus_are_golden_too() -> None:
     plain, plus = read_row(MBPP_PLUS | {"test": None}), read_row(MBPP_PLUS)
     assert len(plus.golden) == len(plain.golden) + 1
     assert (plain.licence, plus.licence) == ("CC-BY-4.0", "CC-BY-4.0 AND Apache-2.0")
-
-
-def test_tests_with_objects_are_refused() -> None:
-    with pytest.raises(RefusedRow, match="creates objects for the tests") as caught:
-        read_row(MBPP | {"test_setup_code": "root = Node(1)"})
-    assert caught.value.refusal is Refusal.OBJECTS
 
 
 def test_a_prompt_that_does_not_show_the_function_is_followed_by_its_declaration() -> None:

@@ -83,6 +83,7 @@ def test_a_published_row_with_an_empty_column_says_what_it_lacks(
 
 
 DEEP = "[" * 99 + "]" * 99
+OOPS = json.dumps([{"input": "oops", "output": "1", "testtype": "functional"}])
 
 
 def input_output(**changes: Any) -> str:
@@ -135,19 +136,12 @@ def tail_of(argument: str) -> dict[str, Any]:
         (TACO | {"input_output": input_output(fn_name="tail")}, "a call must be a list of arguments, got str"),
         (tail_of(DEEP), "contains a value nested deeper than 64 levels"),
         (tail_of("NaN"), "is not JSON: NaN is not a JSON value"),
-        (
-            CODE_CONTESTS | {"solutions": {"language": 3, "solution": ["x"]}},
-            "'language' of 'solutions' must be .*, got int",
-        ),
+        (CODE_CONTESTS | {"solutions": {"language": 3, "solution": ["x"]}}, "'language' of .* must be .*, got int"),
         (CODE_CONTESTS | {"public_tests": {"input": 3, "output": []}}, "must be lists, got int"),
         (LIVE_CODE_BENCH | {"public_test_cases": "[1]"}, "column 'public_test_cases' must be a list such .*, got list"),
         (LIVE_CODE_BENCH | {"metadata": "[]"}, "column 'metadata' must be an object such as .*, got list"),
         (LIVE_CODE_BENCH_METHOD | {"metadata": '{"func_name": "other"}'}, "does not define other"),
-        (
-            LIVE_CODE_BENCH_METHOD
-            | {"public_test_cases": json.dumps([{"input": "oops", "output": "1", "testtype": "functional"}])},
-            "an input line is not JSON",
-        ),
+        (LIVE_CODE_BENCH_METHOD | {"public_test_cases": OOPS}, "an input line is not JSON"),
     ],
 )
 def test_a_broken_or_hostile_row_gets_one_sentence(row: dict[str, Any], reason: str) -> None:
@@ -183,23 +177,16 @@ def test_columns_that_nobody_uses_are_counted() -> None:
     assert read_rows("rows", rows, strict=True).notes == {"column 'difficulty' is not used": 2}
 
 
-KEPT_IN_META = {name: LEETCODE[name] for name in ("problem_description", "starter_code") if name in LEETCODE}
+def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+META = {name: LEETCODE[name] for name in ("problem_description", "starter_code")}
 RELATIVES = {
     "ULT with asserts": (ULT | {"test_list": ["assert f(1) == 3"]}, ULT),
-    "LeetCodeDataset v0.2": (
-        {name: value for name, value in LEETCODE.items() if name not in KEPT_IN_META} | {"meta": KEPT_IN_META},
-        LEETCODE,
-    ),
-    "LeetCodeDataset v0.2 as text": (
-        {name: value for name, value in LEETCODE.items() if name not in KEPT_IN_META}
-        | {"meta": json.dumps(KEPT_IN_META)},
-        LEETCODE,
-    ),
-    "KodCode as published": (
-        {name: value for name, value in KODCODE.items() if name not in ("test", "test_info")}
-        | {"test_code": KODCODE["test"]},
-        KODCODE,
-    ),
+    "LeetCodeDataset v0.2": (without(LEETCODE, *META) | {"meta": META}, LEETCODE),
+    "LeetCodeDataset v0.2 as text": (without(LEETCODE, *META) | {"meta": json.dumps(META)}, LEETCODE),
+    "KodCode as published": (without(KODCODE, "test", "test_info") | {"test_code": KODCODE["test"]}, KODCODE),
     "EvalPlus with HumanEval's tests": (EVALPLUS | {"test": "def check(candidate): ..."}, EVALPLUS),
 }
 

@@ -21,15 +21,11 @@ def test_it_is_closed_at_the_end_of_the_block() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_closes_it_and_is_raised(error: type[BaseException]) -> None:
-    resource = Resource()
-    with pytest.raises(error), resource.closed_on_error():
-        raise error
-    assert not resource.is_open
-
-
-def test_without_an_error_it_stays_open() -> None:
+def test_it_stays_open_unless_an_error_closes_it_and_is_raised(error: type[BaseException]) -> None:
     resource = Resource()
     with resource.closed_on_error():
         pass
     assert resource.is_open
+    with pytest.raises(error), resource.closed_on_error():
+        raise error
+    assert not resource.is_open

@@ -27,22 +27,16 @@ SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
 ASSISTANT = {"role": "assistant", "content": "a"}
 
 
-class Unusable:
-    name, guarantee = "unusable", None
-
-    def run(self, jobs):
-        raise SandboxError("no engine")
-
-
-def test_one_call_judges_one_program_as_the_referee_does(sandbox, broken_sandbox, toys):
+def test_one_call_judges_one_program_as_the_referee_does(sandbox, broken_sandbox, watched, toys):
     problem, rules = toys.by_id("toy/add"), preset("fixed")
     report = judge(problem, LOOKS_RIGHT, SUITE, rules, sandbox=sandbox, golden=True)
     (scored,) = Referee(toys, rules, sandbox=sandbox).rewards([problem.id], [LOOKS_RIGHT], [SUITE])
     assert score(report, rules).coder.value == scored.coder
     assert report.golden_pass_rate is not None
     assert judge(problem, LOOKS_RIGHT, SUITE, sandbox=broken_sandbox).has_internal_error
+    watched.error = "no engine"
     with pytest.raises(SandboxError, match="no engine"):
-        judge(problem, LOOKS_RIGHT, SUITE, sandbox=Unusable())
+        judge(problem, LOOKS_RIGHT, SUITE, sandbox=watched)
 
 
 def test_what_did_not_come_is_none_with_a_reason(sandbox, toys):

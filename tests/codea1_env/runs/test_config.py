@@ -74,18 +74,14 @@ def test_each_option_that_would_change_the_games_is_named() -> None:
 
 
 def test_more_episodes_other_versions_and_another_place_of_the_same_problems_continue_a_run() -> None:
-    asked = CONFIG.model_copy(
-        update={"episodes": 20, "versions": {"python": "3.13"}, "git": "f00", "problems": "/elsewhere/starter.jsonl"}
-    )
-    assert CONFIG.differences(asked) == ()
+    others = {"episodes": 20, "versions": {"python": "3.13"}, "git": "f00", "problems": "/elsewhere/starter.jsonl"}
+    assert CONFIG.differences(CONFIG.model_copy(update=others)) == ()
 
 
-def problem(statement: str = "def f(): ...") -> Problem:
-    return Problem("P/1", statement, "f", "def f(): pass", ())
+def digest(name: str, statement: str) -> str:
+    return problems_digest(ProblemSet(name, (Problem("P/1", statement, "f", "def f(): pass", ()),)))
 
 
 def test_the_digest_tells_problems_apart_by_content_not_by_the_name_of_their_source() -> None:
-    here, there = ProblemSet("here", (problem(),)), ProblemSet("there", (problem(),))
-    assert problems_digest(here) == problems_digest(there)
-    assert problems_digest(here) != problems_digest(ProblemSet("here", (problem("def f(): ... # other"),)))
-    assert problems_digest(ProblemSet("lone", (problem("\ud800"),)))
+    assert digest("here", "def f(): ...") == digest("there", "def f(): ...") != digest("here", "def f(): ... # other")
+    assert digest("lone", "\ud800")

@@ -32,9 +32,8 @@ CONFIG = run_config(rules=RULES)
 def play(number: int, book: MistakeBook) -> EpisodeRecord:
     """One episode whose candidate fails a case of its own and passes all that is replayed but the first."""
     replayed = [entry.to_valid_case() for entry in book.retrieve(PROBLEM.id, RULES.book)]
-    beaten = candidate(
-        {each: PASSED if i else Verdict.RUNTIME_ERROR for i, each in enumerate(replayed)}, {number: FAILED}
-    )
+    again = {each: PASSED if n else Verdict.RUNTIME_ERROR for n, each in enumerate(replayed)}
+    beaten = candidate(again, {number: FAILED})
     report, name = ProblemReport(PROBLEM.id, (beaten,)), f"{number:x}"
     delta = book.record(report, RULES.book, Provenance(CONFIG.run_id, name, 0, "mutant", "fuzz"))
     played = RoundRecord.of(JudgedRound(PROBLEM, name, 0, "c", "t", report, score(beaten, RULES), delta))

@@ -311,12 +311,11 @@ def test_a_job_that_we_could_not_run_has_no_outcome_but_our_failure() -> None:
     assert {outcome.kind for outcome in (report.load, *report.outcomes)} == {OutcomeKind.INTERNAL_ERROR}
 
 
+TAGS = (Tag.LOADED, Tag.VALUE, Tag.ERROR, Tag.MEMORY, Tag.OPAQUE, Tag.TOO_LARGE, Tag.APPLY, Tag.AHEAD, b"?")
 CALL_NUMBERS = st.sampled_from([0, 1, 2, LOAD, APPLY, 77])
 FRAMES = st.builds(
     frame_bytes,
-    st.sampled_from(
-        [Tag.LOADED, Tag.VALUE, Tag.ERROR, Tag.MEMORY, Tag.OPAQUE, Tag.TOO_LARGE, Tag.APPLY, Tag.AHEAD, b"?"]
-    ),
+    st.sampled_from(TAGS),
     CALL_NUMBERS,
     st.sampled_from([b"", b"1", b"[", json.dumps(["E", "ValueError", "m", True]).encode()]),
     st.integers(0, 2**63),

@@ -85,9 +85,8 @@ def test_a_program_that_sleeps_a_little_in_each_call_may_sleep_as_long_as_ever(s
 
 
 def test_a_harness_that_draws_its_calls_runs_without_foresight(sandbox: Sandbox) -> None:
-    source = (
-        "import random\ndef check(c):\n  for x in random.SystemRandom().sample(range(10**9), 40): assert c(x) == x\n"
-    )
+    drawn = "random.SystemRandom().sample(range(10**9), 40)"
+    source = f"import random\ndef check(c):\n  for x in {drawn}: assert c(x) == x\n"
     job = Job("def f(x): return x", "f", CHECK, harness=Harness(source), limits=LIMITS)
     for report in sandbox.run([job]) + sandbox.run([job] * 3):
         assert report.outcomes[0].kind is OutcomeKind.VALUE

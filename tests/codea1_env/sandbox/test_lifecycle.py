@@ -154,8 +154,10 @@ def kill_workers(pids: set[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def test_a_worker_killed_under_a_job_is_replaced_and_the_job_run_again(sandbox: LocalSandbox) -> None:
+def test_a_worker_killed_idle_or_under_a_job_is_replaced_and_the_job_run_again(sandbox: LocalSandbox) -> None:
     before = descendants()
+    assert answers(sandbox)
+    kill_workers(descendants() - before)
     with running(sandbox, [NAP, DOUBLE, NAP]) as (waiting, idle):
         kill_workers(idle - before)
         assert values(waiting.result(timeout=20)) == [b"0.4", b"42", b"0.4"]
@@ -227,13 +229,6 @@ def test_a_sealed_program_cannot_kill_itself_so_that_it_looks_like_our_failure(s
     attempts = ("os.kill(os.getpid(), 9)", "signal.raise_signal(9)", "signal.pthread_kill(threading.get_ident(), 9)")
     report = sandbox.run([Job(program, "f", tuple(Call(f"f({how!r})") for how in attempts))])[0]
     assert [outcome.error_type for outcome in report.outcomes] == ["PermissionError"] * 3
-
-
-def test_an_idle_worker_that_dies_is_replaced(sandbox: LocalSandbox) -> None:
-    before = descendants()
-    assert answers(sandbox)
-    kill_workers(descendants() - before)
-    assert answers(sandbox)
 
 
 def test_a_worker_that_hangs_is_replaced() -> None:

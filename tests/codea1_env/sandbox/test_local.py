@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from codea1_env.values import decode, encode
 from tests.support.sandboxes import sandbox_of
 
 QUICK = Limits(cpu_s=0.3, wall_s=10.0)
+DOZE = Limits(cpu_s=0.1, wall_s=0.6)
 SPIN = "def f(x):\n    while x: pass\n    return x\n"
 BUSY = "import time\ndef f(x):\n    end = time.process_time() + x\n    while time.process_time() < end: pass\n"
 SLEEP = "import time\ndef f(x):\n    time.sleep(x)\n    return x\n"
@@ -33,8 +35,8 @@ def direct(*expressions: str) -> tuple[Call, ...]:
     return tuple(Call(expression) for expression in expressions)
 
 
-def through_harness(*expressions: str, imports: tuple[str, ...] = ()) -> tuple[Call, ...]:
-    return tuple(Call(expression, imports, Place.HARNESS) for expression in expressions)
+def through_harness(*expressions: str) -> tuple[Call, ...]:
+    return tuple(Call(expression, place=Place.HARNESS) for expression in expressions)
 
 
 def run(sandbox: Sandbox, program: str, *expressions: str, **job: Any) -> JobReport:
@@ -101,9 +103,7 @@ def test_processor_time_is_limited_per_call(sandbox: LocalSandbox) -> None:
     [
         # Many calls together may take longer than one may; sleeping uses up the wall clock only.
         pytest.param(BUSY, "0.2 0.2 0.2 0.2 0.5", QUICK, "value " * 4 + "time_limit", marks=pytest.mark.slow),
-        pytest.param(
-            SLEEP, "0.3 100 0", Limits(cpu_s=0.1, wall_s=0.6), "value time_limit value", marks=pytest.mark.slow
-        ),
+        pytest.param(SLEEP, "0.3 100 0", DOZE, "value time_limit value", marks=pytest.mark.slow),
         # Memory is counted above that of a bare interpreter.
         ("def f(n): return len(bytes(n << 20))", "40 80 40", Limits(memory_mb=64), "value memory_limit value"),
         ("def f(n): return 'x' * n", "98 99", Limits(value_bytes=100), "value output_limit"),
@@ -346,10 +346,8 @@ def test_a_harness_calls_the_program_from_a_process_of_its_own(
 
 def test_each_call_has_its_own_namespace_and_imports(sandbox: LocalSandbox) -> None:
     floor = "math.floor(f(1.5))"
-    calls = (
-        *through_harness(floor, imports=("import math",)),
-        *through_harness(floor, "[f := 3, candidate(base)]", "f(base)"),
-    )
+    imported, *others = through_harness(floor, floor, "[f := 3, candidate(base)]", "f(base)")
+    calls = (replace(imported, imports=("import math",)), *others)
     (report,) = sandbox.run([Job("def f(x): return x\n", "f", calls, harness=Harness("base = 7\n"))])
     first, second, third, fourth = report.outcomes
     assert [value(first), value(third), value(fourth)] == [1, [3, 7], 7]

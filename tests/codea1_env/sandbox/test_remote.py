@@ -64,14 +64,9 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
     assert "pw" not in str(caught.value)
 
 
-def nowhere() -> str:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
 def test_a_server_that_is_away_masks_and_is_never_a_verdict(toys: ProblemSet) -> None:
-    url = nowhere()
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        url = f"http://127.0.0.1:{gone.getsockname()[1]}"
     with pytest.raises(SandboxError, match="does not answer"):
         RemoteSandbox(url).run([Job(RIGHT, "add")])
     (scored,) = Referee(toys, sandbox=url).rewards([toys[0].id], [RIGHT], [HALF_RIGHT])

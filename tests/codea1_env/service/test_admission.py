@@ -42,10 +42,8 @@ def test_a_client_waits_for_a_full_server(sandbox: Sandbox) -> None:
 
 @pytest.mark.slow
 def test_many_clients_get_the_verdicts_of_the_library(sandbox: Sandbox, toys: ProblemSet) -> None:
-    with (
-        serving(sandbox, toys, bounds=ServiceBounds(n_running=4, n_waiting=4)) as server,
-        ThreadPoolExecutor(16) as pool,
-    ):
+    bounds = ServiceBounds(n_running=4, n_waiting=4)
+    with serving(sandbox, toys, bounds=bounds) as server, ThreadPoolExecutor(16) as pool:
         asked = {"problem_ids": [toys[0].id], "suites": [SUITE]}
 
         def ask(number: int) -> tuple[int, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import sys
 import tracemalloc
@@ -22,7 +21,7 @@ from codea1_env.runs.records import CaseRecord
 from codea1_env.sandbox import Sandbox
 from codea1_env.service.bounds import ServiceBounds
 from tests.support.runs import EPISODE_SCHEMA
-from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer, serving
+from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer, asked, serving
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +30,8 @@ def server(sandbox: Sandbox, toys: ProblemSet) -> Iterator[ServiceServer]:
         yield server
 
 
-def ask(server: ServiceServer, path: str, body: object = None, **headers: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(*server.address, timeout=60)
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    method = "GET" if body is None else "POST"
-    connection.request(method, path, None if body is None else data, {"Content-Type": "application/json", **headers})
-    response = connection.getresponse()
-    found = response.status, response.read().decode()
-    connection.close()
-    return found
+def ask(server: ServiceServer, path: str, body: object = None) -> tuple[int, str]:
+    return asked(server, path, body if isinstance(body, bytes | None) else json.dumps(body).encode())
 
 
 def judged(server: ServiceServer, **fields: Any) -> list[dict[str, Any]]:
@@ -48,12 +40,6 @@ def judged(server: ServiceServer, **fields: Any) -> list[dict[str, Any]]:
     answer = json.loads(text)
     assert answer["judge_version"] == JUDGE_VERSION
     return list(answer["items"])
-
-
-def refused(server: ServiceServer, path: str = "/judge", **fields: Any) -> str:
-    status, text = ask(server, path, fields)
-    assert status == 422, text
-    return str(json.loads(text)["detail"])
 
 
 def test_rewards_parts_and_verdicts_are_those_of_the_library(
@@ -136,8 +122,9 @@ def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet
 def test_what_cannot_be_judged_is_one_sentence(
     server: ServiceServer, toys: ProblemSet, fields: dict[str, Any], said: str
 ) -> None:
-    detail = refused(server, **({"problem_ids": [toys[0].id], "programs": [RIGHT]} | fields))
-    assert said in detail
+    status, text = ask(server, "/judge", {"problem_ids": [toys[0].id], "programs": [RIGHT]} | fields)
+    detail = json.loads(text)["detail"]
+    assert (status, said in detail) == (422, True), text
     assert "\n" not in detail
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import socket
 
 import pytest
@@ -11,23 +10,14 @@ from codea1_env.errors import UserError
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import RIGHT, ServiceServer, half_sent, job, post, serving
-
-
-def ping(server: ServiceServer) -> int:
-    connection = http.client.HTTPConnection(*server.address, timeout=60)
-    try:
-        connection.request("GET", "/v1/ping")
-        return connection.getresponse().status
-    finally:
-        connection.close()
+from tests.support.serving import RIGHT, asked, half_sent, job, post, serving
 
 
 def test_with_a_token_only_pings_are_free(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     token = "t0ken-of-the-test"
     with serving(sandbox, host="0.0.0.0", token=token) as server:
         url = server.url.replace("0.0.0.0", "127.0.0.1")
-        assert ping(server) == 200
+        assert asked(server, "/v1/ping")[0] == 200
         for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": token}):
             status, answer = post(server, **header)
             assert (status, answer["detail"]) == (401, "a token is required: send Authorization: Bearer TOKEN")

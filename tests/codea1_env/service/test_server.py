@@ -53,9 +53,8 @@ def test_killed_workers_lose_no_verdict(toys: ProblemSet) -> None:
             workers = descendants() - before
             assert workers
             with ThreadPoolExecutor(8) as threads:
-                scored = [
-                    threads.submit(referee.rewards, [toys[0].id], [f"{RIGHT}\n# {n}"], [SUITE]) for n in range(40)
-                ]
+                asked = [([toys[0].id], [f"{RIGHT}\n# {n}"], [SUITE]) for n in range(40)]
+                scored = [threads.submit(referee.rewards, *each) for each in asked]
                 for pid in workers:
                     os.kill(pid, signal.SIGKILL)
                 assert [each.result()[0].coder for each in scored] == [1.0] * 40
