@@ -126,8 +126,6 @@ CHECKER = "def check(arguments, expected, answer):\n    return answer.real > arg
         ("import numpy\ndef f(x): return numpy.float64(x)", "f(1).dtype", None, {"copies": "results"}, "raised"),
     ],
 )  # fmt: skip
-def test_what_plain_python_says(
-    plain: Any, program: str, text: str, expected: str | None, rest: dict[str, str], ended: str
-) -> None:
+def test_what_plain_python_says(plain: Any, program: str, text: str, expected: Any, rest: Any, ended: str) -> None:
     solution = "def f(x): return x + 1"
     assert plain(program, "f", text, expected, solution=solution, cpu_s=0.3, **rest) == ended

@@ -8,6 +8,7 @@ real sandbox. What one module decides alone is tested there: D7 and D20 in `rule
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -36,12 +37,7 @@ IDENTITY = problem("def f(x):\n    return x")
 
 
 def judged(
-    sandbox: Sandbox,
-    of: Problem,
-    programs: list[str],
-    *suites: str,
-    rules: str = "fixed",
-    replayed: tuple[ValidCase, ...] = (),
+    sandbox: Sandbox, of: Problem, programs: list[str], *suites: str, rules: str = "fixed", replayed: Any = ()
 ) -> ProblemReport:
     """Judge raw programs, each against the same raw suites."""
     ruleset = preset(rules)
@@ -290,10 +286,9 @@ def test_d17_passing_the_tenth_case_passes_no_other(sandbox):
     report = one(sandbox, IDENTITY, "def f(x):\n    return x if x == 10 else None", suite, rules="release")
     assert [case.case.case.expression for case in report.suites[0].cases if case.verdict is Verdict.PASSED] == ["f(10)"]
     golden = replace(IDENTITY, golden=tuple(GoldenCase(f"f({i})", f"{i}") for i in range(11)))
-    found = Judge(sandbox, preset("golden"), limits=FAST).judge(
-        [Duel(golden, (Candidate("def f(x):\n    return x if x == 10 else None"),), ((),))]
-    )
-    assert found[0].candidates[0].golden_pass_rate == pytest.approx(1 / 11)
+    duel = Duel(golden, (Candidate("def f(x):\n    return x if x == 10 else None"),), ((),))
+    (found,) = Judge(sandbox, preset("golden"), limits=FAST).judge([duel])
+    assert found.candidates[0].golden_pass_rate == pytest.approx(1 / 11)
 
 
 @pytest.mark.parametrize(

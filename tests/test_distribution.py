@@ -14,12 +14,8 @@ from tests.support import ROOT
 
 pytest.importorskip("hatchling", reason="hatchling is not installed")
 
-PACKAGES = {
-    "codea1_env": ROOT / "codea1_env",
-    "codea1_agents": ROOT / "agents" / "codea1_agents",
-    "codea1_lab": ROOT / "agents" / "codea1_lab",
-    "codea1_game": ROOT / "agents" / "codea1_game",
-}
+PACKAGES = {name: ROOT / "agents" / name for name in ("codea1_agents", "codea1_lab", "codea1_game")}
+PACKAGES |= {"codea1_env": ROOT / "codea1_env"}
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +40,8 @@ def test_the_wheel_holds_the_packages_whole_and_nothing_else(built: Path) -> Non
     names = set(zipfile.ZipFile(path).namelist())
     metadata = {name for name in names if name.partition("/")[0].endswith(".dist-info")}
     assert names - metadata == set().union(*map(sources, PACKAGES))
-    assert {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "LICENSE"} == {
-        name.rpartition("/")[2] for name in metadata
-    }
+    parts = {name.rpartition("/")[2] for name in metadata}
+    assert parts == {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "LICENSE"}
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ TRAIN = ROOT / "agents" / "codea1_agents" / "train"
 TEXT = (ROOT / "docs" / "figures.md").read_text()
 SECTIONS = dict(re.findall(r"(?ms)^##+ ([^\n]+)\n(.*?)(?=^##|\Z)", TEXT))
 METRICS = TRAIN / "grpo" / "metrics.py"
+RULES = ROOT / "codea1_env" / "rules"
 ROLES = ("coder", "tester")
 
 
@@ -72,13 +73,9 @@ def texts(path: Path, function: str) -> set[str]:
 
 def parts_of_rewards() -> set[str]:
     """Return the names of all parts that the rules of this project make."""
-    calls = [
-        node
-        for path in (ROOT / "codea1_env" / "rules").glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "RewardPart"
-    ]
-    return {name for call in calls for name in constants(call.args[0])}
+    nodes = [node for path in RULES.glob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    return {name for call in calls if call.func.id == "RewardPart" for name in constants(call.args[0])}
 
 
 def of_learners() -> set[str]:

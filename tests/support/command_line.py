@@ -78,15 +78,9 @@ def one_object(stdout: str) -> dict[str, Any]:
 
 def run_python(*arguments: object, folder: Path, **environment: str) -> str:
     """Run Python with one thread and without the hub, as an example or a page does; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | environment,
-        timeout=300,
-        check=False,
-    )
+    command, settings = [sys.executable, *map(str, arguments)], {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    place = {"cwd": folder, "env": os.environ | settings | environment}
+    done = subprocess.run(command, **place, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

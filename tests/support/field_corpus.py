@@ -124,9 +124,6 @@ def _error_of(problem: Problem, args: tuple[str, ...]) -> str:
 _KINDS = ("TypeError", "ValueError", "AttributeError")
 
 
-# -- forms of suites: (name, items) -> file ---------------------------------------------------------
-
-
 def _lines(lines: list[str], indent: int = 0) -> str:
     return "\n".join("    " * indent + line for line in lines)
 
@@ -210,9 +207,8 @@ def _tolerances(name: str, items: list[Item], rng: random.Random) -> str:
 
 def _listed(name: str, items: list[Item], rng: random.Random) -> str:
     marks = [rng.choice(["-", "*", f"{n}."]) for n, _ in enumerate(items, start=1)]
-    return "\n".join(
-        f"{mark} `assert {item.call(name)} == {item.want}`" for mark, item in zip(marks, items, strict=True)
-    )
+    tests = [f"`assert {item.call(name)} == {item.want}`" for item in items]
+    return "\n".join(f"{mark} {test}" for mark, test in zip(marks, tests, strict=True))
 
 
 FORMS: dict[str, tuple[float, Callable[[str, list[Item], random.Random], str]]] = {
@@ -225,9 +221,6 @@ FORMS: dict[str, tuple[float, Callable[[str, list[Item], random.Random], str]]] 
     "tolerances": (2, _tolerances),
     "lists in prose": (2, _listed),
 }
-
-
-# -- replies ----------------------------------------------------------------------------------------
 
 
 def _wrapped(code: str, rng: random.Random) -> str:

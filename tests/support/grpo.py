@@ -21,23 +21,9 @@ def tiny_config(models: Mapping[str, Any], problems: str) -> Any:
     """The roles of `models` learn, everything in this process."""
     from codea1_agents.train.grpo import GRPOConfig
 
-    return (
-        GRPOConfig()
-        .environment(rules="fixed")
-        .problems(problems)
-        .llm_agents(**models)
-        .training(
-            lr=3e-3,
-            n_candidates=6,
-            n_suites=4,
-            problems_per_step=4,
-            problems_at_once=2,
-            max_tokens={"coder": 2, "tester": 2},
-            minibatches_per_epoch=1,
-            warmup_steps=0,
-            micro_batch_size=5,
-        )
-    )
+    config = GRPOConfig().environment(rules="fixed").problems(problems).llm_agents(**models)
+    config.training(lr=3e-3, n_candidates=6, n_suites=4, problems_per_step=4, problems_at_once=2, warmup_steps=0)
+    return config.training(max_tokens={"coder": 2, "tester": 2}, minibatches_per_epoch=1, micro_batch_size=5)
 
 
 @contextmanager
@@ -113,13 +99,9 @@ def learner_of(folder: str, *, model: Mapping[str, Any] | None = None, **setting
     from codea1_agents.train.grpo.learner import GRPOTorchLearner
     from codea1_agents.train.grpo.settings import ModelSettings
 
-    config = (
-        GRPOConfig()
-        .problems("starter")
-        .llm_agents(coder=ModelSettings(folder, **(model or {})))
-        .agents(tester="fuzz")
-        .training(**{"lr": 1e-3, "minibatches_per_epoch": 1, "warmup_steps": 0, "kl_coeff": 0.01, **settings})
-    )
+    config = GRPOConfig().problems("starter").llm_agents(coder=ModelSettings(folder, **(model or {})))
+    config.agents(tester="fuzz")
+    config.training(**{"lr": 1e-3, "minibatches_per_epoch": 1, "warmup_steps": 0, "kl_coeff": 0.01, **settings})
     config.validate()
     spaces = {"coder": (gym.spaces.Discrete(2), gym.spaces.Discrete(2))}  # nothing looks at them
     found = GRPOTorchLearner(config=config, module_spec=config.get_multi_rl_module_spec(spaces=spaces))

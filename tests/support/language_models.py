@@ -35,15 +35,8 @@ def random_model(seed: int, kind: str = "Qwen2", **shape: Any) -> Any:
 
 def tiny_model() -> Any:
     """Return a model that writes bytes."""
-    return random_model(
-        0,
-        vocab_size=260,
-        num_hidden_layers=2,
-        max_position_embeddings=4096,
-        tie_word_embeddings=True,
-        eos_token_id=END,
-        pad_token_id=PAD,
-    )
+    shape = {"vocab_size": 260, "num_hidden_layers": 2, "max_position_embeddings": 4096, "tie_word_embeddings": True}
+    return random_model(0, **shape, eos_token_id=END, pad_token_id=PAD)
 
 
 def byte_tokenizer() -> Any:
@@ -104,15 +97,8 @@ def chat_phrase_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], see
     """Write a chat model of any vocabulary that says these phrases with about the same probability, and hardly more."""
     import torch
 
-    model = random_model(
-        seed,
-        hidden_size=64,
-        num_hidden_layers=2,
-        max_position_embeddings=32768,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        **shape,
-    )
+    shape |= {"hidden_size": 64, "num_hidden_layers": 2, "max_position_embeddings": 32768}
+    model = random_model(seed, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, **shape)
     said = [tokenizer.eos_token_id, *tokenizer.convert_tokens_to_ids(list(phrases))]
     with torch.no_grad():
         # The first coordinate dominates every hidden state, and the logits of what is said follow it.

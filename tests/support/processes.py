@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.waiting import wait_until
@@ -20,6 +22,13 @@ def descendants(root: int | None = None) -> set[int]:
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
     return found
+
+
+def kill(pids: set[int]) -> None:
+    """Kill processes."""
+    for pid in pids:
+        with suppress(ProcessLookupError):  # it has gone with another one
+            os.kill(pid, signal.SIGKILL)
 
 
 def left_over(before: set[int]) -> set[int]:

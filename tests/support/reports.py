@@ -48,10 +48,7 @@ def suite_of(
 
 
 def candidate(
-    *suites: SuiteReport,
-    replayed: Iterable[Verdict] = (),
-    golden: float | None = None,
-    verdict: Verdict = PASSED,
+    *suites: SuiteReport, replayed: Iterable[Verdict] = (), golden: float | None = None, verdict: Verdict = PASSED
 ) -> CandidateReport:
     """The report of a program under these suites and as many replayed cases."""
     return CandidateReport(Candidate("def f(n): ..."), verdict, "", met_all(replayed, first=1000), suites, golden)

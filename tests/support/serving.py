@@ -5,8 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -65,6 +66,16 @@ class Gated(Wrapper):
         self.entered.release()
         assert self.gate.wait(60)
         return super().run(jobs)
+
+
+@contextmanager
+def busy(sandbox: Sandbox, **bounds: Any) -> Iterator[tuple[ServiceServer, Gated, ThreadPoolExecutor, Future[Any]]]:
+    """A server that runs its first request until the gate opens; a pool for others, and what the first gets."""
+    gated = Gated(sandbox)
+    with serving(gated, bounds=ServiceBounds(**bounds)) as server, ThreadPoolExecutor(4) as pool:
+        running = pool.submit(post, server)
+        gated.entered.acquire()
+        yield server, gated, pool, running
 
 
 def post(server: ServiceServer, path: str = "/jobs", body: object = None, **headers: str) -> tuple[int, Any]:

@@ -67,9 +67,7 @@ def test_an_agent_with_only_aact_keeps_one_loop_until_it_is_closed(context: Agen
     assert inner.loops[0].is_closed()
 
 
-def test_an_async_agent_that_never_ends_holds_up_neither_an_interrupt_nor_its_end(
-    context: AgentContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_async_agent_holds_up_nothing(context: AgentContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codea1_env.agent.agent.CLOSE_TIMEOUT_S", 0.2)
 
     async def deaf(observation: Any) -> str:
@@ -173,9 +171,7 @@ def test_an_option_has_the_type_of_its_annotation(context: AgentContext, option:
         ("Needy", "KeyError: 'token'"),
     ],
 )
-def test_an_agent_that_cannot_be_made_with_its_options_is_one_sentence(
-    context: AgentContext, spec: str, said: str
-) -> None:
+def test_an_agent_that_cannot_be_made_is_one_sentence(context: AgentContext, spec: str, said: str) -> None:
     with pytest.raises(UserError) as caught:
         load_agent(f"{__name__}:{spec}", context)
     assert said in str(caught.value)

@@ -51,12 +51,9 @@ def test_what_a_candidate_is_judged_by_stands_in_its_asserts() -> None:
         assert attack.n_golden <= len(attack.golden), attack.name
 
 
-def test_every_kind_of_outcome_but_our_own_failure_is_provoked() -> None:
+def test_outcomes_and_rejections_of_every_kind_but_our_own_failure_are_provoked() -> None:
     kinds = {kind for attack in ATTACKS.programs for kind in attack.outcomes}
     assert kinds == set(OutcomeKind) - {OutcomeKind.INTERNAL_ERROR}
-
-
-def test_rejections_of_every_kind_that_a_reply_can_earn_are_provoked() -> None:
     reasons = {reason for suite in ATTACKS.suites for reason in suite.reasons or ()}
     release_only, by_luck = {RejectionReason.NO_COMPARISON}, {RejectionReason.FLAKY, RejectionReason.UNKNOWABLE}
     never_hostile = {RejectionReason.EMPTY_REPLY, RejectionReason.NO_CODE, RejectionReason.UNPASSABLE}
@@ -123,9 +120,7 @@ def test_a_reply_can_be_repeated_and_written_with_escapes() -> None:
         (read_total, SUITE + "calls = []", "calls: Extra inputs"),
     ],
 )
-def test_an_attack_that_cannot_be_read_is_broken_input(
-    read: Callable[[str, str], object], text: str, complaint: str
-) -> None:
+def test_an_attack_that_cannot_be_read_is_broken_input(read: Callable[..., object], text: str, complaint: str) -> None:
     with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
         read(text, "name")
 

@@ -160,14 +160,11 @@ def test_a_closed_book_says_so(path):
 
 def seeded_round(number: int, replayed: tuple[BookEntry, ...]) -> ProblemReport:
     """The report of round `number` of a game that anybody can play again."""
-    rng = np.random.default_rng(number)
-    sampled = [
-        candidate(
-            {entry.to_valid_case(): [PASSED, FAILED][rng.integers(2)] for entry in replayed},
-            {int(one): [PASSED, FAILED][rng.integers(2)] for one in rng.integers(0, 200, size=8)},
-        )
-        for _ in range(2)
-    ]
+    rng, sampled = np.random.default_rng(number), []
+    for _ in range(2):
+        again = {entry.to_valid_case(): [PASSED, FAILED][rng.integers(2)] for entry in replayed}
+        new = {int(one): [PASSED, FAILED][rng.integers(2)] for one in rng.integers(0, 200, size=8)}
+        sampled.append(candidate(again, new))
     return ProblemReport("p", tuple(sampled))
 
 

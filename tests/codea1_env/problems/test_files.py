@@ -84,9 +84,7 @@ def test_a_training_row_takes_its_entry_point_and_both_kinds_of_tests_from_the_c
         ("def a(): ...\ndef b(): ...", ["assert c() == 1"], "b"),
     ],
 )
-def test_the_entry_point_is_what_the_tests_use_most_else_the_last_function(
-    code: str, tests: list[str], expected: str
-) -> None:
+def test_the_entry_point_is_what_tests_use_most_else_the_last(code: str, tests: list[str], expected: str) -> None:
     assert read_row({**TRAINING, "GT_code": code, "GT_test": tests}).entry_point == expected
 
 
@@ -114,10 +112,8 @@ def test_problems_survive_being_written_and_read(tmp_path: Path) -> None:
 
 
 def test_golden_tests_of_our_own_layout_may_be_plain_asserts() -> None:
-    assert read_row({**OWN, "golden": ["assert f(1) == 2", {"source": "x"}]}).golden == (
-        GoldenCase("f(1)", "2"),
-        GoldenHarness("x"),
-    )
+    problem = read_row({**OWN, "golden": ["assert f(1) == 2", {"source": "x"}]})
+    assert problem.golden == (GoldenCase("f(1)", "2"), GoldenHarness("x"))
 
 
 BROKEN: list[tuple[Any, str]] = [
@@ -158,9 +154,7 @@ BROKEN: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("row", "reason"), BROKEN)
-def test_a_broken_row_is_skipped_with_its_place_and_reason_and_stops_a_strict_reader(
-    tmp_path: Path, row: Any, reason: str
-) -> None:
+def test_a_broken_row_is_skipped_with_its_place_or_stops_a_strict_reader(tmp_path: Path, row: Any, reason: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"\n".join(map(as_bytes, (OWN, row, {**OWN, "id": "last"}))))
     found = load_file(path)

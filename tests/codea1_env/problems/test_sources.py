@@ -60,9 +60,7 @@ def test_a_folder_gives_all_its_files_and_says_which_are_broken(tmp_path: Path) 
         load_problems(tmp_path / "empty")
 
 
-def test_a_hugging_face_dataset_without_the_package_names_the_pip_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dataset_without_the_package_names_the_pip_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtra, match=r"\[datasets\]"):
         load_problems("hf:someone/something:train")
@@ -86,9 +84,7 @@ UNKNOWN = r"is empty: name one|it contains no problems|unknown problem source"
         ("no_such_module:x", UserError, "no_such_module"),
     ],
 )
-def test_what_names_no_problems_is_not_a_source(
-    source: Any, error: type[UserError], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_source_is_refused(source: Any, error: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "some_problems", sys.modules[__name__])
     with pytest.raises(error, match=said):
         load_problems(source)

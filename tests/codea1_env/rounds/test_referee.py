@@ -41,9 +41,8 @@ def test_one_call_judges_one_program_as_the_referee_does(sandbox, broken_sandbox
 
 def test_what_did_not_come_is_none_with_a_reason(sandbox, toys):
     gone = AgentUnavailable("the server is down")
-    first, second, third = Referee(toys, sandbox=sandbox).rewards(
-        ["toy/add"] * 3, [gone, LOOKS_RIGHT, LOOKS_RIGHT], [SUITE, gone, None]
-    )
+    programs, suites = [gone, LOOKS_RIGHT, LOOKS_RIGHT], [SUITE, gone, None]
+    first, second, third = Referee(toys, sandbox=sandbox).rewards(["toy/add"] * 3, programs, suites)
     assert (first.coder, first.tester, first.masked_because) == (None, None, "the server is down")
     assert (second.coder, second.tester, second.masked_because) == (None, None, "the server is down")
     assert (third.coder, third.tester, third.masked_because) == (0.5, None, "")  # `no_evidence`

@@ -293,10 +293,7 @@ def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox):
 def test_programs_and_suites_that_were_read_before_may_be_submitted(sandbox):
     candidate = read_candidate(WRONG, RULES.reading, entry_point="add")
     suite = read_suite(SHARP, RULES.reading, entry_point="add", tests_per_suite=2)
-    read, raw = (
-        played(opened(sandbox, Tree(ADD)), [program], [tests])
-        for program, tests in ((candidate, suite), (WRONG, SHARP))
-    )
+    read, raw = (played(opened(sandbox, Tree(ADD)), *each) for each in (([candidate], [suite]), ([WRONG], [SHARP])))
     assert read[0].report == raw[0].report
 
 

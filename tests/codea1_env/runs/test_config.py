@@ -22,9 +22,7 @@ lines = st.text(st.characters(exclude_categories=("Cs",)))
 
 
 @given(lines, lines, st.dictionaries(lines, lines), st.sampled_from(sorted(PRESETS)), st.floats(0, 1))
-def test_toml_gives_back_every_option(
-    coder: str, problems: str, versions: dict[str, str], name: str, alpha: float
-) -> None:
+def test_toml_gives_back_every_option(coder: str, problems: str, versions: dict, name: str, alpha: float) -> None:
     rules = preset(name)
     rules = replace(rules, reward=replace(rules.reward, alpha=alpha))
     config = CONFIG.model_copy(update={"coder": coder, "problems": problems, "versions": versions, "rules": rules})

@@ -21,6 +21,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.runs.folder import RunFolder, iter_episodes
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from tests.support.books import FAILED, PASSED, candidate, identity
+from tests.support.command_line import entries_of
 from tests.support.folders import is_held
 from tests.support.runs import run_config
 
@@ -49,11 +50,6 @@ def run(tmp_path: Path) -> Path:
         for number in range(3):
             folder.append(play(number, book))
     return path
-
-
-def entries(path: Path) -> list[object]:
-    with MistakeBook(path / "book.sqlite", create=False) as book:
-        return list(book.entries())
 
 
 def test_what_was_appended_is_read_back_in_order(run: Path) -> None:
@@ -143,11 +139,11 @@ def play_ahead(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"no database"), play_ahead])
 def test_a_book_that_is_lost_damaged_or_ahead_of_the_lines_is_built_again(run: Path, damage: object) -> None:
-    as_recorded = entries(run)
+    as_recorded = entries_of(run)
     damage(run / "book.sqlite")  # type: ignore[operator]
     with RunFolder.open(run) as folder:
         folder.rebuild_book()
-    assert entries(run) == as_recorded
+    assert entries_of(run) == as_recorded
 
 
 def test_a_recorded_change_of_the_book_that_does_not_follow_is_named(run: Path) -> None:

@@ -78,9 +78,7 @@ def simple_episode(verdict: Verdict = Verdict.WRONG_ANSWER, reply: str = "r") ->
 
 @settings(deadline=None)
 @given(candidate_reports, st.sampled_from(sorted(PRESETS)), deltas, words)
-def test_a_line_gives_back_every_fact_that_was_written(
-    report: CandidateReport, name: str, delta: BookDelta | None, reply: str
-) -> None:
+def test_a_line_gives_back_every_fact(report: CandidateReport, name: str, delta: BookDelta | None, reply: str) -> None:
     played = judged(report, preset(name), delta, reply)
     back = from_line(to_line(episode(played)), "here").rounds[0]
     assert back.to_report() == report
@@ -91,9 +89,7 @@ def test_a_line_gives_back_every_fact_that_was_written(
 
 @settings(deadline=None)
 @given(candidate_reports, st.sampled_from(sorted(PRESETS)), st.sampled_from(sorted(PRESETS)), shares)
-def test_rewards_under_other_rules_follow_exactly_from_the_line(
-    report: CandidateReport, played_under: str, asked: str, alpha: float
-) -> None:
+def test_rewards_under_other_rules_follow(report: CandidateReport, played_under: str, asked: str, alpha: float) -> None:
     back = from_line(to_line(episode(judged(report, preset(played_under)))), "here")
     rules = preset(asked)
     rules = replace(rules, reward=replace(rules.reward, alpha=alpha))

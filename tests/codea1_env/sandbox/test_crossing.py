@@ -28,6 +28,13 @@ def values(report: JobReport) -> list[Any]:
     return [outcome.summary if outcome.value is None else decode(outcome.value) for outcome in report.outcomes]
 
 
+def in_python(expression: str, *programs: str, **scope: Any) -> Any:
+    """What an expression is worth where programs of this file have run."""
+    for program in programs:
+        exec(program, scope)
+    return eval(expression, scope)
+
+
 def given(*args: Any, **kwargs: Any) -> Call:
     return Call(arguments=encode((args, kwargs)))
 
@@ -57,15 +64,11 @@ def given(*args: Any, **kwargs: Any) -> Call:
         ("return x", "(lambda x: [f(x), x])((1, [2]))"),
     ],
 )
-def test_what_a_program_does_to_its_arguments_is_done_to_the_testers_own(
-    sandbox: Sandbox, body: str, expression: str
-) -> None:
+def test_what_a_program_does_to_arguments_is_done_to_the_testers(sandbox: Sandbox, body: str, expression: str) -> None:
     program = f"def f(x):\n    {body}\n"
     guard = "def g(x):\n    try: return f(x)\n    except KeyError: return 'caught'\n"
-    scope: dict[str, Any] = {}
-    exec(program + guard, scope)  # the programs of this file
     report = run(sandbox, program, expression, harness=Harness(guard, is_trusted=False))
-    assert values(report) == [eval(expression, scope)]
+    assert values(report) == [in_python(expression, program, guard)]
 
 
 def test_a_benchmarks_own_harness_sees_copies(sandbox: Sandbox) -> None:
@@ -92,9 +95,8 @@ def test_a_call_by_arguments_is_answered_like_one_of_a_harness(sandbox: Sandbox)
 
 def test_what_cannot_be_passed_is_named(sandbox: Sandbox) -> None:
     report = run(sandbox, "def f(x): return x(3)", "f(lambda y: y)", "f(f)", "f(iter([1]))", "f(object())")
-    assert {(outcome.kind, outcome.error_type) for outcome in report.outcomes} == {
-        (OutcomeKind.OPAQUE, OPAQUE_ARGUMENT)
-    }
+    found = {(outcome.kind, outcome.error_type) for outcome in report.outcomes}
+    assert found == {(OutcomeKind.OPAQUE, OPAQUE_ARGUMENT)}
     (long,) = run(sandbox, "def f(x): return x", "f('x' * 10**6)", harness=Harness()).outcomes
     assert long.error_type == OVERSIZED_ARGUMENT
 
@@ -126,9 +128,7 @@ def test_a_program_cannot_raise_what_only_the_stand_in_may(sandbox: Sandbox) -> 
     ],
 )
 def test_a_result_that_can_be_iterated_is_used_as_in_python(sandbox: Sandbox, program: str, expression: str) -> None:
-    scope: dict[str, Any] = {}
-    exec(program, scope)  # the programs of this file
-    assert values(run(sandbox, program, expression)) == [eval(expression, scope)]
+    assert values(run(sandbox, program, expression)) == [in_python(expression, program)]
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,7 @@ def test_a_result_that_can_be_iterated_is_used_as_in_python(sandbox: Sandbox, pr
         ("yield 1", ""),
     ],
 )
-def test_what_a_result_raises_while_it_is_iterated_is_not_raised_by_the_call(
-    sandbox: Sandbox, body: str, error: str
-) -> None:
+def test_what_a_result_raises_when_iterated_is_not_raised_by_the_call(sandbox: Sandbox, body: str, error: str) -> None:
     def raises(expected: type[Exception], function: Any, *args: Any) -> bool:
         try:
             function(*args)
@@ -153,11 +151,10 @@ def test_what_a_result_raises_while_it_is_iterated_is_not_raised_by_the_call(
             return True
         return False
 
-    program, scope = f"def f(x):\n  {body}", {"raises": raises}
-    exec(program, scope)  # the programs of this test
+    program = f"def f(x):\n  {body}"
     first = "raises(ValueError, f, 1)"
     expression = f"[{first}, {first} or [raises(ValueError, list, f(1)), raises(ValueError, next, f(1)), f(1) is None]]"
-    assert values(run(sandbox, program, expression)) == [eval(expression, scope)]
+    assert values(run(sandbox, program, expression)) == [in_python(expression, program, raises=raises)]
     (outcome,) = run(sandbox, program, "list(f(1))").outcomes
     assert outcome.error_type == error
 
@@ -204,10 +201,8 @@ def test_what_a_result_might_do_is_refused(sandbox: Sandbox, program: str, expre
      "int(f(1))", "f(1)[0:1]", "reversed(f(1))", "round(f(1))", "'ab'[f(1)]", "[].append(f(1)) or f(1) @ 2"],
 )  # fmt: skip
 def test_what_the_class_of_a_result_lacks_fails_as_in_python(sandbox: Sandbox, program: str, expression: str) -> None:
-    scope: dict[str, Any] = {}
-    exec(program, scope)  # the programs of this test
     with pytest.raises(TypeError):
-        eval(expression, scope)
+        in_python(expression, program)
     (outcome,) = run(sandbox, program, expression).outcomes
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.ERROR, "TypeError")
 
@@ -219,9 +214,8 @@ def test_what_the_class_of_a_result_lacks_fails_as_in_python(sandbox: Sandbox, p
      ("__iter__ = lambda self: iter([1]); __bool__ = lambda self: False", False)],
 )  # fmt: skip
 def test_its_truth_value_travels_with_it(sandbox: Sandbox, body: str, truth: bool | None) -> None:
-    (outcome,) = run(
-        sandbox, f"class A: {body}\ndef f(x): return A()", "[bool(f(1)), not f(1), 1 if f(1) else 0]"
-    ).outcomes
+    program, expression = f"class A: {body}\ndef f(x): return A()", "[bool(f(1)), not f(1), 1 if f(1) else 0]"
+    (outcome,) = run(sandbox, program, expression).outcomes
     if truth is None:
         assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
     else:

@@ -235,9 +235,7 @@ def test_a_measurement_over_the_limit_kills(claimed_us: int, measured_us: list[i
 
 
 @pytest.mark.parametrize(("is_loaded", "status"), [(False, -1), (True, KILLED)])
-def test_a_process_that_could_not_be_made_or_was_killed_by_the_machine_is_nobodys_fault(
-    is_loaded: bool, status: int
-) -> None:
+def test_a_process_that_was_not_made_or_that_the_machine_killed_is_nobodys_fault(is_loaded: bool, status: int) -> None:
     stage = started(TWO) if is_loaded else Stage(TWO)
     stage.ends(0, status)
     assert stage.execution.is_starved
@@ -330,9 +328,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(EVENTS, st.booleans())
-def test_whatever_processes_send_and_however_they_end_the_report_is_well_formed(
-    events: list[Any], is_foreseen: bool
-) -> None:
+def test_whatever_processes_send_and_however_they_end_the_report_is_sound(events: list[Any], is_foreseen: bool) -> None:
     calls, expected = ([HARNESS], [b"1"] * 9) if is_foreseen else ([Call("f(1)"), HARNESS, Call("f(2)")], [])
     stage = Stage(calls, expected, max_restarts=2)
     for number, event in events:

@@ -30,7 +30,7 @@ from codea1_env.sandbox.interface import SLEPT, Call, Job, JobReport, Limits
 from codea1_env.sandbox.local import TIERS, LocalSandbox
 from codea1_env.sandbox.local.scheduler import Batch, Scheduler
 from codea1_env.sandbox.local.worker import Setup, Upkeep
-from tests.support.processes import descendants, left_over
+from tests.support.processes import descendants, kill, left_over
 from tests.support.sandboxes import DOUBLE, answers, busy_user
 from tests.support.waiting import wait_until
 
@@ -118,23 +118,14 @@ def runs(pid: int) -> bool:
         return False
 
 
-ENDINGS = {
-    "falls off the end": "",
-    "raises": "raise ValueError",
-    "exits": "import sys; sys.exit(3)",
-    "exits at once": "import os; os._exit(0)",
-    "is terminated": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
-    "is killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
-    "crashes": "import os; os.abort()",
-}
+KILLS = [f"os.kill(os.getpid(), signal.{each})" for each in ("SIGTERM", "SIGKILL")]
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", ["", "raise ValueError", "sys.exit(3)", "os._exit(0)", "os.abort()", *KILLS])
 def test_however_a_user_ends_nothing_is_left(ending: str) -> None:
-    user = subprocess.Popen(
-        [sys.executable, "-c", busy_user("codea1_env.sandbox.local.LocalSandbox", ENDINGS[ending])],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+    command = [sys.executable, "-c", busy_user("codea1_env.sandbox.local.LocalSandbox", ending)]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    user = subprocess.Popen(command, **streams, text=True)
     assert user.stdin is not None
     assert user.stdout is not None
     assert user.stdout.readline() == "ready\n"
@@ -148,18 +139,12 @@ def test_however_a_user_ends_nothing_is_left(ending: str) -> None:
     assert wait_until(lambda: not any(map(runs, started)))
 
 
-def kill_workers(pids: set[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):  # it has gone with another one
-            os.kill(pid, signal.SIGKILL)
-
-
 def test_a_worker_killed_idle_or_under_a_job_is_replaced_and_the_job_run_again(sandbox: LocalSandbox) -> None:
     before = descendants()
     assert answers(sandbox)
-    kill_workers(descendants() - before)
+    kill(descendants() - before)
     with running(sandbox, [NAP, DOUBLE, NAP]) as (waiting, idle):
-        kill_workers(idle - before)
+        kill(idle - before)
         assert values(waiting.result(timeout=20)) == [b"0.4", b"42", b"0.4"]
     sandbox.close()
     assert left_over(before) == set()
@@ -175,7 +160,7 @@ def test_a_job_whose_worker_dies_twice_is_an_internal_error(sandbox: LocalSandbo
             first = descendants() - before
             time.sleep(0.1)
             if len(first) > n_workers and first == descendants() - before:  # workers that start fork for a moment too
-                kill_workers({min(first)})  # what we started ourselves; the rest goes with it
+                kill({min(first)})  # what we started ourselves; the rest goes with it
         (report,) = waiting.result(timeout=10)
     assert report.load.kind is report.outcomes[0].kind is OutcomeKind.INTERNAL_ERROR
     assert answers(sandbox)

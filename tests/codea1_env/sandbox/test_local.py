@@ -132,9 +132,7 @@ CATCHES = "def check(c):\n    try:\n        return list(map({}, [1, 2]))\n    ex
         (CATCHES.format("lambda x: c(x)"), "check(f)"),
     ],
 )
-def test_a_stop_iteration_ends_no_loop_of_the_tests_or_of_a_harness(
-    sandbox: LocalSandbox, source: str, expression: str
-) -> None:
+def test_a_stop_iteration_ends_no_loop_of_a_harness(sandbox: LocalSandbox, source: str, expression: str) -> None:
     (outcome,) = harnessed(sandbox, "def f(x): raise StopIteration\n", source, expression)
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.ERROR, "StopIteration")
 
@@ -147,7 +145,7 @@ def test_limits_cannot_be_changed_and_that_of_the_stack_is_accepted_without_effe
 
 
 @pytest.mark.parametrize(
-    ("program", "kind", "error_type"),
+    ("program", "kind", "error"),
     [
         ("def f(:", OutcomeKind.ERROR, "SyntaxError"),
         ("def f():\npass", OutcomeKind.ERROR, "SyntaxError"),
@@ -167,11 +165,9 @@ def test_limits_cannot_be_changed_and_that_of_the_stack_is_accepted_without_effe
         ("x = bytes(1 << 40)", OutcomeKind.MEMORY_LIMIT, "MemoryError"),
     ],
 )
-def test_a_program_that_does_not_load_says_why_and_runs_no_call(
-    sandbox: LocalSandbox, program: str, kind: OutcomeKind, error_type: str
-) -> None:
+def test_a_program_that_does_not_load_says_why(sandbox: Sandbox, program: str, kind: OutcomeKind, error: str) -> None:
     report = run(sandbox, program, "f()", limits=QUICK)
-    assert (report.load.kind, report.load.error_type) == (kind, error_type)
+    assert (report.load.kind, report.load.error_type) == (kind, error)
     assert not report.loaded
     assert [outcome.kind for outcome in report.outcomes] == [OutcomeKind.NOT_RUN]
 
@@ -271,9 +267,7 @@ def f():
         ("decimal = 1  # import of nothing", False),
     ],
 )
-def test_rarer_modules_are_imported_beforehand_only_for_programs_that_import_them(
-    sandbox: LocalSandbox, line: str, is_warm: bool
-) -> None:
+def test_rarer_modules_are_imported_beforehand_where_needed(sandbox: LocalSandbox, line: str, is_warm: bool) -> None:
     seen = "import sys\nseen = sorted({'dataclasses', 'statistics'} & set(sys.modules))\n"
     (outcome,) = run(sandbox, f"{seen}{line}\ndef f(): return seen", "f()").outcomes
     assert outcome.value == (b'["dataclasses","statistics"]' if is_warm else b"[]")
@@ -375,9 +369,7 @@ def test_an_assertion_of_the_harness_is_its_error(sandbox: LocalSandbox) -> None
         ("MemoryError()", "MemoryError"),
     ],
 )
-def test_the_programs_exception_can_be_caught_and_is_the_programs_if_it_is_not(
-    sandbox: LocalSandbox, raised: str, caught: str
-) -> None:
+def test_the_programs_exception_is_its_own_unless_it_is_caught(sandbox: LocalSandbox, raised: str, caught: str) -> None:
     name = raised.partition("(")[0]
     program = f"class Own(ArithmeticError): pass\ndef f(): raise {raised}\n"
     source = f"def check(c):\n    try:\n        c()\n    except {caught} as e:\n        return type(e).__name__\n"

@@ -18,9 +18,7 @@ from tests.support.chat_server import chat_servers
 from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer
 
 
-def test_over_a_remote_sandbox_all_of_the_library_works(
-    server: ServiceServer, sandbox: Sandbox, toys: ProblemSet
-) -> None:
+def test_over_a_remote_sandbox_the_library_works(server: ServiceServer, sandbox: Sandbox, toys: ProblemSet) -> None:
     ids, programs = [toys[0].id] * 2, [RIGHT, WRONG]
     here, there = (
         Referee(toys, sandbox=each).rewards(ids, programs, [HALF_RIGHT, HALF_RIGHT]) for each in (sandbox, server.url)
@@ -75,9 +73,7 @@ def test_a_server_that_is_away_masks_and_is_never_a_verdict(toys: ProblemSet) ->
 
 
 @pytest.mark.parametrize("token", ["supersecrettoken-123\r", "supersecret\ntoken-123", "supersecrettoken-\u20ac"])
-def test_a_token_that_no_header_holds_is_one_sentence(
-    server: ServiceServer, token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_for_no_header_is_told(server: ServiceServer, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
     with pytest.raises(UserError, match="must be visible ASCII") as caught:
         RemoteSandbox(server.url).run([Job(RIGHT, "add")])

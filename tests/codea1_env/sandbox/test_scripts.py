@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,9 +146,7 @@ ARGUMENTS = {
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 @pytest.mark.parametrize("given", [(), ("3", "4"), ("--n", "2", ""), ("a b", "\u00e9\n", "--", "\\"), ("x" * 100_000,)])
-def test_arguments_are_those_of_plain_python(
-    sandbox: Sandbox, name: str, given: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_arguments_are_those_of_plain_python(sandbox: Sandbox, name: str, given: Any, tmp_path: Path) -> None:
     program = f"import os, sys\n{ARGUMENTS[name]}\n"
     (tmp_path / "program.py").write_text(program)
     command = [sys.executable, "-S", "program.py", *given]
@@ -209,9 +208,8 @@ def test_frames_in_the_output_are_output(sandbox: Sandbox, forged: str) -> None:
 def test_a_forged_note_states_an_error_at_most(sandbox: Sandbox) -> None:
     note = "import json, os, struct\npayload = json.dumps(['Mine', 'Mine', 'hello', False]).encode()\n"
     note += "frame = struct.pack('<cIQI', b'E', 0, 0, len(payload)) + payload\n"
-    (found,) = outcomes_of(
-        sandbox, note + "os.write(1, b'7' + frame + struct.pack('<I', len(frame)))\nos._exit(1)", "run('')"
-    )
+    note += "os.write(1, b'7' + frame + struct.pack('<I', len(frame)))\nos._exit(1)"
+    (found,) = outcomes_of(sandbox, note, "run('')")
     assert found.summary == "Mine: hello"
 
 

@@ -189,9 +189,7 @@ def test_a_weak_tier_is_taken_where_it_is_allowed(monkeypatch: pytest.MonkeyPatc
         sandbox.run([DOUBLE])
 
 
-def test_a_required_tier_that_cannot_be_had_is_an_error_that_names_a_weaker_one(
-    refuse: Callable[..., None],
-) -> None:
+def test_a_required_tier_that_cannot_be_had_is_an_error_that_names_a_weaker_one(refuse: Callable[..., None]) -> None:
     refuse("namespaces", "bwrap")
     with LocalSandbox(1, require="bwrap") as sandbox, pytest.raises(SandboxError) as caught:
         sandbox.run([DOUBLE])

@@ -12,16 +12,12 @@ from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import RIGHT, SUITE, WRONG, Gated, post, sent, serving
+from tests.support.serving import RIGHT, SUITE, WRONG, busy, post, sent, serving
 from tests.support.waiting import wait_until
 
 
 def test_more_than_the_places_are_told_429(sandbox: Sandbox) -> None:
-    gated = Gated(sandbox)
-    bounds = ServiceBounds(n_running=1, n_waiting=1)
-    with serving(gated, bounds=bounds) as server, ThreadPoolExecutor(3) as pool:
-        running = pool.submit(post, server)
-        gated.entered.acquire()
+    with busy(sandbox, n_running=1, n_waiting=1) as (server, gated, pool, running):
         statuses = [pool.submit(post, server) for _ in range(2)]
         assert wait_until(lambda: any(each.done() for each in statuses))
         (told,) = [each.result() for each in statuses if each.done()]
@@ -59,10 +55,7 @@ def test_many_clients_get_the_verdicts_of_the_library(sandbox: Sandbox, toys: Pr
 
 
 def test_a_request_whose_client_has_left_does_not_run(sandbox: Sandbox) -> None:
-    gated = Gated(sandbox)
-    with serving(gated, bounds=ServiceBounds(n_running=1)) as server, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(post, server)
-        gated.entered.acquire()
+    with busy(sandbox, n_running=1) as (server, gated, _, running):
         with socket.create_connection(server.address, timeout=30) as client:
             client.sendall(sent())
             admission = server.admission

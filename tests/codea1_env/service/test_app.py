@@ -42,9 +42,7 @@ def judged(server: ServiceServer, **fields: Any) -> list[dict[str, Any]]:
     return list(answer["items"])
 
 
-def test_rewards_parts_and_verdicts_are_those_of_the_library(
-    server: ServiceServer, sandbox: Sandbox, toys: ProblemSet
-) -> None:
+def test_rewards_and_verdicts_are_the_librarys(server: ServiceServer, sandbox: Sandbox, toys: ProblemSet) -> None:
     programs, suites = [RIGHT, WRONG, "def", RIGHT], [HALF_RIGHT, HALF_RIGHT, HALF_RIGHT, None]
     asked, case = {"problem_ids": [toys[0].id] * 4}, ValidCase(TestCase("add(2, 2)", "4", (), True, 1), b"4", True)
     replayed = [CaseRecord.of(CaseReport(case, Verdict.NOT_RUN)).model_dump(mode="json")]
@@ -57,9 +55,7 @@ def test_rewards_parts_and_verdicts_are_those_of_the_library(
         assert item == {name: scored.record()[name] for name in item}
 
 
-def test_a_problem_may_come_whole_and_hides_the_servers_own(
-    server: ServiceServer, toys: ProblemSet, sandbox: Sandbox
-) -> None:
+def test_a_problem_may_come_whole_and_hides_another(server: ServiceServer, toys: ProblemSet, sandbox: Sandbox) -> None:
     other = problem_to_row(toys[0]) | {"solution": WRONG, "golden": [], "examples": []}
     suite = "assert add(3, 1) == 2"
     asked = {"problem_ids": [toys[0].id], "programs": [WRONG], "suites": [suite]}
@@ -69,16 +65,10 @@ def test_a_problem_may_come_whole_and_hides_the_servers_own(
     assert item["report"]["suites"][0]["cases"][0]["prediction_right"] is False
 
 
-def test_a_program_that_does_not_come_is_masked_and_messages_are_replies(
-    server: ServiceServer, toys: ProblemSet
-) -> None:
+def test_a_program_that_does_not_come_is_masked_and_chats_are_replies(server: ServiceServer, toys: ProblemSet) -> None:
     messages = [{"role": "assistant", "content": RIGHT}]
-    masked, scored = judged(
-        server,
-        problem_ids=[toys[0].id] * 2,
-        programs=[{"unavailable": "no luck"}, messages],
-        suites=[HALF_RIGHT, HALF_RIGHT],
-    )
+    asked = {"problem_ids": [toys[0].id] * 2, "suites": [HALF_RIGHT] * 2}
+    masked, scored = judged(server, **asked, programs=[{"unavailable": "no luck"}, messages])
     assert (masked["coder"], masked["parts"]["coder"]) == (None, {})
     assert "no luck" in masked["masked_because"]
     assert scored["coder"] == 1.0
@@ -119,9 +109,7 @@ def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet
         ({"program": "x"}, "program"),
     ],
 )
-def test_what_cannot_be_judged_is_one_sentence(
-    server: ServiceServer, toys: ProblemSet, fields: dict[str, Any], said: str
-) -> None:
+def test_what_cannot_be_judged_is_one_sentence(server: ServiceServer, toys: ProblemSet, fields: Any, said: str) -> None:
     status, text = ask(server, "/judge", {"problem_ids": [toys[0].id], "programs": [RIGHT]} | fields)
     detail = json.loads(text)["detail"]
     assert (status, said in detail) == (422, True), text
@@ -184,9 +172,7 @@ WIDE = b",".join(b'"%d":[{}]' % n for n in range(20_000))
         ("/judge", b"{" + WIDE + b"}"),
     ],
 )
-def test_a_request_of_many_faults_is_refused_before_all_are_stated(
-    server: ServiceServer, path: str, body: bytes
-) -> None:
+def test_a_request_of_many_faults_is_refused_before_all_are_said(server: ServiceServer, path: str, body: bytes) -> None:
     tracemalloc.start()
     try:
         status, text = ask(server, path, body)

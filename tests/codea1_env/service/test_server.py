@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -17,8 +16,8 @@ from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.processes import descendants
-from tests.support.serving import RIGHT, SUITE, Gated, post, serving
+from tests.support.processes import descendants, kill
+from tests.support.serving import RIGHT, SUITE, Gated, busy, post, serving
 from tests.support.waiting import wait_until
 
 CLIENT = """
@@ -55,18 +54,14 @@ def test_killed_workers_lose_no_verdict(toys: ProblemSet) -> None:
             with ThreadPoolExecutor(8) as threads:
                 asked = [([toys[0].id], [f"{RIGHT}\n# {n}"], [SUITE]) for n in range(40)]
                 scored = [threads.submit(referee.rewards, *each) for each in asked]
-                for pid in workers:
-                    os.kill(pid, signal.SIGKILL)
+                kill(workers)
                 assert [each.result()[0].coder for each in scored] == [1.0] * 40
     finally:
         pool.close()
 
 
 def test_running_requests_are_finished_and_waiting_ones_refused(sandbox: Sandbox) -> None:
-    gated = Gated(sandbox)
-    with serving(gated, bounds=ServiceBounds(n_running=1)) as server, ThreadPoolExecutor(3) as pool:
-        running = pool.submit(post, server)
-        gated.entered.acquire()
+    with busy(sandbox, n_running=1) as (server, gated, pool, running):
         waiting = pool.submit(post, server)
         assert wait_until(lambda: server.admission.n_open == 2)
         closing = pool.submit(server.close)
@@ -80,10 +75,7 @@ def test_running_requests_are_finished_and_waiting_ones_refused(sandbox: Sandbox
 
 
 def test_a_request_that_does_not_end_is_given_up(sandbox: Sandbox) -> None:
-    gated = Gated(sandbox)
-    with serving(gated, bounds=ServiceBounds(grace_s=0.2)) as server, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(post, server)
-        gated.entered.acquire()
+    with busy(sandbox, grace_s=0.2) as (server, gated, _, running):
         server.close()
         assert running.result() == (503, {"detail": "the server is being stopped"})
         gated.gate.set()

@@ -44,17 +44,10 @@ def test_one_container_holds_all_zygotes_and_close_removes_it(engine: Any) -> No
     assert wait_until(lambda: len(os.listdir("/proc/self/fd")) == files)
 
 
-ENDINGS = {
-    "falls off the end": "",
-    "is terminated": "os.kill(os.getpid(), signal.SIGTERM)",
-    "is killed": "os.kill(os.getpid(), signal.SIGKILL)",
-}
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", ["", *(f"os.kill(os.getpid(), signal.{each})" for each in ("SIGTERM", "SIGKILL"))])
 def test_however_a_user_ends_no_container_is_left(engine: Any, started: Any, ending: str) -> None:
     before = engine.ids()
-    user = started(busy_user("codea1_env.sandbox.docker.sandbox.DockerSandbox", ENDINGS[ending]))
+    user = started(busy_user("codea1_env.sandbox.docker.sandbox.DockerSandbox", ending))
     assert user.stdout.readline() == "ready\n"
     (container,) = engine.ids() - before
     first = engine.main_pid(container)
@@ -105,13 +98,9 @@ def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> No
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a zygote")
 @pytest.mark.parametrize("only_zygotes", [True, False])
-def test_what_hangs_is_killed_and_replaced_the_zygote_or_the_container(
-    engine: Any, monkeypatch: pytest.MonkeyPatch, only_zygotes: bool
-) -> None:
-    patient = codea1_env.sandbox.docker.sandbox._Scheduler
-    monkeypatch.setattr(
-        codea1_env.sandbox.docker.sandbox, "_Scheduler", partial(patient, upkeep=Upkeep(answer_timeout_s=1.0))
-    )
+def test_what_hangs_is_killed_and_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch, only_zygotes: bool) -> None:
+    impatient = partial(codea1_env.sandbox.docker.sandbox._Scheduler, upkeep=Upkeep(answer_timeout_s=1.0))
+    monkeypatch.setattr(codea1_env.sandbox.docker.sandbox, "_Scheduler", impatient)
     before = engine.ids()
     with DockerSandbox(1) as sandbox:
         assert answers(sandbox)
@@ -149,9 +138,7 @@ def test_an_engine_that_is_restarted_costs_no_verdict(engine: Any, monkeypatch: 
         engine.stop(folder)
 
 
-def test_an_engine_that_is_gone_for_good_is_said_and_one_that_comes_back_is_used(
-    engine: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_is_gone_is_said_and_used_when_it_is_back(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codea1_env.sandbox.docker.container._RESTART_TIMEOUT_S", 0.5)
     before = engine.ids()
     with DockerSandbox(1) as sandbox, pytest.MonkeyPatch.context() as patch:

@@ -65,9 +65,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("program", KINDS)
-def test_each_kind_of_outcome_is_the_one_that_the_local_sandbox_reports(
-    docker: DockerSandbox, local: LocalSandbox, program: str
-) -> None:
+def test_each_kind_of_outcome_is_that_of_local(docker: DockerSandbox, local: LocalSandbox, program: str) -> None:
     job = Job(program, "f", direct("f('a')"), limits=Limits(cpu_s=0.3, wall_s=1.0))
     report, expected = docker.run([job])[0], local.run([job])[0]
     assert report.outcomes[0].kind.value == KINDS[program]
@@ -75,9 +73,7 @@ def test_each_kind_of_outcome_is_the_one_that_the_local_sandbox_reports(
     assert report.tier == docker.tier == "container"
 
 
-def test_programs_on_standard_input_give_what_the_local_sandbox_reports(
-    docker: DockerSandbox, local: LocalSandbox
-) -> None:
+def test_programs_on_standard_input_give_what_they_give_locally(docker: DockerSandbox, local: LocalSandbox) -> None:
     program = "print(sum(map(int, input().split())))\nif input() == 'fail': raise SystemExit(3)\n"
     job = Job(program, "run", direct("run('3 4\\n-\\n')", "run('3 4\\nfail\\n')", "run('3')"), script=Script.WORDS)
     outcomes = docker.run([job])[0].outcomes
@@ -109,9 +105,7 @@ def test_many_jobs_of_all_kinds_come_back_in_order(docker: DockerSandbox) -> Non
         assert outcome.message == str(n) if n % 3 == 1 else outcome.value == str(n).encode()
 
 
-def test_a_judge_reports_what_it_reports_with_the_local_sandbox(
-    docker: DockerSandbox, local: LocalSandbox, toys: ProblemSet
-) -> None:
+def test_a_judge_reports_what_it_reports_locally(docker: DockerSandbox, local: LocalSandbox, toys: ProblemSet) -> None:
     reply = "```python\nassert add(1, 2) == 3\nassert add(0, 5) == 5\nassert add(1, 1) == 3\nassert add(1) == 1\n```"
     suite = read_suite(reply, Reading.STRICT, entry_point="add")
     bodies = ["return a + b", "return a - b", "while True: pass", "import os; os._exit(0)", "return __import__('os')"]
