@@ -37,15 +37,11 @@ _ENVIRONMENT = ".environment"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One block and what is done with it.
-
-    `action` is `run`, `dry-run`, `save`, or the mark because of which the block is skipped; `code` is the block as
-    printed, or its dry runs.
-    """
+    """One block, and what is done with it: `run`, `dry-run`, `save`, or the mark because of which it is skipped."""
 
     block: Block
     action: str
-    code: str
+    code: str  # as printed, or its dry runs
 
 
 def steps_of(blocks: list[Block], *, minutes: bool) -> list[Step]:

@@ -19,7 +19,6 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT 
 
 
 def printed(*command: str, timeout: float) -> Any:
-    """What a benchmark prints with `--json`."""
     script, *options = command
     line = [sys.executable, str(ROOT / "benchmarks" / script), *options, "--json"]
     done = subprocess.run(line, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout, check=True)

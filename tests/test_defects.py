@@ -39,7 +39,6 @@ IDENTITY = problem("def f(x):\n    return x")
 def judged(
     sandbox: Sandbox, of: Problem, programs: list[str], *suites: str, rules: str = "fixed", replayed: Any = ()
 ) -> ProblemReport:
-    """Judge raw programs, each against the same raw suites."""
     ruleset = preset(rules)
     candidates = tuple(read_candidate(fenced(p), ruleset.reading, entry_point=of.entry_point) for p in programs)
     asked = tuple(read_suite(fenced(s), ruleset.reading, entry_point=of.entry_point) for s in suites)

@@ -23,11 +23,8 @@ from tests.support.code_blocks import blocks_of, task_pages
 README = (ROOT / "README.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "agents").glob("*.md")])
-CURRENT = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "api").glob("*.md")]),
-]
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "api").glob("*.md")])
+CURRENT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 SOURCES = (ROOT, ROOT / "agents")
 FOLDERS = ("codea1_env", "codea1_agents", "codea1_lab", "agents", "benchmarks", "examples", "tests", "docs")
 CODE = [ROOT / name for name in FOLDERS if name not in ("codea1_agents", "codea1_lab", "docs")]
@@ -59,7 +56,6 @@ def named_in(module: Path) -> set[str]:
 
 
 def is_defined(dotted: str) -> bool:
-    """Return whether a module or a name in a module exists, without importing it."""
     *parents, name = dotted.split(".")
     for root in SOURCES:
         parent = root.joinpath(*parents)

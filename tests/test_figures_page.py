@@ -51,7 +51,6 @@ def yielded(path: Path) -> set[str]:
 
 
 def body_of(path: Path, function: str) -> ast.FunctionDef:
-    """Return a function of a module."""
     functions = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef))
     (found,) = (node for node in functions if node.name == function)
     return found
@@ -67,19 +66,16 @@ def keys(path: Path, function: str) -> set[str]:
 
 
 def texts(path: Path, function: str) -> set[str]:
-    """Return all texts in a function."""
     return {name for node in ast.walk(body_of(path, function)) for name in constants(node)}
 
 
 def parts_of_rewards() -> set[str]:
-    """Return the names of all parts that the rules of this project make."""
     nodes = [node for path in RULES.glob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
     calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     return {name for call in calls if call.func.id == "RewardPart" for name in constants(call.args[0])}
 
 
 def of_learners() -> set[str]:
-    """Return the learner's figures, as in the page."""
     module = ast.parse(METRICS.read_text())
     (names,) = (n.value for n in module.body if isinstance(n, ast.Assign) and n.targets[0].id == "_OF_LEARNERS")
     return {f"MODULE_{name}" for name in (*ast.literal_eval(names), "trained")}

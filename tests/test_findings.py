@@ -102,7 +102,6 @@ def pairs_of(cell: dict[str, Any]) -> dict[int, list[float]]:
 
 
 def recomputed(cell: dict[str, Any], tables: dict[str, Any]) -> tuple[float, float, float]:
-    """Return the mean, half of the interval and the p value of a cell."""
     margin = cell.get("equal", 0)
     if "experiment" in cell:
         by_base = pairs_of(cell)

@@ -146,3 +146,11 @@ def test_functions_are_short():
     median, *_, nine_tenths = quantiles(found.values(), n=10)[4:9]
     assert median <= 7
     assert nine_tenths <= 16
+
+
+@pytest.mark.xdist_group("groups")
+def test_groups_are_honoured(request):
+    """Tests that share a machine-wide thing are kept on one worker; without that they fail now and then."""
+    if not request.config.getoption("loadgroup", default=False):
+        pytest.skip("not run by several workers")
+    assert request.node.nodeid.endswith("@groups")

@@ -65,7 +65,6 @@ class Game(NamedTuple):
 
     @property
     def is_gone(self) -> bool:
-        """Whether an agent is unavailable."""
         return "gone" in self
 
 
@@ -91,7 +90,6 @@ class Deck:
 
     @property
     def game(self) -> dict[str, Any]:
-        """Arguments of environments."""
         return {"problems": ProblemSet("deck", (self.problem,)), "rules": self.rules, "sandbox": self.sandbox}
 
     def referee(self) -> Referee:
@@ -128,7 +126,6 @@ class Says:
 
 
 def reply(text: str) -> Any:
-    """Return a reply as rounds take it."""
     return AgentUnavailable("gone") if text == GONE else text
 
 
@@ -235,7 +232,6 @@ def both_act(make: Callable[..., Any], deck: Deck) -> dict[Game, Kept]:
 
 
 def group(deck: Deck) -> dict[Game, Kept]:
-    """All games as candidates of one group."""
     games = deck.games()
     env = code_a1_v0.group_env(**deck.game, n_candidates=len(games), n_suites=1)
     paid = _group_played(env, games)

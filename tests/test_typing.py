@@ -28,10 +28,8 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Scored
 from codea1_env.sandbox import Sandbox, load_sandbox
 
-
 def tester(observation: Mapping[str, Any]) -> str:
     return f"assert {observation['entry_point']}([]) == []"
-
 
 problems = load_problems("starter")
 assert_type(problems, ProblemSet)

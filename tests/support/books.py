@@ -40,7 +40,6 @@ def entry(expression: str, value: Any, frequency: int = 1, *imports: str) -> Boo
 
 
 def entry_of(case: ValidCase) -> BookEntry:
-    """The entry of a case that has failed once."""
     return BookEntry(BookKey.of(case), case.case.direct, 1, 1, 1, 0, 0, 1)
 
 
@@ -66,7 +65,6 @@ def stored(book: MistakeBook, problem_id: str) -> tuple[BookEntry, ...]:
 
 
 def identity(problem_id: str, entry_point: str, imports: str = "") -> Problem:
-    """A problem whose solution returns its argument."""
     golden = (GoldenCase(f"{entry_point}(1)", "1"),)
     return Problem(problem_id, "statement", entry_point, f"def {entry_point}(x): return x", golden, imports)
 

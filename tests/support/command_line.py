@@ -62,7 +62,6 @@ def started(*arguments: object, code: str = "", **options: Any) -> subprocess.Po
 
 
 def finished(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own to its end."""
     process = started(*arguments, **options)
     out, err = process.communicate(timeout=120)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -95,11 +94,9 @@ def check_document(words: list[str], stdout: str) -> None:
 
 @cache
 def validator(command: str) -> Draft202012Validator:
-    """Return what checks the document of a command."""
     return Draft202012Validator({"$ref": f"#/$defs/{command}", "$defs": DOCUMENTS["$defs"]})
 
 
 def entries_of(run: Path) -> list[StoredEntry]:
-    """Return the entries of a run's Mistake Book."""
     with MistakeBook(run / "book.sqlite", create=False) as book:
         return list(book.entries())

@@ -32,8 +32,6 @@ class Item:
 
 @dataclass(frozen=True)
 class WrittenSuite:
-    """One suite, as a reply."""
-
     problem: Problem
     form: str
     code: str
@@ -43,7 +41,6 @@ class WrittenSuite:
 
 
 def suites(n: int, seed: int) -> list[WrittenSuite]:
-    """Return `n` suites."""
     rng = random.Random(seed)
     problems = [problem for problem in load_problems("starter") if len(_golden(problem)) >= 3]
     names, weights = zip(*((name, weight) for name, (weight, _) in FORMS.items()), strict=True)
@@ -75,7 +72,6 @@ def _golden(problem: Problem) -> list[Item]:
 
 
 def is_literal(node: ast.expr) -> bool:
-    """Return whether an expression is a literal."""
     try:
         ast.literal_eval(node)
     except ValueError:

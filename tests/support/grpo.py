@@ -28,7 +28,6 @@ def tiny_config(models: Mapping[str, Any], problems: str) -> Any:
 
 @contextmanager
 def built(config: Any) -> Iterator[Any]:
-    """The algorithm of a configuration, which is stopped after the block."""
     algorithm = config.build_algo()
     try:
         yield algorithm
@@ -59,7 +58,6 @@ def weights_of(algorithm: Any) -> Weights:
 
 
 def distance(a: Weights, b: Weights) -> float:
-    """The largest difference of a weight."""
     assert a.keys() == b.keys()
     return max(float(abs(a[m][name] - b[m][name]).max()) for m in a for name in a[m])
 

@@ -34,7 +34,6 @@ def random_model(seed: int, kind: str = "Qwen2", **shape: Any) -> Any:
 
 
 def tiny_model() -> Any:
-    """Return a model that writes bytes."""
     shape = {"vocab_size": 260, "num_hidden_layers": 2, "max_position_embeddings": 4096, "tie_word_embeddings": True}
     return random_model(0, **shape, eos_token_id=END, pad_token_id=PAD)
 
@@ -73,7 +72,6 @@ def phrase_tokenizer(phrases: Sequence[str] = PHRASES) -> Any:
 
 
 def phrase_model(seed: int, phrases: Sequence[str] = PHRASES, **shape: Any) -> Any:
-    """Return a model for `phrase_tokenizer`."""
     return random_model(seed, vocab_size=3 + len(phrases), eos_token_id=1, pad_token_id=2, **shape)
 
 
@@ -148,7 +146,6 @@ def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **
 
 
 def bpe_tokenizer(chat_template: str | None, texts: Sequence[str] = _CORPUS, vocabulary: int = 320) -> Any:
-    """A byte-pair tokenizer that is trained on texts."""
     import tokenizers
     from tokenizers import decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

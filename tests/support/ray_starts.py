@@ -49,7 +49,6 @@ def start(_: int) -> str:
 
 
 def main(n_starts: int) -> int:
-    """Return the exit status."""
     ended: Counter[str] = Counter()
     begun = time.monotonic()
     with ThreadPoolExecutor(2) as pool:

@@ -28,7 +28,6 @@ INVALID, OURS = Verdict.SYNTAX_ERROR, Verdict.INTERNAL_ERROR
 def met(
     verdict: Verdict, *, n: int = 0, predicted: str = "0", right: bool = True, example: bool = False, actual: str = ""
 ) -> CaseReport:
-    """What a program made of `assert f(n) == predicted`."""
     case = ValidCase(TestCase(f"f({n})", predicted, direct=True), b"0", right, is_example=example)
     return CaseReport(case, verdict, actual)
 

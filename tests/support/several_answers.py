@@ -52,18 +52,14 @@ class Example:
 
 
 def examples_of(path: Path) -> list[Example]:
-    """Return the problems of a TOML file."""
     rows = tomllib.loads(path.read_text("utf-8"))["problem"]
     return [_example(row) for row in rows]
 
 
 def each_of(*tables: Sequence[Example]) -> pytest.MarkDecorator:
     """Run a test with each example; all but the first three of a table are slow."""
-    examples = [
-        pytest.param(each, id=each.problem.id, marks=[pytest.mark.slow] * (n >= 3))
-        for table in tables
-        for n, each in enumerate(table)
-    ]
+    found = [(each, [pytest.mark.slow] * (n >= 3)) for table in tables for n, each in enumerate(table)]
+    examples = [pytest.param(each, id=each.problem.id, marks=marks) for each, marks in found]
     return pytest.mark.parametrize("example", examples)
 
 
@@ -87,7 +83,6 @@ def judged(
 
 
 def verdicts(report: CandidateReport) -> list[Verdict]:
-    """Return the verdicts on a candidate, in the order of the tests."""
     return [case.verdict for suite in report.suites for case in suite.cases]
 
 

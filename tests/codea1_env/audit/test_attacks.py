@@ -60,29 +60,26 @@ def test_outcomes_and_rejections_of_every_kind_but_our_own_failure_are_provoked(
     assert reasons == set(RejectionReason) - release_only - by_luck - never_hostile
 
 
+def n_failing(program: str, reply: str) -> int:
+    failing, scope = 0, {}
+    exec(program, scope)
+    for line in reply.splitlines():
+        try:
+            exec(line, scope)
+        except AssertionError:
+            failing += 1
+    return failing
+
+
 @pytest.mark.parametrize("name", TESTBEDS)
 def test_a_testbeds_programs_are_as_right_and_as_wrong_as_it_states(name: str) -> None:
     testbed = TESTBEDS[name]
-
-    def failures(program: str) -> list[int]:
-        return [n_failing(program, reply) for reply in testbed.honest]
-
-    def n_failing(program: str, reply: str) -> int:
-        failing, scope = 0, {}
-        exec(program, scope)
-        for line in reply.splitlines():
-            try:
-                exec(line, scope)
-            except AssertionError:
-                failing += 1
-        return failing
-
     assert NEEDLE in testbed.problem.solution
     assert NEEDLE not in "".join((*testbed.right, *testbed.wrong, *testbed.honest, testbed.problem.statement))
-    for program in (testbed.problem.solution, *testbed.right):
-        assert failures(program) == [0, 0]
-    for program in testbed.wrong:
-        assert failures(program) == list(testbed.n_beating)
+    expected = dict.fromkeys((testbed.problem.solution, *testbed.right), (0, 0))
+    expected |= dict.fromkeys(testbed.wrong, testbed.n_beating)
+    for program, numbers in expected.items():
+        assert tuple(n_failing(program, reply) for reply in testbed.honest) == tuple(numbers)
 
 
 def test_limits_and_outcomes_are_read() -> None:

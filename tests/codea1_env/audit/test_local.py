@@ -21,7 +21,6 @@ PROBES = [attack for attack in ATTACKS.programs if attack.evidence or attack.val
 
 @pytest.fixture(scope="module")
 def auditor(request: pytest.FixtureRequest) -> Iterator[Auditor]:
-    """An auditor of a tier."""
     # As in a trainer with much else open: what is inherited has high numbers then.
     with contextlib.ExitStack() as held, sandbox_of(request.param) as sandbox:
         for _ in range(300):

@@ -26,11 +26,8 @@ def watched() -> Iterator[Surroundings]:
         yield watched
 
 
-WAITS = "print('ready', flush=True); input()"
-
-
 @contextmanager
-def started(code: str = WAITS) -> Iterator[int]:
+def started(code: str = "print('ready', flush=True); input()") -> Iterator[int]:
     """Within it, a process runs that has said that it is ready."""
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:

@@ -14,8 +14,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +30,7 @@ from codea1_env.rules.ruleset import PRESETS, BookRules, BookUpdate
 from tests.support import ROOT
 from tests.support.books import FAILED, PASSED, assert_sound, candidate, failing, stored
 from tests.support.folders import powerless
+from tests.support.processes import forked, wait_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
 
@@ -61,25 +60,6 @@ def test_threads_share_one_book(path):
             thread.join()
         assert (frequencies(book), book.round_of("p")) == ({1: 80, 2: 80}, 80)
         book.close()
-
-
-def forked(work: Callable[[], object]) -> int:
-    """Do some work in a process of its own, which ends with status 0 iff it succeeded; return the process id."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        work()
-        status = 0
-    finally:
-        if status:
-            traceback.print_exc()
-        os._exit(status)
-
-
-def wait_for(*children: int) -> None:
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * len(children)
 
 
 def record_often(book: MistakeBook, problem_id: str, n_rounds: int) -> None:

@@ -18,7 +18,6 @@ RULES = BookRules()
 
 
 def play(book: MistakeBook, number: int = 0, judge_version: int = JUDGE_VERSION) -> None:
-    """One round in which a program fails a case."""
     book.record(failing("p", number), RULES, judge_version=judge_version)
 
 

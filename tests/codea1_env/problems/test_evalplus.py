@@ -8,14 +8,8 @@ from codea1_env.errors import BrokenInput
 from codea1_env.problems import GoldenHarness, Problem
 from codea1_env.problems.evalplus import problem_from_row, restore_types
 
-PROMPT = '''from typing import List
-
-def mean(xs: List[float]):
-    """Mean.
-    >>> mean([1.0, 2.0])
-    1.5
-    """
-'''
+DOCSTRING = '"""Mean.\n    >>> mean([1.0, 2.0])\n    1.5\n    """'
+PROMPT = f"from typing import List\n\ndef mean(xs: List[float]):\n    {DOCSTRING}\n"
 
 
 def row(**changes: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env import values
@@ -72,11 +72,9 @@ def episode(*rounds: JudgedRound) -> EpisodeRecord:
 
 
 def simple_episode(verdict: Verdict = Verdict.WRONG_ANSWER, reply: str = "r") -> EpisodeRecord:
-    """One round of a candidate under one case."""
     return episode(judged(candidate({}, {1: verdict}), preset("fixed"), reply=reply))
 
 
-@settings(deadline=None)
 @given(candidate_reports, st.sampled_from(sorted(PRESETS)), deltas, words)
 def test_a_line_gives_back_every_fact(report: CandidateReport, name: str, delta: BookDelta | None, reply: str) -> None:
     played = judged(report, preset(name), delta, reply)
@@ -87,7 +85,6 @@ def test_a_line_gives_back_every_fact(report: CandidateReport, name: str, delta:
     assert back.coder_reply == reply
 
 
-@settings(deadline=None)
 @given(candidate_reports, st.sampled_from(sorted(PRESETS)), st.sampled_from(sorted(PRESETS)), shares)
 def test_rewards_under_other_rules_follow(report: CandidateReport, played_under: str, asked: str, alpha: float) -> None:
     back = from_line(to_line(episode(judged(report, preset(played_under)))), "here")
@@ -97,7 +94,6 @@ def test_rewards_under_other_rules_follow(report: CandidateReport, played_under:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(candidate_reports, deltas)
 def test_every_line_obeys_the_published_schema(report: CandidateReport, delta: BookDelta | None) -> None:
     line = to_line(episode(judged(report, preset("fixed"), delta)))

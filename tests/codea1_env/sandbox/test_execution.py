@@ -218,10 +218,8 @@ def test_waiting_for_a_loaded_machine_uses_up_no_restarts() -> None:
 
 @pytest.mark.parametrize(
     ("claimed_us", "measured_us"),
-    [
-        (500_000, [1_500_000, 1_600_000]),
-        (900_000, [60_000, 1_200_000]),  # to say that it has used much before buys a process no time
-    ],
+    # to say that it has used much before buys a process no time
+    [(500_000, [1_500_000, 1_600_000]), (900_000, [60_000, 1_200_000])],
 )
 def test_a_measurement_over_the_limit_kills(claimed_us: int, measured_us: list[int]) -> None:
     stage = Stage(TWO, cpu_s=1.0)

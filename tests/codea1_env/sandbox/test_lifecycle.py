@@ -30,7 +30,7 @@ from codea1_env.sandbox.interface import SLEPT, Call, Job, JobReport, Limits
 from codea1_env.sandbox.local import TIERS, LocalSandbox
 from codea1_env.sandbox.local.scheduler import Batch, Scheduler
 from codea1_env.sandbox.local.worker import Setup, Upkeep
-from tests.support.processes import descendants, kill, left_over
+from tests.support.processes import descendants, forked, kill, left_over, wait_for
 from tests.support.sandboxes import DOUBLE, answers, busy_user
 from tests.support.waiting import wait_until
 
@@ -48,7 +48,6 @@ def sandbox() -> Iterator[LocalSandbox]:
 
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
-    """Check after a test that it left no process."""
     before = descendants()
     yield
     assert left_over(before) == set()
@@ -324,16 +323,14 @@ def test_a_small_batch_does_not_wait_for_a_large_one(sandbox: LocalSandbox) -> N
 @pytest.mark.usefixtures("nothing_is_left")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking with threads is what is tested
 def test_after_a_fork_both_processes_have_workers_of_their_own(sandbox: LocalSandbox) -> None:
+    def use() -> None:
+        assert answers(sandbox)
+        sandbox.close()
+
     assert answers(sandbox)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            ok = answers(sandbox)
-            sandbox.close()
-        finally:
-            os._exit(0 if ok else 1)
+    child = forked(use)
     assert answers(sandbox)
-    assert os.waitpid(pid, 0)[1] == 0
+    wait_for(child)
     assert answers(sandbox)
 
 
@@ -341,10 +338,7 @@ def test_after_a_fork_both_processes_have_workers_of_their_own(sandbox: LocalSan
 def test_a_forked_process_that_never_uses_the_sandbox_does_not_disturb_it(sandbox: LocalSandbox) -> None:
     with running(sandbox, [NAP] * 4) as (waiting, _):
         for _ in range(5):
-            pid = os.fork()
-            if pid == 0:
-                os._exit(0)
-            os.waitpid(pid, 0)
+            wait_for(forked(lambda: None))
         assert values(waiting.result(timeout=20)) == [b"0.4"] * 4
 
 

@@ -15,13 +15,8 @@ from codea1_env.sandbox.local import LocalSandbox
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="load is told from sleep on Linux")]
 
 LIMITS = Limits(cpu_s=0.4, wall_s=2.0, memory_mb=128)
-SPIN = """
-import time
-def f(x):
-    end = time.process_time() + x
-    while time.process_time() < end: pass
-    return x
-"""
+END = "end = time.process_time() + x\n    while time.process_time() < end: pass\n"
+SPIN = f"import time\ndef f(x):\n    {END}    return x\n"
 SLEEP = "import time\ndef f(x):\n    time.sleep(x)\n    return x\n"
 MEMORY = "def f(x): return len(bytearray(x << 20)) >> 20\n"
 DEATH = "import os\ndef f(x): return os.abort() if x else os._exit(3)\n"

@@ -121,16 +121,13 @@ def test_a_call_that_goes_beyond_a_limit_or_dies_loses_only_itself(
     assert kinds(report.outcomes) == expected.split()
 
 
+EQUAL = "all(map(lambda x: f(x) == x, [1, 2]))"
 CATCHES = "def check(c):\n    try:\n        return list(map({}, [1, 2]))\n    except ValueError:\n        pass\n"
 
 
 @pytest.mark.parametrize(
     ("source", "expression"),
-    [
-        ("", "all(map(lambda x: f(x) == x, [1, 2]))"),
-        (CATCHES.format("c"), "check(f)"),
-        (CATCHES.format("lambda x: c(x)"), "check(f)"),
-    ],
+    [("", EQUAL), (CATCHES.format("c"), "check(f)"), (CATCHES.format("lambda x: c(x)"), "check(f)")],
 )
 def test_a_stop_iteration_ends_no_loop_of_a_harness(sandbox: LocalSandbox, source: str, expression: str) -> None:
     (outcome,) = harnessed(sandbox, "def f(x): raise StopIteration\n", source, expression)
@@ -246,12 +243,10 @@ def test_the_state_of_a_program_never_reaches_another_job(sandbox: LocalSandbox)
 
 
 def test_the_same_job_gives_the_same_report_whatever_process_ran_it(sandbox: LocalSandbox) -> None:
-    program = """
-import random, os, time
-def f():
-    names = {str(n) for n in range(50)}
-    return [list(names), random.random(), hash('a'), time.tzname, os.getcwd(), os.environ.get('LANG')]
-"""
+    seen = (
+        "[*{str(n) for n in range(50)}], random.random(), hash('a'), time.tzname, os.getcwd(), os.environ.get('LANG')"
+    )
+    program = f"import random, os, time\ndef f(): return {seen}\n"
     reports = sandbox.run([Job(program, "f", direct("f()", "f()"))] * 8)
     assert len({report.outcomes for report in reports}) == 1
     assert reports[0].outcomes[0].kind is OutcomeKind.VALUE
@@ -310,12 +305,10 @@ def test_more_packages_can_be_allowed(tier: str) -> None:
 
 PAIR = "def f(x, y): return x, y"
 CHECKED = "def check(candidate):\n    assert candidate([1], y={2}) == ([1], {2})\n"
-POOL = """
-from concurrent.futures import ThreadPoolExecutor
-first = f(1)
-def check():
-    with ThreadPoolExecutor(4) as pool: return sum(pool.map(f, range(10))) + first
-"""
+POOL = (
+    "from concurrent.futures import ThreadPoolExecutor\nfirst = f(1)\n"
+    "def check():\n    with ThreadPoolExecutor(4) as pool: return sum(pool.map(f, range(10))) + first\n"
+)
 ARRAYS = "import numpy as np\ndef check(c): return np.allclose(c(np.ones(2)), [2.0, 2.0])\n"
 PROCESS = "import os, sys\ndef f(): return os.getpid(), 'harness' in sys.modules"
 

@@ -228,8 +228,7 @@ ENDINGS = {
     "own class whose flush fails": "class Out:\n  write = sys.stdout.write\n  def flush(self): 1 / 0\n"
     "sys.stdout = Out()\nprint(r)",
     "fast output": "import io\nclass Fast(io.BytesIO):\n  def flush(self):\n    os.write(1, self.getvalue())\n"
-    "    self.truncate(0)\n"
-    "sys.stdout = io.TextIOWrapper(Fast(), write_through=True)\nprint(r)",
+    "    self.truncate(0)\nsys.stdout = io.TextIOWrapper(Fast(), write_through=True)\nprint(r)",
     "detached": "import io\nsys.stdout = io.TextIOWrapper(sys.stdout.detach())\nprint(r)",
     "a wrapper that is never flushed": "import io\nout = io.TextIOWrapper(sys.stdout.buffer)\nout.write(str(r))",
     "another file": "sys.stdout = open('/dev/stdout', 'w')\nprint(r)",
@@ -248,8 +247,7 @@ ENDINGS = {
     "math.a = A()\ndel math.a",
     "finally of a generator": "def g():\n  try: yield\n  finally: print(r)\nx = g()\nnext(x)",
     "context of a generator": "import contextlib\n@contextlib.contextmanager\ndef g():\n  try: yield\n"
-    "  finally: print(r)\n"
-    "x = g()\nx.__enter__()",
+    "  finally: print(r)\nx = g()\nx.__enter__()",
     "excepthook that ends": "def hook(*_):\n  print(r)\n  sys.stdout.flush()\n  os._exit(0)\n"
     "sys.excepthook = hook\nraise KeyError",
     "excepthook that exits": "def hook(*_):\n  print(r)\n  sys.exit(0)\nsys.excepthook = hook\nraise KeyError",

@@ -218,9 +218,7 @@ def named(body: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("path", "body"), BODIES)
-def test_nothing_in_a_body_is_imported(
-    server: ServiceServer, path: str, body: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_body_is_imported(server: ServiceServer, path: str, body: Any, tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "canary_of_the_service.py").write_text("x = None\n")
     monkeypatch.syspath_prepend(tmp_path)
     for each in named(body):

@@ -265,9 +265,7 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("layer", WITHOUT)
-def test_the_container_holds_even_without_a_layer_of_ours(
-    engine: Any, layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_container_holds_without_a_layer(engine: Any, layer: str, tmp_path: Path, monkeypatch: Any) -> None:
     module, change = WITHOUT[layer]
 
     @contextmanager
@@ -316,9 +314,7 @@ def without_packages(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if os.path.basename(member.name) in left_out else member
 
 
-def test_an_image_that_the_user_names_is_used_as_it_is(
-    given_image: Callable[[str], str], engine: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_that_the_user_names_is_used_as_it_is(given_image: Any, engine: Any, monkeypatch: Any) -> None:
     image = given_image(os.path.realpath(sys._base_executable))
     monkeypatch.setenv("CODEA1_DOCKER_IMAGE", image)
     with shared_docker_sandbox.__wrapped__() as sandbox:  # type: ignore[attr-defined]
@@ -342,38 +338,29 @@ def test_the_image_is_made_once(docker: DockerSandbox, engine: Any) -> None:
         assert engine.images(client) == before != []
 
 
-def test_an_engine_that_sees_other_files_is_told_apart(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def age(folder: Path) -> None:
+    entry = folder / "codea1_env" / "sandbox" / "inside" / "docker_entry.py"
+    entry.write_text(entry.read_text().replace("_OLDEST = (3, 11)", "_OLDEST = (4, 0)"))
+
+
+UNREACHABLE = r"on the same kernel .*no connection"
+CHANGES: list[tuple[Callable[[Path], Path | None], str]] = [
+    (lambda folder: folder / "not-there", "engine on the same kernel that sees the same"),
+    (lambda folder: os.unlink(folder / "socket"), UNREACHABLE),
+    (age, r"its Python is 3\.\d+, and"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), CHANGES)
+def test_an_engine_with_other_files_kernel_or_python_is_told_apart(
+    engine: Any, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], Path | None], said: str
+) -> None:
     @contextmanager
-    def elsewhere(listener: Any) -> Iterator[Path]:
+    def changed(listener: Any) -> Iterator[Path]:
         with startup_folder(listener) as folder:
-            yield folder / "not-there"
+            yield change(folder) or folder
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", elsewhere)
-    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match="engine on the same kernel that sees the same"):
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", changed)
+    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=said):
         sandbox.run([DOUBLE])
-
-
-def test_an_engine_with_another_kernel_is_told_apart(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def unreachable(listener: Any) -> Iterator[Path]:
-        with startup_folder(listener) as folder:
-            os.unlink(folder / "socket")
-            yield folder
-
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", unreachable)
-    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"on the same kernel .*no connection"):
-        sandbox.run([DOUBLE])
-    assert [each for each in engine.containers() if each["State"] == "created"] == []
-
-
-def test_a_python_that_is_too_old_is_said(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def from_the_future(listener: Any) -> Iterator[Path]:
-        with startup_folder(listener) as folder:
-            entry = folder / "codea1_env" / "sandbox" / "inside" / "docker_entry.py"
-            entry.write_text(entry.read_text().replace("_OLDEST = (3, 11)", "_OLDEST = (4, 0)"))
-            yield folder
-
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", from_the_future)
-    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"its Python is 3\.\d+, and"):
-        sandbox.run([DOUBLE])
+    assert said != UNREACHABLE or [each for each in engine.containers() if each["State"] == "created"] == []

@@ -88,7 +88,6 @@ def image(client: Any, base: str) -> Iterator[Callable[[str | None], str]]:
 
 @pytest.fixture(scope="module")
 def codea1(client: Any, image: Callable[[str | None], str]) -> Callable[..., Any]:
-    """Run a command in a container of its own; return the JSON that it prints."""
     built = image(None)
 
     def run(*arguments: str, **options: Any) -> Any:
