@@ -10,18 +10,8 @@ import numpy as np
 import pytest
 
 from codea1_env import code_a1_v0
-from codea1_env.bank import (
-    Bank,
-    BankCache,
-    BankEntry,
-    BankRecipe,
-    ProblemBank,
-    bank_of_run,
-    build_bank,
-    judge_bank,
-    load_bank,
-    load_bank_file,
-)
+from codea1_env.bank import Bank, BankCache, BankEntry, ProblemBank, judge_bank, load_bank, load_bank_file
+from codea1_env.bank.building import BankRecipe, bank_of_run, build_bank
 from codea1_env.errors import BrokenInput, SandboxError, UnknownName, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import ProblemSet

@@ -34,11 +34,8 @@ def test_a_fixed_case_that_fails_again_is_a_relapse_and_the_record_tells_when() 
     assert (departure.added_round, departure.last_round) == (1, 3)
     assert departure.digest == BookKey.of(case(1)).digest()
     assert (departure.provenance.tester, departure.provenance.verdict) == ("a tester", "wrong_answer")
-    assert [(s.expression, s.added_round, s.last_round, s.how) for s in periods] == [
-        ("f(1)", 1, 3, Leaving.FIXED),
-        ("f(2)", 1, 5, None),
-        ("f(1)", 5, 5, None),
-    ]
+    found = [(each.expression, each.added_round, each.last_round, each.how) for each in periods]
+    assert found == [("f(1)", 1, 3, Leaving.FIXED), ("f(2)", 1, 5, None), ("f(1)", 5, 5, None)]
     (relapse,) = relapses(periods)
     assert (relapse.expression, relapse.n_relapses, relapse.gaps) == ("f(1)", 1, (2,))
 

@@ -14,14 +14,11 @@ class Resource(Closing):
         self.is_open = False
 
 
-def test_it_is_closed_at_the_end_of_the_block() -> None:
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_it_is_closed_at_the_end_of_its_block_or_only_by_an_error(error: type[BaseException]) -> None:
     with Resource() as resource:
         assert resource.is_open
     assert not resource.is_open
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_it_stays_open_unless_an_error_closes_it_and_is_raised(error: type[BaseException]) -> None:
     resource = Resource()
     with resource.closed_on_error():
         pass

@@ -13,11 +13,8 @@ from codea1_env.rules.ruleset import PRESETS, preset
 from codea1_env.runs.config import problems_digest, read_config, to_toml
 from tests.support.runs import run_config
 
-CONFIG = run_config(
-    n_problems=48, coder="mutant,strength=0.3", episodes=10, versions={"python": "3.11.7", "codea1-env": "0.1.0"}
-)
-
-
+VERSIONS = {"python": "3.11.7", "codea1-env": "0.1.0"}
+CONFIG = run_config(n_problems=48, coder="mutant,strength=0.3", episodes=10, versions=VERSIONS)
 lines = st.text(st.characters(exclude_categories=("Cs",)))
 
 
@@ -62,12 +59,9 @@ def test_a_broken_config_is_refused_with_its_place(old: str, new: str, said: str
 def test_each_option_that_would_change_the_games_is_named() -> None:
     rules = replace(CONFIG.rules, reward=replace(CONFIG.rules.reward, alpha=0.3))
     asked = CONFIG.model_copy(update={"seed": 1, "rules": rules, "limit": 5, "problems_digest": "xyz", "episodes": 9})
-    assert CONFIG.differences(asked) == (
-        "problems_digest was abc, now xyz",
-        "seed was 0, now 1",
-        "limit was unset, now 5",
-        "rules.reward.alpha was 0.5, now 0.3",
-        "episodes was 10, now 9",
+    assert "; ".join(CONFIG.differences(asked)) == (
+        "problems_digest was abc, now xyz; seed was 0, now 1; limit was unset, now 5; "
+        "rules.reward.alpha was 0.5, now 0.3; episodes was 10, now 9"
     )
 
 

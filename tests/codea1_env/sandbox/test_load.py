@@ -56,8 +56,6 @@ def hogs() -> Iterator[None]:
 @pytest.mark.usefixtures("hogs")
 def test_under_load_each_program_gets_what_it_deserves(time: int) -> None:
     with LocalSandbox(2) as sandbox:
-        reports = sandbox.run(JOBS * 2)
-    assert [
-        [outcome.kind.value + (outcome.value or b"").decode() for outcome in (report.load, *report.outcomes)]
-        for report in reports
-    ] == list(CASES.values()) * 2
+        outcomes = [(report.load, *report.outcomes) for report in sandbox.run(JOBS * 2)]
+    found = [[each.kind.value + (each.value or b"").decode() for each in of_job] for of_job in outcomes]
+    assert found == list(CASES.values()) * 2

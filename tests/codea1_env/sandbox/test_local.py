@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -333,8 +332,8 @@ def test_a_harness_calls_the_program_from_a_process_of_its_own(
 
 def test_each_call_has_its_own_namespace_and_imports(sandbox: LocalSandbox) -> None:
     floor = "math.floor(f(1.5))"
-    imported, *others = through_harness(floor, floor, "[f := 3, candidate(base)]", "f(base)")
-    calls = (replace(imported, imports=("import math",)), *others)
+    imported = Call(floor, ("import math",), Place.HARNESS)
+    calls = (imported, *through_harness(floor, "[f := 3, candidate(base)]", "f(base)"))
     (report,) = sandbox.run([Job("def f(x): return x\n", "f", calls, harness=Harness("base = 7\n"))])
     first, second, third, fourth = report.outcomes
     assert [value(first), value(third), value(fourth)] == [1, [3, 7], 7]

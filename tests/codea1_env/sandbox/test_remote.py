@@ -19,10 +19,8 @@ from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer
 
 
 def test_over_a_remote_sandbox_the_library_works(server: ServiceServer, sandbox: Sandbox, toys: ProblemSet) -> None:
-    ids, programs = [toys[0].id] * 2, [RIGHT, WRONG]
-    here, there = (
-        Referee(toys, sandbox=each).rewards(ids, programs, [HALF_RIGHT, HALF_RIGHT]) for each in (sandbox, server.url)
-    )
+    asked = [toys[0].id] * 2, [RIGHT, WRONG], [HALF_RIGHT] * 2
+    here, there = (Referee(toys, sandbox=each).rewards(*asked) for each in (sandbox, server.url))
     assert here == there
     remote = load_sandbox(server.url)
     assert remote is load_sandbox(server.url)

@@ -13,14 +13,8 @@ import pytest
 
 from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.sandbox.interface import Call, Guarantee, Job
-from codea1_env.sandbox.local import (
-    ALLOW_WEAK_VARIABLE,
-    REQUIRE_VARIABLE,
-    TIERS,
-    WEAK_TIERS,
-    LocalSandbox,
-    shared_sandbox,
-)
+from codea1_env.sandbox.local import ALLOW_WEAK_VARIABLE, REQUIRE_VARIABLE, TIERS, WEAK_TIERS, LocalSandbox
+from codea1_env.sandbox.local.sandbox import shared_sandbox
 from codea1_env.values import decode
 from tests.support import ROOT
 from tests.support.sandboxes import DOUBLE, sandbox_of
