@@ -154,9 +154,7 @@ FORGED, NO_NEWS = (frame_bytes(Tag.VALUE, LOAD, payload) for payload in (b"true"
         (TWO, {"cpu_s": 1.0, "max_restarts": 0}, [(0, loaded()), (0, ENDED, 600_000)], "value exited not_run", ""),
     ],
 )
-def test_a_report_follows_from_what_processes_say_and_how_they_end(
-    calls: Sequence[Call], limits: dict[str, Any], events: list[tuple[Any, ...]], expected: str, error: str
-) -> None:
+def test_a_report_follows_from_what_processes_say_and_how_they_end(calls, limits, events, expected, error) -> None:
     stage = Stage(calls, **limits)
     for number, *said in events:
         stage.says(number, *said) if isinstance(said[0], bytes) else stage.ends(number, *said)

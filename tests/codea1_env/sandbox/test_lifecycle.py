@@ -257,9 +257,7 @@ def test_a_sleeper_is_told_from_a_starved_process(sandbox: LocalSandbox) -> None
 
 
 @pytest.mark.parametrize("n_refused", [2, None])
-def test_jobs_wait_for_files_and_it_is_said_if_none_can_begin(
-    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, n_refused: int | None
-) -> None:
+def test_jobs_wait_for_files_and_it_is_said_if_none_can_begin(sandbox, monkeypatch, n_refused) -> None:
     fork, n_asked = codea1_env.sandbox.local.worker.Worker.fork, itertools.count()
 
     def refused(self: Any, *arguments: Any) -> Any:
@@ -278,9 +276,7 @@ def test_jobs_wait_for_files_and_it_is_said_if_none_can_begin(
     assert answers(sandbox)
 
 
-def test_an_interpreter_that_does_not_start_or_ends_at_once_is_said(
-    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, bootstrap: Callable[[str], None]
-) -> None:
+def test_an_interpreter_that_does_not_start_or_ends_at_once_is_said(sandbox, monkeypatch, bootstrap) -> None:
     bootstrap("raise SystemExit")
     with pytest.raises(SandboxError, match="do not start"):
         sandbox.run([DOUBLE])

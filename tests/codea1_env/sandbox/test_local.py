@@ -324,9 +324,7 @@ PROCESS = "import os, sys\ndef f(): return os.getpid(), 'harness' in sys.modules
         ("def f(x): return x + x", ARRAYS, "check(f)", True),
     ],
 )
-def test_a_harness_calls_the_program_from_a_process_of_its_own(
-    sandbox: LocalSandbox, program: str, source: str, expression: str, expected: object
-) -> None:
+def test_a_harness_calls_the_program_from_a_process_of_its_own(sandbox, program, source, expression, expected) -> None:
     assert value(harnessed(sandbox, program, source, expression)[0]) == expected
 
 

@@ -352,9 +352,7 @@ CHANGES: list[tuple[Callable[[Path], Path | None], str]] = [
 
 
 @pytest.mark.parametrize(("change", "said"), CHANGES)
-def test_an_engine_with_other_files_kernel_or_python_is_told_apart(
-    engine: Any, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], Path | None], said: str
-) -> None:
+def test_an_engine_with_other_files_kernel_or_python_is_told_apart(engine, monkeypatch, change, said) -> None:
     @contextmanager
     def changed(listener: Any) -> Iterator[Path]:
         with startup_folder(listener) as folder:
