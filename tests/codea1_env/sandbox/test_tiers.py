@@ -58,8 +58,8 @@ sys.modules["codea1_env"] = package  # its own __init__ wants packages that this
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.interface import Call, Job
 from codea1_env.sandbox.local import LocalSandbox
-tier, program, attempts = json.loads(sys.argv[2])
-with LocalSandbox(1, tiers=(tier,), packages=()) as sandbox:
+tier, program, attempts, options = json.loads(sys.argv[2])
+with LocalSandbox(1, tiers=(tier,), **options) as sandbox:
     try:
         report = sandbox.run([Job(program, "f", tuple(Call(f"f({attempt!r})") for attempt in attempts))])[0]
     except SandboxError as error:
@@ -92,7 +92,8 @@ def attempted(tier: str, attempts: dict[str, str], user: str) -> Any:
     python, settings = (readable_python(), identity()) if user == "nobody" else (sys.executable, {})
     if python is None:
         pytest.skip("no interpreter that another user could start")
-    command = [python, "-c", SCRIPT, str(ROOT), json.dumps([tier, PROGRAM, list(attempts.values())])]
+    options = {"packages": ()} if user == "nobody" else {}
+    command = [python, "-c", SCRIPT, str(ROOT), json.dumps([tier, PROGRAM, list(attempts.values()), options])]
     return json.loads(subprocess.check_output(command, text=True, cwd="/", timeout=60, **settings))
 
 
