@@ -37,23 +37,17 @@ _ENVIRONMENT = ".environment"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One block and what is done with it.
-
-    `action` is `run`, `dry-run`, `save`, or the mark because of which the block is skipped; `code` is the block as
-    printed, or its dry runs.
-    """
+    """One block, and what is done with it: `run`, `dry-run`, `save`, or the mark because of which it is skipped."""
 
     block: Block
     action: str
-    code: str
+    code: str  # as printed, or its dry runs
 
 
 def steps_of(blocks: list[Block], *, minutes: bool) -> list[Step]:
     """Return what is done with the blocks of a page, in order, without those that are only shown.
 
-    Args:
-        blocks: of the page.
-        minutes: whether blocks that need minutes run.
+    `minutes`: whether blocks that need minutes run.
     """
     return [step for block in blocks if (step := _step(block, minutes)) is not None]
 
@@ -74,12 +68,7 @@ def dry_runs(block: Block) -> str:
 
 
 def report_of(page: str, outcomes: list[tuple[Step, bool]]) -> str:
-    """Return one line on a page.
-
-    Args:
-        page: its name.
-        outcomes: steps, each with whether it failed.
-    """
+    """Return one line on a page, whose steps come each with whether it failed."""
     done = Counter("failed" if failed else step.action for step, failed in outcomes if step.action != "save")
     counts = [f"{action} {done.pop(action, 0)}" for action in ("run", "dry-run", "failed")]
     reasons = ", ".join(f"{needs} {count}" for needs, count in sorted(done.items()))
@@ -130,11 +119,7 @@ def play_page(page: Path, folder: Path, environment: dict[str, str], minutes: bo
 
 
 def install(venv: Path, folder: Path) -> None:
-    """Build the wheel in a folder and install it with its extras in a new environment.
-
-    Raises:
-        subprocess.CalledProcessError: pip failed.
-    """
+    """Build the wheel in a folder and install it with its extras in a new environment."""
     pip_wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip_wheel, "-w", folder, ROOT], check=True)
     (wheel,) = folder.glob("*.whl")

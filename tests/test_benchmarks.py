@@ -15,22 +15,21 @@ import pytest
 
 from tests.support import ROOT
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
+
 
 def printed(*command: str, timeout: float) -> Any:
-    """What a benchmark prints with `--json`."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
     script, *options = command
     line = [sys.executable, str(ROOT / "benchmarks" / script), *options, "--json"]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=timeout, check=True)
+    done = subprocess.run(line, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout, check=True)
     return json.loads(done.stdout)
 
 
 @pytest.mark.slow
 def test_the_arithmetic_of_trainings_is_that_of_the_docs() -> None:
     learners = printed("training_arithmetic.py", timeout=120)["learner_gb"]
-    row = next(
-        line for line in (ROOT / "docs" / "training-scale.md").read_text().splitlines() if "sharded over 4" in line
-    )
+    lines = (ROOT / "docs" / "training-scale.md").read_text().splitlines()
+    row = next(line for line in lines if "sharded over 4" in line)
     for cell, model in zip(row.split("|")[2:6], learners["float32"], strict=True):
         sizes = [learners[f"bfloat16, checkpointing; sharded over {n} learners"][model] for n in (4, 6, 8)]
         assert cell.strip(" *") == "; ".join(f"{sum(each.values()):.0f}" for each in sizes)
@@ -66,8 +65,7 @@ def test_the_first_minutes_on_a_gpu_run_on_a_cpu_without_ray_and_vllm(tmp_path: 
         f"sys.path.insert(0, {str(script.parent)!r}); sys.argv = {[str(script), *arguments]!r}; "
         f"runpy.run_path({str(script)!r}, run_name='__main__')"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "agents")])}
-    subprocess.run([sys.executable, "-c", without], env=environment, capture_output=True, timeout=120, check=True)
+    subprocess.run([sys.executable, "-c", without], env=ENVIRONMENT, capture_output=True, timeout=120, check=True)
     sections = json.loads(figures.read_text())["sections"]
     assert {name: each["not_run"] for name, each in sections.items() if "not_run" in each} == {
         "attention": "there are no kernels of a GPU",
@@ -127,8 +125,6 @@ CHECKER = "def check(arguments, expected, answer):\n    return answer.real > arg
         ("import numpy\ndef f(x): return numpy.float64(x)", "f(1).dtype", None, {"copies": "results"}, "raised"),
     ],
 )  # fmt: skip
-def test_what_plain_python_says(
-    plain: Any, program: str, text: str, expected: str | None, rest: dict[str, str], ended: str
-) -> None:
+def test_what_plain_python_says(plain: Any, program: str, text: str, expected: Any, rest: Any, ended: str) -> None:
     solution = "def f(x): return x + 1"
     assert plain(program, "f", text, expected, solution=solution, cpu_s=0.3, **rest) == ended

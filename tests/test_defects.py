@@ -8,6 +8,7 @@ real sandbox. What one module decides alone is tested there: D7 and D20 in `rule
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -36,14 +37,8 @@ IDENTITY = problem("def f(x):\n    return x")
 
 
 def judged(
-    sandbox: Sandbox,
-    of: Problem,
-    programs: list[str],
-    *suites: str,
-    rules: str = "fixed",
-    replayed: tuple[ValidCase, ...] = (),
+    sandbox: Sandbox, of: Problem, programs: list[str], *suites: str, rules: str = "fixed", replayed: Any = ()
 ) -> ProblemReport:
-    """Judge raw programs, each against the same raw suites."""
     ruleset = preset(rules)
     candidates = tuple(read_candidate(fenced(p), ruleset.reading, entry_point=of.entry_point) for p in programs)
     asked = tuple(read_suite(fenced(s), ruleset.reading, entry_point=of.entry_point) for s in suites)
@@ -138,9 +133,7 @@ def test_d1_d2_d3_no_cheat_passes_a_case(sandbox, name, rules):
 
 
 def test_d4_nothing_of_the_solution_is_in_reach_of_a_candidate(sandbox):
-    of = problem(
-        "class Solution:\n    def f(self, x): return x\nSECRET = 7\nhelp_me = lambda x: x\ndef f(x):\n    return x"
-    )
+    of = problem("class Solution:\n  def f(self, x): return x\nSECRET = 7\nhelp_me = lambda x: x\ndef f(x): return x")
     for program in ("pass", "f = Solution().f", "f = help_me"):
         assert not one(sandbox, of, program, "assert f(1) == 1").is_valid
     report = one(sandbox, of, "def f(x):\n    return SECRET", "assert f(7) == 7")
@@ -180,9 +173,7 @@ def test_d8_a_stored_case_stays_the_case_it_was(sandbox, text, rules):
 
 
 def test_d9_answers_that_are_no_plain_data_are_rejected_and_poison_nothing(sandbox):
-    of = problem(
-        "from collections import defaultdict\ndef f(x):\n    return [object(), (i for i in ()), f, defaultdict(int)][x]"
-    )
+    of = problem("import collections as c\ndef f(x): return [object(), (i for i in ()), f, c.defaultdict(int)][x]")
     first = judged(sandbox, of, ["def f(x):\n    return x"], "\n".join(f"assert f({i}) == 0" for i in range(4)))
     suite = first.candidates[0].suites[0].suite
     opaque = [r.source for r in suite.rejections if r.reason is RejectionReason.OPAQUE_VALUE]
@@ -294,10 +285,9 @@ def test_d17_passing_the_tenth_case_passes_no_other(sandbox):
     report = one(sandbox, IDENTITY, "def f(x):\n    return x if x == 10 else None", suite, rules="release")
     assert [case.case.case.expression for case in report.suites[0].cases if case.verdict is Verdict.PASSED] == ["f(10)"]
     golden = replace(IDENTITY, golden=tuple(GoldenCase(f"f({i})", f"{i}") for i in range(11)))
-    found = Judge(sandbox, preset("golden"), limits=FAST).judge(
-        [Duel(golden, (Candidate("def f(x):\n    return x if x == 10 else None"),), ((),))]
-    )
-    assert found[0].candidates[0].golden_pass_rate == pytest.approx(1 / 11)
+    duel = Duel(golden, (Candidate("def f(x):\n    return x if x == 10 else None"),), ((),))
+    (found,) = Judge(sandbox, preset("golden"), limits=FAST).judge([duel])
+    assert found.candidates[0].golden_pass_rate == pytest.approx(1 / 11)
 
 
 @pytest.mark.parametrize(
@@ -330,10 +320,9 @@ def test_d23_unicode_costs_nothing_in_fixed_and_something_in_release(sandbox):
 def test_d24_knowing_no_answer_earns_half_in_release_and_nothing_in_fixed(sandbox):
     suite = "\n".join(f"assert f({i}) == 'no idea'" for i in range(8))
     program = "def f(x):\n    return None"
-    earned = {
-        r: rewards(one(sandbox, IDENTITY, program, suite, rules=r), r).testers[0].value for r in ("release", "fixed")
-    }
-    assert earned == {"release": 0.5, "fixed": 0.0}
+    for rules, earned in (("release", 0.5), ("fixed", 0.0)):
+        report = one(sandbox, IDENTITY, program, suite, rules=rules)
+        assert rewards(report, rules).testers[0].value == earned
 
 
 def test_d24_what_takes_no_knowledge_earns_no_validity_in_fixed(sandbox):

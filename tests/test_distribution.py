@@ -14,12 +14,8 @@ from tests.support import ROOT
 
 pytest.importorskip("hatchling", reason="hatchling is not installed")
 
-PACKAGES = {
-    "codea1_env": ROOT / "codea1_env",
-    "codea1_agents": ROOT / "agents" / "codea1_agents",
-    "codea1_lab": ROOT / "agents" / "codea1_lab",
-    "codea1_game": ROOT / "agents" / "codea1_game",
-}
+PACKAGES = {name: ROOT / "agents" / name for name in ("codea1_agents", "codea1_lab", "codea1_game")}
+PACKAGES |= {"codea1_env": ROOT / "codea1_env"}
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +40,8 @@ def test_the_wheel_holds_the_packages_whole_and_nothing_else(built: Path) -> Non
     names = set(zipfile.ZipFile(path).namelist())
     metadata = {name for name in names if name.partition("/")[0].endswith(".dist-info")}
     assert names - metadata == set().union(*map(sources, PACKAGES))
-    assert {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "LICENSE"} == {
-        name.rpartition("/")[2] for name in metadata
-    }
+    parts = {name.rpartition("/")[2] for name in metadata}
+    assert parts == {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "LICENSE"}
 
 
 @pytest.mark.slow
@@ -64,10 +59,8 @@ def test_the_sdist_holds_what_tests_and_documentation_need(built: Path) -> None:
 @pytest.mark.slow
 def test_an_index_would_take_both(built: Path) -> None:
     pytest.importorskip("twine", reason="twine is not installed")
-    files = [str(path) for path in built.iterdir()]
-    checked = subprocess.run(
-        [sys.executable, "-m", "twine", "check", "--strict", *files], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, built.iterdir())]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

@@ -23,11 +23,8 @@ from tests.support.code_blocks import blocks_of, task_pages
 README = (ROOT / "README.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "agents").glob("*.md")])
-CURRENT = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "api").glob("*.md")]),
-]
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "api").glob("*.md")])
+CURRENT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 SOURCES = (ROOT, ROOT / "agents")
 FOLDERS = ("codea1_env", "codea1_agents", "codea1_lab", "agents", "benchmarks", "examples", "tests", "docs")
 CODE = [ROOT / name for name in FOLDERS if name not in ("codea1_agents", "codea1_lab", "docs")]
@@ -59,7 +56,6 @@ def named_in(module: Path) -> set[str]:
 
 
 def is_defined(dotted: str) -> bool:
-    """Return whether a module or a name in a module exists, without importing it."""
     *parents, name = dotted.split(".")
     for root in SOURCES:
         parent = root.joinpath(*parents)
@@ -82,11 +78,8 @@ def exists(path: str) -> bool:
     return path.endswith(".py") and any(True for folder in CODE for _ in folder.rglob(path))
 
 
-def test_readme_has_at_most_seven_hundred_words():
+def test_readme_is_short_with_an_agent_in_twelve_lines_a_verdict_in_four_and_a_training_in_ten():
     assert len(prose(README).split()) <= 700
-
-
-def test_readme_shows_an_agent_in_twelve_lines_a_verdict_in_four_and_a_training_in_ten():
     agent, verdict, training = blocks("python")
     assert len(agent) <= 12
     assert len(verdict) <= 4
@@ -137,11 +130,8 @@ def test_paths_and_modules_in_backticks_exist(document):
 @pytest.mark.parametrize("document", CURRENT, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_in_code_exist(document):
     text = document.read_text()
-    code = [
-        *re.findall(r"`([^`\n]+)`", text),
-        *re.findall(r"(?m)^ {4}(.*)$", text),
-        *(c for _, c in FENCE.findall(text)),
-    ]
+    inline, indented = re.findall(r"`([^`\n]+)`", text), re.findall(r"(?m)^ {4}(.*)$", text)
+    code = [*inline, *indented, *(fenced for _, fenced in FENCE.findall(text))]
     groups = {name: () if isinstance(entry.commands, str) else entry.commands for name, entry in ENTRIES.items()}
     used = {pair for part in code for pair in re.findall(r"\bcodea1 ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", part)}
     assert [pair for pair in used if pair[0] not in groups] == []

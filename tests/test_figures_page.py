@@ -19,15 +19,14 @@ TRAIN = ROOT / "agents" / "codea1_agents" / "train"
 TEXT = (ROOT / "docs" / "figures.md").read_text()
 SECTIONS = dict(re.findall(r"(?ms)^##+ ([^\n]+)\n(.*?)(?=^##|\Z)", TEXT))
 METRICS = TRAIN / "grpo" / "metrics.py"
+RULES = ROOT / "codea1_env" / "rules"
 ROLES = ("coder", "tester")
 
 
 def rows(section: str) -> list[list[str]]:
     """Return the cells of the rows of a section's table, without its head."""
-    found = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in SECTIONS[section].splitlines() if "|" in line
-    ]
-    return found[2:]
+    lines = [line for line in SECTIONS[section].splitlines() if "|" in line]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def named(section: str, column: int = 0) -> set[str]:
@@ -52,47 +51,31 @@ def yielded(path: Path) -> set[str]:
 
 
 def body_of(path: Path, function: str) -> ast.FunctionDef:
-    """Return a function of a module."""
-    (found,) = (
-        n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and n.name == function
-    )
+    functions = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef))
+    (found,) = (node for node in functions if node.name == function)
     return found
 
 
 def keys(path: Path, function: str) -> set[str]:
     """Return the constant keys of dictionaries in a function, and those that it assigns to."""
     body = body_of(path, function)
-    found = {
-        name
-        for node in ast.walk(body)
-        if isinstance(node, ast.Dict)
-        for key in node.keys
-        if key
-        for name in constants(key)
-    }
+    dictionaries = [node for node in ast.walk(body) if isinstance(node, ast.Dict)]
+    found = {name for each in dictionaries for key in each.keys if key for name in constants(key)}
     targets = [node.targets[0] for node in ast.walk(body) if isinstance(node, ast.Assign)]
     return found | {name for each in targets if isinstance(each, ast.Subscript) for name in constants(each.slice)}
 
 
 def texts(path: Path, function: str) -> set[str]:
-    """Return all texts in a function."""
-    body = body_of(path, function)
-    return {name for node in ast.walk(body) for name in constants(node)}
+    return {name for node in ast.walk(body_of(path, function)) for name in constants(node)}
 
 
 def parts_of_rewards() -> set[str]:
-    """Return the names of all parts that the rules of this project make."""
-    calls = [
-        node
-        for path in (ROOT / "codea1_env" / "rules").glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "RewardPart"
-    ]
-    return {name for call in calls for name in constants(call.args[0])}
+    nodes = [node for path in RULES.glob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    return {name for call in calls if call.func.id == "RewardPart" for name in constants(call.args[0])}
 
 
 def of_learners() -> set[str]:
-    """Return the learner's figures, as in the page."""
     module = ast.parse(METRICS.read_text())
     (names,) = (n.value for n in module.body if isinstance(n, ast.Assign) and n.targets[0].id == "_OF_LEARNERS")
     return {f"MODULE_{name}" for name in (*ast.literal_eval(names), "trained")}

@@ -65,17 +65,7 @@ def test_cells_of_the_tabular_game_name_its_rows(script: ModuleType) -> None:
         ("+", 2, 5, 2, 6, 1, "wrongly", ""),
     ],
 )
-def test_how_a_prediction_is_judged(
-    script: ModuleType,
-    predicted: Any,
-    equal: float,
-    mean: float,
-    half_width: float,
-    n: int,
-    p: float,
-    sign: str,
-    size: str,
-) -> None:
+def test_how_a_prediction_is_judged(script, predicted, equal, mean, half_width, n, p, sign, size) -> None:
     if not isinstance(predicted, str):
         predicted = {"mean": predicted[0], "interval": predicted[1]}
     cell = script.Cell(regime="x", other="y", source="z", predicted=predicted, equal=equal)
@@ -112,7 +102,6 @@ def pairs_of(cell: dict[str, Any]) -> dict[int, list[float]]:
 
 
 def recomputed(cell: dict[str, Any], tables: dict[str, Any]) -> tuple[float, float, float]:
-    """Return the mean, half of the interval and the p value of a cell."""
     margin = cell.get("equal", 0)
     if "experiment" in cell:
         by_base = pairs_of(cell)

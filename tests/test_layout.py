@@ -101,10 +101,8 @@ def test_commands_import_only_what_they_need(words, said, unwanted):
 
 
 def test_the_game_imports_what_a_first_step_needs():
-    code = (
-        "import sys, codea1_env.code_a1_v0; print(sum(name.partition('.')[0] == 'codea1_env' for name in sys.modules))"
-    )
-    assert int(in_new_process(code)) <= 90
+    _, imported = said_and_imported("import codea1_env.code_a1_v0")
+    assert sum(name.partition(".")[0] == "codea1_env" for name in imported) <= 90
 
 
 @pytest.mark.slow
@@ -141,13 +139,18 @@ def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 @pytest.mark.slow
 def test_functions_are_short():
-    found = {
-        f"{path.name}:{node.lineno} {node.name}": lines_of(node)
-        for path in sources()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    }
+    nodes = [(path.name, node) for path in sources() for node in ast.walk(ast.parse(path.read_text()))]
+    functions = [each for each in nodes if isinstance(each[1], (ast.FunctionDef, ast.AsyncFunctionDef))]
+    found = {f"{name}:{node.lineno} {node.name}": lines_of(node) for name, node in functions}
     assert {name: n for name, n in found.items() if n > 60} == {}
     median, *_, nine_tenths = quantiles(found.values(), n=10)[4:9]
     assert median <= 7
     assert nine_tenths <= 16
+
+
+@pytest.mark.xdist_group("groups")
+def test_groups_are_honoured(request):
+    """Tests that share a machine-wide thing are kept on one worker; without that they fail now and then."""
+    if not request.config.getoption("loadgroup", default=False):
+        pytest.skip("not run by several workers")
+    assert request.node.nodeid.endswith("@groups")

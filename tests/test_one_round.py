@@ -1,13 +1,14 @@
 """The same replies through everything that plays rounds: identical reports and rewards, wherever they are kept.
 
 A driver plays all pairs of programs and suites that it can be given and returns what it keeps of each, which is held
-against `one_by_one` or `rounds_with_book`. Another driver is one more function in `DRIVERS`, or in `BOOK_DRIVERS`.
+against `one_by_one` or `rounds_with_book`. Another driver is one more function in `PLAIN`, or in `BOOK_DRIVERS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product, starmap
 from math import isnan, nan
 from typing import Any, NamedTuple
@@ -64,7 +65,6 @@ class Game(NamedTuple):
 
     @property
     def is_gone(self) -> bool:
-        """Whether an agent is unavailable."""
         return "gone" in self
 
 
@@ -90,7 +90,6 @@ class Deck:
 
     @property
     def game(self) -> dict[str, Any]:
-        """Arguments of environments."""
         return {"problems": ProblemSet("deck", (self.problem,)), "rules": self.rules, "sandbox": self.sandbox}
 
     def referee(self) -> Referee:
@@ -101,10 +100,8 @@ class Deck:
 
         Suites that do not come are for programs that load: only some drivers want any for others.
         """
-        all_games = starmap(Game, product(PROGRAMS, SUITES))
-        return [
-            each for each in all_games if not {*each} & {*without} and (each.suite != "gone" or each[0] in LOADABLE)
-        ]
+        wanted = (each for each in starmap(Game, product(PROGRAMS, SUITES)) if not {*each} & {*without})
+        return [each for each in wanted if each.suite != "gone" or each.program in LOADABLE]
 
 
 class Losing(Wrapper):
@@ -129,11 +126,7 @@ class Says:
 
 
 def reply(text: str) -> Any:
-    """Return a reply as rounds take it."""
     return AgentUnavailable("gone") if text == GONE else text
-
-
-# -- drivers ---------------------------------------------------------------------------------------
 
 
 def of_tree(tree: JudgedTree, n: int) -> Kept:
@@ -225,21 +218,9 @@ def _paid(env: Any) -> dict[str, float]:
     return {role: env.unwrapped.rewards[f"{role}_0"] for role in ("coder", "tester")}
 
 
-def aec_with_all_turns(deck: Deck) -> dict[Game, Kept]:
-    return aec(deck, skip_invalid=False)
-
-
-def parallel(deck: Deck) -> dict[Game, Kept]:
-    return _both_act(deck, code_a1_v0.parallel_env(**deck.game), deck.games(without=["gone"]))
-
-
-def blind_parallel(deck: Deck) -> dict[Game, Kept]:
-    return _both_act(deck, code_a1_v0.blind_parallel_env(**deck.game), deck.games(without=["gone"]))
-
-
-def _both_act(deck: Deck, env: Any, games: Sequence[Game]) -> dict[Game, Kept]:
-    found = {}
-    for game in games:
+def both_act(make: Callable[..., Any], deck: Deck) -> dict[Game, Kept]:
+    env, found = make(**deck.game), {}
+    for game in deck.games(without=["gone"]):
         env.reset(seed=0, options={"problem_id": deck.problem.id, "replay": False})
         paid = dict.fromkeys(env.agents, 0.0)
         while env.agents:
@@ -251,7 +232,6 @@ def _both_act(deck: Deck, env: Any, games: Sequence[Game]) -> dict[Game, Kept]:
 
 
 def group(deck: Deck) -> dict[Game, Kept]:
-    """All games as candidates of one group."""
     games = deck.games()
     env = code_a1_v0.group_env(**deck.game, n_candidates=len(games), n_suites=1)
     paid = _group_played(env, games)
@@ -349,14 +329,11 @@ def cross_play(deck: Deck) -> dict[Game, Kept]:
         for texts in (PROGRAMS, SUITES)
     )  # who never answers is an error there
     play, _ = play_all([deck.problem], coders, testers, deck.sandbox, deck.rules, samples=1)
-    found = {}
-    for c, coder in enumerate(coders):
-        for t, tester in enumerate(testers):
-            cells = play.on_policy
-            of_tester = float(cells.tester_reward[c, t, 0])
-            loads = not isnan(cells.validity[c, t, 0])
-            kept = Kept(float(cells.coder_reward[c, t, 0]), of_tester if loads else None)
-            found[Game(coder.name, tester.name)] = kept
+    found, cells = {}, play.on_policy
+    for (c, coder), (t, tester) in product(enumerate(coders), enumerate(testers)):
+        loads = not isnan(cells.validity[c, t, 0])
+        of_tester = float(cells.tester_reward[c, t, 0]) if loads else None
+        found[Game(coder.name, tester.name)] = Kept(float(cells.coder_reward[c, t, 0]), of_tester)
     return found
 
 
@@ -375,24 +352,12 @@ def bank(deck: Deck) -> dict[Game, Kept]:
     }
 
 
-DRIVERS: list[Callable[[Deck], dict[Game, Kept]]] = [
-    batch,
-    forks,
-    rewards_of_pairs,
-    aec,
-    aec_with_all_turns,
-    parallel,
-    blind_parallel,
-    group,
-    grpo_rollouts,
-    gymnasium_coder,
-    gymnasium_tester,
-    cross_play,
-    bank,
-]
-
-
-# -- held against each other -----------------------------------------------------------------------
+PLAIN = (batch, forks, rewards_of_pairs, aec, group, grpo_rollouts, gymnasium_coder, gymnasium_tester, cross_play, bank)
+DRIVERS: dict[str, Callable[[Deck], dict[Game, Kept]]] = {driver.__name__: driver for driver in PLAIN} | {
+    "aec with all turns": partial(aec, skip_invalid=False),
+    "parallel": partial(both_act, code_a1_v0.parallel_env),
+    "blind parallel": partial(both_act, code_a1_v0.blind_parallel_env),
+}
 
 
 def same(one: float | None, other: float | None) -> bool:
@@ -438,18 +403,14 @@ def test_the_games_are_of_all_kinds(deck: Deck, wanted: Mapping[Game, Kept]) -> 
 
 
 @pytest.mark.parametrize(
-    "driver",
-    [pytest.param(each, marks=[pytest.mark.models] * (each is grpo_rollouts)) for each in DRIVERS],
-    ids=lambda driver: driver.__name__,
+    "driver", [pytest.param(name, marks=[pytest.mark.models] * (name == "grpo_rollouts")) for name in DRIVERS]
 )
-def test_same_replies_same_reports_and_rewards(driver: Any, deck: Deck, wanted: Mapping[Game, Kept]) -> None:
-    found = driver(deck)
+def test_same_replies_same_reports_and_rewards(driver: str, deck: Deck, wanted: Mapping[Game, Kept]) -> None:
+    found = DRIVERS[driver](deck)
     assert set(deck.games(without=["gone", "lost"])) <= found.keys() <= wanted.keys()
     for game, kept in found.items():
         assert_same(game, kept, wanted[game])
 
-
-# -- rounds that share a Mistake Book --------------------------------------------------------------
 
 PLAYED = [
     Game("looks right", "sharp"),

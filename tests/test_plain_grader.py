@@ -13,19 +13,10 @@ pytestmark = pytest.mark.xdist_group("watches the machine")
 
 ATTACKS = load_attacks()
 PROGRAMS = {attack.name: attack for attack in ATTACKS.programs}
-FOOLING = [
-    "always_equal",
-    "become_another_program",
-    "equal_to_anything_from_the_library",
-    "exception_hook_ends_with_0",
-    "exit_at_import",
-    "exit_hook_ends_with_0",
-    "expected_values_in_frames",
-    "expected_values_in_source",
-    "os_exit",
-    "system_exit",
-    "thread_ends_with_0",
-]
+FOOLING = (
+    "always_equal become_another_program equal_to_anything_from_the_library exception_hook_ends_with_0 exit_at_import"
+    " exit_hook_ends_with_0 expected_values_in_frames expected_values_in_source os_exit system_exit thread_ends_with_0"
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +27,7 @@ def grader() -> PlainGrader:
     return grader
 
 
-@pytest.mark.parametrize("name", FOOLING)
+@pytest.mark.parametrize("name", FOOLING.split())
 def test_it_passes_wrong_programs_that_are_well_known(grader: PlainGrader, name: str) -> None:
     found = grader.try_attack(PROGRAMS[name])
     assert (found.result, found.sentence) == (PlainResult.FOOLED, "a wrong program passes")

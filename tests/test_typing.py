@@ -28,10 +28,8 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Scored
 from codea1_env.sandbox import Sandbox, load_sandbox
 
-
 def tester(observation: Mapping[str, Any]) -> str:
     return f"assert {observation['entry_point']}([]) == []"
-
 
 problems = load_problems("starter")
 assert_type(problems, ProblemSet)
@@ -76,15 +74,9 @@ def test_a_users_program_is_type_checked(tmp_path: Path) -> None:
     # In a folder of its own, so that only `py.typed` and the annotations count, and not the settings of this project.
     untyped = "[mypy]\nstrict = true\nfollow_imports = silent\n[mypy-pettingzoo.*]\nignore_missing_imports = true\n"
     (tmp_path / "mypy.ini").write_text(untyped)
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "user.py"],
-        cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": f"{ROOT}{os.pathsep}{ROOT / 'agents'}"},
-        capture_output=True,
-        text=True,
-        timeout=220,
-        check=False,
-    )
+    command, place = [sys.executable, "-m", "mypy", "user.py"], f"{ROOT}{os.pathsep}{ROOT / 'agents'}"
+    settings = {"cwd": tmp_path, "env": {**os.environ, "MYPYPATH": place}, "timeout": 220}
+    done = subprocess.run(command, **settings, capture_output=True, text=True, check=False)
     assert done.stdout == "Success: no issues found in 1 source file\n", done.stdout + done.stderr
 
 

@@ -24,10 +24,8 @@ def by_hand(
         return z([sum(weights[name] * x for name, x in row) for row in _rows(columns)])
     compared = dict(columns)
     if form == "conditioned":
-        valid = [validity >= valid_from for validity in columns["validity"]]
-        compared["adversarial"] = [
-            x if is_valid else math.nan for x, is_valid in zip(columns["adversarial"], valid, strict=True)
-        ]
+        pairs = zip(columns["adversarial"], columns["validity"], strict=True)
+        compared["adversarial"] = [x if validity >= valid_from else math.nan for x, validity in pairs]
     terms = {name: z(column) for name, column in compared.items()}
     return [sum(weights[name] * x for name, x in row) for row in _rows(terms)]
 

@@ -40,7 +40,6 @@ def entry(expression: str, value: Any, frequency: int = 1, *imports: str) -> Boo
 
 
 def entry_of(case: ValidCase) -> BookEntry:
-    """The entry of a case that has failed once."""
     return BookEntry(BookKey.of(case), case.case.direct, 1, 1, 1, 0, 0, 1)
 
 
@@ -66,7 +65,6 @@ def stored(book: MistakeBook, problem_id: str) -> tuple[BookEntry, ...]:
 
 
 def identity(problem_id: str, entry_point: str, imports: str = "") -> Problem:
-    """A problem whose solution returns its argument."""
     golden = (GoldenCase(f"{entry_point}(1)", "1"),)
     return Problem(problem_id, "statement", entry_point, f"def {entry_point}(x): return x", golden, imports)
 
@@ -76,8 +74,6 @@ def assert_sound(book: MistakeBook) -> None:
     size = book.size()
     with book._database.reading() as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        rows = (
-            "SELECT p.id, p.size, COUNT(e.problem) FROM problem p LEFT JOIN entry e ON e.problem = p.id GROUP BY p.id"
-        )
-        assert all(size == n for _, size, n in connection.execute(rows))
+        rows = "SELECT p.size, COUNT(e.problem) FROM problem p LEFT JOIN entry e ON e.problem = p.id GROUP BY p.id"
+        assert all(size == n for size, n in connection.execute(rows))
         assert connection.execute("SELECT COUNT(*) FROM entry").fetchone() == (size,)

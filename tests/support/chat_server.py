@@ -11,7 +11,6 @@ from typing import Any
 
 
 def completion(text: str | None, **message: Any) -> dict[str, Any]:
-    """Return a chat completion, as servers write it."""
     finish = message.pop("finish_reason", "stop")
     choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish}
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
@@ -19,7 +18,6 @@ def completion(text: str | None, **message: Any) -> dict[str, Any]:
 
 
 def said(text: str | None = "hello", **message: Any) -> tuple[int, str]:
-    """Return a behaviour that replies as a healthy server does."""
     return 200, json.dumps(completion(text, **message))
 
 

@@ -35,8 +35,6 @@ _OPERATORS = set("|&;<>()")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One code block."""
-
     document: Path
     line: int
     """Number of its first line of code, from 1."""

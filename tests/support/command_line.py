@@ -62,7 +62,6 @@ def started(*arguments: object, code: str = "", **options: Any) -> subprocess.Po
 
 
 def finished(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own to its end."""
     process = started(*arguments, **options)
     out, err = process.communicate(timeout=120)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -78,15 +77,9 @@ def one_object(stdout: str) -> dict[str, Any]:
 
 def run_python(*arguments: object, folder: Path, **environment: str) -> str:
     """Run Python with one thread and without the hub, as an example or a page does; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | environment,
-        timeout=300,
-        check=False,
-    )
+    command, settings = [sys.executable, *map(str, arguments)], {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    place = {"cwd": folder, "env": os.environ | settings | environment}
+    done = subprocess.run(command, **place, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -101,11 +94,9 @@ def check_document(words: list[str], stdout: str) -> None:
 
 @cache
 def validator(command: str) -> Draft202012Validator:
-    """Return what checks the document of a command."""
     return Draft202012Validator({"$ref": f"#/$defs/{command}", "$defs": DOCUMENTS["$defs"]})
 
 
 def entries_of(run: Path) -> list[StoredEntry]:
-    """Return the entries of a run's Mistake Book."""
     with MistakeBook(run / "book.sqlite", create=False) as book:
         return list(book.entries())

@@ -50,14 +50,13 @@ APPS: dict[str, Any] = {
     "url": "",
     "starter_code": "",
 }
+_TOTAL = "class Solution:\n    def total(self, words: List[str]) -> int:\n        "
 APPS_METHOD = APPS | {
     "problem_id": 8,
     "question": "Return the sum of the counts of the words.",
-    "solutions": json.dumps(
-        ["class Solution:\n    def total(self, words: List[str]) -> int:\n        return len(Counter(words))\n"]
-    ),
+    "solutions": json.dumps([f"{_TOTAL}return len(Counter(words))\n"]),
     "input_output": json.dumps({"fn_name": "total", "inputs": [[["a", "b"]], [[]]], "outputs": [2, 0]}),
-    "starter_code": "class Solution:\n    def total(self, words: List[str]) -> int:\n        ",
+    "starter_code": _TOTAL,
 }
 TACO: dict[str, Any] = {
     "question": "Given a list, return it without its first item.",

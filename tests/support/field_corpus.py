@@ -32,8 +32,6 @@ class Item:
 
 @dataclass(frozen=True)
 class WrittenSuite:
-    """One suite, as a reply."""
-
     problem: Problem
     form: str
     code: str
@@ -43,7 +41,6 @@ class WrittenSuite:
 
 
 def suites(n: int, seed: int) -> list[WrittenSuite]:
-    """Return `n` suites."""
     rng = random.Random(seed)
     problems = [problem for problem in load_problems("starter") if len(_golden(problem)) >= 3]
     names, weights = zip(*((name, weight) for name, (weight, _) in FORMS.items()), strict=True)
@@ -75,7 +72,6 @@ def _golden(problem: Problem) -> list[Item]:
 
 
 def is_literal(node: ast.expr) -> bool:
-    """Return whether an expression is a literal."""
     try:
         ast.literal_eval(node)
     except ValueError:
@@ -122,9 +118,6 @@ def _error_of(problem: Problem, args: tuple[str, ...]) -> str:
 
 
 _KINDS = ("TypeError", "ValueError", "AttributeError")
-
-
-# -- forms of suites: (name, items) -> file ---------------------------------------------------------
 
 
 def _lines(lines: list[str], indent: int = 0) -> str:
@@ -210,9 +203,8 @@ def _tolerances(name: str, items: list[Item], rng: random.Random) -> str:
 
 def _listed(name: str, items: list[Item], rng: random.Random) -> str:
     marks = [rng.choice(["-", "*", f"{n}."]) for n, _ in enumerate(items, start=1)]
-    return "\n".join(
-        f"{mark} `assert {item.call(name)} == {item.want}`" for mark, item in zip(marks, items, strict=True)
-    )
+    tests = [f"`assert {item.call(name)} == {item.want}`" for item in items]
+    return "\n".join(f"{mark} {test}" for mark, test in zip(marks, tests, strict=True))
 
 
 FORMS: dict[str, tuple[float, Callable[[str, list[Item], random.Random], str]]] = {
@@ -225,9 +217,6 @@ FORMS: dict[str, tuple[float, Callable[[str, list[Item], random.Random], str]]] 
     "tolerances": (2, _tolerances),
     "lists in prose": (2, _listed),
 }
-
-
-# -- replies ----------------------------------------------------------------------------------------
 
 
 def _wrapped(code: str, rng: random.Random) -> str:

@@ -67,7 +67,8 @@ class Fork:
         read, write = os.pipe()
         self.output = os.fdopen(read)
         self._connection = connection_to(server)
-        request(self._connection, ["-c", code, *arguments], environment, folder, [0, write, write])
+        place = {"environment": {**environment}, "folder": str(folder)}
+        request(self._connection, [0, write, write], ["-c", code, *arguments], **place)
         os.close(write)
         self.pid = int(self._connection.recv(LONGEST))
         self._status: int | None = None
@@ -105,14 +106,9 @@ def connection_to(server: Path) -> socket.socket:
     return connection
 
 
-def request(
-    connection: socket.socket,
-    arguments: Sequence[str],
-    environment: Mapping[str, str],
-    folder: Path,
-    streams: Sequence[int],
-) -> None:
-    command = {"arguments": [*arguments], "environment": {**environment}, "folder": str(folder)}
+def request(connection: socket.socket, streams: Sequence[int], arguments: Sequence[str], **others: Any) -> None:
+    """Ask for a process with these arguments, an `environment` and a `folder`."""
+    command = {"arguments": [*arguments], **others}
     socket.send_fds(connection, [json.dumps(command).encode()], streams)
 
 
@@ -131,7 +127,7 @@ def start_worker(arguments: list[str]) -> None:
 
                 os.execv(sys.executable, [sys.executable, setup_worker.__file__, *arguments])
     connection = connection_to(server)
-    request(connection, arguments, os.environ, Path.cwd(), [0, 1, 2])
+    request(connection, [0, 1, 2], arguments, environment={**os.environ}, folder=str(Path.cwd()))
     connection.recv(LONGEST)
     connection.recv(LONGEST)
 
@@ -142,9 +138,7 @@ def serve(path: str, raylet: int) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"  # Ray sets it for a worker, and torch reads it when it is imported
     import_without_drawing()
     if not forks_draw_differently():
-        raise RuntimeError(
-            "an import has used Ray's native generator: its forks would take the same ids for new objects"
-        )
+        raise RuntimeError("an import has used Ray's native generator: its forks would take the same ids for objects")
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(f"{path}.new")

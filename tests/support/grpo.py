@@ -21,28 +21,13 @@ def tiny_config(models: Mapping[str, Any], problems: str) -> Any:
     """The roles of `models` learn, everything in this process."""
     from codea1_agents.train.grpo import GRPOConfig
 
-    return (
-        GRPOConfig()
-        .environment(rules="fixed")
-        .problems(problems)
-        .llm_agents(**models)
-        .training(
-            lr=3e-3,
-            n_candidates=6,
-            n_suites=4,
-            problems_per_step=4,
-            problems_at_once=2,
-            max_tokens={"coder": 2, "tester": 2},
-            minibatches_per_epoch=1,
-            warmup_steps=0,
-            micro_batch_size=5,
-        )
-    )
+    config = GRPOConfig().environment(rules="fixed").problems(problems).llm_agents(**models)
+    config.training(lr=3e-3, n_candidates=6, n_suites=4, problems_per_step=4, problems_at_once=2, warmup_steps=0)
+    return config.training(max_tokens={"coder": 2, "tester": 2}, minibatches_per_epoch=1, micro_batch_size=5)
 
 
 @contextmanager
 def built(config: Any) -> Iterator[Any]:
-    """The algorithm of a configuration, which is stopped after the block."""
     algorithm = config.build_algo()
     try:
         yield algorithm
@@ -73,7 +58,6 @@ def weights_of(algorithm: Any) -> Weights:
 
 
 def distance(a: Weights, b: Weights) -> float:
-    """The largest difference of a weight."""
     assert a.keys() == b.keys()
     return max(float(abs(a[m][name] - b[m][name]).max()) for m in a for name in a[m])
 
@@ -86,19 +70,10 @@ def scored(module: str, n_prompt: int, n_response: int, *, advantage: float = 1.
     from codea1_agents.train.grpo.sampling import Response
 
     draw = np.random.default_rng([seed, n_prompt, n_response])
-    return ScoredResponse(
-        role=module,
-        agent=f"{module}_0",
-        module=module,
-        problem_id="toy/0",
-        prompt=tuple(draw.integers(3, 10, n_prompt).tolist()),
-        response=Response(
-            tuple(draw.integers(3, 10, n_response).tolist()),
-            tuple((-draw.random(n_response) - 2.0).tolist()),
-            is_cut=True,
-        ),
-        advantage=advantage,
-    )
+    prompt, tokens = (tuple(draw.integers(3, 10, n).tolist()) for n in (n_prompt, n_response))
+    response = Response(tokens, tuple((-draw.random(n_response) - 2.0).tolist()), is_cut=True)
+    about = {"role": module, "agent": f"{module}_0", "module": module, "problem_id": "toy/0"}
+    return ScoredResponse(**about, prompt=prompt, response=response, advantage=advantage)
 
 
 def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> Any:
@@ -110,32 +85,21 @@ def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> 
 
     space = gym.spaces.Discrete(2)
     config = replace(ModelSettings(folder), **settings).to_dict()
-    return CausalLMModule(
-        observation_space=space, action_space=space, model_config=config, inference_only=inference_only
-    )
+    spaces = {"observation_space": space, "action_space": space}
+    return CausalLMModule(**spaces, model_config=config, inference_only=inference_only)
 
 
 def learner_of(folder: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> Any:
-    """A learner of one module, the coder's.
-
-    Args:
-        folder: of the model.
-        model: further settings of the model.
-        settings: hyperparameters.
-    """
+    """A learner of one module, the coder's; `model` are further settings of its model, `settings` hyperparameters."""
     import gymnasium as gym
 
     from codea1_agents.train.grpo import GRPOConfig
     from codea1_agents.train.grpo.learner import GRPOTorchLearner
     from codea1_agents.train.grpo.settings import ModelSettings
 
-    config = (
-        GRPOConfig()
-        .problems("starter")
-        .llm_agents(coder=ModelSettings(folder, **(model or {})))
-        .agents(tester="fuzz")
-        .training(**{"lr": 1e-3, "minibatches_per_epoch": 1, "warmup_steps": 0, "kl_coeff": 0.01, **settings})
-    )
+    config = GRPOConfig().problems("starter").llm_agents(coder=ModelSettings(folder, **(model or {})))
+    config.agents(tester="fuzz")
+    config.training(**{"lr": 1e-3, "minibatches_per_epoch": 1, "warmup_steps": 0, "kl_coeff": 0.01, **settings})
     config.validate()
     spaces = {"coder": (gym.spaces.Discrete(2), gym.spaces.Discrete(2))}  # nothing looks at them
     found = GRPOTorchLearner(config=config, module_spec=config.get_multi_rl_module_spec(spaces=spaces))

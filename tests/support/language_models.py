@@ -10,11 +10,11 @@ from typing import Any
 END, PAD = 256, 257
 
 
-def random_model(seed: int, **shape: Any) -> Any:
-    """Return a Qwen2 that is 32 wide, with one layer and heads of 16, but for what `shape` says in the words of its
+def random_model(seed: int, kind: str = "Qwen2", **shape: Any) -> Any:
+    """Return a model that is 32 wide, with one layer and heads of 16, but for what `shape` says in the words of its
     configuration."""
     import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
+    import transformers
 
     hidden = shape.get("hidden_size", 32)
     small = {
@@ -29,20 +29,13 @@ def random_model(seed: int, **shape: Any) -> Any:
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return Qwen2ForCausalLM(Qwen2Config(**small | shape)).eval()
+        config = getattr(transformers, f"{kind}Config")(**small | shape)
+        return getattr(transformers, f"{kind}ForCausalLM")(config).eval()
 
 
 def tiny_model() -> Any:
-    """Return a model that writes bytes."""
-    return random_model(
-        0,
-        vocab_size=260,
-        num_hidden_layers=2,
-        max_position_embeddings=4096,
-        tie_word_embeddings=True,
-        eos_token_id=END,
-        pad_token_id=PAD,
-    )
+    shape = {"vocab_size": 260, "num_hidden_layers": 2, "max_position_embeddings": 4096, "tie_word_embeddings": True}
+    return random_model(0, **shape, eos_token_id=END, pad_token_id=PAD)
 
 
 def byte_tokenizer() -> Any:
@@ -54,9 +47,8 @@ def byte_tokenizer() -> Any:
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<end>", pad_token="<pad>", additional_special_tokens=["<a>", "<b>"]
-    )
+    special = {"eos_token": "<end>", "pad_token": "<pad>", "additional_special_tokens": ["<a>", "<b>"]}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
 
 
 PROGRAMS = ["return x + 1", "return 1 + x", "return x", "return 2 * x", "return [", "raise ValueError"]
@@ -75,13 +67,11 @@ def phrase_tokenizer(phrases: Sequence[str] = PHRASES) -> Any:
 
     words = ["<unk>", "<end>", "<pad>", *phrases]
     tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", eos_token="<end>", pad_token="<pad>", model_max_length=64
-    )
+    special = {"unk_token": "<unk>", "eos_token": "<end>", "pad_token": "<pad>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special, model_max_length=64)
 
 
 def phrase_model(seed: int, phrases: Sequence[str] = PHRASES, **shape: Any) -> Any:
-    """Return a model for `phrase_tokenizer`."""
     return random_model(seed, vocab_size=3 + len(phrases), eos_token_id=1, pad_token_id=2, **shape)
 
 
@@ -105,15 +95,8 @@ def chat_phrase_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], see
     """Write a chat model of any vocabulary that says these phrases with about the same probability, and hardly more."""
     import torch
 
-    model = random_model(
-        seed,
-        hidden_size=64,
-        num_hidden_layers=2,
-        max_position_embeddings=32768,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        **shape,
-    )
+    shape |= {"hidden_size": 64, "num_hidden_layers": 2, "max_position_embeddings": 32768}
+    model = random_model(seed, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, **shape)
     said = [tokenizer.eos_token_id, *tokenizer.convert_tokens_to_ids(list(phrases))]
     with torch.no_grad():
         # The first coordinate dominates every hidden state, and the logits of what is said follow it.
@@ -137,20 +120,12 @@ _CORPUS = (
 
 
 def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **shape: Any) -> Path:
-    """Write a model of 100,000 random parameters with a byte-pair tokenizer that is trained here.
-
-    Args:
-        folder: of the model.
-        chat_template: of the tokenizer; None: it has none.
-        kind: `Llama` or `Qwen2`.
-        shape: in the words of the model's configuration.
-    """
+    """Write a model of 100,000 random parameters with a byte-pair tokenizer that is trained here."""
     import pytest
 
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("transformers")
+    pytest.importorskip("torch").set_num_threads(1)
     tokenizer = bpe_tokenizer(chat_template)
-    torch.set_num_threads(1)
     usual = {
         "vocab_size": len(tokenizer),
         "hidden_size": 64,
@@ -159,15 +134,11 @@ def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **
         "num_attention_heads": 2,  # of 32 dimensions, the fewest that vLLM takes
         "num_key_value_heads": 1,
         "max_position_embeddings": 2048,
-        "bos_token_id": None,
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,
         "initializer_range": 0.3,  # spreads the logits, so that greedy choices are not near ties
     }
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        config = getattr(transformers, f"{kind}Config")(**usual | shape)
-        model = getattr(transformers, f"{kind}ForCausalLM")(config)
+    model = random_model(0, kind, **usual | shape)
     model.generation_config.do_sample = True  # as published instruct models have it; servers go by it
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -175,7 +146,6 @@ def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **
 
 
 def bpe_tokenizer(chat_template: str | None, texts: Sequence[str] = _CORPUS, vocabulary: int = 320) -> Any:
-    """A byte-pair tokenizer that is trained on texts."""
     import tokenizers
     from tokenizers import decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -190,11 +160,7 @@ def bpe_tokenizer(chat_template: str | None, texts: Sequence[str] = _CORPUS, voc
         show_progress=False,
     )
     bpe.train_from_iterator([*texts] * 4, trainer)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        additional_special_tokens=["<|im_start|>"],
-    )
+    special = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "additional_special_tokens": ["<|im_start|>"]}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, **special)
     tokenizer.chat_template = chat_template
     return tokenizer

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.waiting import wait_until
@@ -20,6 +24,32 @@ def descendants(root: int | None = None) -> set[int]:
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
     return found
+
+
+def forked(work: Callable[[], object]) -> int:
+    """Do some work in a process of its own, which ends with status 0 iff it succeeded; return the process id."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        work()
+        status = 0
+    finally:
+        if status:
+            traceback.print_exc()
+        os._exit(status)
+
+
+def wait_for(*children: int) -> None:
+    """Wait until they have ended, all with success."""
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * len(children)
+
+
+def kill(pids: set[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # it has gone with another one
+            os.kill(pid, signal.SIGKILL)
 
 
 def left_over(before: set[int]) -> set[int]:

@@ -38,9 +38,8 @@ ray.shutdown()
 def start(_: int) -> str:
     """Return how a start ended; what a failed one printed goes to stderr."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", START], capture_output=True, text=True, check=False, timeout=LIMIT_S + 30
-        )
+        command = [sys.executable, "-c", START]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S + 30)
     except subprocess.TimeoutExpired:
         return "hung"
     if done.returncode == 0:
@@ -50,7 +49,6 @@ def start(_: int) -> str:
 
 
 def main(n_starts: int) -> int:
-    """Return the exit status."""
     ended: Counter[str] = Counter()
     begun = time.monotonic()
     with ThreadPoolExecutor(2) as pool:

@@ -10,7 +10,6 @@ from tests.support.toys import fenced
 
 
 def bare(text: str, **options: int) -> Suite:
-    """Return the suite of a whole reply."""
     return read_suite(text, Reading.STRICT, entry_point="f", **options)
 
 
@@ -20,7 +19,6 @@ def block(text: str, **options: int) -> Suite:
 
 
 def reasons(suite: Suite | ValidSuite) -> list[RejectionReason]:
-    """Return why tests were rejected, in their order."""
     return [rejection.reason for rejection in suite.rejections]
 
 

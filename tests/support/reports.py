@@ -28,7 +28,6 @@ INVALID, OURS = Verdict.SYNTAX_ERROR, Verdict.INTERNAL_ERROR
 def met(
     verdict: Verdict, *, n: int = 0, predicted: str = "0", right: bool = True, example: bool = False, actual: str = ""
 ) -> CaseReport:
-    """What a program made of `assert f(n) == predicted`."""
     case = ValidCase(TestCase(f"f({n})", predicted, direct=True), b"0", right, is_example=example)
     return CaseReport(case, verdict, actual)
 
@@ -43,17 +42,12 @@ def suite_of(
     *cases: CaseReport, n_dropped: int = 0, nonprintable: float = 0.0, rejections: tuple[Rejection, ...] = ()
 ) -> SuiteReport:
     """A judged suite: its cases, and how many tests more were dropped and count as invalid."""
-    n_wrong = sum(case.case.prediction_right is False for case in cases)
-    return SuiteReport(
-        ValidSuite(tuple(case.case for case in cases), rejections, n_wrong + n_dropped, nonprintable), cases
-    )
+    n_invalid = n_dropped + sum(case.case.prediction_right is False for case in cases)
+    return SuiteReport(ValidSuite(tuple(case.case for case in cases), rejections, n_invalid, nonprintable), cases)
 
 
 def candidate(
-    *suites: SuiteReport,
-    replayed: Iterable[Verdict] = (),
-    golden: float | None = None,
-    verdict: Verdict = PASSED,
+    *suites: SuiteReport, replayed: Iterable[Verdict] = (), golden: float | None = None, verdict: Verdict = PASSED
 ) -> CandidateReport:
     """The report of a program under these suites and as many replayed cases."""
     return CandidateReport(Candidate("def f(n): ..."), verdict, "", met_all(replayed, first=1000), suites, golden)

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from codea1_env.sandbox import Closing, Job, JobReport, Sandbox
+import pytest
+
+from codea1_env.errors import SandboxError
+from codea1_env.sandbox import Call, Closing, Job, JobReport, Sandbox
+from codea1_env.sandbox.local import LocalSandbox
+
+DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
+
+
+def answers(sandbox: Sandbox) -> bool:
+    """Whether a sandbox runs a program."""
+    return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
+
+
+@contextmanager
+def sandbox_of(tier: str, **options: object) -> Iterator[LocalSandbox]:
+    """A sandbox of this tier and no other; where there is none, the test is skipped."""
+    with LocalSandbox(1, tiers=(tier,), **options) as sandbox:  # type: ignore[arg-type]
+        try:
+            assert sandbox.tier == tier
+        except SandboxError as refusal:
+            pytest.skip(str(refusal))
+        yield sandbox
 
 
 def busy_user(sandbox: str, ending: str) -> str:
-    """Return a program that has a sandbox of a class with a job that does not end, and ends while it runs.
+    """Return a program that has a sandbox of a class, "module.Class", with a job that does not end, and ends meanwhile.
 
     It prints `ready` once its sandbox has answered, starts the job at the first line of its input and goes on to its
     ending at the second.
-
-    Args:
-        sandbox: the class, as "module.Class".
-        ending: its last statements.
     """
     module, _, name = sandbox.rpartition(".")
     return f"""

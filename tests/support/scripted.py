@@ -30,11 +30,9 @@ class Scripted:
 
 
 def scripted(reply: Callable[[Observation, Info], str | None]) -> tuple[Scripted, NamedAgent]:
-    """Make an agent from a function, and its `NamedAgent`."""
     agent = Scripted(reply)
     return agent, NamedAgent(agent, "scripted")
 
 
 def written(lines: Iterable[str]) -> str:
-    """Put lines into a block of Python."""
     return fenced("\n".join(lines))

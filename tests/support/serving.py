@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -38,8 +40,18 @@ def job(result: str = "1") -> list[dict[str, Any]]:
 
 def half_sent(n_bytes: int = 100) -> bytes:
     """Return a request of which most of the body is missing."""
+    return _request(n_bytes, b"{")
+
+
+def sent(result: str = "1") -> bytes:
+    """Return a whole request with the body `job(result)`."""
+    body = json.dumps(job(result)).encode()
+    return _request(len(body), body)
+
+
+def _request(n_bytes: int, body: bytes) -> bytes:
     head = "POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    return head.encode() + f"Content-Length: {n_bytes}\r\n\r\n{{".encode()
+    return head.encode() + f"Content-Length: {n_bytes}\r\n\r\n".encode() + body
 
 
 class Gated(Wrapper):
@@ -56,13 +68,26 @@ class Gated(Wrapper):
         return super().run(jobs)
 
 
+@contextmanager
+def busy(sandbox: Sandbox, **bounds: Any) -> Iterator[tuple[ServiceServer, Gated, ThreadPoolExecutor, Future[Any]]]:
+    """A server that runs its first request until the gate opens; a pool for others, and what the first gets."""
+    gated = Gated(sandbox)
+    with serving(gated, bounds=ServiceBounds(**bounds)) as server, ThreadPoolExecutor(4) as pool:
+        running = pool.submit(post, server)
+        gated.entered.acquire()
+        yield server, gated, pool, running
+
+
 def post(server: ServiceServer, path: str = "/jobs", body: object = None, **headers: str) -> tuple[int, Any]:
     """Return status and body of a request over a connection of its own."""
-    connection = http.client.HTTPConnection(*server.address, timeout=60)
-    data = json.dumps(body or job()).encode()
-    try:
-        connection.request("POST", path, data, {"Content-Type": "application/json"} | headers)
+    status, text = asked(server, path, json.dumps(body or job()).encode(), **headers)
+    return status, json.loads(text)
+
+
+def asked(server: ServiceServer, path: str, data: bytes | None = None, **headers: str) -> tuple[int, str]:
+    """Return status and text of a request over a connection of its own: POST with data, GET without."""
+    with closing(http.client.HTTPConnection(*server.address, timeout=60)) as connection:
+        method = "GET" if data is None else "POST"
+        connection.request(method, path, data, {"Content-Type": "application/json"} | headers)
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
-    finally:
-        connection.close()
+        return response.status, response.read().decode()

@@ -20,6 +20,7 @@ from codea1_env.problems.layouts import read_row
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Limits, Sandbox
+from tests.support.toys import fenced
 
 _STYLES = (
     "{program}",
@@ -51,18 +52,14 @@ class Example:
 
 
 def examples_of(path: Path) -> list[Example]:
-    """Return the problems of a TOML file."""
     rows = tomllib.loads(path.read_text("utf-8"))["problem"]
     return [_example(row) for row in rows]
 
 
 def each_of(*tables: Sequence[Example]) -> pytest.MarkDecorator:
     """Run a test with each example; all but the first three of a table are slow."""
-    examples = [
-        pytest.param(each, id=each.problem.id, marks=[pytest.mark.slow] * (n >= 3))
-        for table in tables
-        for n, each in enumerate(table)
-    ]
+    found = [(each, [pytest.mark.slow] * (n >= 3)) for table in tables for n, each in enumerate(table)]
+    examples = [pytest.param(each, id=each.problem.id, marks=marks) for each, marks in found]
     return pytest.mark.parametrize("example", examples)
 
 
@@ -79,19 +76,13 @@ def judged(
     sandbox: Sandbox, problem: Problem, programs: Sequence[str], tests: Sequence[str], limits: Limits | None = None
 ) -> list[CandidateReport]:
     """Judge programs by one suite per test, so that none counts as a duplicate."""
-    rules = preset("fixed")
-    suites = [
-        read_suite(f"```python\n{text}\n```", rules.reading, entry_point=problem.entry_point, forms=problem.calls)
-        for text in tests
-    ]
-    (report,) = Judge(sandbox, rules, limits=limits).judge(
-        [Duel.crossed(problem, [Candidate(program) for program in programs], suites)]
-    )
-    return list(report.candidates)
+    rules, about = preset("fixed"), {"entry_point": problem.entry_point, "forms": problem.calls}
+    suites = [read_suite(fenced(text), rules.reading, **about) for text in tests]
+    duel = Duel.crossed(problem, [Candidate(program) for program in programs], suites)
+    return list(Judge(sandbox, rules, limits=limits).judge([duel])[0].candidates)
 
 
 def verdicts(report: CandidateReport) -> list[Verdict]:
-    """Return the verdicts on a candidate, in the order of the tests."""
     return [case.verdict for suite in report.suites for case in suite.cases]
 
 

@@ -8,31 +8,21 @@ import textwrap
 _MAIN = "def main():\n{body}\n    {last}\n\n\nif __name__ == '__main__':\n    main()\n"
 _THREAD = """import sys
 import threading
-
-
 def main():
 {body}
-
-
 sys.setrecursionlimit(10_000)
 threading.stack_size(1 << 24)
 threading.Thread(target=main).start()
 """
 _BYTES = """import os
 import sys
-
-
 class Output:
     def __init__(self):
         self.parts = []
-
     def write(self, text):
         self.parts.append(text)
-
     def flush(self):
         pass
-
-
 given, sys.stdout = [], Output()
 while part := os.read(0, 1 << 16):
     given.append(part)

@@ -40,10 +40,8 @@ def rolled(
     n: int = 1,
     advantages: AdvantageSettings | None = None,
 ) -> list[RolledTree]:
-    envs = group_envs(sandbox, toys, shape, rules)
-    return list(
-        TreeRoller(envs, players, advantages=advantages).roll([Task(number, "toy/add") for number in range(n)]).trees
-    )
+    roller = TreeRoller(group_envs(sandbox, toys, shape, rules), players, advantages=advantages)
+    return list(roller.roll([Task(number, "toy/add") for number in range(n)]).trees)
 
 
 def group_envs(

@@ -67,9 +67,7 @@ def test_an_agent_with_only_aact_keeps_one_loop_until_it_is_closed(context: Agen
     assert inner.loops[0].is_closed()
 
 
-def test_an_async_agent_that_never_ends_holds_up_neither_an_interrupt_nor_its_end(
-    context: AgentContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_async_agent_holds_up_nothing(context: AgentContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codea1_env.agent.agent.CLOSE_TIMEOUT_S", 0.2)
 
     async def deaf(observation: Any) -> str:
@@ -105,15 +103,6 @@ def test_names_hold_no_addresses(context: AgentContext) -> None:
         assert agent_name(spec, load_agent(spec, context)) == name  # type: ignore[arg-type]
 
 
-def test_a_class_that_cannot_be_made_is_one_sentence(context: AgentContext) -> None:
-    class Needy(Silent):
-        def __init__(self) -> None:
-            raise KeyError("token")
-
-    with pytest.raises(UserError, match="KeyError: 'token'"):
-        load_agent(Needy, context)
-
-
 class Typed(Silent):
     def __init__(
         self,
@@ -138,6 +127,11 @@ class Named(Silent):
 class TakesAny(Silent):
     def __init__(self, **settings: Any) -> None:
         self.settings = settings
+
+
+class Needy(Silent):
+    def __init__(self) -> None:
+        raise KeyError("token")
 
 
 @pytest.mark.parametrize(
@@ -174,11 +168,10 @@ def test_an_option_has_the_type_of_its_annotation(context: AgentContext, option:
         ("Typed,levle=1", "unknown option 'levle': did you mean 'level'"),
         ("Typed,context=1", "unknown option 'context'"),
         ("Named", "Named needs the option title"),
+        ("Needy", "KeyError: 'token'"),
     ],
 )
-def test_an_option_of_another_type_or_that_is_not_given_is_refused_by_name(
-    context: AgentContext, spec: str, said: str
-) -> None:
+def test_an_agent_that_cannot_be_made_is_one_sentence(context: AgentContext, spec: str, said: str) -> None:
     with pytest.raises(UserError) as caught:
         load_agent(f"{__name__}:{spec}", context)
     assert said in str(caught.value)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
-import os
 import pickle
 import sys
 import threading
@@ -11,6 +10,7 @@ import threading
 import pytest
 
 from codea1_env.agent.threads import LoopThread
+from tests.support.processes import forked, wait_for
 from tests.support.waiting import wait_until
 
 
@@ -40,13 +40,14 @@ def test_an_exit_reaches_its_caller_and_the_loop_goes_on(thread, exiting):
     assert thread.run(one) == 1
 
 
-@pytest.mark.parametrize("does", [lambda thread: thread.run(one) == 1, lambda thread: thread.close() is None])
+def asks(thread):
+    assert thread.run(one) == 1
+
+
+@pytest.mark.parametrize("does", [asks, LoopThread.close])
 def test_a_fork_has_a_loop_of_its_own_and_waits_for_nothing_of_its_parents(thread, does):
     thread.run(one)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if does(thread) else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    wait_for(forked(lambda: does(thread)))
     assert thread.run(one) == 1
 
 

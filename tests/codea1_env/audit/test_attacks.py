@@ -51,41 +51,35 @@ def test_what_a_candidate_is_judged_by_stands_in_its_asserts() -> None:
         assert attack.n_golden <= len(attack.golden), attack.name
 
 
-def test_every_kind_of_outcome_but_our_own_failure_is_provoked() -> None:
+def test_outcomes_and_rejections_of_every_kind_but_our_own_failure_are_provoked() -> None:
     kinds = {kind for attack in ATTACKS.programs for kind in attack.outcomes}
     assert kinds == set(OutcomeKind) - {OutcomeKind.INTERNAL_ERROR}
-
-
-def test_rejections_of_every_kind_that_a_reply_can_earn_are_provoked() -> None:
     reasons = {reason for suite in ATTACKS.suites for reason in suite.reasons or ()}
     release_only, by_luck = {RejectionReason.NO_COMPARISON}, {RejectionReason.FLAKY, RejectionReason.UNKNOWABLE}
     never_hostile = {RejectionReason.EMPTY_REPLY, RejectionReason.NO_CODE, RejectionReason.UNPASSABLE}
     assert reasons == set(RejectionReason) - release_only - by_luck - never_hostile
 
 
+def n_failing(program: str, reply: str) -> int:
+    failing, scope = 0, {}
+    exec(program, scope)
+    for line in reply.splitlines():
+        try:
+            exec(line, scope)
+        except AssertionError:
+            failing += 1
+    return failing
+
+
 @pytest.mark.parametrize("name", TESTBEDS)
 def test_a_testbeds_programs_are_as_right_and_as_wrong_as_it_states(name: str) -> None:
     testbed = TESTBEDS[name]
-
-    def failures(program: str) -> list[int]:
-        return [n_failing(program, reply) for reply in testbed.honest]
-
-    def n_failing(program: str, reply: str) -> int:
-        failing, scope = 0, {}
-        exec(program, scope)
-        for line in reply.splitlines():
-            try:
-                exec(line, scope)
-            except AssertionError:
-                failing += 1
-        return failing
-
     assert NEEDLE in testbed.problem.solution
     assert NEEDLE not in "".join((*testbed.right, *testbed.wrong, *testbed.honest, testbed.problem.statement))
-    for program in (testbed.problem.solution, *testbed.right):
-        assert failures(program) == [0, 0]
-    for program in testbed.wrong:
-        assert failures(program) == list(testbed.n_beating)
+    expected = dict.fromkeys((testbed.problem.solution, *testbed.right), (0, 0))
+    expected |= dict.fromkeys(testbed.wrong, testbed.n_beating)
+    for program, numbers in expected.items():
+        assert tuple(n_failing(program, reply) for reply in testbed.honest) == tuple(numbers)
 
 
 def test_limits_and_outcomes_are_read() -> None:
@@ -123,9 +117,7 @@ def test_a_reply_can_be_repeated_and_written_with_escapes() -> None:
         (read_total, SUITE + "calls = []", "calls: Extra inputs"),
     ],
 )
-def test_an_attack_that_cannot_be_read_is_broken_input(
-    read: Callable[[str, str], object], text: str, complaint: str
-) -> None:
+def test_an_attack_that_cannot_be_read_is_broken_input(read: Callable[..., object], text: str, complaint: str) -> None:
     with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
         read(text, "name")
 

@@ -12,17 +12,8 @@ from typing import Any
 
 import pytest
 
-from codea1_env.audit import (
-    Attacks,
-    AuditResult,
-    HostileCandidate,
-    HostileProgram,
-    HostileSuite,
-    Truth,
-    load_attacks,
-    run_audit,
-    surroundings,
-)
+from codea1_env.audit import Attacks, AuditResult, load_attacks, run_audit, surroundings
+from codea1_env.audit.attacks import NEEDLE, HostileCandidate, HostileProgram, HostileSuite, Truth
 from codea1_env.audit.surroundings import MARK
 from codea1_env.errors import SandboxError
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
@@ -82,16 +73,11 @@ def test_a_long_answer_is_shown_with_both_of_its_ends() -> None:
     assert sentence == "f(1) is not 1: returned [1, 0, 1, 2, 3, 4, 5,…3, 34, 35, 36, 37, 38, 39, 2]"
 
 
-def test_the_host_s_secret_in_a_value_is_an_escape() -> None:
+def test_the_host_s_secret_in_a_value_is_an_escape(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[str] = []
-
-    def answer(job: Job, call: str) -> Outcome:
-        return value(found[0])
-
-    with pytest.MonkeyPatch.context() as patch:
-        begin = surroundings.Surroundings.__init__
-        patch.setattr(surroundings.Surroundings, "__init__", lambda self: (begin(self), found.append(self.secret))[0])
-        assert result_of(Scripted(answer), LOOPER)[0] is AuditResult.ESCAPED
+    begin = surroundings.Surroundings.__init__
+    monkeypatch.setattr(surroundings.Surroundings, "__init__", lambda self: (begin(self), found.append(self.secret))[0])
+    assert result_of(Scripted(lambda job, call: value(found[0])), LOOPER)[0] is AuditResult.ESCAPED
 
 
 def test_what_is_left_behind_is_found_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,9 +132,7 @@ class Fragile(Wrapper):
         (2, True, "it ended the sandbox: gone"),
     ],
 )
-def test_an_attack_that_ends_the_sandbox_or_its_service_to_others_has_escaped(
-    n_good: int, ends: bool, said: str
-) -> None:
+def test_an_attack_that_ends_the_sandbox_or_its_service_has_escaped(n_good: int, ends: bool, said: str) -> None:
     result, sentence = result_of(Fragile(Scripted(lambda job, call: TIME_LIMIT), n_good, ends=ends), LOOPER)
     assert result is AuditResult.ESCAPED
     assert said in sentence
@@ -171,9 +155,6 @@ def test_a_report_counts_and_is_sound_as_long_as_nobody_gains_or_leaves_anything
 
 
 Change = Callable[[Job, str, Outcome], Outcome]
-
-
-# -- suites ----------------------------------------------------------------------------------------
 
 
 class Tampering(Wrapper):
@@ -216,20 +197,14 @@ def is_right(job: Job) -> bool:
         pytest.param(unchanged, {}, "held: 2 valid", marks=pytest.mark.slow),
         (lambda j, c, o: value(0) if is_right(j) and c == "total(3)" else o, {}, "forged: a right program fails tot"),
         (lambda j, c, o: value(153) if c == "total(17)" else o, {}, "beats a wrong program 0 times instead of 1"),
-        (
-            lambda j, c, o: value("needle-in-the-solution-4711") if c == "total(3)" else o,
-            {},
-            "escaped: it read the sol",
-        ),
+        (lambda j, c, o: value(NEEDLE) if c == "total(3)" else o, {}, "escaped: it read the sol"),
         (lambda j, c, o: Outcome(OutcomeKind.NOT_RUN) if c == "total(10)" else o, {}, "forged: an honest suite lost"),
         (lambda j, c, o: value(28) if c == "total(7)" else o, {}, "wrong_result: 0 of its cases beat"),
         (unchanged, {"n_valid": 3}, "wrong_result: 2 of its cases are valid, not 3"),
         (unchanged, {"n_beating": 0}, "forged: it is rewarded for 1 cases"),
     ],
 )
-def test_a_suite_is_held_unless_verdicts_are_not_true_or_it_is_not_what_it_says(
-    sandbox: Sandbox, change: Any, other: dict[str, int], said: str
-) -> None:
+def test_untrue_verdicts_by_a_suite_are_seen(sandbox: Sandbox, change: Any, other: Any, said: str) -> None:
     assert said in audited(sandbox, change, suite=replace(SUITE, **other))
 
 
@@ -239,9 +214,6 @@ def test_a_case_that_only_beats_right_programs_when_it_returns_from_the_book_is_
         return value(0) if is_right(job) and is_replay else outcome
 
     assert "once in the Mistake Book, a right program fails total(7)" in audited(sandbox, change, suite=SUITE)
-
-
-# -- candidates ------------------------------------------------------------------------------------
 
 
 CANDIDATE = HostileCandidate(
@@ -274,7 +246,5 @@ def of_candidate(job: Job) -> bool:
         (lambda j, c, o: 1 / 0 if of_candidate(j) else o, {}, "wrong_result: the judge raised ZeroDivisionError"),
     ],
 )
-def test_true_verdicts_on_a_candidate_are_held_and_others_are_seen(
-    sandbox: Sandbox, change: Any, other: dict[str, Any], said: str
-) -> None:
+def test_untrue_verdicts_on_a_candidate_are_seen(sandbox: Sandbox, change: Any, other: Any, said: str) -> None:
     assert audited(sandbox, change, **other).startswith(said)

@@ -10,18 +10,8 @@ import numpy as np
 import pytest
 
 from codea1_env import code_a1_v0
-from codea1_env.bank import (
-    Bank,
-    BankCache,
-    BankEntry,
-    BankRecipe,
-    ProblemBank,
-    bank_of_run,
-    build_bank,
-    judge_bank,
-    load_bank,
-    load_bank_file,
-)
+from codea1_env.bank import Bank, BankCache, BankEntry, ProblemBank, judge_bank, load_bank, load_bank_file
+from codea1_env.bank.building import BankRecipe, bank_of_run, build_bank
 from codea1_env.errors import BrokenInput, SandboxError, UnknownName, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import ProblemSet
@@ -33,8 +23,7 @@ from tests.support.command_line import codea1
 
 def test_a_bank_is_a_box_whose_gaps_are_empty_replies(bank):
     assert (bank.n_programs, bank.n_suites) == (3, 4)
-    labels = [entry.label for entry in bank.problems[1].programs]
-    assert labels == ["right", "nothing 1", "nothing 2"]
+    assert [entry.label for entry in bank.problems[1].programs] == ["right", "nothing 1", "nothing 2"]
     assert bank.problems[1].suites[-1].reply == ""
 
 
@@ -66,25 +55,23 @@ def test_select_keeps_payoffs(judged):
         judged.select(["toy/first"])
 
 
-class Unused:
+@pytest.fixture
+def unused(watched):
     """A sandbox that nobody may ask."""
-
-    name = "unused"
-
-    def run(self, jobs):
-        raise AssertionError("something was executed")
+    watched.error = "something was executed"
+    return watched
 
 
-def test_nothing_is_judged_twice(bank, judged, sandbox, tmp_path):
+def test_nothing_is_judged_twice(bank, judged, sandbox, unused, tmp_path):
     cache = BankCache(tmp_path)
     judge_bank(bank, preset("fixed"), sandbox, cache=cache)
-    again = judge_bank(bank, preset("fixed"), Unused(), cache=cache)
+    again = judge_bank(bank, preset("fixed"), unused, cache=cache)
     np.testing.assert_array_equal(judged.payoffs().tester, again.payoffs().tester)
     assert [problem.report for problem in judged.problems] == [problem.report for problem in again.problems]
     other = Bank("other", (bank.problems[1],))
-    assert judge_bank(other, preset("fixed"), Unused(), cache=cache).problems  # labels and company do not count
-    with pytest.raises(AssertionError, match="executed"):
-        judge_bank(bank, preset("release"), Unused(), cache=cache)
+    assert judge_bank(other, preset("fixed"), unused, cache=cache).problems  # labels and company do not count
+    with pytest.raises(SandboxError, match="executed"):
+        judge_bank(bank, preset("release"), unused, cache=cache)
 
 
 def of_another_judge(file):
@@ -94,13 +81,13 @@ def of_another_judge(file):
 
 
 @pytest.mark.parametrize("change", [lambda file: file[:40], of_another_judge], ids=["damaged", "of another judge"])
-def test_what_the_cache_cannot_vouch_for_is_judged_again(bank, sandbox, tmp_path, change):
+def test_what_the_cache_cannot_vouch_for_is_judged_again(bank, sandbox, unused, tmp_path, change):
     cache = BankCache(tmp_path)
     judge_bank(bank, preset("fixed"), sandbox, cache=cache)
     for path in tmp_path.glob("*/*"):
         path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(AssertionError, match="executed"):
-        judge_bank(bank, preset("fixed"), Unused(), cache=cache)
+    with pytest.raises(SandboxError, match="executed"):
+        judge_bank(bank, preset("fixed"), unused, cache=cache)
 
 
 def test_an_unknown_payoff_is_never_made_up(bank, broken_sandbox):
@@ -131,9 +118,9 @@ def test_a_bank_is_built_from_problems_and_agents(sandbox, tmp_path):
 
 def test_mutants_stand_in_where_no_wrong_program_is_known(toys, sandbox):
     bank = build_bank(toys, preset("fixed"), sandbox, recipe=replace(RECIPE, testers=("examples",), solution=False))
-    labels = [entry.label.partition(" ")[0] for entry in bank.problems[1].programs]
-    assert labels == ["mutant", "mutant"]
-    assert len({entry.reply for entry in bank.problems[1].programs}) == 2
+    programs = bank.problems[1].programs
+    assert [entry.label.partition(" ")[0] for entry in programs] == ["mutant", "mutant"]
+    assert len({entry.reply for entry in programs}) == 2
 
 
 def test_programs_are_read_with_the_bound_of_the_rules(toys, sandbox, tmp_path):

@@ -14,8 +14,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +30,7 @@ from codea1_env.rules.ruleset import PRESETS, BookRules, BookUpdate
 from tests.support import ROOT
 from tests.support.books import FAILED, PASSED, assert_sound, candidate, failing, stored
 from tests.support.folders import powerless
+from tests.support.processes import forked, wait_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
 
@@ -45,9 +44,6 @@ def frequencies(book: MistakeBook, problem_id: str = "p") -> dict[int, int]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "book.sqlite"
-
-
-# -- threads, forks, pickles --
 
 
 def test_threads_share_one_book(path):
@@ -64,25 +60,6 @@ def test_threads_share_one_book(path):
             thread.join()
         assert (frequencies(book), book.round_of("p")) == ({1: 80, 2: 80}, 80)
         book.close()
-
-
-def forked(work: Callable[[], object]) -> int:
-    """Do some work in a process of its own, which ends with status 0 iff it succeeded; return the process id."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        work()
-        status = 0
-    finally:
-        if status:
-            traceback.print_exc()
-        os._exit(status)
-
-
-def wait_for(*children: int) -> None:
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * len(children)
 
 
 def record_often(book: MistakeBook, problem_id: str, n_rounds: int) -> None:
@@ -161,19 +138,13 @@ def test_a_closed_book_says_so(path):
         book.size()
 
 
-# -- processes --
-
-
 def seeded_round(number: int, replayed: tuple[BookEntry, ...]) -> ProblemReport:
     """The report of round `number` of a game that anybody can play again."""
-    rng = np.random.default_rng(number)
-    sampled = [
-        candidate(
-            {entry.to_valid_case(): [PASSED, FAILED][rng.integers(2)] for entry in replayed},
-            {int(one): [PASSED, FAILED][rng.integers(2)] for one in rng.integers(0, 200, size=8)},
-        )
-        for _ in range(2)
-    ]
+    rng, sampled = np.random.default_rng(number), []
+    for _ in range(2):
+        again = {entry.to_valid_case(): [PASSED, FAILED][rng.integers(2)] for entry in replayed}
+        new = {int(one): [PASSED, FAILED][rng.integers(2)] for one in rng.integers(0, 200, size=8)}
+        sampled.append(candidate(again, new))
     return ProblemReport("p", tuple(sampled))
 
 
@@ -256,9 +227,6 @@ def test_equal_games_give_equal_books_byte_for_byte_in_any_process():
     assert done.stdout.strip() == digest_of_a_game()
 
 
-# -- snapshots and broken files --
-
-
 def test_a_snapshot_is_an_ordinary_file_that_opens_and_restores_anywhere(path, tmp_path):
     with MistakeBook(path) as book, MistakeBook(tmp_path / "other.sqlite") as other, MistakeBook() as memory:
         book.record(failing("p", 1, 2), RELEASE)
@@ -287,29 +255,26 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(path, damage):
         assert_sound(book)
 
 
-def test_a_newer_schema_is_refused(path):
-    MistakeBook(path).close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 5")
+def execute(path: Path, statements: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(statements)
     connection.close()
-    with pytest.raises(BrokenInput, match="expected schema version 4, got 5"):
-        MistakeBook(path)
 
 
-def test_other_files_are_refused_and_left_as_they_are(tmp_path):
-    text = tmp_path / "notes.txt"
+def test_other_files_and_a_newer_schema_are_refused_and_left_as_they_are(path, tmp_path):
+    text, database = tmp_path / "notes.txt", tmp_path / "other.sqlite"
     text.write_text("not a database, but long enough to have a header " * 10)
-    database = tmp_path / "other.sqlite"
-    with sqlite3.connect(database) as connection:
-        connection.execute("CREATE TABLE mine (x)")
-    connection.close()
-    for file, reason in ((text, "not a database"), (database, "not a Mistake Book"), (tmp_path, "is a folder")):
+    execute(database, "CREATE TABLE mine (x)")
+    MistakeBook(path).close()
+    execute(path, "PRAGMA user_version = 5")
+    reasons = {text: "not a database", database: "not a Mistake Book", path: "expected schema version 4, got 5"}
+    for file, reason in (reasons | {tmp_path: "is a folder"}).items():
         before = file.read_bytes() if file.is_file() else b""
         with pytest.raises(BrokenInput, match=reason) as caught:
             MistakeBook(file)
         assert str(file) in str(caught.value)
         assert (file.read_bytes() if file.is_file() else b"") == before
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["notes.txt", "other.sqlite"]
+    assert {*tmp_path.iterdir()} == {*reasons}
 
 
 COLUMNS = {
@@ -403,9 +368,7 @@ def test_damaged_bytes_are_one_sentence(sound, bytes_):
 )
 def test_a_database_with_other_tables_is_no_book(path, sound, statement):
     shutil.copy(sound, path)
-    connection = sqlite3.connect(path)
-    connection.executescript(statement)
-    connection.close()
+    execute(path, statement)
     with pytest.raises(BrokenInput, match="other tables"):
         MistakeBook(path)
     with MistakeBook() as book, pytest.raises(BrokenInput, match="other tables"):
@@ -427,9 +390,8 @@ with MistakeBook(sys.argv[1]) as book:
 
 
 def test_a_full_disk_loses_no_round_that_was_recorded(path):
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, path], capture_output=True, text=True, cwd=ROOT, check=False, timeout=120
-    )
+    command = [sys.executable, "-c", FULL_DISK, path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=120)
     assert "BrokenInput: Mistake Book" in done.stderr.splitlines()[-1]
     with MistakeBook(path) as book:
         assert book.round_of("p") == int(done.stdout.split()[-1])
@@ -438,16 +400,21 @@ def test_a_full_disk_loses_no_round_that_was_recorded(path):
         book.record(failing("p", 0), RELEASE)  # there is room again
 
 
-@pytest.mark.parametrize(("name", "reason"), [("no/such/book", "does not exist"), ("a\0b", "null")])
-def test_places_that_cannot_be_are_refused(tmp_path, name, reason):
+@pytest.mark.parametrize(
+    ("name", "options", "reason"),
+    [
+        ("no/such/book", {}, "does not exist"),
+        ("a\0b", {}, "null"),
+        ("lost", {"create": False}, "no such file"),
+        ("lost", {"read_only": True}, "no such file"),
+        ("empty", {"read_only": True}, "is empty"),
+    ],
+)
+def test_where_no_book_can_be_none_is_made(tmp_path, name, options, reason):
+    (tmp_path / "empty").touch()
     with pytest.raises(BrokenInput, match=reason):
-        MistakeBook(tmp_path / name)
-
-
-def test_a_missing_book_is_only_made_where_asked(path):
-    with pytest.raises(BrokenInput, match="no such file"):
-        MistakeBook(path, create=False)
-    assert not path.exists()
+        MistakeBook(tmp_path / name, **options)
+    assert [(path.name, path.stat().st_size) for path in tmp_path.iterdir()] == [("empty", 0)]
 
 
 def test_opening_waits_for_another_process_that_makes_the_file(path):
@@ -474,9 +441,6 @@ def test_dropping_a_book_closes_its_file(path):
     assert not Path(f"{path}-wal").exists()
 
 
-# -- a book that may only be looked at --
-
-
 @pytest.fixture
 def kept(open_folder: Path) -> Path:
     """A book of two cases in a folder that anybody may look at."""
@@ -486,22 +450,17 @@ def kept(open_folder: Path) -> Path:
     return path
 
 
-def assert_readable(path: Path) -> None:
-    before = sorted(file.name for file in path.parent.iterdir())
-    with MistakeBook(path, read_only=True) as book:
-        assert (book.size(), book.problem_ids(), len(stored(book, "p"))) == (2, ("p",), 2)
-        assert len(book.snapshot()) > 0
-        with pytest.raises(UserError, match="readonly"):
-            book.record(failing("p", 3), RELEASE)
-    assert sorted(file.name for file in path.parent.iterdir()) == before
-
-
 @pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o555), (0o444, 0o777), (0o666, 0o555)])
 def test_a_book_that_cannot_be_written_can_be_read(kept: Path, file_mode: int, folder_mode: int) -> None:
     kept.chmod(file_mode)
     kept.parent.chmod(folder_mode)
-    with powerless():
-        assert_readable(kept)
+    before = sorted(kept.parent.iterdir())
+    with powerless(), MistakeBook(kept, read_only=True) as book:
+        assert (book.size(), book.problem_ids(), len(stored(book, "p"))) == (2, ("p",), 2)
+        assert len(book.snapshot()) > 0
+        with pytest.raises(UserError, match="readonly"):
+            book.record(failing("p", 3), RELEASE)
+    assert sorted(kept.parent.iterdir()) == before
     kept.parent.chmod(0o755)
 
 
@@ -526,12 +485,3 @@ def test_a_book_that_may_not_be_read_is_one_sentence(kept: Path) -> None:
     with powerless(), pytest.raises(BrokenInput, match="Permission denied"):
         MistakeBook(kept, read_only=True)
     kept.parent.chmod(0o755)
-
-
-def test_looking_makes_no_book(tmp_path: Path) -> None:
-    with pytest.raises(BrokenInput, match="no such file"):
-        MistakeBook(tmp_path / "lost.sqlite", read_only=True)
-    (tmp_path / "empty.sqlite").touch()
-    with pytest.raises(BrokenInput, match="is empty"):
-        MistakeBook(tmp_path / "empty.sqlite", read_only=True)
-    assert (tmp_path / "empty.sqlite").stat().st_size == 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env.book.store import Leaving, MistakeBook
-from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.ruleset import BookRules, BookUpdate
@@ -15,18 +15,10 @@ from tests.support.books import FAILED, PASSED, candidate, case
 RULES = BookRules(update=BookUpdate.REMOVE_ON_PASS)
 
 
-def play(
-    book: MistakeBook,
-    *,
-    fails: tuple[int, ...] = (),
-    passes: tuple[int, ...] = (),
-    rules: BookRules = RULES,
-    judge_version: int = JUDGE_VERSION,
-) -> None:
+def play(book: MistakeBook, fails: Sequence[int] = (), passes: Sequence[int] = (), rules: BookRules = RULES) -> None:
     """One round of problem p: a program that fails new cases, and passes replayed ones."""
     report = candidate({case(n): PASSED for n in passes}, dict.fromkeys(fails, FAILED))
-    provenance = Provenance("run", "episode", 0, "a coder", "a tester")
-    book.record(ProblemReport("p", (report,)), rules, provenance, judge_version=judge_version)
+    book.record(ProblemReport("p", (report,)), rules, Provenance("run", "episode", 0, "a coder", "a tester"))
 
 
 def test_a_fixed_case_that_fails_again_is_a_relapse_and_the_record_tells_when() -> None:
@@ -42,11 +34,8 @@ def test_a_fixed_case_that_fails_again_is_a_relapse_and_the_record_tells_when() 
     assert (departure.added_round, departure.last_round) == (1, 3)
     assert departure.digest == BookKey.of(case(1)).digest()
     assert (departure.provenance.tester, departure.provenance.verdict) == ("a tester", "wrong_answer")
-    assert [(s.expression, s.added_round, s.last_round, s.how) for s in periods] == [
-        ("f(1)", 1, 3, Leaving.FIXED),
-        ("f(2)", 1, 5, None),
-        ("f(1)", 5, 5, None),
-    ]
+    found = [(each.expression, each.added_round, each.last_round, each.how) for each in periods]
+    assert found == [("f(1)", 1, 3, Leaving.FIXED), ("f(2)", 1, 5, None), ("f(1)", 5, 5, None)]
     (relapse,) = relapses(periods)
     assert (relapse.expression, relapse.n_relapses, relapse.gaps) == ("f(1)", 1, (2,))
 
@@ -63,17 +52,10 @@ def test_a_case_that_a_full_book_pushes_out_is_no_fix_and_its_return_no_relapse(
     assert relapses(periods) == ()
 
 
-def test_the_record_survives_snapshots(tmp_path: Path) -> None:
+def test_many_departures_come_in_pages_and_survive_snapshots(tmp_path: Path) -> None:
     with MistakeBook() as book, MistakeBook(tmp_path / "other.sqlite") as other:
-        play(book, fails=(1,))
-        play(book, passes=(1,))
-        other.restore(book.snapshot())
-        assert list(other.departures()) == list(book.departures())
-
-
-def test_many_departures_come_in_pages() -> None:
-    with MistakeBook() as book:
         play(book, fails=tuple(range(1500)))
         play(book, passes=tuple(range(1500)))
-        left = [departure.expression for departure in book.departures()]
-    assert left == [f"f({n})" for n in range(1500)]
+        assert [departure.expression for departure in book.departures()] == [f"f({n})" for n in range(1500)]
+        other.restore(book.snapshot())
+        assert list(other.departures()) == list(book.departures())

@@ -22,23 +22,10 @@ from tests.support.books import FAILED, PASSED, assert_sound, candidate, case, e
 RELEASE = BookRules()
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "book.sqlite"
-
-
-# -- store == rules --
-
 verdicts = st.sampled_from([PASSED, FAILED, FAILED, Verdict.TIME_LIMIT, Verdict.NOT_RUN, Verdict.INTERNAL_ERROR])
 problem_ids = st.sampled_from(["a", "b/π", "c\0"])
 variants = [
-    BookRules(
-        update=update,
-        n_replayed=3,
-        n_stalest=n_stalest,
-        count_replay_failures=counting,
-        max_entries=max_entries,
-    )
+    BookRules(update, n_replayed=3, n_stalest=n_stalest, count_replay_failures=counting, max_entries=max_entries)
     for update in BookUpdate
     for n_stalest, counting, max_entries in ((0, False, None), (1, True, 5), (5, False, 2))
 ]
@@ -75,30 +62,21 @@ class StoreAndRules(RuleBasedStateMachine):
         assert chosen == select_replayed(before, self.rules)
         new = st.dictionaries(st.integers(0, 9), verdicts, max_size=8)
         replayed = [entry.to_valid_case() for entry in chosen]
-        report = ProblemReport(
-            problem_id,
-            tuple(
-                candidate(
-                    {one: data.draw(verdicts) for one in replayed}, data.draw(new), valid=data.draw(st.booleans())
-                )
-                for _ in range(data.draw(st.integers(0, 3)))
-            ),
+        candidates = tuple(
+            candidate({one: data.draw(verdicts) for one in replayed}, data.draw(new), valid=data.draw(st.booleans()))
+            for _ in range(data.draw(st.integers(0, 3)))
         )
-        delta = self.book.record(report, self.rules, Provenance(run="r", episode_id=str(self.n_played)))
+        report, provenance = ProblemReport(problem_id, candidates), Provenance(run="r", episode_id=str(self.n_played))
+        delta = self.book.record(report, self.rules, provenance)
         if self.rules.update is not BookUpdate.OFF:
-            self._expect(report, delta)
+            self._expect(report, delta, provenance)
 
-    def _expect(self, report: ProblemReport, delta: BookDelta) -> None:
+    def _expect(self, report: ProblemReport, delta: BookDelta, provenance: Provenance) -> None:
         problem_id = report.problem_id
         before = self.model.get(problem_id, ())
-        self.rounds[problem_id] = self.rounds.get(problem_id, 0) + 1
-        self.model[problem_id] = apply_changes(
-            before,
-            changes(report, self.rules),
-            self.rules,
-            round=self.rounds[problem_id],
-            provenance=Provenance(run="r", episode_id=str(self.n_played)),
-        )
+        number = self.rounds[problem_id] = self.rounds.get(problem_id, 0) + 1
+        after = apply_changes(before, changes(report, self.rules), self.rules, round=number, provenance=provenance)
+        self.model[problem_id] = after
         assert delta.size == len(self.model[problem_id])
         assert delta.size == len(before) + delta.added - delta.removed - delta.evicted
 
@@ -185,9 +163,6 @@ def test_many_entries_come_in_pages_and_in_order():
         assert [int(entry.key.expected) for entry in stored(book, "p")] == list(range(2500))
 
 
-# -- cost --
-
-
 def steps_per_round(book: MistakeBook, problem_id: str, rules: BookRules) -> int:
     """How many instructions SQLite's virtual machine executes for one round, in tens."""
     steps = 0
@@ -223,10 +198,10 @@ def filler(number: int) -> BookEntry:
     return entry(f"f({number})", number, 1 + number % 5)
 
 
-def test_stored_imports_are_plain_json(path):
+def test_stored_imports_are_plain_json():
     imports = ("import math", "from x import y as z")
     made = entry("f(math.pi)", 1, 1, *imports)
-    with MistakeBook(path) as book:
+    with MistakeBook() as book:
         fill(book, [StoredEntry("p", made)])
         assert stored(book, "p")[0].key == made.key
         with book._database.reading() as connection:

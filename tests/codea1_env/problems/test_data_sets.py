@@ -5,14 +5,11 @@ from typing import Any
 
 import pytest
 
-from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, GoldenHarness
-from codea1_env.problems.humaneval import load, problem_from_row
+from codea1_env.problems.humaneval import load
 from codea1_env.problems.layouts import read_row
-from codea1_env.problems.problem import Refusal
-from codea1_env.problems.refusals import RefusedRow
 from codea1_env.sandbox import Sandbox
 from tests.support.data_set_rows import BIGCODEBENCH, HUMANEVAL, KODCODE, LEETCODE, MBPP, MBPP_PLUS, MBPP_SANITIZED, ULT
 
@@ -64,27 +61,31 @@ def test_a_harness_brings_the_statements_helpers_but_not_the_solution() -> None:
     assert "def decode_cyclic" not in golden.source
 
 
-def test_rows_of_other_origin_get_no_licence() -> None:
-    problem = problem_from_row(HUMANEVAL | {"task_id": "Mine/1"})
-    assert (problem.source, problem.licence) == ("", "")
-    assert problem.solution == HUMANEVAL["prompt"] + HUMANEVAL["canonical_solution"]
+WITHOUT_LICENCE = HUMANEVAL | {"task_id": "Mine/1"}
+DOUBLED = f"{KODCODE['question']}\n\ndef doubled(numbers):\n"
+SUMS = ("assert Solution().doubleSum(nums=[1, 2], step=3) == 18", "assert Solution().doubleSum(nums=[]) == 0")
+CASES = tuple(GoldenCase(f"double({x})", str(2 * x)) for x in (2, -1, 0))
 
 
-def test_a_solution_that_defines_something_else_is_refused() -> None:
-    with pytest.raises(UserError, match="does not define g"):
-        problem_from_row(HUMANEVAL | {"entry_point": "g"})
-
-
-# -- bigcodebench --
+@pytest.mark.parametrize(
+    ("row", "fields"),
+    [
+        (WITHOUT_LICENCE, {"source": "", "licence": "", "solution": f"{HUMANEVAL['prompt']}    return 2 * x\n"}),
+        (BIGCODEBENCH, {"id": "BigCodeBench/9000", "entry_point": "task_func", "source": "BigCodeBench"}),
+        (KODCODE, {"id": "Prefill_0_I", "entry_point": "doubled", "statement": DOUBLED, "licence": "CC-BY-NC-4.0"}),
+        (LEETCODE, {"id": "LeetCode/double-sum", "kind": ProblemKind.METHOD, "examples": SUMS}),
+        (MBPP, {"id": "Mbpp/9001", "entry_point": "double", "examples": ("assert double(2) == 4",), "golden": CASES}),
+        (MBPP, {"statement": "Write a function to double a number.\n\nassert double(2) == 4\n"}),
+        (ULT, {"id": "ULT/12", "entry_point": "root", "golden": (), "solution": ULT["code"]}),
+        (ULT, {"imports": "import math\nfrom typing import List"}),  # of the evaluator
+    ],
+)
+def test_a_row_becomes_a_problem_with_these_fields(row: dict[str, Any], fields: dict[str, Any]) -> None:
+    problem = read_row(row)
+    assert {name: getattr(problem, name) for name in fields} == fields
 
 
 RIGHT = "def task_func(words, power=2):\n    return {w: n ** power for w, n in Counter(words).items() if n > 1}\n"
-
-
-def test_a_row_is_recognised() -> None:
-    problem = read_row(BIGCODEBENCH)
-    assert (problem.id, problem.entry_point, problem.source) == ("BigCodeBench/9000", "task_func", "BigCodeBench")
-    assert problem.examples
 
 
 @pytest.mark.parametrize(
@@ -101,23 +102,9 @@ def test_every_method_of_the_test_class_counts(sandbox: Sandbox, program: str, s
     assert [check.status for check in check_problems([problem], sandbox, runs=1)] == [status]
 
 
-def test_a_row_without_a_code_prompt_is_read_from_the_complete_one() -> None:
+def test_a_row_of_big_code_bench_has_examples_and_may_lack_a_code_prompt() -> None:
+    assert read_row(BIGCODEBENCH).examples
     assert '"""' in read_row(BIGCODEBENCH | {"code_prompt": None}).solution
-
-
-def test_a_solution_of_another_function_is_broken() -> None:
-    with pytest.raises(BrokenInput, match="does not define other"):
-        read_row(BIGCODEBENCH | {"entry_point": "other"})
-
-
-# -- kodcode --
-
-
-def test_the_entry_point_is_the_imported_function_and_the_statement_declares_it() -> None:
-    problem = read_row(KODCODE)
-    assert (problem.id, problem.entry_point) == ("Prefill_0_I", "doubled")
-    assert problem.statement == f"{KODCODE['question']}\n\ndef doubled(numbers):\n"
-    assert problem.licence == "CC-BY-NC-4.0"
 
 
 def test_a_question_that_shows_a_call_is_the_statement() -> None:
@@ -125,16 +112,15 @@ def test_a_question_that_shows_a_call_is_the_statement() -> None:
     assert read_row(KODCODE | {"question": question}).statement == question
 
 
-def test_a_test_may_import_everything() -> None:
-    everything = KODCODE["test"].replace("import doubled", "import *")
-    assert read_row(KODCODE | {"test": everything}).entry_point == "doubled"
-
-
-def test_a_helper_beside_the_entry_point_is_no_entry_point() -> None:
-    helped = (
-        "def twice(n):\n    return 2 * n\n\ndef doubled(numbers):\n    return [twice(n) for n in numbers if n >= 0]\n"
-    )
-    assert read_row(KODCODE | {"solution": helped}).entry_point == "doubled"
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"test": KODCODE["test"].replace("import doubled", "import *")},
+        {"solution": f"def twice(n):\n    return 2 * n\n\n{KODCODE['solution'].replace('2 * n', 'twice(n)')}"},
+    ],
+)
+def test_neither_imports_of_everything_nor_a_helper_hide_the_entry_point(changes: dict[str, str]) -> None:
+    assert read_row(KODCODE | changes).entry_point == "doubled"
 
 
 def test_every_test_function_counts(sandbox: Sandbox) -> None:  # test_layouts tells that the solution passes
@@ -142,58 +128,10 @@ def test_every_test_function_counts(sandbox: Sandbox) -> None:  # test_layouts t
     assert [check.status for check in check_problems([wrong], sandbox, runs=1)] == [CheckStatus.WRONG]
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason", "refusal"),
-    [
-        (
-            {"test": "from solution import doubled, tripled\ndef test_it():\n    assert doubled([]) == tripled([])\n"},
-            "column 'test' imports doubled, tripled; expected one entry point",
-            Refusal.SEVERAL_FUNCTIONS,
-        ),
-        (
-            {
-                "solution": "class Stack:\n    pass\n\ndef doubled(x):\n    return x\n",
-                "test": "from solution import Stack\ndef test_it():\n    assert Stack()\n",
-            },
-            "column 'test' imports Stack, which the solution does not define",
-            Refusal.SEVERAL_FUNCTIONS,
-        ),
-        ({"question": "Return the pairs in any order."}, "accepts several answers", Refusal.SEVERAL_ANSWERS),
-    ],
-)
-def test_rows_that_cannot_be_played_are_refused(changes: dict[str, Any], reason: str, refusal: Refusal) -> None:
-    with pytest.raises(RefusedRow, match=reason) as caught:
-        read_row(KODCODE | changes)
-    assert caught.value.refusal is refusal
-
-
-# -- leetcode --
-
-
-def test_a_row_becomes_a_problem_with_a_method() -> None:
+def test_a_row_with_a_method_shows_its_starter_code_and_has_one_harness() -> None:
     problem = read_row(LEETCODE)
-    assert (problem.id, problem.kind) == ("LeetCode/double-sum", ProblemKind.METHOD)
     assert problem.statement.endswith("-> int:")
     assert [type(test) for test in problem.golden] == [GoldenHarness]
-    assert problem.examples == (
-        "assert Solution().doubleSum(nums=[1, 2], step=3) == 18",
-        "assert Solution().doubleSum(nums=[]) == 0",
-    )
-
-
-# -- mbpp --
-
-
-def test_the_statement_ends_with_the_first_test_and_all_tests_are_golden() -> None:
-    problem = read_row(MBPP)
-    assert (problem.id, problem.entry_point) == ("Mbpp/9001", "double")
-    assert problem.statement == "Write a function to double a number.\n\nassert double(2) == 4\n"
-    assert problem.examples == ("assert double(2) == 4",)
-    assert problem.golden == (
-        GoldenCase("double(2)", "4"),
-        GoldenCase("double(-1)", "-2"),
-        GoldenCase("double(0)", "0"),
-    )
 
 
 def test_imports_of_the_tests_are_put_before_them() -> None:
@@ -210,28 +148,7 @@ def test_the_added_tests_of_mbpp_plus_are_golden_too() -> None:
     assert (plain.licence, plus.licence) == ("CC-BY-4.0", "CC-BY-4.0 AND Apache-2.0")
 
 
-def test_tests_with_objects_are_refused() -> None:
-    with pytest.raises(RefusedRow, match="creates objects for the tests") as caught:
-        read_row(MBPP | {"test_setup_code": "root = Node(1)"})
-    assert caught.value.refusal is Refusal.OBJECTS
-
-
-# -- ult --
-
-
-def test_the_code_is_the_solution_with_the_imports_of_the_evaluator_and_no_golden_tests() -> None:
-    problem = read_row(ULT)
-    assert (problem.id, problem.entry_point, problem.golden) == ("ULT/12", "root", ())
-    assert problem.solution == ULT["code"]
-    assert problem.imports == "import math\nfrom typing import List"
-
-
 def test_a_prompt_that_does_not_show_the_function_is_followed_by_its_declaration() -> None:
     assert read_row(ULT).statement.endswith("none.\n\ndef root(numbers: List[float]) -> float:\n")
     shown = 'def root(numbers):\n    """The root of the sum."""\n'
     assert read_row(ULT | {"prompt": shown}).statement == shown
-
-
-def test_code_of_another_function_is_broken() -> None:
-    with pytest.raises(BrokenInput, match="the solution does not define leaf"):
-        read_row(ULT | {"func_name": "leaf"})

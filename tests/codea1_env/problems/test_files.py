@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from codea1_env.errors import BrokenInput, MissingExtra, UserError
 from codea1_env.problems import GoldenCase, GoldenHarness, Problem, WrongProgram, dump_jsonl, humaneval, load_file
-from codea1_env.problems.files import find_rows
 from codea1_env.problems.layouts import LAYOUTS, read_row
 from tests.support.data_set_rows import EVALPLUS, HUMANEVAL, JSON_VALUES, OWN
 
@@ -85,9 +84,7 @@ def test_a_training_row_takes_its_entry_point_and_both_kinds_of_tests_from_the_c
         ("def a(): ...\ndef b(): ...", ["assert c() == 1"], "b"),
     ],
 )
-def test_the_entry_point_is_what_the_tests_use_most_else_the_last_function(
-    code: str, tests: list[str], expected: str
-) -> None:
+def test_the_entry_point_is_what_tests_use_most_else_the_last(code: str, tests: list[str], expected: str) -> None:
     assert read_row({**TRAINING, "GT_code": code, "GT_test": tests}).entry_point == expected
 
 
@@ -115,10 +112,8 @@ def test_problems_survive_being_written_and_read(tmp_path: Path) -> None:
 
 
 def test_golden_tests_of_our_own_layout_may_be_plain_asserts() -> None:
-    assert read_row({**OWN, "golden": ["assert f(1) == 2", {"source": "x"}]}).golden == (
-        GoldenCase("f(1)", "2"),
-        GoldenHarness("x"),
-    )
+    problem = read_row({**OWN, "golden": ["assert f(1) == 2", {"source": "x"}]})
+    assert problem.golden == (GoldenCase("f(1)", "2"), GoldenHarness("x"))
 
 
 BROKEN: list[tuple[Any, str]] = [
@@ -159,9 +154,7 @@ BROKEN: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("row", "reason"), BROKEN)
-def test_a_broken_row_is_skipped_with_its_place_and_reason_and_stops_a_strict_reader(
-    tmp_path: Path, row: Any, reason: str
-) -> None:
+def test_a_broken_row_is_skipped_with_its_place_or_stops_a_strict_reader(tmp_path: Path, row: Any, reason: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"\n".join(map(as_bytes, (OWN, row, {**OWN, "id": "last"}))))
     found = load_file(path)
@@ -242,18 +235,12 @@ def test_no_row_raises_anything_but_a_user_error(row: dict[str, Any]) -> None:
     assert isinstance(problem, Problem)
 
 
+@pytest.mark.slow
 def test_official_validation_rows_are_read(shared_data: Path) -> None:
-    rows = [found.row for found in find_rows(shared_data / "evalplus_dev.parquet") if isinstance(found.row, dict)]
-    assert len(rows) == 271
-    of = {row["extra_info"]["question_id"]: read_row(row) for row in rows if len(row["test"]) < 6_000}
+    of = {problem.id: problem for problem in load_file(shared_data / "evalplus_dev.parquet", strict=True)}
+    assert len(of) == 271
+    assert sum(1 for problem in of.values() if problem.examples) >= 250
     assert of["MBPP/797"].entry_point == "sum_in_range"  # its function_name is that of a helper
     assert of["HumanEval/24"].solution.count("def largest_divisor") == 1
     assert of["MBPP/82"].imports == "import math"
     assert {problem.licence for problem in of.values()} == {"MIT AND Apache-2.0", "CC-BY-4.0 AND Apache-2.0"}
-
-
-@pytest.mark.slow
-def test_all_official_validation_rows_are_read_without_exception(shared_data: Path) -> None:
-    problems = load_file(shared_data / "evalplus_dev.parquet", strict=True)
-    assert len(problems) == 271
-    assert sum(1 for problem in problems if problem.examples) >= 250

@@ -23,7 +23,7 @@ def test_a_saved_dataset_is_read_by_folder_or_name(tmp_path: Path, datasets: Any
         assert found.skipped[0].place.endswith("row 2")
 
 
-def test_a_split_is_asked_for_where_there_are_several(tmp_path: Path, datasets: Any) -> None:
+def test_a_split_is_asked_for_and_what_is_not_there_is_told(tmp_path: Path, datasets: Any) -> None:
     splits = {name: datasets.Dataset.from_list([{**OWN, "id": name}]) for name in ("train", "test")}
     folder = tmp_path / "saved"
     datasets.DatasetDict(splits).save_to_disk(folder)
@@ -33,8 +33,5 @@ def test_a_split_is_asked_for_where_there_are_several(tmp_path: Path, datasets: 
         load_problems(folder)
     with pytest.raises(UserError, match="no split 'dev': train, test"):
         load_problems(f"hf:{folder}:dev")
-
-
-def test_a_dataset_that_is_not_there_is_one_clear_sentence(datasets: Any) -> None:
     with pytest.raises(BrokenInput, match="dataset 'nobody/nothing' cannot be loaded"):
         load_problems("hf:nobody/nothing")

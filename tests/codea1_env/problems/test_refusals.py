@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import pickle
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from codea1_env.problems import load_problems
 from codea1_env.problems.layouts import read_row
 from codea1_env.problems.problem import Refusal
 from codea1_env.problems.refusals import RefusedRow, cause_of, playable_statement
-from tests.support.data_set_rows import KODCODE
+from tests.support.data_set_rows import APPS, CODE_CONTESTS, KODCODE, MBPP, TACO
 
 UNPLAYABLE = {
     Refusal.SEVERAL_ANSWERS: [
@@ -62,14 +64,42 @@ def test_no_statement_of_the_shipped_problems_is_taken_for_unplayable() -> None:
         assert playable_statement({"question": problem.statement}, "question")
 
 
+TWO = "from solution import doubled, tripled\ndef test_it():\n    assert doubled([]) == tripled([])\n"
+STACK = {
+    "solution": "class Stack:\n    pass\n\ndef doubled(x):\n    return x\n",
+    "test": "from solution import Stack\ndef test_it():\n    assert Stack()\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "reason", "refusal"),
+    [
+        (APPS | {"solutions": json.dumps(["print 1"])}, "no Python 3 solution .*Missing parentheses", "no solution"),
+        (APPS | {"solutions": "[]"}, "no Python 3 solution; without", "no solution"),
+        (APPS | {"question": "Print any of the numbers."}, "accepts several answers", "several right answers"),
+        (APPS | {"question": "This is an interactive problem."}, "describes an interactive program", "interactive"),
+        (APPS | {"question": "Read from the file doubles.in."}, "names an input or output file", "files"),
+        (CODE_CONTESTS | {"input_file": "in.txt"}, "column 'input_file' names a file", "files"),
+        (CODE_CONTESTS | {"solutions": {}}, "no Python 3 solution", "no solution"),
+        (TACO | {"starter_code": "def tail(head: ListNode):\n"}, "'starter_code' names the class ListNode", "objects"),
+        (MBPP | {"test_setup_code": "root = Node(1)"}, "creates objects for the tests", "objects"),
+        (KODCODE | {"question": "Return the pairs in any order."}, "accepts several answers", "several right answers"),
+        (KODCODE | {"test": TWO}, "'test' imports doubled, tripled; expected one entry point", "several functions"),
+        (KODCODE | STACK, "column 'test' imports Stack, which the solution does not define", "several functions"),
+    ],
+)
+def test_a_row_that_cannot_be_played_is_refused_with_its_cause(row: dict[str, Any], reason: str, refusal: str) -> None:
+    with pytest.raises(RefusedRow, match=reason) as caught:
+        read_row(row)
+    assert caught.value.refusal is Refusal(refusal)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_refusal_is_bad_input_that_pickles_with_its_cause() -> None:
     error = pickle.loads(pickle.dumps(RefusedRow(Refusal.FILES, "it reads a file")))
     assert isinstance(error, BrokenInput)
-    assert (str(error), cause_of(error), cause_of(BrokenInput("x"))) == (
-        "it reads a file",
-        Refusal.FILES,
-        Refusal.BROKEN,
-    )
+    assert (str(error), cause_of(error)) == ("it reads a file", Refusal.FILES)
+    assert cause_of(BrokenInput("x")) is Refusal.BROKEN
 
 
 def test_a_row_that_states_which_answers_are_right_may_have_several() -> None:

@@ -14,22 +14,15 @@ class Resource(Closing):
         self.is_open = False
 
 
-def test_it_is_closed_at_the_end_of_the_block() -> None:
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_it_is_closed_at_the_end_of_its_block_or_only_by_an_error(error: type[BaseException]) -> None:
     with Resource() as resource:
         assert resource.is_open
     assert not resource.is_open
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_closes_it_and_is_raised(error: type[BaseException]) -> None:
-    resource = Resource()
-    with pytest.raises(error), resource.closed_on_error():
-        raise error
-    assert not resource.is_open
-
-
-def test_without_an_error_it_stays_open() -> None:
     resource = Resource()
     with resource.closed_on_error():
         pass
     assert resource.is_open
+    with pytest.raises(error), resource.closed_on_error():
+        raise error
+    assert not resource.is_open

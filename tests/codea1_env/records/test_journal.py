@@ -5,14 +5,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.errors import UserError
-from codea1_env.records.journal import (
-    Journal,
-    cut_half_written,
-    half_written,
-    require_empty,
-    unused_folder,
-    whole_lines,
-)
+from codea1_env.records.journal import Journal, cut_half_written, half_written, require_empty, whole_lines
 from tests.support.folders import is_held
 
 
@@ -74,11 +67,3 @@ def test_a_foreign_folder_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not empty"):
         require_empty(tmp_path, "")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_a_file_in_the_place_of_a_folder_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="a file with this name exists"):
-        Journal.begin(tmp_path / "file", "lines", "")
-    with pytest.raises(UserError, match="a file with this name exists"):
-        unused_folder(tmp_path / "file")

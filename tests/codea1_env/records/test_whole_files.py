@@ -10,11 +10,13 @@ import pytest
 from codea1_env.records.whole_files import write_whole, write_whole_folder
 
 
-def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_a_file_is_replaced_with_its_permissions_and_nothing_else_is_left(tmp_path: Path) -> None:
     path = tmp_path / "file"
+    path.touch(0o600)
     for content in (b"old", b"new"):
         write_whole(path, content)
         assert path.read_bytes() == content
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
@@ -26,13 +28,6 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
         write_whole(link, content)
         assert link.is_symlink()
         assert target.read_bytes() == content
-
-
-def test_permissions_stay(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.touch(0o600)
-    write_whole(path, b"secret")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:

@@ -135,9 +135,6 @@ def test_suites_for_all_candidates_are_blind_and_can_be_had_before_the_programs(
     assert values(tree.coder_rewards) == [1.0, 0.25, 0.0]
 
 
-# -- masks -----------------------------------------------------------------------------------------
-
-
 def test_a_program_that_did_not_come_is_masked_and_has_no_tester(sandbox):
     (tree,) = played(opened(sandbox, Tree(ADD, 2, 2)), [GONE, WRONG], [SHARP])
     assert [len(group) for group in tree.suites] == [0, 2]
@@ -205,9 +202,6 @@ def test_giving_up_masks_everything_and_runs_nothing_more(watched, has_programs)
     assert values(tree.coder_rewards) == [None, None]
 
 
-# -- the book, other suites, several at once -------------------------------------------------------
-
-
 def test_replayed_cases_come_with_the_tree_and_what_is_learnt_goes_back(sandbox):
     referee = Referee((ADD, LAST), RULES, sandbox=sandbox)
     with MistakeBook() as book:
@@ -261,9 +255,6 @@ def test_everything_else_runs_in_the_callers_thread(watched):
     assert watched.threads == {threading.current_thread().name}
 
 
-# -- misuse ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("replies", "said"),
     [
@@ -283,6 +274,7 @@ def test_what_is_no_reply_is_refused_by_name(sandbox, replies, said):
 
 
 def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox):
+    assert played(opened(sandbox), [], [SHARP]) == []  # no trees are no work
     rounds = opened(sandbox, Tree(ADD, 2))
     for early in (rounds.tester_turns, rounds.results):
         with pytest.raises(RuntimeError, match=r"submit_programs\(\) must be called first"):
@@ -301,15 +293,8 @@ def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox):
 def test_programs_and_suites_that_were_read_before_may_be_submitted(sandbox):
     candidate = read_candidate(WRONG, RULES.reading, entry_point="add")
     suite = read_suite(SHARP, RULES.reading, entry_point="add", tests_per_suite=2)
-    read, raw = (
-        played(opened(sandbox, Tree(ADD)), [program], [tests])
-        for program, tests in ((candidate, suite), (WRONG, SHARP))
-    )
+    read, raw = (played(opened(sandbox, Tree(ADD)), *each) for each in (([candidate], [suite]), ([WRONG], [SHARP])))
     assert read[0].report == raw[0].report
-
-
-def test_no_trees_are_no_work(sandbox):
-    assert played(opened(sandbox), [], [SHARP]) == []
 
 
 @pytest.mark.parametrize("per", list(SuitesPer))
@@ -320,9 +305,6 @@ def test_the_parts_of_suites_add_up_to_their_rewards(sandbox, per):
     whole = sum(0.5 * found.of_suites(methodcaller("part", name)) for name in ("validity", "adversarial"))
     assert whole == pytest.approx(found.tester_rewards, nan_ok=True)
     assert np.isnan(whole).any() == (not shared)
-
-
-# -- what the rewards of a tree are, given its report: the arithmetic of groups --
 
 
 NAN = float("nan")

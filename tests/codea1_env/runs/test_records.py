@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env import values
@@ -72,15 +72,11 @@ def episode(*rounds: JudgedRound) -> EpisodeRecord:
 
 
 def simple_episode(verdict: Verdict = Verdict.WRONG_ANSWER, reply: str = "r") -> EpisodeRecord:
-    """One round of a candidate under one case."""
     return episode(judged(candidate({}, {1: verdict}), preset("fixed"), reply=reply))
 
 
-@settings(deadline=None)
 @given(candidate_reports, st.sampled_from(sorted(PRESETS)), deltas, words)
-def test_a_line_gives_back_every_fact_that_was_written(
-    report: CandidateReport, name: str, delta: BookDelta | None, reply: str
-) -> None:
+def test_a_line_gives_back_every_fact(report: CandidateReport, name: str, delta: BookDelta | None, reply: str) -> None:
     played = judged(report, preset(name), delta, reply)
     back = from_line(to_line(episode(played)), "here").rounds[0]
     assert back.to_report() == report
@@ -89,11 +85,8 @@ def test_a_line_gives_back_every_fact_that_was_written(
     assert back.coder_reply == reply
 
 
-@settings(deadline=None)
 @given(candidate_reports, st.sampled_from(sorted(PRESETS)), st.sampled_from(sorted(PRESETS)), shares)
-def test_rewards_under_other_rules_follow_exactly_from_the_line(
-    report: CandidateReport, played_under: str, asked: str, alpha: float
-) -> None:
+def test_rewards_under_other_rules_follow(report: CandidateReport, played_under: str, asked: str, alpha: float) -> None:
     back = from_line(to_line(episode(judged(report, preset(played_under)))), "here")
     rules = preset(asked)
     rules = replace(rules, reward=replace(rules.reward, alpha=alpha))
@@ -101,7 +94,6 @@ def test_rewards_under_other_rules_follow_exactly_from_the_line(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(candidate_reports, deltas)
 def test_every_line_obeys_the_published_schema(report: CandidateReport, delta: BookDelta | None) -> None:
     line = to_line(episode(judged(report, preset("fixed"), delta)))
@@ -191,9 +183,3 @@ def test_a_line_with_anything_in_it_is_refused_or_can_be_used(data: st.DataObjec
         for rules in PRESETS.values():
             assert len(score(played.to_report(), rules).testers) == len(played.suites)
         changes(record.to_problem_report(played), PRESETS["fixed"].book)
-
-
-def test_a_record_that_states_no_judge_is_of_version_1() -> None:
-    line = to_line(simple_episode().model_copy(update={"judge_version": 7}))
-    assert from_line(line, "here").judge_version == 7
-    assert from_line(line.replace(b'"judge_version":7,', b""), "here").judge_version == 1

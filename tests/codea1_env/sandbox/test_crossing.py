@@ -12,8 +12,9 @@ import pytest
 from codea1_env.facts.verdicts import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, OPAQUE_RESULT_USE, OVERSIZED_ARGUMENT, RECORD_FACTOR
-from codea1_env.sandbox.local import TIERS, LocalSandbox
+from codea1_env.sandbox.local import TIERS
 from codea1_env.values import decode, encode
+from tests.support.sandboxes import sandbox_of
 
 TESTERS = Harness(is_trusted=False)
 
@@ -27,11 +28,15 @@ def values(report: JobReport) -> list[Any]:
     return [outcome.summary if outcome.value is None else decode(outcome.value) for outcome in report.outcomes]
 
 
+def in_python(expression: str, *programs: str, **scope: Any) -> Any:
+    """What an expression is worth where programs of this file have run."""
+    for program in programs:
+        exec(program, scope)
+    return eval(expression, scope)
+
+
 def given(*args: Any, **kwargs: Any) -> Call:
     return Call(arguments=encode((args, kwargs)))
-
-
-# Arguments
 
 
 @pytest.mark.parametrize(
@@ -59,15 +64,11 @@ def given(*args: Any, **kwargs: Any) -> Call:
         ("return x", "(lambda x: [f(x), x])((1, [2]))"),
     ],
 )
-def test_what_a_program_does_to_its_arguments_is_done_to_the_testers_own(
-    sandbox: Sandbox, body: str, expression: str
-) -> None:
+def test_what_a_program_does_to_arguments_is_done_to_the_testers(sandbox: Sandbox, body: str, expression: str) -> None:
     program = f"def f(x):\n    {body}\n"
     guard = "def g(x):\n    try: return f(x)\n    except KeyError: return 'caught'\n"
-    scope: dict[str, Any] = {}
-    exec(program + guard, scope)  # the programs of this file
     report = run(sandbox, program, expression, harness=Harness(guard, is_trusted=False))
-    assert values(report) == [eval(expression, scope)]
+    assert values(report) == [in_python(expression, program, guard)]
 
 
 def test_a_benchmarks_own_harness_sees_copies(sandbox: Sandbox) -> None:
@@ -94,9 +95,8 @@ def test_a_call_by_arguments_is_answered_like_one_of_a_harness(sandbox: Sandbox)
 
 def test_what_cannot_be_passed_is_named(sandbox: Sandbox) -> None:
     report = run(sandbox, "def f(x): return x(3)", "f(lambda y: y)", "f(f)", "f(iter([1]))", "f(object())")
-    assert {(outcome.kind, outcome.error_type) for outcome in report.outcomes} == {
-        (OutcomeKind.OPAQUE, OPAQUE_ARGUMENT)
-    }
+    found = {(outcome.kind, outcome.error_type) for outcome in report.outcomes}
+    assert found == {(OutcomeKind.OPAQUE, OPAQUE_ARGUMENT)}
     (long,) = run(sandbox, "def f(x): return x", "f('x' * 10**6)", harness=Harness()).outcomes
     assert long.error_type == OVERSIZED_ARGUMENT
 
@@ -105,9 +105,6 @@ def test_a_program_cannot_raise_what_only_the_stand_in_may(sandbox: Sandbox) -> 
     for name in (OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE):
         report = run(sandbox, f"class {name}(TypeError): pass\ndef f(x): raise {name}('no')", "f(1)")
         assert report.outcomes[0].kind is OutcomeKind.ERROR
-
-
-# Results
 
 
 @pytest.mark.parametrize(
@@ -131,9 +128,7 @@ def test_a_program_cannot_raise_what_only_the_stand_in_may(sandbox: Sandbox) -> 
     ],
 )
 def test_a_result_that_can_be_iterated_is_used_as_in_python(sandbox: Sandbox, program: str, expression: str) -> None:
-    scope: dict[str, Any] = {}
-    exec(program, scope)  # the programs of this file
-    assert values(run(sandbox, program, expression)) == [eval(expression, scope)]
+    assert values(run(sandbox, program, expression)) == [in_python(expression, program)]
 
 
 @pytest.mark.parametrize(
@@ -148,9 +143,7 @@ def test_a_result_that_can_be_iterated_is_used_as_in_python(sandbox: Sandbox, pr
         ("yield 1", ""),
     ],
 )
-def test_what_a_result_raises_while_it_is_iterated_is_not_raised_by_the_call(
-    sandbox: Sandbox, body: str, error: str
-) -> None:
+def test_what_a_result_raises_when_iterated_is_not_raised_by_the_call(sandbox: Sandbox, body: str, error: str) -> None:
     def raises(expected: type[Exception], function: Any, *args: Any) -> bool:
         try:
             function(*args)
@@ -158,11 +151,10 @@ def test_what_a_result_raises_while_it_is_iterated_is_not_raised_by_the_call(
             return True
         return False
 
-    program, scope = f"def f(x):\n  {body}", {"raises": raises}
-    exec(program, scope)  # the programs of this test
+    program = f"def f(x):\n  {body}"
     first = "raises(ValueError, f, 1)"
     expression = f"[{first}, {first} or [raises(ValueError, list, f(1)), raises(ValueError, next, f(1)), f(1) is None]]"
-    assert values(run(sandbox, program, expression)) == [eval(expression, scope)]
+    assert values(run(sandbox, program, expression)) == [in_python(expression, program, raises=raises)]
     (outcome,) = run(sandbox, program, "list(f(1))").outcomes
     assert outcome.error_type == error
 
@@ -190,21 +182,15 @@ MIGHT = (
 BY_ANOTHER_METHOD = ("list(reversed(f(1)))", "int(f(1))", "float(f(1))")
 
 
-@pytest.mark.parametrize(("program", "expression"), [*product([SHELF], MIGHT), *product([SEQUENCE], BY_ANOTHER_METHOD)])
+ITERATOR = "def f(x): yield from range(x)"
+OF_ITERATORS = ("f(1).send", "f'{f(1)}'", "repr([f(1)])", "list(f(99_999))")
+UNREADABLE = ("def f(x): return iter([[object()], [object()]])", "[len(each) for each in f(1)]")  # not left out
+REFUSED = [*product([SHELF], MIGHT), *product([SEQUENCE], BY_ANOTHER_METHOD), *product([ITERATOR], OF_ITERATORS)]
+
+
+@pytest.mark.parametrize(("program", "expression"), [*REFUSED, UNREADABLE])
 def test_what_a_result_might_do_is_refused(sandbox: Sandbox, program: str, expression: str) -> None:
     (outcome,) = run(sandbox, program, expression).outcomes
-    assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
-
-
-def test_items_that_cannot_be_read_are_not_left_out(sandbox: Sandbox) -> None:
-    program = "def f(x): return iter([[object()], [object()]])"
-    (outcome,) = run(sandbox, program, "[len(each) for each in f(1)]").outcomes
-    assert outcome.kind is OutcomeKind.OPAQUE
-
-
-@pytest.mark.parametrize("expression", ["f(1).send", "f'{f(1)}'", "repr([f(1)])", "list(f(99_999))"])
-def test_any_other_use_of_an_iterator_is_refused(sandbox: Sandbox, expression: str) -> None:
-    (outcome,) = run(sandbox, "def f(x): yield from range(x)", expression).outcomes
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
 
 
@@ -215,10 +201,8 @@ def test_any_other_use_of_an_iterator_is_refused(sandbox: Sandbox, expression: s
      "int(f(1))", "f(1)[0:1]", "reversed(f(1))", "round(f(1))", "'ab'[f(1)]", "[].append(f(1)) or f(1) @ 2"],
 )  # fmt: skip
 def test_what_the_class_of_a_result_lacks_fails_as_in_python(sandbox: Sandbox, program: str, expression: str) -> None:
-    scope: dict[str, Any] = {}
-    exec(program, scope)  # the programs of this test
     with pytest.raises(TypeError):
-        eval(expression, scope)
+        in_python(expression, program)
     (outcome,) = run(sandbox, program, expression).outcomes
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.ERROR, "TypeError")
 
@@ -230,9 +214,8 @@ def test_what_the_class_of_a_result_lacks_fails_as_in_python(sandbox: Sandbox, p
      ("__iter__ = lambda self: iter([1]); __bool__ = lambda self: False", False)],
 )  # fmt: skip
 def test_its_truth_value_travels_with_it(sandbox: Sandbox, body: str, truth: bool | None) -> None:
-    (outcome,) = run(
-        sandbox, f"class A: {body}\ndef f(x): return A()", "[bool(f(1)), not f(1), 1 if f(1) else 0]"
-    ).outcomes
+    program, expression = f"class A: {body}\ndef f(x): return A()", "[bool(f(1)), not f(1), 1 if f(1) else 0]"
+    (outcome,) = run(sandbox, program, expression).outcomes
     if truth is None:
         assert (outcome.kind, outcome.error_type) == (OutcomeKind.OPAQUE, OPAQUE_RESULT_USE)
     else:
@@ -244,9 +227,6 @@ def test_it_equals_nothing(sandbox: Sandbox) -> None:
     assert values(run(sandbox, program, "f(1) == {1}", "f(1) != {1}")) == [False, True]
 
 
-# Records
-
-
 def test_only_so_many_calls_of_one_expression_are_recorded(sandbox: Sandbox) -> None:
     report = run(sandbox, "def f(x): return x", "[f(n) for n in range(400)][-1]", "f(1)", value_bytes=4096)
     first, second = report.entry_point_calls
@@ -255,9 +235,6 @@ def test_only_so_many_calls_of_one_expression_are_recorded(sandbox: Sandbox) -> 
     assert 0.3 * RECORD_FACTOR * 4096 < size < RECORD_FACTOR * 4096
     assert [call.answer and call.answer.value for call in second] == [b"1"]
     assert values(report) == [399, 1]
-
-
-# As a script
 
 
 FRAMES = """
@@ -276,13 +253,8 @@ def most():
 
 def test_a_program_may_recurse_as_deep_as_a_script(sandbox: Sandbox) -> None:
     loading = FRAMES + "LOADED = most()\ndef f(x): return most()\ndef g(): return LOADED\n"
-    script = subprocess.run(
-        [sys.executable, "-c", FRAMES + "def f(): return most()\nprint(most(), f())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    at_module, in_function = map(int, script.stdout.split())
+    script = [sys.executable, "-c", FRAMES + "def f(): return most()\nprint(most(), f())"]
+    at_module, in_function = map(int, subprocess.check_output(script).split())
     calls = (Call("f(1)"), Call("f(1)", place=Place.HARNESS), given(1))
     assert all(each in (in_function, in_function + 1) for each in values(run(sandbox, loading, *calls)))
     (loaded,) = values(run(sandbox, loading + "f = lambda x: LOADED", Call("f(1)")))
@@ -306,13 +278,8 @@ def f(x):
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_null_device_opens_on_every_tier(tier: str) -> None:
-    with LocalSandbox(1, tiers=(tier, "rlimits")) as sandbox:
-        if sandbox.tier != tier:
-            pytest.skip(f"no {tier} here: {sandbox.refusals}")
+    with sandbox_of(tier) as sandbox:
         assert values(run(sandbox, NULL, Call("f(1)"))) == [["", "program.py"]]
-
-
-# Bounds
 
 
 @pytest.mark.slow

@@ -22,8 +22,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
-N_JOBS = 5_000
-N_KILLS = 15
+N_JOBS, N_KILLS = 5_000, 15
 PR_SET_CHILD_SUBREAPER = 36
 BUSY = """
 import sys, threading, types

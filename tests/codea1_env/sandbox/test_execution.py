@@ -154,9 +154,7 @@ FORGED, NO_NEWS = (frame_bytes(Tag.VALUE, LOAD, payload) for payload in (b"true"
         (TWO, {"cpu_s": 1.0, "max_restarts": 0}, [(0, loaded()), (0, ENDED, 600_000)], "value exited not_run", ""),
     ],
 )
-def test_a_report_follows_from_what_processes_say_and_how_they_end(
-    calls: Sequence[Call], limits: dict[str, Any], events: list[tuple[Any, ...]], expected: str, error: str
-) -> None:
+def test_a_report_follows_from_what_processes_say_and_how_they_end(calls, limits, events, expected, error) -> None:
     stage = Stage(calls, **limits)
     for number, *said in events:
         stage.says(number, *said) if isinstance(said[0], bytes) else stage.ends(number, *said)
@@ -218,10 +216,8 @@ def test_waiting_for_a_loaded_machine_uses_up_no_restarts() -> None:
 
 @pytest.mark.parametrize(
     ("claimed_us", "measured_us"),
-    [
-        (500_000, [1_500_000, 1_600_000]),
-        (900_000, [60_000, 1_200_000]),  # to say that it has used much before buys a process no time
-    ],
+    # to say that it has used much before buys a process no time
+    [(500_000, [1_500_000, 1_600_000]), (900_000, [60_000, 1_200_000])],
 )
 def test_a_measurement_over_the_limit_kills(claimed_us: int, measured_us: list[int]) -> None:
     stage = Stage(TWO, cpu_s=1.0)
@@ -235,9 +231,7 @@ def test_a_measurement_over_the_limit_kills(claimed_us: int, measured_us: list[i
 
 
 @pytest.mark.parametrize(("is_loaded", "status"), [(False, -1), (True, KILLED)])
-def test_a_process_that_could_not_be_made_or_was_killed_by_the_machine_is_nobodys_fault(
-    is_loaded: bool, status: int
-) -> None:
+def test_a_process_that_was_not_made_or_that_the_machine_killed_is_nobodys_fault(is_loaded: bool, status: int) -> None:
     stage = started(TWO) if is_loaded else Stage(TWO)
     stage.ends(0, status)
     assert stage.execution.is_starved
@@ -311,12 +305,11 @@ def test_a_job_that_we_could_not_run_has_no_outcome_but_our_failure() -> None:
     assert {outcome.kind for outcome in (report.load, *report.outcomes)} == {OutcomeKind.INTERNAL_ERROR}
 
 
+TAGS = (Tag.LOADED, Tag.VALUE, Tag.ERROR, Tag.MEMORY, Tag.OPAQUE, Tag.TOO_LARGE, Tag.APPLY, Tag.AHEAD, b"?")
 CALL_NUMBERS = st.sampled_from([0, 1, 2, LOAD, APPLY, 77])
 FRAMES = st.builds(
     frame_bytes,
-    st.sampled_from(
-        [Tag.LOADED, Tag.VALUE, Tag.ERROR, Tag.MEMORY, Tag.OPAQUE, Tag.TOO_LARGE, Tag.APPLY, Tag.AHEAD, b"?"]
-    ),
+    st.sampled_from(TAGS),
     CALL_NUMBERS,
     st.sampled_from([b"", b"1", b"[", json.dumps(["E", "ValueError", "m", True]).encode()]),
     st.integers(0, 2**63),
@@ -331,9 +324,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(EVENTS, st.booleans())
-def test_whatever_processes_send_and_however_they_end_the_report_is_well_formed(
-    events: list[Any], is_foreseen: bool
-) -> None:
+def test_whatever_processes_send_and_however_they_end_the_report_is_sound(events: list[Any], is_foreseen: bool) -> None:
     calls, expected = ([HARNESS], [b"1"] * 9) if is_foreseen else ([Call("f(1)"), HARNESS, Call("f(2)")], [])
     stage = Stage(calls, expected, max_restarts=2)
     for number, event in events:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -54,9 +55,7 @@ def program(endings: dict[int, str], setup: str = "") -> str:
     setup=st.sampled_from(["", "import sys\n"]),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_foreseen_harness_reports_as_one_that_is_not(
-    sandbox: Sandbox, endings: dict[int, str], harness: str, setup: str
-) -> None:
+def test_a_foreseen_harness_reports_as_others(sandbox: Sandbox, endings: Any, harness: str, setup: str) -> None:
     foreseen = Job(RIGHT, "f", CHECK, harness=Harness(HARNESS[harness]), limits=LIMITS)
     assert sandbox.run([foreseen])[0].outcomes[0].kind is OutcomeKind.VALUE
     job = replace(foreseen, program=program(endings, setup))
@@ -85,9 +84,8 @@ def test_a_program_that_sleeps_a_little_in_each_call_may_sleep_as_long_as_ever(s
 
 
 def test_a_harness_that_draws_its_calls_runs_without_foresight(sandbox: Sandbox) -> None:
-    source = (
-        "import random\ndef check(c):\n  for x in random.SystemRandom().sample(range(10**9), 40): assert c(x) == x\n"
-    )
+    drawn = "random.SystemRandom().sample(range(10**9), 40)"
+    source = f"import random\ndef check(c):\n  for x in {drawn}: assert c(x) == x\n"
     job = Job("def f(x): return x", "f", CHECK, harness=Harness(source), limits=LIMITS)
     for report in sandbox.run([job]) + sandbox.run([job] * 3):
         assert report.outcomes[0].kind is OutcomeKind.VALUE
@@ -113,9 +111,7 @@ def test_answers_that_are_too_large_are_not_kept() -> None:
         ({"harness": Harness(HARNESS["catches"] + "  import os, signal\n")}, False),
     ],
 )
-def test_only_the_calls_of_one_harness_of_a_benchmark_are_remembered(
-    sandbox: Sandbox, changes: dict[str, object], known: bool
-) -> None:
+def test_only_calls_of_one_harness_of_a_benchmark_are_remembered(sandbox: Sandbox, changes: Any, known: bool) -> None:
     job = replace(Job(RIGHT, "f", CHECK, harness=Harness(HARNESS["catches"])), **changes)
     foresight = Foresight()
     (report,) = sandbox.run([job])

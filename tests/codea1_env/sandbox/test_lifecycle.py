@@ -27,19 +27,17 @@ import codea1_env.sandbox.local.worker
 from codea1_env.errors import SandboxError
 from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox.interface import SLEPT, Call, Job, JobReport, Limits
-from codea1_env.sandbox.local import TIERS, LocalSandbox, shared_sandbox
+from codea1_env.sandbox.local import TIERS, LocalSandbox
 from codea1_env.sandbox.local.scheduler import Batch, Scheduler
 from codea1_env.sandbox.local.worker import Setup, Upkeep
-from tests.support.processes import descendants, left_over
-from tests.support.sandboxes import busy_user
+from tests.support.processes import descendants, forked, kill, left_over, wait_for
+from tests.support.sandboxes import DOUBLE, answers, busy_user
 from tests.support.waiting import wait_until
 
-DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Call("f(0.4)"),))
 LONG = Job("import time\ndef f(): time.sleep(60)\n", "f", (Call("f()"),))
 SPIN = Job("def f():\n    while True: pass\n", "f", (Call("f()"),), limits=Limits(cpu_s=30))
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-pytestmark = [LINUX, pytest.mark.slow]
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"), pytest.mark.slow]
 
 
 @pytest.fixture
@@ -50,14 +48,9 @@ def sandbox() -> Iterator[LocalSandbox]:
 
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
-    """Check after a test that it left no process."""
     before = descendants()
     yield
     assert left_over(before) == set()
-
-
-def answers(sandbox: LocalSandbox) -> bool:
-    return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
 
 
 @contextlib.contextmanager
@@ -73,9 +66,6 @@ def running(sandbox: LocalSandbox, jobs: list[Job]) -> Iterator[tuple[Future[Any
 
 def values(reports: Sequence[JobReport]) -> list[bytes | None]:
     return [report.outcomes[0].value for report in reports]
-
-
-# Ending
 
 
 def test_close_ends_everything_twice_and_a_later_run_starts_afresh() -> None:
@@ -139,23 +129,14 @@ def runs(pid: int) -> bool:
         return False
 
 
-ENDINGS = {
-    "falls off the end": "",
-    "raises": "raise ValueError",
-    "exits": "import sys; sys.exit(3)",
-    "exits at once": "import os; os._exit(0)",
-    "is terminated": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
-    "is killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
-    "crashes": "import os; os.abort()",
-}
+KILLS = [f"os.kill(os.getpid(), signal.{each})" for each in ("SIGTERM", "SIGKILL")]
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", ["", "raise ValueError", "sys.exit(3)", "os._exit(0)", "os.abort()", *KILLS])
 def test_however_a_user_ends_nothing_is_left(ending: str) -> None:
-    user = subprocess.Popen(
-        [sys.executable, "-c", busy_user("codea1_env.sandbox.local.LocalSandbox", ENDINGS[ending])],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+    command = [sys.executable, "-c", busy_user("codea1_env.sandbox.local.LocalSandbox", ending)]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    user = subprocess.Popen(command, **streams, text=True)
     assert user.stdin is not None
     assert user.stdout is not None
     assert user.stdout.readline() == "ready\n"
@@ -169,19 +150,12 @@ def test_however_a_user_ends_nothing_is_left(ending: str) -> None:
     assert wait_until(lambda: not any(map(runs, started)))
 
 
-# Dying workers
-
-
-def kill_workers(pids: set[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):  # it has gone with another one
-            os.kill(pid, signal.SIGKILL)
-
-
-def test_a_worker_killed_under_a_job_is_replaced_and_the_job_run_again(sandbox: LocalSandbox) -> None:
+def test_a_worker_killed_idle_or_under_a_job_is_replaced_and_the_job_run_again(sandbox: LocalSandbox) -> None:
     before = descendants()
+    assert answers(sandbox)
+    kill(descendants() - before)
     with running(sandbox, [NAP, DOUBLE, NAP]) as (waiting, idle):
-        kill_workers(idle - before)
+        kill(idle - before)
         assert values(waiting.result(timeout=20)) == [b"0.4", b"42", b"0.4"]
     sandbox.close()
     assert left_over(before) == set()
@@ -197,10 +171,9 @@ def test_a_job_whose_worker_dies_twice_is_an_internal_error(sandbox: LocalSandbo
             first = descendants() - before
             time.sleep(0.1)
             if len(first) > n_workers and first == descendants() - before:  # workers that start fork for a moment too
-                kill_workers({min(first)})  # what we started ourselves; the rest goes with it
+                kill({min(first)})  # what we started ourselves; the rest goes with it
         (report,) = waiting.result(timeout=10)
-    assert report.load.kind is OutcomeKind.INTERNAL_ERROR
-    assert report.outcomes[0].kind is OutcomeKind.INTERNAL_ERROR
+    assert report.load.kind is report.outcomes[0].kind is OutcomeKind.INTERNAL_ERROR
     assert answers(sandbox)
 
 
@@ -231,13 +204,9 @@ def test_a_worker_that_has_served_its_time_is_replaced() -> None:
     assert left_over(before) == set()
 
 
-def is_sealed_against_suicide(sandbox: LocalSandbox) -> bool:
-    return sandbox.tier != "rlimits"
-
-
 @pytest.mark.parametrize("n_kills", [1, 2])
 def test_a_job_killed_from_outside_is_run_again_once(sandbox: LocalSandbox, n_kills: int) -> None:
-    if not is_sealed_against_suicide(sandbox):
+    if sandbox.tier == "rlimits":
         pytest.skip("a job might have killed itself here")
     with running(sandbox, [NAP]) as (waiting, idle):
         for _ in range(n_kills):
@@ -250,19 +219,12 @@ def test_a_job_killed_from_outside_is_run_again_once(sandbox: LocalSandbox, n_ki
 
 def test_a_sealed_program_cannot_kill_itself_so_that_it_looks_like_our_failure(sandbox: LocalSandbox) -> None:
     assert answers(sandbox)
-    if not is_sealed_against_suicide(sandbox):
+    if sandbox.tier == "rlimits":
         pytest.skip("it can here, and is blamed for it")
     program = "import os, signal, threading\ndef f(how): return eval(how)\n"
     attempts = ("os.kill(os.getpid(), 9)", "signal.raise_signal(9)", "signal.pthread_kill(threading.get_ident(), 9)")
     report = sandbox.run([Job(program, "f", tuple(Call(f"f({how!r})") for how in attempts))])[0]
     assert [outcome.error_type for outcome in report.outcomes] == ["PermissionError"] * 3
-
-
-def test_an_idle_worker_that_dies_is_replaced(sandbox: LocalSandbox) -> None:
-    before = descendants()
-    assert answers(sandbox)
-    kill_workers(descendants() - before)
-    assert answers(sandbox)
 
 
 def test_a_worker_that_hangs_is_replaced() -> None:
@@ -275,9 +237,6 @@ def test_a_worker_that_hangs_is_replaced() -> None:
         assert run([DOUBLE]) == {b"42"}
         assert not workers & descendants()
     assert left_over(before) == set()
-
-
-# What only the machine is to blame for
 
 
 @pytest.mark.parametrize(
@@ -310,9 +269,7 @@ def test_a_sleeper_is_told_from_a_starved_process(sandbox: LocalSandbox) -> None
 
 
 @pytest.mark.parametrize("n_refused", [2, None])
-def test_jobs_wait_for_files_and_it_is_said_if_none_can_begin(
-    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, n_refused: int | None
-) -> None:
+def test_jobs_wait_for_files_and_it_is_said_if_none_can_begin(sandbox, monkeypatch, n_refused) -> None:
     fork, n_asked = codea1_env.sandbox.local.worker.Worker.fork, itertools.count()
 
     def refused(self: Any, *arguments: Any) -> Any:
@@ -331,15 +288,12 @@ def test_jobs_wait_for_files_and_it_is_said_if_none_can_begin(
     assert answers(sandbox)
 
 
-def test_an_interpreter_that_does_not_start_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with LocalSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"do not start: .*/nowhere/python"):
-        sandbox.run([DOUBLE])
-
-
-def test_a_worker_that_ends_at_once_is_said(bootstrap: Callable[[str], None]) -> None:
+def test_an_interpreter_that_does_not_start_or_ends_at_once_is_said(sandbox, monkeypatch, bootstrap) -> None:
     bootstrap("raise SystemExit")
-    with LocalSandbox(1) as sandbox, pytest.raises(SandboxError, match="do not start"):
+    with pytest.raises(SandboxError, match="do not start"):
+        sandbox.run([DOUBLE])
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(SandboxError, match=r"do not start: .*/nowhere/python"):
         sandbox.run([DOUBLE])
 
 
@@ -355,9 +309,6 @@ def test_zygotes_killed_while_they_start_end_nothing(bootstrap: Callable[[str], 
     with LocalSandbox(1, tiers=("rlimits",)) as sandbox:
         assert answers(sandbox)
     assert starts.stat().st_size == 5
-
-
-# Threads, forks, pickles
 
 
 def test_threads_share_the_workers_and_each_gets_its_own_reports(sandbox: LocalSandbox) -> None:
@@ -380,16 +331,14 @@ def test_a_small_batch_does_not_wait_for_a_large_one(sandbox: LocalSandbox) -> N
 @pytest.mark.usefixtures("nothing_is_left")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking with threads is what is tested
 def test_after_a_fork_both_processes_have_workers_of_their_own(sandbox: LocalSandbox) -> None:
+    def use() -> None:
+        assert answers(sandbox)
+        sandbox.close()
+
     assert answers(sandbox)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            ok = answers(sandbox)
-            sandbox.close()
-        finally:
-            os._exit(0 if ok else 1)
+    child = forked(use)
     assert answers(sandbox)
-    assert os.waitpid(pid, 0)[1] == 0
+    wait_for(child)
     assert answers(sandbox)
 
 
@@ -397,15 +346,8 @@ def test_after_a_fork_both_processes_have_workers_of_their_own(sandbox: LocalSan
 def test_a_forked_process_that_never_uses_the_sandbox_does_not_disturb_it(sandbox: LocalSandbox) -> None:
     with running(sandbox, [NAP] * 4) as (waiting, _):
         for _ in range(5):
-            pid = os.fork()
-            if pid == 0:
-                os._exit(0)
-            os.waitpid(pid, 0)
+            wait_for(forked(lambda: None))
         assert values(waiting.result(timeout=20)) == [b"0.4"] * 4
-
-
-def test_a_process_has_one_shared_sandbox() -> None:
-    assert shared_sandbox() is shared_sandbox()
 
 
 def test_a_pickled_sandbox_is_another_one_with_the_same_settings() -> None:
@@ -414,15 +356,6 @@ def test_a_pickled_sandbox_is_another_one_with_the_same_settings() -> None:
         assert answers(again)
         assert (again.tier, again is sandbox) == ("seccomp", False)
         again.close()
-
-
-def test_hundreds_of_jobs_leave_no_descriptor_and_no_process(sandbox: LocalSandbox) -> None:
-    assert answers(sandbox)
-    before, files = descendants(), len(os.listdir("/proc/self/fd"))
-    crash = Job("import os\ndef f(): os._exit(1)\n", "f", (Call("f()"), Call("f()")))
-    sandbox.run([DOUBLE, crash] * 100)
-    assert len(os.listdir("/proc/self/fd")) == files
-    assert left_over(before) == set()
 
 
 DOZING = """

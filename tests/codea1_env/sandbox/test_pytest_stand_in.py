@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import re
 from fractions import Fraction
+from math import inf, nan
 
 import pytest
 
@@ -25,33 +25,18 @@ def test_raises_demands_the_exception_and_the_message() -> None:
 @pytest.mark.parametrize(
     ("expected", "found", "options"),
     [
-        (1.0, 1.0 + 1e-7, {}),
-        (1.0, 1.0 + 1e-5, {}),
-        (0.0, 1e-13, {}),
-        (0.0, 1e-11, {}),
-        (100, 101, {"abs": 1}),
-        (100, 101, {"rel": 0.02}),
-        (100, 101, {"abs": 0.5}),
-        (1.0, 1.0 + 1e-7, {"abs": 1e-9}),
-        ([1.0, 2.0], [1.0, 2.0 + 1e-7], {}),
-        ([1.0], [1.0, 2.0], {}),
-        ({"a": 1.0}, {"a": 1.0 + 1e-7}, {}),
-        ({"a": 1.0}, {"b": 1.0}, {}),
-        (float("inf"), float("inf"), {}),
-        (float("inf"), 1.0, {}),
-        (float("nan"), float("nan"), {}),
-        (float("nan"), float("nan"), {"nan_ok": True}),
-        ([1.0, float("nan")], [1.0, 2.0], {"nan_ok": True}),
-        (0.5, Fraction(1, 2) + Fraction(1, 10**9), {}),
-        (Fraction(1, 2), Fraction(1, 3), {"abs": 1}),
-        (1.0, None, {}),
-        (None, None, {}),
+        (1.0, 1.0 + 1e-7, {}), (1.0, 1.0 + 1e-5, {}), (0.0, 1e-13, {}), (0.0, 1e-11, {}), (1.0, None, {}),
+        (100, 101, {"abs": 1}), (100, 101, {"rel": 0.02}), (100, 101, {"abs": 0.5}), (1.0, 1.0 + 1e-7, {"abs": 1e-9}),
+        ([1.0, 2.0], [1.0, 2.0 + 1e-7], {}), ([1.0], [1.0, 2.0], {}), ({"a": 1.0}, {"a": 1.0 + 1e-7}, {}),
+        ({"a": 1.0}, {"b": 1.0}, {}), (inf, inf, {}), (inf, 1.0, {}), (nan, nan, {}), (nan, nan, {"nan_ok": True}),
+        ([1.0, nan], [1.0, 2.0], {"nan_ok": True}), (0.5, Fraction(1, 2) + Fraction(1, 10**9), {}),
+        (Fraction(1, 2), Fraction(1, 3), {"abs": 1}), (None, None, {}),
     ],
-)
+)  # fmt: skip
 def test_approx_agrees_with_pytest(expected: object, found: object, options: dict[str, float]) -> None:
     assert (found == stand_in.approx(expected, **options)) is (found == pytest.approx(expected, **options))
 
 
 def test_fail_fails() -> None:
-    with pytest.raises(AssertionError, match=re.escape("why")):
+    with pytest.raises(AssertionError, match="why"):
         stand_in.fail("why")

@@ -59,16 +59,12 @@ def test_so_do_the_solutions_of_our_own_problems() -> None:
     assert [problem.id for problem in load_problems("starter") if may_see_calls(problem.solution)] == []
 
 
+UP = "  while frame:\n    yield from frame.f_locals.values()\n    frame = frame.f_back\n"
 WAYS = {
-    "frames": "import sys\ndef calls():\n  frame = sys._getframe()\n  while frame:\n"
-    "    yield from frame.f_locals.values()\n"
-    "    frame = frame.f_back\n",
-    "a traceback": "def calls():\n  try: 1 / 0\n  except Exception as e: frame = e.__traceback__.tb_frame\n"
-    "  while frame:\n"
-    "    yield from frame.f_locals.values()\n    frame = frame.f_back\n",
+    "frames": f"import sys\ndef calls():\n  frame = sys._getframe()\n{UP}",
+    "a traceback": "def calls():\n  try: 1 / 0\n  except Exception as e: frame = e.__traceback__.tb_frame\n" + UP,
     "a generator": "def gen():\n  yield running.gi_frame.f_back\nrunning = gen()\ndef calls():\n  global running\n"
-    "  running = gen()\n  frame = next(running)\n  while frame:\n    yield from frame.f_locals.values()\n"
-    "    frame = frame.f_back\n",
+    f"  running = gen()\n  frame = next(running)\n{UP}",
     "a wrapper's attributes": "import functools\nfound = []\nclass Catch:\n"
     "  def __setattr__(self, name, value): found.append(value)\n"
     "def read(thing, name):\n  found.clear()\n"
@@ -78,7 +74,7 @@ WAYS = {
     "  while frame:\n    yield from read(frame, 'f_' + 'locals').values()\n    frame = read(frame, 'f_' + 'back')\n",
     "a redirection": "import contextlib\nclass R(contextlib.redirect_stdout): _stream = '_getframe'\n"
     "def calls():\n  r = R(None)\n  r.__enter__()\n  frame = r._old_targets[0](0)\n  r.__exit__(None, None, None)\n"
-    "  while frame:\n    yield from frame.f_locals.values()\n    frame = frame.f_back\n",
+    f"{UP}",
     "the collector": "import gc\ndef calls(): return [o for o in gc.get_objects() if type(o) is dict and "
     "'value_bytes' in o]\n",
 }

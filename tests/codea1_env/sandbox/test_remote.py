@@ -18,13 +18,9 @@ from tests.support.chat_server import chat_servers
 from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer
 
 
-def test_over_a_remote_sandbox_all_of_the_library_works(
-    server: ServiceServer, sandbox: Sandbox, toys: ProblemSet
-) -> None:
-    ids, programs = [toys[0].id] * 2, [RIGHT, WRONG]
-    here, there = (
-        Referee(toys, sandbox=each).rewards(ids, programs, [HALF_RIGHT, HALF_RIGHT]) for each in (sandbox, server.url)
-    )
+def test_over_a_remote_sandbox_the_library_works(server: ServiceServer, sandbox: Sandbox, toys: ProblemSet) -> None:
+    asked = [toys[0].id] * 2, [RIGHT, WRONG], [HALF_RIGHT] * 2
+    here, there = (Referee(toys, sandbox=each).rewards(*asked) for each in (sandbox, server.url))
     assert here == there
     remote = load_sandbox(server.url)
     assert remote is load_sandbox(server.url)
@@ -64,14 +60,9 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
     assert "pw" not in str(caught.value)
 
 
-def nowhere() -> str:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
 def test_a_server_that_is_away_masks_and_is_never_a_verdict(toys: ProblemSet) -> None:
-    url = nowhere()
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        url = f"http://127.0.0.1:{gone.getsockname()[1]}"
     with pytest.raises(SandboxError, match="does not answer"):
         RemoteSandbox(url).run([Job(RIGHT, "add")])
     (scored,) = Referee(toys, sandbox=url).rewards([toys[0].id], [RIGHT], [HALF_RIGHT])
@@ -80,9 +71,7 @@ def test_a_server_that_is_away_masks_and_is_never_a_verdict(toys: ProblemSet) ->
 
 
 @pytest.mark.parametrize("token", ["supersecrettoken-123\r", "supersecret\ntoken-123", "supersecrettoken-\u20ac"])
-def test_a_token_that_no_header_holds_is_one_sentence(
-    server: ServiceServer, token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_for_no_header_is_told(server: ServiceServer, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
     with pytest.raises(UserError, match="must be visible ASCII") as caught:
         RemoteSandbox(server.url).run([Job(RIGHT, "add")])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,9 +146,7 @@ ARGUMENTS = {
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 @pytest.mark.parametrize("given", [(), ("3", "4"), ("--n", "2", ""), ("a b", "\u00e9\n", "--", "\\"), ("x" * 100_000,)])
-def test_arguments_are_those_of_plain_python(
-    sandbox: Sandbox, name: str, given: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_arguments_are_those_of_plain_python(sandbox: Sandbox, name: str, given: Any, tmp_path: Path) -> None:
     program = f"import os, sys\n{ARGUMENTS[name]}\n"
     (tmp_path / "program.py").write_text(program)
     command = [sys.executable, "-S", "program.py", *given]
@@ -209,9 +208,8 @@ def test_frames_in_the_output_are_output(sandbox: Sandbox, forged: str) -> None:
 def test_a_forged_note_states_an_error_at_most(sandbox: Sandbox) -> None:
     note = "import json, os, struct\npayload = json.dumps(['Mine', 'Mine', 'hello', False]).encode()\n"
     note += "frame = struct.pack('<cIQI', b'E', 0, 0, len(payload)) + payload\n"
-    (found,) = outcomes_of(
-        sandbox, note + "os.write(1, b'7' + frame + struct.pack('<I', len(frame)))\nos._exit(1)", "run('')"
-    )
+    note += "os.write(1, b'7' + frame + struct.pack('<I', len(frame)))\nos._exit(1)"
+    (found,) = outcomes_of(sandbox, note, "run('')")
     assert found.summary == "Mine: hello"
 
 
@@ -230,8 +228,7 @@ ENDINGS = {
     "own class whose flush fails": "class Out:\n  write = sys.stdout.write\n  def flush(self): 1 / 0\n"
     "sys.stdout = Out()\nprint(r)",
     "fast output": "import io\nclass Fast(io.BytesIO):\n  def flush(self):\n    os.write(1, self.getvalue())\n"
-    "    self.truncate(0)\n"
-    "sys.stdout = io.TextIOWrapper(Fast(), write_through=True)\nprint(r)",
+    "    self.truncate(0)\nsys.stdout = io.TextIOWrapper(Fast(), write_through=True)\nprint(r)",
     "detached": "import io\nsys.stdout = io.TextIOWrapper(sys.stdout.detach())\nprint(r)",
     "a wrapper that is never flushed": "import io\nout = io.TextIOWrapper(sys.stdout.buffer)\nout.write(str(r))",
     "another file": "sys.stdout = open('/dev/stdout', 'w')\nprint(r)",
@@ -250,8 +247,7 @@ ENDINGS = {
     "math.a = A()\ndel math.a",
     "finally of a generator": "def g():\n  try: yield\n  finally: print(r)\nx = g()\nnext(x)",
     "context of a generator": "import contextlib\n@contextlib.contextmanager\ndef g():\n  try: yield\n"
-    "  finally: print(r)\n"
-    "x = g()\nx.__enter__()",
+    "  finally: print(r)\nx = g()\nx.__enter__()",
     "excepthook that ends": "def hook(*_):\n  print(r)\n  sys.stdout.flush()\n  os._exit(0)\n"
     "sys.excepthook = hook\nraise KeyError",
     "excepthook that exits": "def hook(*_):\n  print(r)\n  sys.exit(0)\nsys.excepthook = hook\nraise KeyError",

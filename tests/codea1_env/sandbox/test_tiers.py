@@ -13,21 +13,15 @@ import pytest
 
 from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.sandbox.interface import Call, Guarantee, Job
-from codea1_env.sandbox.local import (
-    ALLOW_WEAK_VARIABLE,
-    REQUIRE_VARIABLE,
-    TIERS,
-    WEAK_TIERS,
-    LocalSandbox,
-    shared_sandbox,
-)
+from codea1_env.sandbox.local import ALLOW_WEAK_VARIABLE, REQUIRE_VARIABLE, TIERS, WEAK_TIERS, LocalSandbox
+from codea1_env.sandbox.local.sandbox import shared_sandbox
 from codea1_env.values import decode
 from tests.support import ROOT
+from tests.support.sandboxes import DOUBLE, sandbox_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tiers are Linux's")
 
 NOBODY = 54_321
-DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 PROMISES = {
     "namespaces": Guarantee.ISOLATED,
     "bwrap": Guarantee.ISOLATED,
@@ -64,8 +58,8 @@ sys.modules["codea1_env"] = package  # its own __init__ wants packages that this
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.interface import Call, Job
 from codea1_env.sandbox.local import LocalSandbox
-tier, program, attempts = json.loads(sys.argv[2])
-with LocalSandbox(1, tiers=(tier,), packages=()) as sandbox:
+tier, program, attempts, options = json.loads(sys.argv[2])
+with LocalSandbox(1, tiers=(tier,), **options) as sandbox:
     try:
         report = sandbox.run([Job(program, "f", tuple(Call(f"f({attempt!r})") for attempt in attempts))])[0]
     except SandboxError as error:
@@ -93,26 +87,14 @@ def identity() -> dict[str, Any]:
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
-def as_nobody(tier: str, attempts: dict[str, str]) -> Any:
-    python = readable_python()
+def attempted(tier: str, attempts: dict[str, str], user: str) -> Any:
+    """What came of attempts in a tier that a user's process has started, or why it cannot be had."""
+    python, settings = (readable_python(), identity()) if user == "nobody" else (sys.executable, {})
     if python is None:
         pytest.skip("no interpreter that another user could start")
-    done = subprocess.run(
-        [python, "-c", SCRIPT, str(ROOT), json.dumps([tier, PROGRAM, list(attempts.values())])],
-        capture_output=True, text=True, check=True, cwd="/", timeout=60, **identity(),
-    )  # fmt: skip
-    return json.loads(done.stdout)
-
-
-def as_ourselves(tier: str, attempts: dict[str, str]) -> Any:
-    with LocalSandbox(1, tiers=(tier,)) as sandbox:
-        try:
-            job = Job(PROGRAM, "f", tuple(Call(f"f({attempt!r})") for attempt in attempts.values()))
-            report = sandbox.run([job])[0]
-        except SandboxError as error:
-            return str(error)
-        said = [(outcome.value or outcome.kind.encode()).decode() for outcome in report.outcomes]
-        return [report.tier, sandbox.guarantee, said]
+    options = {"packages": ()} if user == "nobody" else {}
+    command = [python, "-c", SCRIPT, str(ROOT), json.dumps([tier, PROGRAM, list(attempts.values()), options])]
+    return json.loads(subprocess.check_output(command, text=True, cwd="/", timeout=60, **settings))
 
 
 FILES = """
@@ -133,11 +115,8 @@ def f():
 def test_a_job_has_no_file_but_its_own_however_many_the_trainer_has(tier: str) -> None:
     held = [os.open(os.devnull, os.O_RDONLY) for _ in range(400)]
     try:
-        with LocalSandbox(1, tiers=(tier,)) as sandbox:
-            try:
-                report = sandbox.run([Job(FILES, "f", (Call("f()"),))])[0]
-            except SandboxError as error:
-                pytest.skip(str(error))
+        with sandbox_of(tier) as sandbox:
+            report = sandbox.run([Job(FILES, "f", (Call("f()"),))])[0]
     finally:
         for number in held:
             os.close(number)
@@ -148,7 +127,7 @@ def test_a_job_has_no_file_but_its_own_however_many_the_trainer_has(tier: str) -
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_tier_keeps_what_it_promises_whoever_starts_it(tier: str, user: str) -> None:
     attempts = {name: text for name, text in ATTEMPTS.items() if tier != "rlimits" or name == "files"}
-    answer = as_nobody(tier, attempts) if user == "nobody" else as_ourselves(tier, attempts)
+    answer = attempted(tier, attempts, user)
     if isinstance(answer, str):
         assert tier in answer
         pytest.skip(answer)
@@ -166,11 +145,8 @@ def test_a_tier_keeps_what_it_promises_whoever_starts_it(tier: str, user: str) -
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_machine_has_no_name_and_no_load(tier: str) -> None:
     seen = "os.uname().nodename", "ctypes.CDLL(None).sysinfo(ctypes.create_string_buffer(512))"
-    with LocalSandbox(1, tiers=(tier,)) as sandbox:
-        try:
-            outcomes = sandbox.run([Job(PROGRAM, "f", tuple(Call(f"f({each!r})") for each in seen))])[0].outcomes
-        except SandboxError as reason:
-            pytest.skip(str(reason))
+    with sandbox_of(tier) as sandbox:
+        outcomes = sandbox.run([Job(PROGRAM, "f", tuple(Call(f"f({each!r})") for each in seen))])[0].outcomes
     name, load = (decode(outcome.value or b"") for outcome in outcomes)
     assert (name == "sandbox") is (PROMISES[tier] is Guarantee.ISOLATED)
     assert load == (0 if tier == "rlimits" else -1)
@@ -208,9 +184,7 @@ def test_a_weak_tier_is_taken_where_it_is_allowed(monkeypatch: pytest.MonkeyPatc
         sandbox.run([DOUBLE])
 
 
-def test_a_required_tier_that_cannot_be_had_is_an_error_that_names_a_weaker_one(
-    refuse: Callable[..., None],
-) -> None:
+def test_a_required_tier_that_cannot_be_had_is_an_error_that_names_a_weaker_one(refuse: Callable[..., None]) -> None:
     refuse("namespaces", "bwrap")
     with LocalSandbox(1, require="bwrap") as sandbox, pytest.raises(SandboxError) as caught:
         sandbox.run([DOUBLE])
@@ -228,6 +202,7 @@ def test_the_environment_can_require_a_tier_and_an_argument_overrules_it(monkeyp
     assert LocalSandbox(1)._tiers == ("namespaces", "bwrap")
     assert set(LocalSandbox(1, allow_weak=False)._tiers) == set(TIERS) - set(WEAK_TIERS)
     assert shared_sandbox().name == "local"
+    assert shared_sandbox() is shared_sandbox()
 
 
 def test_where_bubblewrap_is_missing_its_tier_says_so_each_time(bootstrap: Callable[[str], None]) -> None:

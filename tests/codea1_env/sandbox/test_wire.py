@@ -18,9 +18,7 @@ TAGS = st.sampled_from([Tag.LOADED, Tag.VALUE, Tag.OPAQUE, Tag.TOO_LARGE, Tag.ME
 PAYLOADS = (
     st.binary(max_size=60)
     | st.sampled_from([b"null", b"[1]", b"", json.dumps(["E", "E", "m", True]).encode()])
-    | st.lists(st.text(max_size=5) | st.booleans() | st.none(), max_size=5).map(
-        lambda value: json.dumps(value).encode()
-    )
+    | st.lists(st.text(max_size=5) | st.booleans() | st.none(), max_size=5).map(json.dumps).map(str.encode)
 )
 FRAMES = st.builds(Frame, TAGS, st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), PAYLOADS)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -13,16 +12,12 @@ from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import RIGHT, SUITE, WRONG, Gated, job, post, serving
+from tests.support.serving import RIGHT, SUITE, WRONG, busy, post, sent, serving
 from tests.support.waiting import wait_until
 
 
 def test_more_than_the_places_are_told_429(sandbox: Sandbox) -> None:
-    gated = Gated(sandbox)
-    bounds = ServiceBounds(n_running=1, n_waiting=1)
-    with serving(gated, bounds=bounds) as server, ThreadPoolExecutor(3) as pool:
-        running = pool.submit(post, server)
-        gated.entered.acquire()
+    with busy(sandbox, n_running=1, n_waiting=1) as (server, gated, pool, running):
         statuses = [pool.submit(post, server) for _ in range(2)]
         assert wait_until(lambda: any(each.done() for each in statuses))
         (told,) = [each.result() for each in statuses if each.done()]
@@ -43,10 +38,8 @@ def test_a_client_waits_for_a_full_server(sandbox: Sandbox) -> None:
 
 @pytest.mark.slow
 def test_many_clients_get_the_verdicts_of_the_library(sandbox: Sandbox, toys: ProblemSet) -> None:
-    with (
-        serving(sandbox, toys, bounds=ServiceBounds(n_running=4, n_waiting=4)) as server,
-        ThreadPoolExecutor(16) as pool,
-    ):
+    bounds = ServiceBounds(n_running=4, n_waiting=4)
+    with serving(sandbox, toys, bounds=bounds) as server, ThreadPoolExecutor(16) as pool:
         asked = {"problem_ids": [toys[0].id], "suites": [SUITE]}
 
         def ask(number: int) -> tuple[int, bool]:
@@ -62,14 +55,9 @@ def test_many_clients_get_the_verdicts_of_the_library(sandbox: Sandbox, toys: Pr
 
 
 def test_a_request_whose_client_has_left_does_not_run(sandbox: Sandbox) -> None:
-    gated = Gated(sandbox)
-    with serving(gated, bounds=ServiceBounds(n_running=1)) as server, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(post, server)
-        gated.entered.acquire()
+    with busy(sandbox, n_running=1) as (server, gated, _, running):
         with socket.create_connection(server.address, timeout=30) as client:
-            body = json.dumps(job()).encode()
-            head = f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-            client.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+            client.sendall(sent())
             admission = server.admission
             assert wait_until(lambda: admission.n_open == 2)
         gated.gate.set()

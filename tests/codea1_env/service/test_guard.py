@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
 import socket
+from typing import Any
 
 import pytest
 
@@ -11,23 +11,14 @@ from codea1_env.errors import UserError
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import RIGHT, ServiceServer, half_sent, job, post, serving
-
-
-def ping(server: ServiceServer) -> int:
-    connection = http.client.HTTPConnection(*server.address, timeout=60)
-    try:
-        connection.request("GET", "/v1/ping")
-        return connection.getresponse().status
-    finally:
-        connection.close()
+from tests.support.serving import RIGHT, asked, half_sent, job, post, serving
 
 
 def test_with_a_token_only_pings_are_free(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     token = "t0ken-of-the-test"
     with serving(sandbox, host="0.0.0.0", token=token) as server:
         url = server.url.replace("0.0.0.0", "127.0.0.1")
-        assert ping(server) == 200
+        assert asked(server, "/v1/ping")[0] == 200
         for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": token}):
             status, answer = post(server, **header)
             assert (status, answer["detail"]) == (401, "a token is required: send Authorization: Bearer TOKEN")
@@ -50,45 +41,37 @@ def test_without_a_token_a_page_cannot_rename_this_machine(sandbox: Sandbox, hos
             assert post(server, Host=own)[0] == 200
 
 
-def test_a_second_host_does_not_count_for_the_first(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /problems HTTP/1.1\r\nHost: example.org\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"400"),
+        (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n", b"411"),
+    ],
+)
+def test_a_second_host_and_a_body_without_a_length_are_refused(sandbox: Sandbox, head: bytes, status: bytes) -> None:
     with serving(sandbox) as server, socket.create_connection(server.address, timeout=60) as client:
-        client.sendall(b"GET /problems HTTP/1.1\r\nHost: example.org\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        assert client.makefile("rb").readline().split()[1] == b"400"
+        client.sendall(head)
+        assert client.makefile("rb").readline().split()[1] == status
 
 
-def test_a_forwarded_address_is_not_believed(sandbox: Sandbox) -> None:
-    with serving(sandbox) as server:
-        assert post(server, **{"X-Forwarded-Host": "localhost", "Host": "example.org"})[0] == 403
+FORWARDED = {"X-Forwarded-Host": "localhost", "Host": "example.org"}
+CHUNKED = {"Transfer-Encoding": "chunked", "Content-Length": "4"}
 
 
-def test_bodies_have_a_bound_together(sandbox: Sandbox) -> None:
-    with serving(sandbox, bounds=ServiceBounds(max_held_bytes=1000)) as server:
-        status, answer = post(server, body=job("#" * 2000))
-        assert (status, answer["detail"][:10]) == (429, "the server")
-        assert post(server)[0] == 200
-
-
-def test_a_length_bounds_the_body(sandbox: Sandbox) -> None:
-    with serving(sandbox) as server:
-        status, answer = post(server, **{"Transfer-Encoding": "chunked", "Content-Length": "4"})
-        assert (status, answer["detail"]) == (411, "Content-Length is required, Transfer-Encoding refused")
-
-
-def test_a_body_that_is_too_large_is_refused_unread(sandbox: Sandbox) -> None:
-    with serving(sandbox, bounds=ServiceBounds(max_body_bytes=1000)) as server:
-        status, answer = post(server, body=job("#" * 2000))
-        assert (status, "bytes" in answer["detail"]) == (413, True)
-
-
-def test_a_body_without_a_length_is_refused(sandbox: Sandbox) -> None:
-    with serving(sandbox) as server, socket.create_connection(server.address, timeout=10) as client:
-        client.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n")
-        assert client.recv(100).startswith(b"HTTP/1.1 411 ")
-
-
-def test_what_a_web_page_can_post_unasked_is_refused(sandbox: Sandbox) -> None:
-    with serving(sandbox) as server:
-        assert post(server, **{"Content-Type": "text/plain"})[0] == 422
+@pytest.mark.parametrize(
+    ("bounds", "body", "headers", "status", "said"),
+    [
+        ({}, job(), FORWARDED, 403, ""),
+        ({}, job(), CHUNKED, 411, "Content-Length is required, Transfer-Encoding refused"),
+        ({}, job(), {"Content-Type": "text/plain"}, 422, ""),  # which a web page can post unasked
+        ({"max_held_bytes": 1000}, job("#" * 2000), {}, 429, "the server"),  # the bound of all bodies together
+        ({"max_body_bytes": 1000}, job("#" * 2000), {}, 413, "bytes"),
+    ],
+)
+def test_a_body_is_not_read(sandbox: Sandbox, bounds: Any, body: Any, headers: Any, status: int, said: str) -> None:
+    with serving(sandbox, bounds=ServiceBounds(**bounds)) as server:
+        found, answer = post(server, body=body, **headers)
+        assert (found, said in str(answer["detail"])) == (status, True)
         assert post(server, **{"Content-Type": "application/json; charset=utf-8"})[0] == 200
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +16,8 @@ from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import RIGHT, SUITE, Gated, post, serving
+from tests.support.processes import descendants, kill
+from tests.support.serving import RIGHT, SUITE, Gated, busy, post, serving
 from tests.support.waiting import wait_until
 
 CLIENT = """
@@ -44,39 +42,26 @@ def test_a_killed_client_costs_the_others_nothing(sandbox: Sandbox) -> None:
             assert [each.result()[0] for each in others] == [200] * 4
 
 
-def children() -> set[int]:
-    found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # the thread has just ended
-            found |= {int(pid) for pid in (task / "children").read_text().split()}
-    return found
-
-
 @pytest.mark.slow
 def test_killed_workers_lose_no_verdict(toys: ProblemSet) -> None:
-    before, pool = children(), LocalSandbox(2)
+    before, pool = descendants(), LocalSandbox(2)
     try:
         with serving(pool, toys) as server:
             referee = Referee(toys, sandbox=RemoteSandbox(server.url))
             assert referee.rewards([toys[0].id], [RIGHT], [SUITE])[0].coder == 1.0
-            workers = children() - before
+            workers = descendants() - before
             assert workers
             with ThreadPoolExecutor(8) as threads:
-                scored = [
-                    threads.submit(referee.rewards, [toys[0].id], [f"{RIGHT}\n# {n}"], [SUITE]) for n in range(40)
-                ]
-                for pid in workers:
-                    os.kill(pid, signal.SIGKILL)
+                asked = [([toys[0].id], [f"{RIGHT}\n# {n}"], [SUITE]) for n in range(40)]
+                scored = [threads.submit(referee.rewards, *each) for each in asked]
+                kill(workers)
                 assert [each.result()[0].coder for each in scored] == [1.0] * 40
     finally:
         pool.close()
 
 
 def test_running_requests_are_finished_and_waiting_ones_refused(sandbox: Sandbox) -> None:
-    gated = Gated(sandbox)
-    with serving(gated, bounds=ServiceBounds(n_running=1)) as server, ThreadPoolExecutor(3) as pool:
-        running = pool.submit(post, server)
-        gated.entered.acquire()
+    with busy(sandbox, n_running=1) as (server, gated, pool, running):
         waiting = pool.submit(post, server)
         assert wait_until(lambda: server.admission.n_open == 2)
         closing = pool.submit(server.close)
@@ -90,10 +75,7 @@ def test_running_requests_are_finished_and_waiting_ones_refused(sandbox: Sandbox
 
 
 def test_a_request_that_does_not_end_is_given_up(sandbox: Sandbox) -> None:
-    gated = Gated(sandbox)
-    with serving(gated, bounds=ServiceBounds(grace_s=0.2)) as server, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(post, server)
-        gated.entered.acquire()
+    with busy(sandbox, grace_s=0.2) as (server, gated, _, running):
         server.close()
         assert running.result() == (503, {"detail": "the server is being stopped"})
         gated.gate.set()

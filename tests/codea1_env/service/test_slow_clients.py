@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import socket
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import pytest
 
 from codea1_env.sandbox import Sandbox
 from codea1_env.service.bounds import ServiceBounds
-from tests.support.serving import ServiceServer, half_sent, job, post, serving
+from tests.support.serving import ServiceServer, half_sent, job, post, sent, serving
 from tests.support.waiting import wait_until
 
 
@@ -52,12 +51,10 @@ def test_a_body_that_does_not_come_is_refused(impatient: ServiceServer) -> None:
 
 
 def test_a_client_that_does_not_read_is_given_up(impatient: ServiceServer) -> None:
-    body = json.dumps(job("'x' * 10**6")).encode()
-    head = f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(impatient.address)
-        client.sendall((head.encode() + b"Content-Type: application/json\r\n\r\n" + body) * 30)
+        client.sendall(sent("'x' * 10**6") * 30)
         assert wait_until(lambda: is_ended(client), 30)
 
 

@@ -32,7 +32,6 @@ class Engine:
     """What these tests do with an engine beside using it as a sandbox."""
 
     def start(self, folder: Path) -> str:
-        """Start another one; return its address."""
         try:
             return engine_command("start", folder, main_process())
         except NoEngine as reason:
@@ -50,7 +49,6 @@ class Engine:
             return list(client.containers(all=True, filters={"label": f"{LABEL}=container"}))
 
     def ids(self) -> set[str]:
-        """Their ids."""
         return {container["Id"] for container in self.containers()}
 
     def main_pid(self, container: str) -> int:
@@ -59,7 +57,6 @@ class Engine:
             return int(client.inspect_container(container)["State"]["Pid"])
 
     def images(self, client: Any) -> list[str]:
-        """The images that this project has made."""
         return [image["Id"] for image in client.images(REPOSITORY)]
 
 
@@ -151,7 +148,6 @@ def local() -> Iterator[LocalSandbox]:
 
 @pytest.fixture(scope="session")
 def started() -> Callable[[str], subprocess.Popen[str]]:
-    """Start a Python program in a process of its own."""
 
     def start(code: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", textwrap.dedent(code)]

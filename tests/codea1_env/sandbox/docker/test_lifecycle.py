@@ -18,25 +18,17 @@ from codea1_env.errors import SandboxError
 from codea1_env.facts.verdicts import OutcomeKind
 from codea1_env.sandbox.docker.engine import connected
 from codea1_env.sandbox.docker.sandbox import DockerSandbox
-from codea1_env.sandbox.interface import Call, Job, Sandbox
+from codea1_env.sandbox.interface import Call, Job
 from codea1_env.sandbox.local.worker import Upkeep
 from tests.support.containers import missing_engine
 from tests.support.processes import descendants
-from tests.support.sandboxes import busy_user
+from tests.support.sandboxes import DOUBLE, answers, busy_user
 from tests.support.waiting import wait_until
 
 if obstacle := missing_engine():
     pytest.skip(obstacle, allow_module_level=True)
 
-DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Call("f(1.5)"),))
-
-
-def answers(sandbox: Sandbox) -> bool:
-    return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
-
-
-# Ending
 
 
 def test_one_container_holds_all_zygotes_and_close_removes_it(engine: Any) -> None:
@@ -52,21 +44,10 @@ def test_one_container_holds_all_zygotes_and_close_removes_it(engine: Any) -> No
     assert wait_until(lambda: len(os.listdir("/proc/self/fd")) == files)
 
 
-ENDINGS = {
-    "falls off the end": "",
-    "is terminated": "os.kill(os.getpid(), signal.SIGTERM)",
-    "is killed": "os.kill(os.getpid(), signal.SIGKILL)",
-}
-
-
-def user_program(ending: str) -> str:
-    return busy_user("codea1_env.sandbox.docker.sandbox.DockerSandbox", ending)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", ["", *(f"os.kill(os.getpid(), signal.{each})" for each in ("SIGTERM", "SIGKILL"))])
 def test_however_a_user_ends_no_container_is_left(engine: Any, started: Any, ending: str) -> None:
     before = engine.ids()
-    user = started(user_program(ENDINGS[ending]))
+    user = started(busy_user("codea1_env.sandbox.docker.sandbox.DockerSandbox", ending))
     assert user.stdout.readline() == "ready\n"
     (container,) = engine.ids() - before
     first = engine.main_pid(container)
@@ -101,9 +82,6 @@ def test_a_fork_of_a_user_has_a_container_of_its_own(engine: Any, started: Any) 
     assert wait_until(lambda: engine.ids() <= before)
 
 
-# Dying
-
-
 def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> None:
     before = engine.ids()
     with DockerSandbox(1) as sandbox, ThreadPoolExecutor(1) as pool:
@@ -120,13 +98,9 @@ def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> No
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a zygote")
 @pytest.mark.parametrize("only_zygotes", [True, False])
-def test_what_hangs_is_killed_and_replaced_the_zygote_or_the_container(
-    engine: Any, monkeypatch: pytest.MonkeyPatch, only_zygotes: bool
-) -> None:
-    patient = codea1_env.sandbox.docker.sandbox._Scheduler
-    monkeypatch.setattr(
-        codea1_env.sandbox.docker.sandbox, "_Scheduler", partial(patient, upkeep=Upkeep(answer_timeout_s=1.0))
-    )
+def test_what_hangs_is_killed_and_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch, only_zygotes: bool) -> None:
+    impatient = partial(codea1_env.sandbox.docker.sandbox._Scheduler, upkeep=Upkeep(answer_timeout_s=1.0))
+    monkeypatch.setattr(codea1_env.sandbox.docker.sandbox, "_Scheduler", impatient)
     before = engine.ids()
     with DockerSandbox(1) as sandbox:
         assert answers(sandbox)
@@ -164,9 +138,7 @@ def test_an_engine_that_is_restarted_costs_no_verdict(engine: Any, monkeypatch: 
         engine.stop(folder)
 
 
-def test_an_engine_that_is_gone_for_good_is_said_and_one_that_comes_back_is_used(
-    engine: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_is_gone_is_said_and_used_when_it_is_back(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codea1_env.sandbox.docker.container._RESTART_TIMEOUT_S", 0.5)
     before = engine.ids()
     with DockerSandbox(1) as sandbox, pytest.MonkeyPatch.context() as patch:

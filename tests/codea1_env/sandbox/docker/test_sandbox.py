@@ -32,28 +32,21 @@ from codea1_env.sandbox.docker.container import startup_folder
 from codea1_env.sandbox.docker.engine import connected
 from codea1_env.sandbox.docker.image import own_image
 from codea1_env.sandbox.docker.sandbox import DockerSandbox, shared_docker_sandbox
-from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.values import decode, encode, equal
 from tests.support.containers import missing_engine
+from tests.support.sandboxes import DOUBLE, answers
 
 if obstacle := missing_engine():
     pytest.skip(obstacle, allow_module_level=True)
 
-DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 ATTACKS = load_attacks().programs
 CANDIDATES = load_attacks().candidates
 
 
 def direct(*expressions: str) -> tuple[Call, ...]:
     return tuple(Call(expression) for expression in expressions)
-
-
-def answers(sandbox: Sandbox) -> bool:
-    return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
-
-
-# What comes out
 
 
 KINDS = {
@@ -72,9 +65,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("program", KINDS)
-def test_each_kind_of_outcome_is_the_one_that_the_local_sandbox_reports(
-    docker: DockerSandbox, local: LocalSandbox, program: str
-) -> None:
+def test_each_kind_of_outcome_is_that_of_local(docker: DockerSandbox, local: LocalSandbox, program: str) -> None:
     job = Job(program, "f", direct("f('a')"), limits=Limits(cpu_s=0.3, wall_s=1.0))
     report, expected = docker.run([job])[0], local.run([job])[0]
     assert report.outcomes[0].kind.value == KINDS[program]
@@ -82,9 +73,7 @@ def test_each_kind_of_outcome_is_the_one_that_the_local_sandbox_reports(
     assert report.tier == docker.tier == "container"
 
 
-def test_programs_on_standard_input_give_what_the_local_sandbox_reports(
-    docker: DockerSandbox, local: LocalSandbox
-) -> None:
+def test_programs_on_standard_input_give_what_they_give_locally(docker: DockerSandbox, local: LocalSandbox) -> None:
     program = "print(sum(map(int, input().split())))\nif input() == 'fail': raise SystemExit(3)\n"
     job = Job(program, "run", direct("run('3 4\\n-\\n')", "run('3 4\\nfail\\n')", "run('3')"), script=Script.WORDS)
     outcomes = docker.run([job])[0].outcomes
@@ -116,9 +105,7 @@ def test_many_jobs_of_all_kinds_come_back_in_order(docker: DockerSandbox) -> Non
         assert outcome.message == str(n) if n % 3 == 1 else outcome.value == str(n).encode()
 
 
-def test_a_judge_reports_what_it_reports_with_the_local_sandbox(
-    docker: DockerSandbox, local: LocalSandbox, toys: ProblemSet
-) -> None:
+def test_a_judge_reports_what_it_reports_locally(docker: DockerSandbox, local: LocalSandbox, toys: ProblemSet) -> None:
     reply = "```python\nassert add(1, 2) == 3\nassert add(0, 5) == 5\nassert add(1, 1) == 3\nassert add(1) == 1\n```"
     suite = read_suite(reply, Reading.STRICT, entry_point="add")
     bodies = ["return a + b", "return a - b", "while True: pass", "import os; os._exit(0)", "return __import__('os')"]
@@ -131,9 +118,6 @@ def test_a_job_that_may_use_more_than_a_container_has_is_refused(docker: DockerS
     job = Job(DOUBLE.program, "f", DOUBLE.calls, limits=Limits(memory_mb=9999))
     with pytest.raises(UserError, match=r"memory_mb must be at least 9999, .* got 4096"):
         docker.run([job])
-
-
-# What programs can reach
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
@@ -155,11 +139,6 @@ def test_each_verdict_on_a_hostile_candidate_is_true(docker: DockerSandbox, atta
     result, sentence = play_candidate(attack, docker, "no secret of this host")
     assert result is AuditResult.HELD, sentence
     assert answers(docker)
-
-
-def test_the_attacks_were_found() -> None:
-    assert len(ATTACKS) >= 60
-    assert len(CANDIDATES) >= 60
 
 
 def test_containers_are_hardened_in_every_way_that_the_engine_offers(docker: DockerSandbox, engine: Any) -> None:
@@ -286,9 +265,7 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("layer", WITHOUT)
-def test_the_container_holds_even_without_a_layer_of_ours(
-    engine: Any, layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_container_holds_without_a_layer(engine: Any, layer: str, tmp_path: Path, monkeypatch: Any) -> None:
     module, change = WITHOUT[layer]
 
     @contextmanager
@@ -305,9 +282,6 @@ def test_the_container_holds_even_without_a_layer_of_ours(
         outcomes = sandbox.run([Job(PROBE, "f", direct(call))])[0].outcomes
         assert [outcome.value for outcome in outcomes] == [b"[]"], outcomes
         assert answers(sandbox)
-
-
-# Images
 
 
 @pytest.fixture
@@ -340,9 +314,7 @@ def without_packages(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if os.path.basename(member.name) in left_out else member
 
 
-def test_an_image_that_the_user_names_is_used_as_it_is(
-    given_image: Callable[[str], str], engine: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_that_the_user_names_is_used_as_it_is(given_image: Any, engine: Any, monkeypatch: Any) -> None:
     image = given_image(os.path.realpath(sys._base_executable))
     monkeypatch.setenv("CODEA1_DOCKER_IMAGE", image)
     with shared_docker_sandbox.__wrapped__() as sandbox:  # type: ignore[attr-defined]
@@ -366,41 +338,27 @@ def test_the_image_is_made_once(docker: DockerSandbox, engine: Any) -> None:
         assert engine.images(client) == before != []
 
 
-# Engines of other machines
+def age(folder: Path) -> None:
+    entry = folder / "codea1_env" / "sandbox" / "inside" / "docker_entry.py"
+    entry.write_text(entry.read_text().replace("_OLDEST = (3, 11)", "_OLDEST = (4, 0)"))
 
 
-def test_an_engine_that_sees_other_files_is_told_apart(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+UNREACHABLE = r"on the same kernel .*no connection"
+CHANGES: list[tuple[Callable[[Path], Path | None], str]] = [
+    (lambda folder: folder / "not-there", "engine on the same kernel that sees the same"),
+    (lambda folder: os.unlink(folder / "socket"), UNREACHABLE),
+    (age, r"its Python is 3\.\d+, and"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), CHANGES)
+def test_an_engine_with_other_files_kernel_or_python_is_told_apart(engine, monkeypatch, change, said) -> None:
     @contextmanager
-    def elsewhere(listener: Any) -> Iterator[Path]:
+    def changed(listener: Any) -> Iterator[Path]:
         with startup_folder(listener) as folder:
-            yield folder / "not-there"
+            yield change(folder) or folder
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", elsewhere)
-    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match="engine on the same kernel that sees the same"):
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", changed)
+    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=said):
         sandbox.run([DOUBLE])
-
-
-def test_an_engine_with_another_kernel_is_told_apart(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def unreachable(listener: Any) -> Iterator[Path]:
-        with startup_folder(listener) as folder:
-            os.unlink(folder / "socket")
-            yield folder
-
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", unreachable)
-    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"on the same kernel .*no connection"):
-        sandbox.run([DOUBLE])
-    assert [each for each in engine.containers() if each["State"] == "created"] == []
-
-
-def test_a_python_that_is_too_old_is_said(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def from_the_future(listener: Any) -> Iterator[Path]:
-        with startup_folder(listener) as folder:
-            entry = folder / "codea1_env" / "sandbox" / "inside" / "docker_entry.py"
-            entry.write_text(entry.read_text().replace("_OLDEST = (3, 11)", "_OLDEST = (4, 0)"))
-            yield folder
-
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", from_the_future)
-    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"its Python is 3\.\d+, and"):
-        sandbox.run([DOUBLE])
+    assert said != UNREACHABLE or [each for each in engine.containers() if each["State"] == "created"] == []

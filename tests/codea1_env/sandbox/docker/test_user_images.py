@@ -58,13 +58,8 @@ def client(engine: Any) -> Iterator[Any]:
 def base(client: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An image with this Python's version, and all wheels."""
     file = tmp_path_factory.mktemp("base") / "base.tar"
-    made = subprocess.run(
-        [ROOT / ".ci" / "image-base", file],
-        env={**os.environ, "PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command, environment = [ROOT / ".ci" / "image-base", file], {**os.environ, "PYTHON": sys.executable}
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(made.stderr.strip().rpartition("\n")[2])
     name = "codea1-test-base"
@@ -93,7 +88,6 @@ def image(client: Any, base: str) -> Iterator[Callable[[str | None], str]]:
 
 @pytest.fixture(scope="module")
 def codea1(client: Any, image: Callable[[str | None], str]) -> Callable[..., Any]:
-    """Run a command in a container of its own; return the JSON that it prints."""
     built = image(None)
 
     def run(*arguments: str, **options: Any) -> Any:
