@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -110,10 +111,11 @@ def departures_after(connection: sqlite3.Connection, number: int, *, limit: int)
     for row in connection.execute(_DEPARTURES, (number, limit)):
         run, episode_id, played, coder, tester, program, verdict = row[9:]
         origin = Provenance(run, episode_id, played, coder, tester, program, verdict)
-        number, problem_id, digest, expression, how, added, left, n_failed, n_evaluated = row[:9]
+        last, (number, problem_id, digest, expression, how, added, left, n_failed, n_evaluated) = number, row[:9]
         counts = (added, left, n_failed, n_evaluated)
         is_sound = (
             are_counts(number, *counts, played)
+            and number > last  # a damaged file can give the same page for ever
             and are_texts(problem_id, expression, run, episode_id, coder, tester, program, verdict)
             and how in list(Leaving)
             and isinstance(digest, bytes)
@@ -162,7 +164,10 @@ class ProblemRows:
 
     def after(self, sequence: int, *, limit: int) -> list[BookEntry]:
         """Return the next entries that are younger than `sequence`, oldest first."""
-        return self._select("AND sequence > ? ORDER BY sequence LIMIT ?", sequence, limit)
+        found = self._select("AND sequence > ? ORDER BY sequence LIMIT ?", sequence, limit)
+        for last, number in pairwise([sequence, *(entry.sequence for entry in found)]):
+            require_sound(number > last, "entry", number)  # likewise
+        return found
 
     def pool(self, rules: BookRules) -> list[BookEntry]:
         """Return a set of entries that contains all that `select_replayed` can choose."""

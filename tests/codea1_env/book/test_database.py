@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from codea1_env.book.store import MistakeBook
@@ -344,6 +344,21 @@ def test_a_row_that_is_damaged_is_one_sentence_or_as_good_as_another(sound, cell
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bytes_=st.dictionaries(st.integers(0, 1 << 20), st.integers(0, 255), min_size=1, max_size=40))
+@example(  # whose pages of departures never end
+    {
+        489: 180,
+        163: 197,
+        17033: 187,
+        252: 42,
+        524287: 112,
+        287: 254,
+        364554: 176,
+        210: 197,
+        8523: 203,
+        41: 202,
+        50819: 78,
+    }
+)
 def test_damaged_bytes_are_one_sentence(sound, bytes_):
     with tempfile.TemporaryDirectory() as folder:
         data = bytearray(sound.read_bytes())
