@@ -108,8 +108,7 @@ print(*pettingzoo.make("parallel", "codea1/code_a1-v0").possible_agents)
 
 
 @pytest.mark.parametrize(
-    ("make", "option", "first"),
-    [(code_a1_v0.parallel_env, "problems", "pass"), (bank_v0.parallel_env, "bank", 0)],
+    ("make", "option", "first"), [(code_a1_v0.parallel_env, "problems", "pass"), (bank_v0.parallel_env, "bank", 0)]
 )
 def test_the_parallel_view_says_from_the_reset_on_whose_turn_it_is(toys, make, option, first):
     env = make(**{option: toys})

@@ -94,10 +94,7 @@ def closed(kind: str) -> Any:
         *[(lambda wrong=wrong: made("bank").step(wrong), "from 0 to 4") for wrong in (5, -1, None, 0.5)],
         (lambda: made("parallel").step("x"), "step takes a dictionary, as in {'coder_0': action}, got str ('x')"),
         (lambda: made("group").step([]), "step takes a dictionary, as in {'coder_0': action}, got list ([])"),
-        (
-            lambda: made("parallel").step({}),
-            "step needs an action of coder_0, whose turn it is, got those of nobody",
-        ),
+        (lambda: made("parallel").step({}), "step needs an action of coder_0, whose turn it is, got those of nobody"),
         (lambda: made("blind").step(FIRST), "needs an action of tester_0, whose turn it is, got those of coder_0"),
         (lambda: made("group").step(FIRST), "needs an action of coder_1, whose turn it is, got those of coder_0"),
         (lambda: made("aec").reset(seed="1"), "seed must be a whole number of at least 0, got '1'"),
@@ -130,10 +127,7 @@ def closed(kind: str) -> Any:
         (lambda: code_a1_v0.env("starter", skip_invalid="no"), "skip_invalid must be of type bool, got str ('no')"),
         (lambda: code_a1_v0.env("starter", provenance="me"), "provenance must be of type Provenance, got str"),
         (lambda: code_a1_v0.blind_parallel_env("starter", skip_invalid=True), "skip_invalid must be False"),
-        (
-            lambda: load_agent(5, made("aec")),
-            "agent 5: expected a function or an object with act(), got int",
-        ),
+        (lambda: load_agent(5, made("aec")), "agent 5: expected a function or an object with act(), got int"),
         (lambda: load_agent("mutant", "starter"), "needs an environment of code_a1_v0 or an AgentContext, got str"),
         (lambda: load_agent("mutant", made("bank")), "needs an environment of code_a1_v0 or an AgentContext, got"),
         # A wrong time

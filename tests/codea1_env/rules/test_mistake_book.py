@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
-from codea1_env.rules.mistake_book import (
-    BookEntry,
-    BookKey,
-    Provenance,
-    apply_changes,
-    changes,
-    select_replayed,
-)
+from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance, apply_changes, changes, select_replayed
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from tests.support.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, suite_of
 
@@ -288,11 +281,7 @@ def test_no_entry_starves_behind_a_stream_of_newcomers():
     assert min(tries(rules, 40, 8, n_arrivals=3)[number] for number in range(1, 9)) >= 2
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), max_size=12),
-    st.integers(0, 6),
-    st.integers(0, 6),
-)
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), max_size=12), st.integers(0, 6), st.integers(0, 6))
 def test_as_many_distinct_entries_as_there_are_slots(counts, n_replayed, n_stalest):
     book = tuple(entry(i, f, last_replayed_round=r) for i, (f, r) in enumerate(counts, start=1))
     rules = BookRules(n_replayed=n_replayed, n_stalest=n_stalest)

@@ -33,10 +33,10 @@ CLAIMS = {
     "assert abs(f(1)-2.5) < 1e-6": ["abs(f(1) - 2.5) == 1e-06"],
     # Asserts are found line by line; one may span lines, and another one ends it.
     "def test_f():\n    x = 1\n    assert f(x) == 2\n    for i in range(2):\n        assert f(i) == i": [
-        *("f(1) == 2", "f(i) == i"),
+        *("f(1) == 2", "f(i) == i")
     ],
     "assert f([1,\n  2]) == 3\nassert f([4,\nassert f(5) == 6\nassert f(7) \\\n  == 8": [
-        *("f([1, 2]) == 3", "f(5) == 6", "f(7) == 8"),
+        *("f([1, 2]) == 3", "f(5) == 6", "f(7) == 8")
     ],
     # Brackets in strings and comments do not count.
     "assert f('([{') == 1  # ((\nassert f(\"it's (\") == 2": ["f('([{') == 1", 'f("it\'s (") == 2'],

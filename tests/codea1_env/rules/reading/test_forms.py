@@ -111,10 +111,7 @@ MORE = {
         "try:\n    f(1)\nexcept (ValueError, KeyError):\n    pass\nelse:\n    raise AssertionError('x')",
         "raises((ValueError, KeyError), f, 1) => True",
     ),
-    "a call after a call": (
-        "xs = [3, 1]\nf(xs)\nassert f(xs) == 1",
-        "f((lambda xs: (f(xs), xs)[1])([3, 1])) => 1",
-    ),
+    "a call after a call": ("xs = [3, 1]\nf(xs)\nassert f(xs) == 1", "f((lambda xs: (f(xs), xs)[1])([3, 1])) => 1"),
     "two asserts about an argument": (
         "xs = [3, 1]\nr = f(xs)\nassert r == [1, 3]\nassert xs == [3, 1]\nassert len(xs) == 2",
         "f([3, 1]) => [1, 3], (lambda xs: (f(xs), xs)[1])([3, 1]) => [3, 1], len((lambda xs: (f(xs), "
