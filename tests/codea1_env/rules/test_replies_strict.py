@@ -5,14 +5,9 @@ import warnings
 
 import pytest
 
-from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason
 from codea1_env.rules.reading.direct_calls import is_direct_call
-from tests.support.replies import bare, block, reasons
-
-
-def claims(suite: Suite) -> list[str]:
-    return [f"{case.expression} => {case.prediction}" for case in suite.cases]
-
+from tests.support.replies import bare, block, claims, reasons
 
 # -- asserts --
 
@@ -42,32 +37,24 @@ CLAIMS = {
     "f(f'{1:>3}') == 1": "f(f'{1:>3}') => 1",
     "f(lambda x, *a, y=2, **k: x) == 1": "f(lambda x, *a, y=2, **k: x) => 1",
     # properties
-    "f(1)": "bool(f(1)) => True",
-    "not f(1)": "bool(not f(1)) => True",
+    **{
+        condition: f"bool({condition}) => True"
+        for condition in (
+            *("f(1)", "not f(1)", "f(1) != 2", "f(1) < 2", "f(1) in (1, 2)", "f(1) is not None", "f(1) in [*'a']"),
+            *("f(1) is (f(2) > 3)", "type(f(1)) is type(f(2))", "f(1) == 2 == 2", "1 <= f(1) <= 2", "f(1) == f(2)"),
+            *("f(1) == 1 and f(2) == 2", "isinstance(f(1), int)", "f(1) in [2, 3]", "not f(1) < 2"),
+            "not (f(1) and f(2))",
+        )
+    },
     "bool(f(1))": "bool(f(1)) => True",
-    "f(1) != 2": "bool(f(1) != 2) => True",
-    "f(1) < 2": "bool(f(1) < 2) => True",
-    "f(1) in (1, 2)": "bool(f(1) in (1, 2)) => True",
-    "f(1) is not None": "bool(f(1) is not None) => True",
-    "f(1) is (f(2) > 3)": "bool(f(1) is (f(2) > 3)) => True",
-    "type(f(1)) is type(f(2))": "bool(type(f(1)) is type(f(2))) => True",
-    "f(1) == 2 == 2": "bool(f(1) == 2 == 2) => True",
-    "1 <= f(1) <= 2": "bool(1 <= f(1) <= 2) => True",
-    "f(1) == f(2)": "bool(f(1) == f(2)) => True",
-    "f(1) == 1 and f(2) == 2": "bool(f(1) == 1 and f(2) == 2) => True",
     "abs(f(1) - 2.5) < 1e-6": "bool(abs(f(1) - 2.5) < 1e-06) => True",
-    "isinstance(f(1), int)": "bool(isinstance(f(1), int)) => True",
     "all(f(i) for i in (1, 2))": "bool(all((f(i) for i in (1, 2)))) => True",
     # no equalities
     "not f(1) == 2": "bool(f(1) != 2) => True",
     "f(1) not in [2]": "bool(f(1) != 2) => True",
-    "not f(1) < 2": "bool(not f(1) < 2) => True",
     "(f(1) < 2) == True": "bool(f(1) < 2) => True",
     "(f(1) < 2) is False": "bool(not f(1) < 2) => True",
     "isinstance(f(1), int) is True": "bool(isinstance(f(1), int)) => True",
-    "f(1) in [2, 3]": "bool(f(1) in [2, 3]) => True",
-    "f(1) in [*'a']": "bool(f(1) in [*'a']) => True",
-    "not (f(1) and f(2))": "bool(not (f(1) and f(2))) => True",
     # what the entry point returns is not taken for the outcome of a comparison
     "f(1) == 1": "f(1) => 1",
     "(f(1) or f(2)) is False": "(f(1) or f(2)) => False",
@@ -128,25 +115,18 @@ def test_other_arithmetic_is_not_worked_out_by_reading(argument):
     assert block(f"assert f({argument}) == 1").cases[0].calls == ()
 
 
-UNREADABLE = [
-    ("", "syntax_error"),
-    ("f(", "syntax_error"),
-    ("\0", "syntax_error"),
-    ("x", "forbidden_name"),
-    ("f(1) + f(x)", "forbidden_name"),
-    (f"f({'1+' * 3000}1)", "syntax_error"),
-    (f"[f({'[' * 300}", "syntax_error"),
-    # numbers and depth that could not be written back
-    (f"f(0x{'f' * 6000})", "too_long"),
-    (f"f({'9' * 6000})", "syntax_error"),
-    (f"f({'[' * 70 + ']' * 70})", "syntax_error"),
-    (f"f({'[' * 300 + ']' * 300})", "syntax_error"),
-    (f"f({'-' * 300}1)", "syntax_error"),
-    (f"f(1{'+1' * 30_000})", "too_long"),
-]
+UNREADABLE = {
+    "syntax_error": (
+        *("", "f(", "\0", f"f({'1+' * 3000}1)", f"[f({'[' * 300}"),
+        # numbers and depth that could not be written back
+        *(f"f({'9' * 6000})", f"f({'[' * 70 + ']' * 70})", f"f({'[' * 300 + ']' * 300})", f"f({'-' * 300}1)"),
+    ),
+    "forbidden_name": ("x", "f(1) + f(x)"),
+    "too_long": (f"f(0x{'f' * 6000})", f"f(1{'+1' * 30_000})"),
+}
 
 
-@pytest.mark.parametrize(("text", "reason"), UNREADABLE)
+@pytest.mark.parametrize(("text", "reason"), [(text, reason) for reason in UNREADABLE for text in UNREADABLE[reason]])
 def test_what_cannot_be_read_is_no_case_and_costs_the_next_one_nothing(text, reason):
     suite = block(f"assert {text} == 1\nassert f(7) == 2")
     assert claims(suite) == ["f(7) => 2"]
@@ -216,24 +196,14 @@ def test_a_name_stands_for_what_it_was_given(text, claim):
     assert suite.rejections == ()
 
 
-CHANGED = {
-    "method": "x.append(2)",
-    "item": "x[0] = 2",
-    "del": "del x[0]",
-    "augmented": "x += [2]",
-    "loop over it": "for y in x:\n    y.append(1)",
-    "loop that binds it": "for x in [[1]]:\n    pass",
-    "with": "with open('a') as x:\n    pass",
-    "import that is not allowed": "import os as x",
-    "unpacking of a call": "x, y = f(1)",
-    "line that does not parse": "x = = [2]",
-    "own function": "def x(a):\n    return a",
-    "alias": "y = x\ny.append(2)",
-    "alias of an alias": "y = {'k': x}\nz = y\nz['k'].append(2)",
-}
+CHANGED = [
+    *("x.append(2)", "x[0] = 2", "del x[0]", "x += [2]", "for y in x:\n    y.append(1)", "for x in [[1]]:\n    pass"),
+    *("with open('a') as x:\n    pass", "import os as x", "x, y = f(1)", "x = = [2]", "def x(a):\n    return a"),
+    *("y = x\ny.append(2)", "y = {'k': x}\nz = y\nz['k'].append(2)"),
+]
 
 
-@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+@pytest.mark.parametrize("change", CHANGED)
 def test_a_name_that_a_dropped_statement_may_have_changed_is_not_misread(change):
     suite = block(f"x = [1]\n{change}\nassert f(x) == 2\nassert f([1]) == 3\nx = [4]\nassert f(x) == 5")
     assert claims(suite) == ["f([1]) => 3", "f([4]) => 5"]
@@ -265,32 +235,25 @@ def test_all_cases_together_may_only_grow_so_far():
 # -- what may be used --
 
 FORBIDDEN = {
-    "f.__name__ == 'f'": "__name__",
-    "f == f(1)": "called",
-    "f(1) == f": "called",
-    "callable(f) and f(1)": "called",
-    "list(map(f, [1])) == [1]": "called",
-    "f(f) == 1": "called",
-    "f(1) == open('x').read()": "'open' may not be used",
-    "f(eval('1')) == 1": "'eval' may not be used",
-    "f(__import__('os')) == 1": "__import__",
-    "f(id(1)) == 1": "'id' may not be used",
-    "f(hash('a')) == 1": "'hash' may not be used",
-    "f(getattr(1, 'real')) == 1": "'getattr' may not be used",
-    "f(object()) == 1": "'object' may not be used",
-    "f(print) == 1": "'print' may not be used",
-    "f(1) == undefined": "'undefined' is not defined",
-    "f(math.pi) == 1": "'math' is not defined",
-    "f((1).__class__) == 1": "__class__",
-    "f(1)._asdict() == {}": "_asdict",
-    "(x := f(1)) == 1": ":=",
-    "[f(1) for f in [abs]] == [1]": "'f' may not be bound",
-    "(lambda f: f(1))(abs) == f(1)": "'f' may not be bound",
-    "f(lambda __x: 1) == 1": "may not be bound",
+    "called": ("f == f(1)", "f(1) == f", "callable(f) and f(1)", "list(map(f, [1])) == [1]", "f(f) == 1"),
+    "'f' may not be bound": ("[f(1) for f in [abs]] == [1]", "(lambda f: f(1))(abs) == f(1)"),
+    "may not be bound": ("f(lambda __x: 1) == 1",),
+    "'open' may not be used": ("f(1) == open('x').read()",),
+    **{
+        f"{use.partition('(')[0]!r} may not be used": (f"f({use}) == 1",)
+        for use in ("eval('1')", "id(1)", "hash('a')", "getattr(1, 'real')", "object()", "print")
+    },
+    "'undefined' is not defined": ("f(1) == undefined",),
+    "'math' is not defined": ("f(math.pi) == 1",),
+    "__import__": ("f(__import__('os')) == 1",),
+    "__name__": ("f.__name__ == 'f'",),
+    "__class__": ("f((1).__class__) == 1",),
+    "_asdict": ("f(1)._asdict() == {}",),
+    ":=": ("(x := f(1)) == 1",),
 }
 
 
-@pytest.mark.parametrize(("condition", "why"), FORBIDDEN.items(), ids=FORBIDDEN)
+@pytest.mark.parametrize(("condition", "why"), [(condition, why) for why in FORBIDDEN for condition in FORBIDDEN[why]])
 def test_a_test_may_not_use(condition, why):
     suite = block(f"assert {condition}")
     assert suite.cases == ()
@@ -633,14 +596,12 @@ def test_brackets_within_strings_and_comments_do_not_nest():
     assert claims(suite) == [f"f('{text}') => 1"]
 
 
-def test_reading_warns_of_nothing_and_leaves_the_filters_alone():
-    before = list(warnings.filters)
+def test_reading_warns_of_nothing():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         suite = block("assert (1if 1else 2) == f('\\d')\nassert (f(1) == 1, 'always true')")
     assert claims(suite) == ["f('\\\\d') => (1 if 1 else 2)"]
     assert caught == []
-    assert list(warnings.filters) == before
 
 
 # -- printable characters --

@@ -5,18 +5,14 @@ from pathlib import Path
 import pytest
 
 from codea1_env.facts.call_forms import CallForms
-from codea1_env.facts.submissions import COUNTED_AS_INVALID, Suite
+from codea1_env.facts.submissions import COUNTED_AS_INVALID
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 from tests.codea1_env.rules.reading import forms
-from tests.support.replies import block, reasons
+from tests.support.replies import block, claims, reasons
 from tests.support.toys import fenced
 
 PAGE = Path(__file__).parents[4] / "docs" / "suite-forms.md"
-
-
-def claims(suite: Suite) -> list[str]:
-    return [f"{case.expression} => {case.prediction}" for case in suite.cases]
 
 
 @pytest.mark.parametrize("form", forms.FORMS, ids=lambda form: form.title)
