@@ -28,14 +28,9 @@ from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import PRESETS, preset
 from tests.support.books import entry, filled
-from tests.support.toys import LOOKS_RIGHT, RIGHT
+from tests.support.toys import LOOKS_RIGHT, RIGHT, TEXT_SPACES
 
 SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
-
-
-@pytest.fixture
-def add(toys: ProblemSet) -> ProblemSet:
-    return toys.select(["toy/add"])
 
 
 def played(env: Any, *replies: str, seed: int = 0) -> list[tuple[str, float, bool, bool, dict[str, Any]]]:
@@ -52,14 +47,6 @@ def played(env: Any, *replies: str, seed: int = 0) -> list[tuple[str, float, boo
 
 
 # -- PettingZoo's own suite ------------------------------------------------------------------------
-
-# PettingZoo's api_test warns about every environment whose spaces are not Box or Discrete, by name. Ours are text.
-# Nothing else may warn.
-TEXT_SPACES = pytest.mark.filterwarnings(
-    "ignore:Observation space for each agent probably should be:UserWarning",
-    "ignore:Action space for each agent probably should be:UserWarning",
-    "ignore:Observation is not a NumPy array:UserWarning",
-)
 
 
 @TEXT_SPACES

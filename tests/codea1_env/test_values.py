@@ -120,6 +120,10 @@ def test_sets_have_one_encoding_whatever_their_order(value: set[Any]) -> None:
     assert encode(other) == encode(value)
 
 
+def test_a_dict_keeps_its_order() -> None:
+    assert list(decode(encode({"b": 1, "a": 2}))) == ["b", "a"]
+
+
 @pytest.mark.parametrize(
     "array", [np.arange(6).reshape(2, 3), np.zeros((0, 2)), np.array(1.5), np.array(["a", "bc"]), np.array([1 + 2j])]
 )

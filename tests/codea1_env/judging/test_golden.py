@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
@@ -17,7 +15,8 @@ from codea1_env.judging.golden import (
     golden_results,
 )
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
-from codea1_env.sandbox.interface import Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import JobReport, Limits, Place, Sandbox
+from tests.support.sandboxes import Counting
 
 DOUBLE = "def f(x):\n    return 2 * x\n"
 FAILING = GoldenHarness("def check(candidate):\n    assert False")
@@ -172,8 +171,7 @@ def test_no_program_can_have_a_test_called_broken(sandbox: Sandbox, program: str
     "answer",
     [
         *(pytest.param(each, marks=pytest.mark.slow) for each in ("[0] * 9_000", f"{'[' * 60}1{']' * 60}")),
-        "['a' * 60_000]",
-        "9 ** 50_000",
+        *("['a' * 60_000]", "9 ** 50_000"),
     ],
 )
 def test_no_size_of_an_answer_has_a_test_called_broken(sandbox: Sandbox, answer: str) -> None:
@@ -188,20 +186,13 @@ def test_no_size_of_an_answer_has_a_test_called_broken(sandbox: Sandbox, answer:
     assert [result.passed for result in found] == [False] * 4
 
 
-def test_an_expected_value_is_evaluated_once() -> None:
-    jobs_run: list[Job] = []
-
-    class Counting:
-        def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-            jobs_run.extend(jobs)
-            value = Outcome(OutcomeKind.VALUE, b"4")
-            return [JobReport(value, (value,) * len(job.calls)) for job in jobs]
-
-    known = ExpectedValues(cast(Sandbox, Counting()))
+def test_an_expected_value_is_evaluated_once(sandbox: Sandbox) -> None:
+    counting = Counting(sandbox)
+    known = ExpectedValues(counting)
     given = problem(GoldenCase("f(2)", "2 + 2"), GoldenCase("f(-2)", "2 + 2"), GoldenCase("f(1)", "2"))
     assert [outcome.value for outcome in known.of([given]).values()] == [b"4"]
     assert known.of([given]) == known.of([given, given])
-    assert [len(job.calls) for job in jobs_run] == [1]
+    assert [len(job.calls) for job in counting.jobs] == [1]
 
 
 def test_a_value_beyond_our_limit_is_said_to_be_that(sandbox: Sandbox) -> None:

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from codea1_env.facts.answers import Comparison
 from codea1_env.judging.golden import GOLDEN_LIMITS, SHORT, GoldenRun, GoldenTests, golden_jobs, run_golden
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.problems.problem import GoldenHarness
-from codea1_env.sandbox import Job, JobReport
 from codea1_env.sandbox.local import LocalSandbox
+from tests.support.sandboxes import Counting
 
 HEAD = "import time\ndef burn(s):\n  end = time.process_time() + s\n  while time.process_time() < end: pass\n"
-
-
-class Counting:
-    """Keeps the jobs that it passes on."""
-
-    def __init__(self, sandbox: LocalSandbox) -> None:
-        self.name, self.guarantee, self.close = "counting", sandbox.guarantee, sandbox.close
-        self.sandbox, self.jobs = sandbox, list[Job]()
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        self.jobs += jobs
-        return self.sandbox.run(jobs)
 
 
 def problem(body: str, n: int = 4, *, in_harness: bool = False) -> Problem:

@@ -109,10 +109,9 @@ def test_a_case_that_the_solution_does_not_confirm_in_the_same_company_is_flaky(
 def test_the_solution_is_asked_again_where_a_programs_answer_may_be_the_companys(
     solution: dict[str, Outcome], program: dict[str, Outcome], text: str, expected: list[Verdict], n_batches: int
 ) -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return (solution if is_solution(job) else program)[call]
-
-    sandbox, (report,) = judged(answer, f"assert {text}", WRONG)
+    sandbox, (report,) = judged(
+        lambda job, call, n: (solution if is_solution(job) else program)[call], f"assert {text}", WRONG
+    )
     assert verdicts(report) == expected
     assert sandbox.n_batches == n_batches
 
@@ -154,21 +153,20 @@ def test_a_replayed_case_is_confirmed_by_two_runs_of_the_solution(
 
 
 def test_our_own_failure_to_confirm_is_our_failure() -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        if is_solution(job):
-            return value([2]) if n_before < 2 else Outcome(OutcomeKind.INTERNAL_ERROR)
-        return value([7])
-
-    _, (report,) = judged(answer, "assert [f(1)] == [2]", WRONG)
+    lost = Outcome(OutcomeKind.INTERNAL_ERROR)
+    _, (report,) = judged(
+        lambda job, call, n: (value([2]) if n < 2 else lost) if is_solution(job) else value([7]),
+        "assert [f(1)] == [2]",
+        WRONG,
+    )
     assert verdicts(report) == [Verdict.INTERNAL_ERROR]
     assert report.has_internal_error
 
 
 def test_a_corrected_case_that_turns_out_flaky_counts_as_invalid_once() -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return value(["a"]) if is_solution(job) and n_before < 2 else value(["b"])
-
-    _, (report,) = judged(answer, "assert [f(1)] == ['wrong']", RIGHT)
+    _, (report,) = judged(
+        lambda job, call, n: value(["a" if is_solution(job) and n < 2 else "b"]), "assert [f(1)] == ['wrong']", RIGHT
+    )
     suite = report.suites[0].suite
     assert [rejection.reason.value for rejection in suite.rejections] == ["wrong_prediction", "flaky"]
     assert (suite.cases, suite.n_invalid) == ((), 1)
@@ -261,9 +259,6 @@ def test_what_was_not_asked_behind_hard_questions_is_asked_with_their_time() -> 
 
 
 def test_an_endless_loop_gets_no_more_time_where_the_solution_is_quick() -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return value(2) if is_solution(job) else HUNG
-
-    sandbox, (report,) = judged(answer, "assert f(1) == 2", RIGHT)
+    sandbox, (report,) = judged(lambda job, *_: value(2) if is_solution(job) else HUNG, "assert f(1) == 2", RIGHT)
     assert verdicts(report) == [Verdict.TIME_LIMIT]
     assert sandbox.asked[-1] == (TWICE.solution, ["f(1)"])

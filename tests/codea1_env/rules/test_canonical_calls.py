@@ -53,18 +53,7 @@ def test_a_plain_call_and_a_recorded_one_with_the_same_arguments_are_one(plain, 
 
 def test_other_arguments_are_other_calls():
     others = [
-        "1",
-        "1.0",
-        "True",
-        "'1'",
-        "[1]",
-        "(1,)",
-        "{1}",
-        "{1: 2, 3: 4}",
-        "{3: 4, 1: 2}",
-        "1, 8",
-        "None",
-        "by=2",
+        *("1", "1.0", "True", "'1'", "[1]", "(1,)", "{1}", "{1: 2, 3: 4}", "{3: 4, 1: 2}", "1, 8", "None", "by=2"),
         "to=1",
     ]
     assert len({CALLS.of_case(case(f"f({other}) == 1")) for other in others}) == len(others)
@@ -99,15 +88,9 @@ def test_only_literal_defaults_are_known():
 def test_names_of_parameters_are_those_of_the_only_definition_and_may_be_unknown():
     assert CanonicalCalls.of("def f(b, /, c): ...", "f").parameters == ("b", "c")
     for solution in (
-        "f = lambda n: n",
-        "class f: ...",
-        "def f(",
-        "",
-        "def f(a, b): ...\ndef f(b, a): ...",
-        "def f(a, b=1): ...\nf = partial(f, b=5)",
-        "@changed\ndef f(a, b=1): ...",
-        "def f(a, b=1): ...\nif True:\n    def f(a, b=2): ...",
-        "def f(a, b=1): ...\nfrom other import g as f",
+        *("f = lambda n: n", "class f: ...", "def f(", "", "def f(a, b): ...\ndef f(b, a): ..."),
+        *("def f(a, b=1): ...\nf = partial(f, b=5)", "@changed\ndef f(a, b=1): ..."),
+        *("def f(a, b=1): ...\nif True:\n    def f(a, b=2): ...", "def f(a, b=1): ...\nfrom other import g as f"),
         "def f(a, /, **named): ...",
     ):
         unknown = CanonicalCalls.of(solution, "f")

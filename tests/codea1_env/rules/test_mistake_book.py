@@ -57,8 +57,6 @@ def frequencies(book: tuple[BookEntry, ...]) -> dict[int, int]:
     return {int(one.key.expected): one.frequency for one in book}
 
 
-# -- updates --
-
 FAILED_TWICE = [candidate({1: FAILED}), candidate({1: SLOW})]
 PASSED_AND_FAILED = [*[candidate({1: PASSED})] * 4, candidate({1: FAILED})]
 HIDDEN = candidate({1: PASSED, 2: FAILED}, {3: FAILED, 4: OURS})
@@ -181,9 +179,6 @@ def test_release_rounds_agree_with_a_literal_model(data):
         assert list(frequencies(book).items()) == list(expected.items())
 
 
-# -- where entries come from --
-
-
 def test_provenance_names_the_first_program_that_failed_and_what_it_did():
     played = [
         candidate(None, {1: PASSED}, program="a"),
@@ -229,9 +224,6 @@ def test_keys_that_differ_have_digests_that_differ():
 def test_an_impossible_entry_cannot_be_made(fields):
     with pytest.raises(ValueError, match="an entry with"):
         replace(entry(1), **fields)
-
-
-# -- retrieval --
 
 
 def replay_order(book: tuple[BookEntry, ...], rules: BookRules) -> list[int]:

@@ -212,10 +212,8 @@ def test_a_name_that_a_dropped_statement_may_have_changed_is_not_misread(change)
 
 
 def test_reading_a_constant_in_a_dropped_statement_does_not_spoil_it():
-    assert claims(block("n = 3\nprint(n)\nassert f(n) == 2\nassert f(n ==\nassert f(n) == 3")) == [
-        "f(3) => 2",
-        "f(3) => 3",
-    ]
+    suite = block("n = 3\nprint(n)\nassert f(n) == 2\nassert f(n ==\nassert f(n) == 3")
+    assert claims(suite) == ["f(3) => 2", "f(3) => 3"]
 
 
 def test_names_that_would_double_without_end_are_too_long():
@@ -283,8 +281,7 @@ IMPORTS = {
     "import collections.abc\nassert isinstance(f(1), collections.abc.Iterable)": ("import collections.abc",),
     "from collections import Counter\nx = Counter('a')\nassert f(x) == 1": ("from collections import Counter",),
     "from math import pi\nx = pi\nfrom math import e as pi2\nassert f(x) == pi2": (
-        "from math import e as pi2",
-        "from math import pi",
+        *("from math import e as pi2", "from math import pi"),
     ),
     "from __future__ import annotations\nassert f(1) == 1": (),
     "from solution import f\nassert f(1) == 1": (),
@@ -376,11 +373,7 @@ assert f(x) == "module"
 '''
     )
     assert claims(suite) == [
-        "f(2) => 'class'",
-        "f([1]) => 'method'",
-        "f(3) => 'inner'",
-        "f(3) => 'function'",
-        "f(1) => 'module'",
+        *("f(2) => 'class'", "f([1]) => 'method'", "f(3) => 'inner'", "f(3) => 'function'", "f(1) => 'module'"),
     ]
     assert suite.rejections == ()
 
@@ -459,34 +452,23 @@ assert f(12) == 10"""
 
 
 UNCLOSED = ('assert f("""1) == 1', "assert f('''1) == 1", "assert f((((1) == 1", "assert f({'a': [1) == 1", 'x = "')
-PARTLY_PYTHON = [
-    *(
-        (f"{opening}\nassert f(2) == 2\n\nassert f(3) == 3", "f(2) => 2, f(3) => 3", "syntax_error")
-        for opening in UNCLOSED
+PARTLY_PYTHON = {
+    **{f"{opening}\nassert f(2) == 2\n\nassert f(3) == 3": "f(2) => 2, f(3) => 3" for opening in UNCLOSED},
+    "def test(:\n    assert f(1) == 1\nassert f(2) == 2\n    assert f(3) == 3\n  assert f(4) == 4": (
+        "f(1) => 1, f(2) => 2, f(3) => 3, f(4) => 4"
     ),
-    (
-        "def test(:\n    assert f(1) == 1\nassert f(2) == 2\n    assert f(3) == 3\n  assert f(4) == 4",
-        "f(1) => 1, f(2) => 2, f(3) => 3, f(4) => 4",
-        "syntax_error",
+    "for i in [3]\n    assert f(i) == i\nif x:\n    assert f(1) ==\nelse:\n    assert f(2) == 2\nassert f(3) == 3": (
+        "f(3) => 3"
     ),
-    (
-        "for i in [3]\n    assert f(i) == i\nif x:\n    assert f(1) ==\nelse:\n    assert f(2) == 2\nassert f(3) == 3",
-        "f(3) => 3",
-        "syntax_error",
-    ),
-    (
-        "def check(g):\n    assert g(1) == 1\n    assert g(2) ==\nassert f(3) == 3",
-        "f(3) => 3, f(1) => 1",
-        "syntax_error",
-    ),
-]
+    "def check(g):\n    assert g(1) == 1\n    assert g(2) ==\nassert f(3) == 3": "f(3) => 3, f(1) => 1",
+}
 
 
-@pytest.mark.parametrize(("text", "read", "reason"), PARTLY_PYTHON)
-def test_what_follows_something_broken_is_read_unless_it_belongs_to_it(text, read, reason):
+@pytest.mark.parametrize(("text", "read"), PARTLY_PYTHON.items())
+def test_what_follows_something_broken_is_read_unless_it_belongs_to_it(text, read):
     suite = block(text)
     assert ", ".join(claims(suite)) == read
-    assert reasons(suite) == [reason]
+    assert reasons(suite) == ["syntax_error"]
 
 
 def test_bare_text_gives_its_asserts_and_prose_is_no_failed_test():
@@ -546,11 +528,9 @@ THOUGHTS = "<think>\n```python\nassert f(0) == 0\ndef f(x): return 0\n```\nasser
 @pytest.mark.parametrize(
     "reply",
     [
-        f"{THOUGHTS}\n```python\nassert f(1) == 1\n```",
-        f"\n {THOUGHTS}```python\nassert f(1) == 1\n```",
+        *(f"{THOUGHTS}\n```python\nassert f(1) == 1\n```", f"\n {THOUGHTS}```python\nassert f(1) == 1\n```"),
         f"{THOUGHTS.removeprefix('<think>')}\n```python\nassert f(1) == 1\n```",
-        f"{THOUGHTS}\nassert f(1) == 1\n{THOUGHTS}",
-        f"{THOUGHTS}{THOUGHTS}\nassert f(1) == 1",
+        *(f"{THOUGHTS}\nassert f(1) == 1\n{THOUGHTS}", f"{THOUGHTS}{THOUGHTS}\nassert f(1) == 1"),
         f"assert f(1) == 1\n{THOUGHTS.removesuffix('</think>')}",
         f"{THOUGHTS.replace('think', 'THINKING')}\r\nassert f(1) == 1",
     ],

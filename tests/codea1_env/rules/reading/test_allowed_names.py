@@ -163,11 +163,7 @@ def test_a_plus_sign_makes_no_other_case(written: str, read: str) -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        "np.ndarray(3)",
-        "ndarray(3)",
-        "list(map(np.ndarray, [3]))",
-        "[ndarray][0](3)",
-        "int.mro()[1]()",
+        *("np.ndarray(3)", "ndarray(3)", "list(map(np.ndarray, [3]))", "[ndarray][0](3)", "int.mro()[1]()"),
         "collections.Counter.mro()",
     ],
 )
