@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parallel_seed_test, seed_test
-from pettingzoo.test.performance_benchmark import performance_benchmark
 from pettingzoo.test.render_test import render_test
 
 from codea1_env import MistakeBook, bank_v0, code_a1_v0
@@ -75,12 +74,6 @@ def test_max_cycles(toys):
 def test_render_modes(toys):
     with redirect_stdout(io.StringIO()):
         render_test(partial(code_a1_v0.env, problems=toys), custom_tests={"ansi": lambda text: isinstance(text, str)})
-
-
-@pytest.mark.slow
-def test_performance_benchmark_runs(toys):
-    with redirect_stdout(io.StringIO()):
-        performance_benchmark(code_a1_v0.env(problems=toys))
 
 
 @pytest.mark.slow
@@ -157,15 +150,6 @@ def test_infos_tell_the_parts_and_they_add_up(add):
     assert (tester["new_tests"], tester["validity"], tester["difficulty"], tester["book_size"]) == (2, 2 / 8, 1 / 8, 1)
     assert tester["masked"] is False
     assert json.loads(json.dumps([coder, tester])) == [coder, tester]
-
-
-def test_the_white_box_tester_sees_the_program_and_the_black_box_one_does_not(add):
-    for view, expected in (("white_box", "def add(a, b):\n    return a + b"), ("black_box", "")):
-        env = code_a1_v0.env(problems=add, tester_view=view)
-        env.reset(seed=0)
-        assert env.observe("tester_0")["program"] == ""
-        env.step(RIGHT)
-        assert env.observe("tester_0")["program"].strip() == expected
 
 
 def test_the_default_parallel_view_shows_the_tester_the_program(add):
@@ -444,8 +428,13 @@ def test_giving_up_on_an_agent_masks_and_truncates_the_episode_and_leaves_the_bo
         (code_a1_v0.blind_parallel_env, "blind"),
     ],
 )
-def test_the_testers_infos_say_what_it_sees_and_the_coders_do_not(add, factory, view):
+def test_the_testers_infos_say_whether_it_sees_the_program_and_the_coders_do_not(add, factory, view):
     env = factory(problems=add)
     _, infos = env.reset(seed=0) or (None, env.infos)
     assert infos["tester_0"]["tester_view"] == view
     assert "tester_view" not in infos["coder_0"]
+    if view != "blind":
+        shown = "def add(a, b):\n    return a + b" if view == "white_box" else ""
+        assert env.observe("tester_0")["program"] == ""
+        env.step(RIGHT)
+        assert env.observe("tester_0")["program"].strip() == shown

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from inspect import signature
 from typing import Any
 
 import pytest
 
-from codea1_env import Referee, Tree, bank_v0, code_a1_v0, load_agent, load_problems, preset
+from codea1_env import Referee, Tree, bank_v0, code_a1_v0, load_agent, load_problems
 from codea1_env.bank import load_bank
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet
@@ -101,10 +100,6 @@ def closed(kind: str) -> Any:
         (lambda: made("bank").reset(seed=1.5), "seed must be a whole number of at least 0, got 1.5"),
         (lambda: made("group").reset(seed=True), "seed must be a whole number of at least 0, got True"),
         (lambda: made("aec").reset(options={"replay": 1}), "reset option replay must be of type bool, got int (1)"),
-        (
-            lambda: replace(preset("fixed"), tests_per_suite="5"),
-            "tests_per_suite must be a whole number from 1 to 10000",
-        ),
         (lambda: made("aec").reset(options=5), "reset options must be a mapping, got int"),
         (lambda: made("aec").reset(options={"problem_id": 3}), "problem_id must be of type str, got int"),
         (lambda: made("group").reset(options={"tree": "x"}), "tree must be of type Tree"),

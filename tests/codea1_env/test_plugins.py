@@ -43,8 +43,7 @@ def test_what_is_not_there_is_named() -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("import sys\nsys.exit(3)", "SystemExit: 3"),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
+        *(("import sys\nsys.exit(3)", "SystemExit: 3"), ("1 / 0", "ZeroDivisionError: division by zero")),
         ("def f(:", "SyntaxError"),
     ],
 )

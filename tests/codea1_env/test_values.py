@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -143,45 +142,13 @@ def test_a_dataclass_crosses_by_its_fields() -> None:
 # What cannot be carried
 
 
-class AlwaysEqual:
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class EqualList(list):  # type: ignore[type-arg]
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class LyingList(list):  # type: ignore[type-arg]
-    def __iter__(self) -> Iterator[Any]:
-        return iter([1, 2, 3])
-
-    def __len__(self) -> int:
-        return 3
-
-    def __getitem__(self, index: Any) -> Any:
-        return 3
-
-
-class LyingDict(dict):  # type: ignore[type-arg]
-    def items(self) -> Any:
-        return [("right", "answer")]
-
-
-class LyingInt(int):
-    def __index__(self) -> int:
-        return 42
-
-    def __int__(self) -> int:
-        return 42
-
-    def __repr__(self) -> str:
-        return "42"
+EQUAL = {"__eq__": lambda *_: True, "__hash__": None}
+AlwaysEqual, EqualList, OwnEqualityBox = (type("Equal", (base,), EQUAL) for base in (object, list, Box))
+LyingList = type(
+    "LyingList", (list,), {"__iter__": lambda _: iter([1, 2, 3]), "__len__": lambda _: 3, "__getitem__": lambda *_: 3}
+)
+LyingDict = type("LyingDict", (dict,), {"items": lambda _: [("right", "answer")]})
+LyingInt = type("LyingInt", (int,), {"__index__": lambda _: 42, "__int__": lambda _: 42, "__repr__": lambda _: "42"})
 
 
 class HostileMeta(type):
@@ -202,13 +169,6 @@ class HostileMeta(type):
 
 class Disguised(metaclass=HostileMeta):
     pass
-
-
-class OwnEqualityBox(Box):
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class Hostile(dict[Any, Any]):
@@ -248,21 +208,14 @@ def test_what_is_not_plain_data_is_opaque(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "plain"),
     [
-        (Point(1, 2), (1, 2)),
-        (Level.LOW, 1),
-        (collections.Counter("aab"), {"a": 2, "b": 1}),
-        (collections.defaultdict(list, {1: [2]}), {1: [2]}),
-        (collections.OrderedDict(a=1), {"a": 1}),
+        *((Point(1, 2), (1, 2)), (Level.LOW, 1), (collections.Counter("aab"), {"a": 2, "b": 1})),
+        *((collections.defaultdict(list, {1: [2]}), {1: [2]}), (collections.OrderedDict(a=1), {"a": 1})),
         *((np.int64(5), 5), (np.float32(0.5), 0.5), (np.bool_(True), True), (np.str_("x"), "x")),
-        (type("MyList", (list,), {})([1]), [1]),
-        (type("MyStr", (str,), {})("x"), "x"),
-        (type("MyFloat", (float,), {})(1.5), 1.5),
-        (LyingList([7]), [7]),
-        (LyingDict({1: 2}), {1: 2}),
+        *((type("MyList", (list,), {})([1]), [1]), (type("MyStr", (str,), {})("x"), "x")),
+        *((type("MyFloat", (float,), {})(1.5), 1.5), (LyingList([7]), [7]), (LyingDict({1: 2}), {1: 2})),
         (LyingInt(7), 7),
         # wrappers of the libraries
-        (collections.UserDict({"a": 1}), {"a": 1}),
-        (collections.UserList([1, 2]), [1, 2]),
+        *((collections.UserDict({"a": 1}), {"a": 1}), (collections.UserList([1, 2]), [1, 2])),
         (collections.UserString("ab"), "ab"),
         (collections.ChainMap({"a": 1}, {"b": 2, "a": 3}), {"b": 2, "a": 1}),
         (collections.ChainMap(collections.OrderedDict(a=1)), {"a": 1}),
@@ -370,32 +323,23 @@ EAST = datetime.timezone(datetime.timedelta(hours=1))
 @pytest.mark.parametrize(
     ("value", "equals", "others"),
     [
-        (1, [True, 1.0], ["1", Decimal("1E+999999999")]),
-        (2**53 + 1, [], [float(2**53)]),
-        (2**2000, [2**2000], [2**2000 + 1]),
-        (None, [], [False]),
-        ([1], [], [(1,), collections.deque([1])]),
-        ({1, 2}, [frozenset([2, 1])], []),
-        ({1: 2, 3: 4}, [{3: 4, 1: 2}], []),
-        ({1: "a"}, [{True: "a"}], []),
+        *((1, [True, 1.0], ["1", Decimal("1E+999999999")]), (2**53 + 1, [], [float(2**53)])),
+        *((2**2000, [2**2000], [2**2000 + 1]), (None, [], [False]), ([1], [], [(1,), collections.deque([1])])),
+        *(({1, 2}, [frozenset([2, 1])], []), ({1: 2, 3: 4}, [{3: 4, 1: 2}], []), ({1: "a"}, [{True: "a"}], [])),
         (b"x", [bytearray(b"x")], []),
         *((b"", [], [11]), (b"\x00", [], [2816]), (bytearray(b"\x00"), [], [0xB00]), ({b"": 1}, [], [{11: 1}])),
         ("\ud800\udc00", [], ["\U00010000"]),
         *((0.0, [-0.0], []), (math.nan, [], [math.nan]), ([math.nan], [], [[math.nan]])),
-        (math.inf, [Decimal("Infinity")], []),
-        (Decimal("1.50"), [Fraction(3, 2)], []),
+        *((math.inf, [Decimal("Infinity")], []), (Decimal("1.50"), [Fraction(3, 2)], [])),
         (Decimal("1E+999999999"), [Decimal("10E+999999998")], []),
         (Decimal("9" * 2500), [Decimal("9" * 2500 + ".0")], [Decimal("9" * 2500 + ".1")]),
         (Decimal("-9E+2500"), [Decimal("-9" + "0" * 2500)], [Decimal("9E+2500")]),
-        (Decimal(2) ** -40, [2.0**-40], []),
-        (Fraction(1, 2**1074), [5e-324], []),
-        (Fraction(10**400), [10**400], []),
-        (Fraction(1, 10**400), [], [Fraction(1, 10**400 + 1)]),
+        *((Decimal(2) ** -40, [2.0**-40], []), (Fraction(1, 2**1074), [5e-324], [])),
+        *((Fraction(10**400), [10**400], []), (Fraction(1, 10**400), [], [Fraction(1, 10**400 + 1)])),
         *((range(0), [range(3, 3)], []), (range(0, 3, 2), [range(0, 4, 2)], [])),
         (range(10**5000), [range(10**5000)], [range(10**5000 + 1)]),
         (DAY, [DAY.astimezone(EAST)], [datetime.date(2020, 1, 1)]),
-        (np.array([1, 2]), [np.array([1.0, 2.0])], [[1, 2]]),
-        (np.zeros((1, 2)), [], [np.zeros((2, 1))]),
+        *((np.array([1, 2]), [np.array([1.0, 2.0])], [[1, 2]]), (np.zeros((1, 2)), [], [np.zeros((2, 1))])),
     ],
 )
 def test_equality_by_example(value: Any, equals: list[Any], others: list[Any]) -> None:
@@ -426,10 +370,8 @@ def test_strict_types_tell_apart_what_python_does_not(a: Any, b: Any) -> None:
         (1.0, [1.0 + 1e-8], [1.1, 2**2000]),
         (10**9, [], [10**9 + 1]),  # two ints are never close, only equal
         (complex(1.3e308, 1.3e308), [], [1.0]),  # no float is as large as its magnitude
-        (complex(1.7e308, 0), [], [complex(-1.7e308, 0)]),
-        (math.inf, [math.inf], [1e308]),
-        ([1.0, (2.0,)], [[1.0 + 1e-8, (2.0 - 1e-8,)]], []),
-        ([1.0], [], [(1.0 + 1e-8,), [1.0, 1.0]]),
+        *((complex(1.7e308, 0), [], [complex(-1.7e308, 0)]), (math.inf, [math.inf], [1e308])),
+        *(([1.0, (2.0,)], [[1.0 + 1e-8, (2.0 - 1e-8,)]], []), ([1.0], [], [(1.0 + 1e-8,), [1.0, 1.0]])),
         ({1.0, 2.0}, [{2.0 + 1e-8, 1.0 - 1e-8}], [{1.0 + 1e-8, 1.0 - 1e-8}]),  # one to one
         ({"a": 1.0}, [{"a": 1.0 + 1e-8}], []),
         ({1.0: "a", 2.0: "b"}, [{2.0 + 1e-8: "b", 1.0 - 1e-8: "a"}], [{2.0 + 1e-8: "a", 1.0 - 1e-8: "b"}]),
@@ -448,12 +390,8 @@ def test_a_tolerance_holds_for_floats_at_any_depth(value: Any, near: list[Any], 
 @pytest.mark.parametrize(
     ("exact", "floating"),
     [
-        (10**18 + 1, 10.0**18),
-        (10**18 // 2 + 1, 10**18 / 2),
-        (3, 3.0000000000000004),
-        (1, 1 + 1e-8),
-        (True, 1 + 1e-8),
-        (2**1024 - 2**970 - 1, float(2**1024 - 2**971)),
+        *((10**18 + 1, 10.0**18), (10**18 // 2 + 1, 10**18 / 2), (3, 3.0000000000000004), (1, 1 + 1e-8)),
+        *((True, 1 + 1e-8), (2**1024 - 2**970 - 1, float(2**1024 - 2**971))),
         (354_224_848_179_261_915_075, 354_224_848_179_261_915_075.0),
     ],
 )
@@ -478,10 +416,8 @@ def test_an_expected_integer_is_met_by_the_float_that_equals_it(value: int) -> N
     [
         (Fraction(1, 3), [Fraction(333_333, 1_000_000), 0.333333], []),
         (Decimal("0.1"), [Decimal("0.1000001"), 0.1], [Decimal("0.2")]),
-        (0.1, [Decimal("0.1000001")], []),
-        (Decimal("NaN"), [], [Decimal("0.1")]),
-        (Decimal("1E+999999"), [], [Decimal("2E+999999")]),
-        (Fraction(10**400), [], [Fraction(10**400 + 1)]),
+        *((0.1, [Decimal("0.1000001")], []), (Decimal("NaN"), [], [Decimal("0.1")])),
+        *((Decimal("1E+999999"), [], [Decimal("2E+999999")]), (Fraction(10**400), [], [Fraction(10**400 + 1)])),
         (1, [], [Fraction(1_000_001, 1_000_000)]),
     ],
 )
@@ -583,11 +519,8 @@ def test_all_that_is_encoded_is_read_again_at_the_deepest_level() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[" + "1," * MAX_NODES + "1]",
-        '["' + '","' * MAX_NODES + '"]',
-        '["a\\\\' + '","\\\\' * MAX_NODES + '"]',
-        '"' + "\u20ac" * (MAX_BYTES // 3 + 1) + '"',
-        "[" * MAX_NODES + "]" * MAX_NODES,
+        *("[" + "1," * MAX_NODES + "1]", '["' + '","' * MAX_NODES + '"]', '["a\\\\' + '","\\\\' * MAX_NODES + '"]'),
+        *('"' + "\u20ac" * (MAX_BYTES // 3 + 1) + '"', "[" * MAX_NODES + "]" * MAX_NODES),
     ],
     ids=["numbers", "texts", "backslashes", "one text", "brackets"],
 )

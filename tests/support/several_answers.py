@@ -18,9 +18,10 @@ from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import Problem
 from codea1_env.problems.layouts import read_row
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import preset
+from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox
 
+FIXED = preset("fixed")
 _STYLES = (
     "{program}",
     "{program}\n_inner = {name}\n\ndef {name}(*args, **kwargs):\n    return _inner(*args, **kwargs)\n",
@@ -76,15 +77,20 @@ def _example(row: dict[str, object]) -> Example:
 
 
 def judged(
-    sandbox: Sandbox, problem: Problem, programs: Sequence[str], tests: Sequence[str], limits: Limits | None = None
+    sandbox: Sandbox,
+    problem: Problem,
+    programs: Sequence[str],
+    tests: Sequence[str],
+    limits: Limits | None = None,
+    rules: Ruleset = FIXED,
+    golden: bool | None = None,
 ) -> list[CandidateReport]:
     """Judge programs by one suite per test, so that none counts as a duplicate."""
-    rules = preset("fixed")
     suites = [
         read_suite(f"```python\n{text}\n```", rules.reading, entry_point=problem.entry_point, forms=problem.calls)
         for text in tests
     ]
-    (report,) = Judge(sandbox, rules, limits=limits).judge(
+    (report,) = Judge(sandbox, rules, limits=limits, golden=golden).judge(
         [Duel.crossed(problem, [Candidate(program) for program in programs], suites)]
     )
     return list(report.candidates)

@@ -8,11 +8,15 @@ from codea1_env.facts.answers import Comparison
 from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
+    SHORT,
     ExpectedValues,
     GoldenResult,
+    GoldenRun,
+    GoldenTests,
     golden_jobs,
     golden_pass_rate,
     golden_results,
+    run_golden,
 )
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
 from codea1_env.sandbox.interface import JobReport, Limits, Place, Sandbox
@@ -227,3 +231,53 @@ def test_the_pass_rate_is_the_share_of_tests_passed() -> None:
     assert golden_pass_rate([passed, failed, passed, failed]) == 0.5
     assert golden_pass_rate([]) is None
     assert golden_pass_rate([passed, replace(failed, broken_test=True)]) is None
+
+
+HEAD = "import time\ndef burn(s):\n  end = time.process_time() + s\n  while time.process_time() < end: pass\n"
+
+
+def timed(body: str, n: int = 4, *, in_harness: bool = False) -> Problem:
+    check = "def check(candidate):\n" + "".join(f"  assert candidate({x}) == {x}\n" for x in range(n))
+    cases = tuple(GoldenCase(f"f({x})", str(x)) for x in range(n))
+    solution = f"{HEAD}def f(x):\n  {body}\n  return x\n"
+    golden = (GoldenHarness(check),) if in_harness else cases
+    return Problem(id="p", statement="f", entry_point="f", solution=solution, golden=golden)
+
+
+def passed(sandbox: Sandbox, given: Problem, body: str) -> bool | None:
+    (finding,) = run_golden([(given, f"{HEAD}def f(x):\n  {body}\n  return x\n")], sandbox, Comparison())
+    return finding.passed
+
+
+@pytest.mark.parametrize("body", ["while True: pass", "time.sleep(99)"])
+@pytest.mark.parametrize("in_harness", [False, True])
+def test_a_program_that_hangs_is_not_asked_for_long(sandbox: Sandbox, body: str, in_harness: bool) -> None:
+    quick, counting = timed("pass", 20, in_harness=in_harness), Counting(sandbox)
+    jobs = golden_jobs(quick, f"import time\ndef f(x):\n  {body}\n", SHORT)
+    run = GoldenRun(quick, jobs, tuple(sandbox.run(jobs)))
+    assert run.reports[0].cpu_s < 2 * SHORT.cpu_s + 1
+    known = GoldenTests(counting, Comparison())
+    for _ in range(2):
+        assert known.given_time([run, run]) == [run, run]
+    assert [job.program for job in counting.jobs] == [quick.solution]  # once; the program does not run again
+
+
+def test_nothing_more_runs_for_programs_in_time(sandbox: Sandbox) -> None:
+    quick, counting = timed("pass"), Counting(sandbox)
+    jobs = golden_jobs(quick, "def f(x): return 1 / 0", SHORT)
+    assert GoldenTests(counting, Comparison()).given_time([GoldenRun(quick, jobs, tuple(sandbox.run(jobs)))])
+    assert counting.jobs == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_harness", [False, True])
+def test_a_program_may_take_as_long_as_follows_from_a_slow_solution(sandbox: Sandbox, in_harness: bool) -> None:
+    slow = timed("burn(0.4 if x == 1 else 0)", in_harness=in_harness)
+    assert passed(sandbox, slow, "burn(2.5 if x == 1 else 0)") is True
+    assert passed(sandbox, timed("pass", in_harness=in_harness), "burn(2.5 if x == 1 else 0)") is False
+
+
+@pytest.mark.slow
+def test_a_program_may_sleep_where_the_solution_does(sandbox: Sandbox) -> None:
+    assert passed(sandbox, timed("time.sleep(3.5 if x == 1 else 0)", 2), "time.sleep(4 if x == 1 else 0)") is True
+    assert SHORT.wall_s < 3.5 < GOLDEN_LIMITS.wall_s

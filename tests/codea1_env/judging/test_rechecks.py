@@ -16,6 +16,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Guarantee, Job, JobReport, Limits, Sandbox
 from codea1_env.values import encode
 from tests.support.replies import bare
+from tests.support.several_answers import judged as judged_by
 from tests.support.several_answers import verdicts
 
 TWICE = Problem("twice", "def f(x): ...", "f", "def f(x): return 2 * x", (GoldenCase("f(1)", "2"),))
@@ -240,11 +241,10 @@ def test_one_testers_hanging_inputs_cost_another_ones_suite_nothing() -> None:
 def test_sleep_that_other_suites_have_used_up_is_given_back(sandbox: Sandbox) -> None:
     problem = Problem("slow", "def f(x): ...", "f", "import time\ndef f(x):\n  time.sleep(0.14)\n  return x", ())
     texts = ["\n".join(f"assert f({4 * n + i}) == {4 * n + i}" for i in range(4)) for n in range(4)]
-    suites = tuple(bare(text) for text in texts)
-    slower = Candidate("import time\ndef f(x):\n  time.sleep(0.15)\n  return x")
-    (report,) = Judge(sandbox, RULES, limits=Limits(wall_s=1.6)).judge([Duel(problem, (slower,), (suites,))])
-    assert verdicts(report.candidates[0]) == [Verdict.PASSED] * 16
-    assert report.candidates[0].rechecks.rerun > 0
+    slower = "import time\ndef f(x):\n  time.sleep(0.15)\n  return x"
+    (report,) = judged_by(sandbox, problem, [slower], texts, Limits(wall_s=1.6))
+    assert verdicts(report) == [Verdict.PASSED] * 16
+    assert report.rechecks.rerun > 0
 
 
 def test_what_was_not_asked_behind_hard_questions_is_asked_with_their_time() -> None:

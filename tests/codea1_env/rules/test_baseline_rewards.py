@@ -68,12 +68,8 @@ def test_utrls_discrimination_is_the_mean_over_candidates_of_what_each_says():
 
 
 def test_cure_pays_a_right_test_the_share_of_wrong_programs_that_it_fails():
-    judged = [
-        candidate(suite_of(met(PASSED)), golden=1.0),
-        candidate(suite_of(met(FAILED)), golden=0.5),
-        candidate(suite_of(met(SLOW)), golden=0.0),
-        candidate(suite_of(met(PASSED)), golden=0.9),
-    ]
+    met_and_golden = ((PASSED, 1.0), (FAILED, 0.5), (SLOW, 0.0), (PASSED, 0.9))
+    judged = [candidate(suite_of(met(verdict)), golden=golden) for verdict, golden in met_and_golden]
     found = crossed("cure", *judged)
     assert [each.testers[0].value for each in found] == [pytest.approx(2 / 3)] * 4
     assert [each.coder.value for each in found] == [1.0, 0.5, 0.0, 0.9]

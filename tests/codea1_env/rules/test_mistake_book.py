@@ -28,10 +28,6 @@ def case(number: int) -> ValidCase:
     return ValidCase(TestCase(f"f({number})", "0", ("import math",), direct=True), b"%d" % number, False)
 
 
-def key(number: int) -> BookKey:
-    return BookKey.of(case(number))
-
-
 def candidate(
     replayed: Verdicts | None = None, *suites: Verdicts, verdict: Verdict = PASSED, program: str = "p"
 ) -> CandidateReport:
@@ -44,7 +40,9 @@ def candidate(
 
 def entry(number: int, frequency: int = 1, **fields: int) -> BookEntry:
     counts = {"n_failed": frequency, "n_evaluated": frequency, "added_round": 1, "last_replayed_round": 0}
-    return BookEntry(key(number), direct=True, frequency=frequency, **{**counts, "sequence": number, **fields})
+    return BookEntry(
+        BookKey.of(case(number)), direct=True, frequency=frequency, **{**counts, "sequence": number, **fields}
+    )
 
 
 def play(book: tuple[BookEntry, ...], rules: BookRules, *candidates: CandidateReport) -> tuple[BookEntry, ...]:
@@ -180,13 +178,10 @@ def test_release_rounds_agree_with_a_literal_model(data):
 
 
 def test_provenance_names_the_first_program_that_failed_and_what_it_did():
-    played = [
-        candidate(None, {1: PASSED}, program="a"),
-        candidate(None, {1: SLOW}, program="b"),
-        candidate(None, {1: FAILED}, program="c"),
-    ]
+    programs = zip("abc", (PASSED, SLOW, FAILED), strict=True)
+    played = tuple(candidate(None, {1: verdict}, program=program) for program, verdict in programs)
     who = Provenance(run="r", episode_id="e", round=3, coder="c", tester="t")
-    wanted = changes(ProblemReport("p", tuple(played)), RELEASE)
+    wanted = changes(ProblemReport("p", played), RELEASE)
     (arrived,) = apply_changes((), wanted, RELEASE, round=1, provenance=who)
     sha256_of_b = "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"
     assert arrived.provenance == replace(who, program_sha256=sha256_of_b, verdict="time_limit", actual="was time_limit")
@@ -205,15 +200,11 @@ def test_an_entry_replays_without_the_testers_prediction():
 
 
 def test_keys_that_differ_have_digests_that_differ():
-    keys = [
-        BookKey("f(1)", (), b"1"),
-        BookKey("f(1)", ("f(1)",), b"1"),
-        BookKey("f(1)", (), b"11"),
-        BookKey("f(1)1", (), b"1"),
-        BookKey("f", ("(1)",), b"1"),
-        BookKey("f(1)", ("a", "b"), b"1"),
-        BookKey("f(1)", ("a, b",), b"1"),
-    ]
+    parts = (
+        *(("f(1)", (), b"1"), ("f(1)", ("f(1)",), b"1"), ("f(1)", (), b"11"), ("f(1)1", (), b"1")),
+        *(("f", ("(1)",), b"1"), ("f(1)", ("a", "b"), b"1"), ("f(1)", ("a, b",), b"1")),
+    )
+    keys = [BookKey(*each) for each in parts]
     assert len({one.digest() for one in keys}) == len(keys)
     assert BookKey("f(1)", (), b"1").digest().hex() == "e7e2a51eb1175a6c8eab06c1b6ebc69c"  # stored in every book
 

@@ -57,12 +57,8 @@ def test_a_number_out_of_range_is_refused_by_name(place: str, kind: type, name: 
 @pytest.mark.parametrize(
     ("kind", "name", "value"),
     [
-        (Ruleset, "reading", "strictly"),
-        (Ruleset, "validation", "filled"),
-        (RewardRules, "replays", "unpaid"),
-        (CreditRules, "common_kills", "bok"),
-        (BookRules, "update", None),
-        (BookRules, "update", "quality"),
+        *((Ruleset, "reading", "strictly"), (Ruleset, "validation", "filled"), (RewardRules, "replays", "unpaid")),
+        *((CreditRules, "common_kills", "bok"), (BookRules, "update", None), (BookRules, "update", "quality")),
     ],
 )
 def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(kind: type, name: str, value: Any) -> None:
