@@ -45,9 +45,6 @@ def played(env: Any, *replies: str, seed: int = 0) -> list[tuple[str, float, boo
     return trace
 
 
-# -- PettingZoo's own suite ------------------------------------------------------------------------
-
-
 @TEXT_SPACES
 @pytest.mark.parametrize("options", [{}, {"max_cycles": 3}, {"skip_invalid": False}, {"rules": "release"}])
 def test_api(toys, options):
@@ -55,14 +52,13 @@ def test_api(toys, options):
 
 
 @pytest.mark.parametrize("factory", [code_a1_v0.parallel_env, code_a1_v0.blind_parallel_env])
-def test_parallel_api(toys, factory):
+def test_parallel_api_and_seeds(toys, factory):
     parallel_api_test(factory(problems=toys, max_cycles=3), num_cycles=30)
+    parallel_seed_test(partial(factory, problems=toys), num_cycles=20)
 
 
 def test_seeds(toys):
     seed_test(partial(code_a1_v0.env, problems=toys, max_cycles=3), num_cycles=20)
-    parallel_seed_test(partial(code_a1_v0.parallel_env, problems=toys), num_cycles=20)
-    parallel_seed_test(partial(code_a1_v0.blind_parallel_env, problems=toys), num_cycles=20)
 
 
 def test_max_cycles(toys):
@@ -122,9 +118,6 @@ def test_a_group_without_infos_says_only_who_acts(toys):
         *_, infos = env.step(dict.fromkeys([a for a, info in infos.items() if info["active"]], "pass"))
         seen.append(infos)
     assert {tuple(info) for infos in seen for info in infos.values()} == {("active",)}
-
-
-# -- the game --------------------------------------------------------------------------------------
 
 
 def test_a_round_pays_both_agents_once_after_the_tester_has_acted(add):
@@ -392,9 +385,6 @@ def test_render_pictures_the_round(add, capsys):
     quiet = code_a1_v0.env(problems=add, render_mode="ansi")
     played(quiet, LOOKS_RIGHT, SUITE)
     assert "add(-1, -2)" in quiet.render()
-
-
-# -- agents that cannot be asked -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("absent", ["coder_0", "tester_0"])

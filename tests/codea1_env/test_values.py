@@ -96,9 +96,6 @@ def has_nan(value: Any) -> bool:
     return b"nan" in encode(value).lower()
 
 
-# Round trips
-
-
 @FEW
 @given(DATA)
 def test_a_value_comes_back_with_its_type_and_bits_and_equals_itself_without_nan(value: Any) -> None:
@@ -137,9 +134,6 @@ def test_a_dataclass_crosses_by_its_fields() -> None:
     assert (type(again).__name__, again.width, again.content) == ("Box", 1, [2])
     assert equal(encode(Box(1, [2])), encode(again))
     assert not equal(encode(Box(1, [2])), encode(Box(1, [3])))
-
-
-# What cannot be carried
 
 
 EQUAL = {"__eq__": lambda *_: True, "__hash__": None}
@@ -258,9 +252,6 @@ def test_the_limit_is_the_length_of_the_encoding() -> None:
     assert encode("abc", max_bytes=5) == b'"abc"'
     with pytest.raises(TooLarge):
         encode("abc", max_bytes=4)
-
-
-# Equality
 
 
 @given(SMALL, SMALL)
@@ -453,8 +444,6 @@ def test_one_of_two_almost_equal_sets_claims_no_element_twice() -> None:
     assert not equal(encode({1}), forged)
 
 
-# Hostile bytes
-
 BROKEN = [
     *(b"", b"nul", b"NaN", b"Infinity", b"1e999", b"[1,]", b'"\\ud800"', b"\xff", b'[1,2,3] "trailing"'),
     *(b"{}", b'{"t":[],"s":[]}', b'{"t":[1],"t":[2]}', b'{"x":1}', b'{"t":1}'),
@@ -513,9 +502,6 @@ def test_all_that_is_encoded_is_read_again_at_the_deepest_level() -> None:
             assert encode(decode(data)) == data
 
 
-# What is too much to read
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -555,9 +541,6 @@ def test_what_takes_too_many_steps_to_match_is_not_equal() -> None:
     assert equal(some, bytes(some), rel_tol=1e-9)
     few, same = (encode(nested_sets(1, first), max_bytes=1 << 20) for first in (1.0, 1.0 + 1e-12))
     assert equal(few, same, rel_tol=1e-9)
-
-
-# Source
 
 
 @FEW
@@ -604,9 +587,6 @@ def test_no_name_of_a_dataclass_reaches_a_terminal_as_it_is(name: str) -> None:
 
 def test_a_description_names_what_source_cannot() -> None:
     assert describe(encode([Box(1, [2]), math.nan])) == "[Box(width=1, content=[2]), nan]"
-
-
-# Where it may be used
 
 
 def test_nothing_but_the_standard_library_is_needed() -> None:

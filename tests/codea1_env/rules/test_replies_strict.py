@@ -9,8 +9,6 @@ from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from tests.support.replies import bare, block, claims, reasons
 
-# -- asserts --
-
 CLAIMS = {
     "f(1) == 2": "f(1) => 2",
     "2 == f(1)": "f(1) => 2",
@@ -156,8 +154,6 @@ def test_surplus_cases_are_too_many():
     assert suite.rejections[1].source == "assert f(3) == 3"
 
 
-# -- names --
-
 INLINED = {
     "r = f(1)\nassert r == 2": "f(1) => 2",
     "x = [1]\nassert f(x) == 2": "f([1]) => 2",
@@ -229,8 +225,6 @@ def test_all_cases_together_may_only_grow_so_far():
     assert 8 < len(suite.cases) < 14
     assert set(reasons(suite)) == {"too_long"}
 
-
-# -- what may be used --
 
 FORBIDDEN = {
     "called": ("f == f(1)", "f(1) == f", "callable(f) and f(1)", "list(map(f, [1])) == [1]", "f(f) == 1"),
@@ -322,9 +316,6 @@ def test_clock_chance_and_machine_are_out_of_reach(use):
     assert block(f"{imports}assert f({use}) == 1").cases == ()
 
 
-# -- direct calls --
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -347,9 +338,6 @@ def test_a_call_with_literal_arguments_is_direct(arguments):
 )
 def test_anything_else_is_not_direct(expression):
     assert not is_direct_call(expression, "f")
-
-
-# -- statements around asserts --
 
 
 def test_asserts_in_plain_functions_and_methods_are_read_with_their_own_names():
@@ -418,9 +406,6 @@ def test_functions_within_functions_are_entered_so_far_and_no_farther(last):
 
     assert block(nested(8)).cases[0].expression == "f(8)"
     assert block(nested(9)).cases == ()
-
-
-# -- text that is only partly Python --
 
 
 def test_a_broken_statement_costs_only_itself():
@@ -554,9 +539,6 @@ def test_a_reply_without_an_assert_is_no_code(reply):
     assert (suite.cases, reasons(suite)) == ((), ["no_code"])
 
 
-# -- numbers, depth, warnings --
-
-
 def test_a_case_is_one_line_also_where_python_3_11_cannot_write_it_on_one():
     suite = block("assert f(f'{1:\\n}') == 1\nassert f(f'{2}\\n') == 2")
     assert len(suite.cases) == (2 if sys.version_info >= (3, 12) else 1)
@@ -582,9 +564,6 @@ def test_reading_warns_of_nothing():
         suite = block("assert (1if 1else 2) == f('\\d')\nassert (f(1) == 1, 'always true')")
     assert claims(suite) == ["f('\\\\d') => (1 if 1 else 2)"]
     assert caught == []
-
-
-# -- printable characters --
 
 
 @pytest.mark.parametrize(
