@@ -23,14 +23,10 @@ def release(reply: str) -> str:
 
 FENCES = {
     "python": f"Here:\n```python\n{F}\n```\nDone.",
-    "py": f"```py\n{F}\n```",
-    "capital": f"```Python\n{F}\n```",
-    "python3": f"```python3\n{F}\n```",
-    "no label": f"```\n{F}\n```",
-    "label behind a space": f"``` python\n{F}\n```",
-    "label with attributes": f"```python title='a.py'\n{F}\n```",
-    "pandoc label": f"```{{.python}}\n{F}\n```",
-    "unknown label": f"```solution\n{F}\n```",
+    **{
+        f"label {label!r}": f"```{label}\n{F}\n```"
+        for label in ("py", "Python", "python3", "", " python", "python title='a.py'", "{.python}", "solution")
+    },
     "tildes": f"~~~python\n{F}\n~~~",
     "four backticks": f"````python\n{F}\n````",
     "longer closing fence": f"```python\n{F}\n`````",
