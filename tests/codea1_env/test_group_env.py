@@ -206,18 +206,24 @@ def test_without_testers_an_episode_is_one_step(group):
     assert infos["coder_1"]["verdict"] == "passed"
 
 
+def game_of_two(add: ProblemSet, rules: str, program: Any, suite: Any, book: MistakeBook) -> Any:
+    """Return the game of two after its end."""
+    pair = code_a1_v0.raw_env(problems=add, rules=rules, book=book)
+    pair.reset(seed=0)
+    for reply in (program, suite):
+        if pair.terminations["coder_0"] or pair.truncations["coder_0"]:
+            break
+        pair.give_up("gone") if reply is GONE else pair.step(reply)
+    return pair
+
+
 @pytest.mark.parametrize("rules", ["fixed", "paper", "release", "golden"])
 @pytest.mark.parametrize(("program", "suite"), [(LOOKS_RIGHT, SHARP), (RIGHT, "no test"), (BROKEN, SHARP)])
 def test_the_group_of_one_is_the_game_of_two(add, rules, program, suite):
-    pair = code_a1_v0.raw_env(problems=add, rules=rules)
-    pair.reset(seed=3)
-    pair.step(program)
-    if not pair.terminations["tester_0"]:
-        pair.step(suite)
+    pair = game_of_two(add, rules, program, suite, MistakeBook())
     env = code_a1_v0.group_env(problems=add, rules=rules, n_candidates=1, n_suites=1)
-    env.reset(seed=3)
-    paid: dict[str, float] = {}
-    infos: dict[str, Any] = {}
+    env.reset(seed=0)
+    paid, infos = {}, {}
     while env.agents:
         _, rewards, _, _, told = env.step({"coder_0": program, "tester_0_0": suite})
         paid, infos = paid | rewards, infos | told
@@ -238,16 +244,6 @@ def with_cases() -> MistakeBook:
     return filled(entry("add(-3, -4)", -7), entry("add(9, 9)", 1), problem_id="toy/add")
 
 
-def game_of_two(add: ProblemSet, rules: str, program: Any, suite: Any, book: MistakeBook) -> tuple[float, float]:
-    pair = code_a1_v0.raw_env(problems=add, rules=rules, book=book)
-    pair.reset(seed=0)
-    for reply in (program, suite):
-        if pair.terminations["coder_0"] or pair.truncations["coder_0"]:
-            break
-        pair.give_up("gone") if reply is GONE else pair.step(reply)
-    return pair.rewards["coder_0"], pair.rewards["tester_0"]
-
-
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rules=st.sampled_from(sorted(PRESETS)),
@@ -260,7 +256,8 @@ def test_a_group_pays_what_the_game_of_two_pays_for_the_same_replies(add, rules,
     is_shared = is_shared and preset(rules).reward.scheme not in ("cure", "learnability")  # they compare candidates
     pairs = [(program, pairs[0][1]) for program, _ in pairs] if is_shared else pairs
     own = [with_cases() for _ in pairs]
-    expected = np.array([game_of_two(add, rules, *each, book) for each, book in zip(pairs, own, strict=True)])
+    games = [game_of_two(add, rules, *each, book) for each, book in zip(pairs, own, strict=True)]
+    expected = np.array([[game.rewards["coder_0"], game.rewards["tester_0"]] for game in games])
     shape = {"n_candidates": len(pairs), "n_suites": 1, "suites_per": "problem" if is_shared else "candidate"}
     book = with_cases()
     env = code_a1_v0.group_env(problems=add, rules=rules, book=book, **shape)
