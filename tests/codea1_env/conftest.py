@@ -1,19 +1,22 @@
-"""A bank of two small problems, judged once for all tests; a sandbox that is watched; a server of the judge."""
+"""A group; a bank of two small problems, judged once; a sandbox that is watched; a server of the judge."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
+from codea1_env import code_a1_v0
 from codea1_env.bank import Bank, BankEntry, JudgedBank, ProblemBank, judge_bank
 from codea1_env.errors import SandboxError
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from tests.support.sandboxes import Wrapper
+from tests.support.toys import RULES
 
 ADD = {
     "right": "def add(a, b):\n    return a + b",
@@ -28,6 +31,17 @@ ADD_SUITES = {
 }
 LAST = {"right": "def last(items):\n    return items[-1] if items else None"}
 LAST_SUITES = {"easy": "assert last([1]) == 1"}
+
+
+@pytest.fixture
+def add(toys: ProblemSet) -> ProblemSet:
+    return toys.select(["toy/add"])
+
+
+@pytest.fixture
+def group(add: ProblemSet) -> Any:
+    """What makes a group of two coders with two testers each."""
+    return partial(code_a1_v0.group_env, problems=add, rules=RULES, n_candidates=2, n_suites=2)
 
 
 def entries(table: dict[str, str]) -> tuple[BankEntry, ...]:

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parallel_seed_test, seed_test
-from pettingzoo.test.performance_benchmark import performance_benchmark
 from pettingzoo.test.render_test import render_test
 
 from codea1_env import MistakeBook, bank_v0, code_a1_v0
@@ -28,14 +27,9 @@ from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import PRESETS, preset
 from tests.support.books import entry, filled
-from tests.support.toys import LOOKS_RIGHT, RIGHT
+from tests.support.toys import LOOKS_RIGHT, RIGHT, TEXT_SPACES
 
 SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
-
-
-@pytest.fixture
-def add(toys: ProblemSet) -> ProblemSet:
-    return toys.select(["toy/add"])
 
 
 def played(env: Any, *replies: str, seed: int = 0) -> list[tuple[str, float, bool, bool, dict[str, Any]]]:
@@ -51,17 +45,6 @@ def played(env: Any, *replies: str, seed: int = 0) -> list[tuple[str, float, boo
     return trace
 
 
-# -- PettingZoo's own suite ------------------------------------------------------------------------
-
-# PettingZoo's api_test warns about every environment whose spaces are not Box or Discrete, by name. Ours are text.
-# Nothing else may warn.
-TEXT_SPACES = pytest.mark.filterwarnings(
-    "ignore:Observation space for each agent probably should be:UserWarning",
-    "ignore:Action space for each agent probably should be:UserWarning",
-    "ignore:Observation is not a NumPy array:UserWarning",
-)
-
-
 @TEXT_SPACES
 @pytest.mark.parametrize("options", [{}, {"max_cycles": 3}, {"skip_invalid": False}, {"rules": "release"}])
 def test_api(toys, options):
@@ -69,14 +52,13 @@ def test_api(toys, options):
 
 
 @pytest.mark.parametrize("factory", [code_a1_v0.parallel_env, code_a1_v0.blind_parallel_env])
-def test_parallel_api(toys, factory):
+def test_parallel_api_and_seeds(toys, factory):
     parallel_api_test(factory(problems=toys, max_cycles=3), num_cycles=30)
+    parallel_seed_test(partial(factory, problems=toys), num_cycles=20)
 
 
 def test_seeds(toys):
     seed_test(partial(code_a1_v0.env, problems=toys, max_cycles=3), num_cycles=20)
-    parallel_seed_test(partial(code_a1_v0.parallel_env, problems=toys), num_cycles=20)
-    parallel_seed_test(partial(code_a1_v0.blind_parallel_env, problems=toys), num_cycles=20)
 
 
 def test_max_cycles(toys):
@@ -91,12 +73,6 @@ def test_render_modes(toys):
 
 
 @pytest.mark.slow
-def test_performance_benchmark_runs(toys):
-    with redirect_stdout(io.StringIO()):
-        performance_benchmark(code_a1_v0.env(problems=toys))
-
-
-@pytest.mark.slow
 def test_the_registry_knows_the_game_after_the_import_that_the_documents_show():
     code = """
 import codea1_env, pettingzoo
@@ -108,8 +84,7 @@ print(*pettingzoo.make("parallel", "codea1/code_a1-v0").possible_agents)
 
 
 @pytest.mark.parametrize(
-    ("make", "option", "first"),
-    [(code_a1_v0.parallel_env, "problems", "pass"), (bank_v0.parallel_env, "bank", 0)],
+    ("make", "option", "first"), [(code_a1_v0.parallel_env, "problems", "pass"), (bank_v0.parallel_env, "bank", 0)]
 )
 def test_the_parallel_view_says_from_the_reset_on_whose_turn_it_is(toys, make, option, first):
     env = make(**{option: toys})
@@ -145,9 +120,6 @@ def test_a_group_without_infos_says_only_who_acts(toys):
     assert {tuple(info) for infos in seen for info in infos.values()} == {("active",)}
 
 
-# -- the game --------------------------------------------------------------------------------------
-
-
 def test_a_round_pays_both_agents_once_after_the_tester_has_acted(add):
     trace = played(code_a1_v0.env(problems=add, max_cycles=2), LOOKS_RIGHT, SUITE, RIGHT, SUITE)
     # One of the two cases is the statement's own example.
@@ -171,15 +143,6 @@ def test_infos_tell_the_parts_and_they_add_up(add):
     assert (tester["new_tests"], tester["validity"], tester["difficulty"], tester["book_size"]) == (2, 2 / 8, 1 / 8, 1)
     assert tester["masked"] is False
     assert json.loads(json.dumps([coder, tester])) == [coder, tester]
-
-
-def test_the_white_box_tester_sees_the_program_and_the_black_box_one_does_not(add):
-    for view, expected in (("white_box", "def add(a, b):\n    return a + b"), ("black_box", "")):
-        env = code_a1_v0.env(problems=add, tester_view=view)
-        env.reset(seed=0)
-        assert env.observe("tester_0")["program"] == ""
-        env.step(RIGHT)
-        assert env.observe("tester_0")["program"].strip() == expected
 
 
 def test_the_default_parallel_view_shows_the_tester_the_program(add):
@@ -424,9 +387,6 @@ def test_render_pictures_the_round(add, capsys):
     assert "add(-1, -2)" in quiet.render()
 
 
-# -- agents that cannot be asked -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("absent", ["coder_0", "tester_0"])
 def test_giving_up_on_an_agent_masks_and_truncates_the_episode_and_leaves_the_book_alone(add, absent):
     with MistakeBook() as book:
@@ -458,8 +418,13 @@ def test_giving_up_on_an_agent_masks_and_truncates_the_episode_and_leaves_the_bo
         (code_a1_v0.blind_parallel_env, "blind"),
     ],
 )
-def test_the_testers_infos_say_what_it_sees_and_the_coders_do_not(add, factory, view):
+def test_the_testers_infos_say_whether_it_sees_the_program_and_the_coders_do_not(add, factory, view):
     env = factory(problems=add)
     _, infos = env.reset(seed=0) or (None, env.infos)
     assert infos["tester_0"]["tester_view"] == view
     assert "tester_view" not in infos["coder_0"]
+    if view != "blind":
+        shown = "def add(a, b):\n    return a + b" if view == "white_box" else ""
+        assert env.observe("tester_0")["program"] == ""
+        env.step(RIGHT)
+        assert env.observe("tester_0")["program"].strip() == shown

@@ -25,18 +25,7 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import PRESETS, preset
 from tests.support.books import entry, filled
-from tests.support.toys import BROKEN, FALSE, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG, fenced
-
-
-@pytest.fixture
-def add(toys: ProblemSet) -> ProblemSet:
-    return toys.select(["toy/add"])
-
-
-@pytest.fixture
-def group(add: ProblemSet) -> Any:
-    """What makes a group of two coders with two testers each."""
-    return partial(code_a1_v0.group_env, problems=add, rules=RULES, n_candidates=2, n_suites=2)
+from tests.support.toys import BROKEN, FALSE, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, TEXT_SPACES, WRONG, fenced
 
 
 def coders(*replies: object) -> dict[str, Any]:
@@ -52,9 +41,6 @@ def played(env: Any, programs: tuple[object, ...], suites: tuple[object, ...]) -
     env.reset(seed=0)
     first = env.step(coders(*programs))
     return first, env.step(by_tester(env, *suites)) if env.agents else first
-
-
-# -- conformance -----------------------------------------------------------------------------------
 
 
 class Samples(UnicodeText):
@@ -106,12 +92,7 @@ def test_parallel_api_and_seeds(add, kind, options):
     parallel_seed_test(make, num_cycles=20)
 
 
-# As for `code_a1_v0`: PettingZoo warns about every environment whose spaces are not Box or Discrete, by name.
-@pytest.mark.filterwarnings(
-    "ignore:Observation space for each agent probably should be:UserWarning",
-    "ignore:Action space for each agent probably should be:UserWarning",
-    "ignore:Observation is not a NumPy array:UserWarning",
-)
+@TEXT_SPACES
 @pytest.mark.parametrize(
     ("kind", "options"),
     [*product(KINDS, [each for each in OPTIONS if not each.get("suites_per")]), (Loading, OPTIONS[1])],
@@ -143,9 +124,6 @@ def test_equal_seeds_give_equal_episodes_to_the_last_step(toys, suites_per):
     assert data_equivalence(one, other)
     changed = episodes(make(tester_view="black_box"), 4)
     assert data_equivalence(one, changed) is (suites_per == "problem")
-
-
-# -- who acts, and what is paid --------------------------------------------------------------------
 
 
 def test_coders_act_first_then_their_testers_and_all_are_paid_at_the_end(group):
@@ -228,18 +206,24 @@ def test_without_testers_an_episode_is_one_step(group):
     assert infos["coder_1"]["verdict"] == "passed"
 
 
+def game_of_two(add: ProblemSet, rules: str, program: Any, suite: Any, book: MistakeBook) -> Any:
+    """Return the game of two after its end."""
+    pair = code_a1_v0.raw_env(problems=add, rules=rules, book=book)
+    pair.reset(seed=0)
+    for reply in (program, suite):
+        if pair.terminations["coder_0"] or pair.truncations["coder_0"]:
+            break
+        pair.give_up("gone") if reply is GONE else pair.step(reply)
+    return pair
+
+
 @pytest.mark.parametrize("rules", ["fixed", "paper", "release", "golden"])
 @pytest.mark.parametrize(("program", "suite"), [(LOOKS_RIGHT, SHARP), (RIGHT, "no test"), (BROKEN, SHARP)])
 def test_the_group_of_one_is_the_game_of_two(add, rules, program, suite):
-    pair = code_a1_v0.raw_env(problems=add, rules=rules)
-    pair.reset(seed=3)
-    pair.step(program)
-    if not pair.terminations["tester_0"]:
-        pair.step(suite)
+    pair = game_of_two(add, rules, program, suite, MistakeBook())
     env = code_a1_v0.group_env(problems=add, rules=rules, n_candidates=1, n_suites=1)
-    env.reset(seed=3)
-    paid: dict[str, float] = {}
-    infos: dict[str, Any] = {}
+    env.reset(seed=0)
+    paid, infos = {}, {}
     while env.agents:
         _, rewards, _, _, told = env.step({"coder_0": program, "tester_0_0": suite})
         paid, infos = paid | rewards, infos | told
@@ -260,16 +244,6 @@ def with_cases() -> MistakeBook:
     return filled(entry("add(-3, -4)", -7), entry("add(9, 9)", 1), problem_id="toy/add")
 
 
-def game_of_two(add: ProblemSet, rules: str, program: Any, suite: Any, book: MistakeBook) -> tuple[float, float]:
-    pair = code_a1_v0.raw_env(problems=add, rules=rules, book=book)
-    pair.reset(seed=0)
-    for reply in (program, suite):
-        if pair.terminations["coder_0"] or pair.truncations["coder_0"]:
-            break
-        pair.give_up("gone") if reply is GONE else pair.step(reply)
-    return pair.rewards["coder_0"], pair.rewards["tester_0"]
-
-
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rules=st.sampled_from(sorted(PRESETS)),
@@ -282,7 +256,8 @@ def test_a_group_pays_what_the_game_of_two_pays_for_the_same_replies(add, rules,
     is_shared = is_shared and preset(rules).reward.scheme not in ("cure", "learnability")  # they compare candidates
     pairs = [(program, pairs[0][1]) for program, _ in pairs] if is_shared else pairs
     own = [with_cases() for _ in pairs]
-    expected = np.array([game_of_two(add, rules, *each, book) for each, book in zip(pairs, own, strict=True)])
+    games = [game_of_two(add, rules, *each, book) for each, book in zip(pairs, own, strict=True)]
+    expected = np.array([[game.rewards["coder_0"], game.rewards["tester_0"]] for game in games])
     shape = {"n_candidates": len(pairs), "n_suites": 1, "suites_per": "problem" if is_shared else "candidate"}
     book = with_cases()
     env = code_a1_v0.group_env(problems=add, rules=rules, book=book, **shape)
@@ -294,7 +269,7 @@ def test_a_group_pays_what_the_game_of_two_pays_for_the_same_replies(add, rules,
     if is_shared:
         loads = [
             each.is_valid for each in env.last_tree.report.candidates
-        ]  # the release loads what lacks the entry point
+        ]  # also without an entry point in the release
         expected = expected[loads] if any(loads) else np.full((1, 2), math.nan)
         np.testing.assert_allclose([paid["tester_0_0"]], expected[:, 1].mean(keepdims=True))
     else:
@@ -310,9 +285,6 @@ def test_a_candidate_that_its_absent_tester_masks_leaves_the_book_as_it_is(group
     with MistakeBook() as book:
         played(group(book=book), (WRONG, LOOKS_RIGHT), (NAIVE, GONE, SHARP, NAIVE))
         assert [each.entry.expression for each in book.entries()] == ["add(-1, -2)"]  # of SHARP, not of NAIVE
-
-
-# -- masks -----------------------------------------------------------------------------------------
 
 
 def test_an_agent_that_cannot_be_asked_is_masked_and_so_is_who_depends_on_it(group):
@@ -353,9 +325,6 @@ def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(group, watched
     assert env.last_tree.report is None
 
 
-# -- the Mistake Book ------------------------------------------------------------------------------
-
-
 def test_the_book_learns_from_an_episode_and_is_replayed_in_the_next(group):
     with MistakeBook() as book:
         env = group(book=book, provenance=Provenance(run="r"))
@@ -385,9 +354,6 @@ def test_a_tree_is_played_as_it_is_and_its_book_is_its_makers(group, toys):
         assert book.round_of("toy/add") == 1
         assert env.last_tree.tree is tree
         assert env.last_tree.book_report is not None
-
-
-# -- misuse ----------------------------------------------------------------------------------------
 
 
 def test_actions_that_are_wrong_are_named_and_long_ones_cut(group):

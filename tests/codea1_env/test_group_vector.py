@@ -13,16 +13,9 @@ from pettingzoo.utils import BaseParallelWrapper
 
 from codea1_env import GroupVector, MistakeBook, Tree, code_a1_v0
 from codea1_env.errors import SandboxError, UserError
-from codea1_env.problems import ProblemSet
 from tests.support.toys import BROKEN, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP
 
 PROGRAMS, SUITES = (LOOKS_RIGHT, RIGHT, BROKEN), (SHARP, NAIVE, SHARP, "no test")
-
-
-@pytest.fixture
-def group(toys: ProblemSet) -> Any:
-    """What makes a group of two coders with two testers each."""
-    return partial(code_a1_v0.group_env, problems=toys.select(["toy/add"]), rules=RULES, n_candidates=2, n_suites=2)
 
 
 def some(replies: Sequence[Any], n: int, first: int = 0) -> list[Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from inspect import signature
 from typing import Any
 
 import pytest
 
-from codea1_env import Referee, Tree, bank_v0, code_a1_v0, load_agent, load_problems, preset
+from codea1_env import Referee, Tree, bank_v0, code_a1_v0, load_agent, load_problems
 from codea1_env.bank import load_bank
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet
@@ -94,20 +93,13 @@ def closed(kind: str) -> Any:
         *[(lambda wrong=wrong: made("bank").step(wrong), "from 0 to 4") for wrong in (5, -1, None, 0.5)],
         (lambda: made("parallel").step("x"), "step takes a dictionary, as in {'coder_0': action}, got str ('x')"),
         (lambda: made("group").step([]), "step takes a dictionary, as in {'coder_0': action}, got list ([])"),
-        (
-            lambda: made("parallel").step({}),
-            "step needs an action of coder_0, whose turn it is, got those of nobody",
-        ),
+        (lambda: made("parallel").step({}), "step needs an action of coder_0, whose turn it is, got those of nobody"),
         (lambda: made("blind").step(FIRST), "needs an action of tester_0, whose turn it is, got those of coder_0"),
         (lambda: made("group").step(FIRST), "needs an action of coder_1, whose turn it is, got those of coder_0"),
         (lambda: made("aec").reset(seed="1"), "seed must be a whole number of at least 0, got '1'"),
         (lambda: made("bank").reset(seed=1.5), "seed must be a whole number of at least 0, got 1.5"),
         (lambda: made("group").reset(seed=True), "seed must be a whole number of at least 0, got True"),
         (lambda: made("aec").reset(options={"replay": 1}), "reset option replay must be of type bool, got int (1)"),
-        (
-            lambda: replace(preset("fixed"), tests_per_suite="5"),
-            "tests_per_suite must be a whole number from 1 to 10000",
-        ),
         (lambda: made("aec").reset(options=5), "reset options must be a mapping, got int"),
         (lambda: made("aec").reset(options={"problem_id": 3}), "problem_id must be of type str, got int"),
         (lambda: made("group").reset(options={"tree": "x"}), "tree must be of type Tree"),
@@ -130,10 +122,7 @@ def closed(kind: str) -> Any:
         (lambda: code_a1_v0.env("starter", skip_invalid="no"), "skip_invalid must be of type bool, got str ('no')"),
         (lambda: code_a1_v0.env("starter", provenance="me"), "provenance must be of type Provenance, got str"),
         (lambda: code_a1_v0.blind_parallel_env("starter", skip_invalid=True), "skip_invalid must be False"),
-        (
-            lambda: load_agent(5, made("aec")),
-            "agent 5: expected a function or an object with act(), got int",
-        ),
+        (lambda: load_agent(5, made("aec")), "agent 5: expected a function or an object with act(), got int"),
         (lambda: load_agent("mutant", "starter"), "needs an environment of code_a1_v0 or an AgentContext, got str"),
         (lambda: load_agent("mutant", made("bank")), "needs an environment of code_a1_v0 or an AgentContext, got"),
         # A wrong time

@@ -14,18 +14,12 @@ NAMES = st.sampled_from(["key", "api_key", "api-key", "x-api-key", "API_KEY", "a
 NAMES |= st.sampled_from(["access_token", "password", "passwd", "client_secret"])
 FORMS = st.sampled_from(
     [
-        "openai,model=m,{name}={value}",
-        "openai,model=m, {name} = {value},retries=0",
-        "mine:Agent,agent=openai;{name}={value};model=m",
-        "--agnet=openai,{name}={value}",
-        "agents.coder.agent=openai,{name}={value}",
-        "agents.coder.{name}={value}",
-        "{{'agents': {{'coder': {{'{name}': '{value}'}}}}}}",
-        '{{"{name}": "{value}"}}',
-        "openai,base_url=http://host/v1?{name}={value}",
-        "openai,base_url=http://me:{value}@host/v1",
-        "http://{value}@host",
-        "http://me:{value}/with-a-slash@host/v1",
+        *("openai,model=m,{name}={value}", "openai,model=m, {name} = {value},retries=0"),
+        *("mine:Agent,agent=openai;{name}={value};model=m", "--agnet=openai,{name}={value}"),
+        *("agents.coder.agent=openai,{name}={value}", "agents.coder.{name}={value}"),
+        *("{{'agents': {{'coder': {{'{name}': '{value}'}}}}}}", '{{"{name}": "{value}"}}'),
+        *("openai,base_url=http://host/v1?{name}={value}", "openai,base_url=http://me:{value}@host/v1"),
+        *("http://{value}@host", "http://me:{value}/with-a-slash@host/v1"),
     ]
 )
 
@@ -43,11 +37,8 @@ def test_a_secret_is_refused_in_one_sentence_that_does_not_repeat_it(form: str, 
     [
         "openai,model=m,api_key_env=MY_KEY,max_tokens=9",
         "openai,base_url=http://127.0.0.1:8000/v1?api-version=2024-10",
-        "transformers,model=models/tiny,prompts=tiny",
-        "mine:Agent,eos_token=</s>,keys=3,monkey=1",
-        "training.micro_batch_tokens=64",
-        "problems/key=value.jsonl",
-        "runs/first@base",
+        *("transformers,model=models/tiny,prompts=tiny", "mine:Agent,eos_token=</s>,keys=3,monkey=1"),
+        *("training.micro_batch_tokens=64", "problems/key=value.jsonl", "runs/first@base"),
         "{'about': 'Find the key: a study', 'book': {}}",
         "{'agents': {'coder': {'agent': 'openai,model=m,api_key_env=MY_KEY'}}}",
     ],

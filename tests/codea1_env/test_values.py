@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -97,9 +96,6 @@ def has_nan(value: Any) -> bool:
     return b"nan" in encode(value).lower()
 
 
-# Round trips
-
-
 @FEW
 @given(DATA)
 def test_a_value_comes_back_with_its_type_and_bits_and_equals_itself_without_nan(value: Any) -> None:
@@ -140,53 +136,13 @@ def test_a_dataclass_crosses_by_its_fields() -> None:
     assert not equal(encode(Box(1, [2])), encode(Box(1, [3])))
 
 
-def test_a_lone_surrogate_pair_is_not_the_character_it_would_make() -> None:
-    assert decode(encode("\ud800\udc00")) == "\ud800\udc00"
-    assert not equal(encode("\ud800\udc00"), encode("\U00010000"))
-
-
-# What cannot be carried
-
-
-class AlwaysEqual:
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class EqualList(list):  # type: ignore[type-arg]
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class LyingList(list):  # type: ignore[type-arg]
-    def __iter__(self) -> Iterator[Any]:
-        return iter([1, 2, 3])
-
-    def __len__(self) -> int:
-        return 3
-
-    def __getitem__(self, index: Any) -> Any:
-        return 3
-
-
-class LyingDict(dict):  # type: ignore[type-arg]
-    def items(self) -> Any:
-        return [("right", "answer")]
-
-
-class LyingInt(int):
-    def __index__(self) -> int:
-        return 42
-
-    def __int__(self) -> int:
-        return 42
-
-    def __repr__(self) -> str:
-        return "42"
+EQUAL = {"__eq__": lambda *_: True, "__hash__": None}
+AlwaysEqual, EqualList, OwnEqualityBox = (type("Equal", (base,), EQUAL) for base in (object, list, Box))
+LyingList = type(
+    "LyingList", (list,), {"__iter__": lambda _: iter([1, 2, 3]), "__len__": lambda _: 3, "__getitem__": lambda *_: 3}
+)
+LyingDict = type("LyingDict", (dict,), {"items": lambda _: [("right", "answer")]})
+LyingInt = type("LyingInt", (int,), {"__index__": lambda _: 42, "__int__": lambda _: 42, "__repr__": lambda _: "42"})
 
 
 class HostileMeta(type):
@@ -209,11 +165,17 @@ class Disguised(metaclass=HostileMeta):
     pass
 
 
-class OwnEqualityBox(Box):
-    def __eq__(self, other: object) -> bool:
-        return True
+class Hostile(dict[Any, Any]):
+    def __getitem__(self, key: Any) -> Any:
+        raise AssertionError("it was called")
 
-    __hash__ = None  # type: ignore[assignment]
+    keys = items = __iter__ = __len__ = __getitem__  # type: ignore[assignment]
+
+
+def _user_dict_of_a_list() -> Any:
+    value = collections.UserDict[Any, Any]()
+    value.data = [1]  # type: ignore[assignment]
+    return value
 
 
 @pytest.mark.parametrize(
@@ -223,6 +185,12 @@ class OwnEqualityBox(Box):
         *((n for n in [1]), iter([1]), lambda: 1, int, json),
         enum.Enum("Color", "RED").RED,  # type: ignore[attr-defined]
         *(type("MyDecimal", (Decimal,), {})(1), np.array([object()]), [1, (2, {3: object()})]),
+        # wrappers of something else than plain data
+        type("Mine", (collections.UserDict,), {})({"a": 1}),
+        *(types.MappingProxyType(Hostile(a=1)), collections.ChainMap(Hostile(a=1)), _user_dict_of_a_list()),
+        *(types.MappingProxyType(collections.UserDict({"a": 1})), np.longdouble("1e4000"), np.clongdouble(1)),
+        *(np.longdouble("0.1") + np.longdouble("1e-19"), np.datetime64("2020-01-01T00:00:00.000000001")),
+        *(np.array(object(), dtype=object), np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0]),
     ],
     ids=lambda value: type.__dict__["__name__"].__get__(type(value)),
 )
@@ -234,24 +202,26 @@ def test_what_is_not_plain_data_is_opaque(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "plain"),
     [
-        (Point(1, 2), (1, 2)),
-        (Level.LOW, 1),
-        (collections.Counter("aab"), {"a": 2, "b": 1}),
-        (collections.defaultdict(list, {1: [2]}), {1: [2]}),
-        (collections.OrderedDict(a=1), {"a": 1}),
-        (np.int64(5), 5),
-        (np.float32(0.5), 0.5),
-        (np.bool_(True), True),
-        (np.str_("x"), "x"),
-        (type("MyList", (list,), {})([1]), [1]),
-        (type("MyStr", (str,), {})("x"), "x"),
-        (type("MyFloat", (float,), {})(1.5), 1.5),
-        (LyingList([7]), [7]),
-        (LyingDict({1: 2}), {1: 2}),
+        *((Point(1, 2), (1, 2)), (Level.LOW, 1), (collections.Counter("aab"), {"a": 2, "b": 1})),
+        *((collections.defaultdict(list, {1: [2]}), {1: [2]}), (collections.OrderedDict(a=1), {"a": 1})),
+        *((np.int64(5), 5), (np.float32(0.5), 0.5), (np.bool_(True), True), (np.str_("x"), "x")),
+        *((type("MyList", (list,), {})([1]), [1]), (type("MyStr", (str,), {})("x"), "x")),
+        *((type("MyFloat", (float,), {})(1.5), 1.5), (LyingList([7]), [7]), (LyingDict({1: 2}), {1: 2})),
         (LyingInt(7), 7),
+        # wrappers of the libraries
+        *((collections.UserDict({"a": 1}), {"a": 1}), (collections.UserList([1, 2]), [1, 2])),
+        (collections.UserString("ab"), "ab"),
+        (collections.ChainMap({"a": 1}, {"b": 2, "a": 3}), {"b": 2, "a": 1}),
+        (collections.ChainMap(collections.OrderedDict(a=1)), {"a": 1}),
+        (types.MappingProxyType({"a": [1]}), {"a": [1]}),
+        (types.MappingProxyType(collections.OrderedDict(a=1)), {"a": 1}),
+        *((np.array(5), 5), (np.array(2.5), 2.5), (np.array("x"), "x"), (np.longdouble(0.5), 0.5)),
+        ([np.longdouble("nan")], [float("nan")]),
     ],
+    ids=lambda value: type(value).__name__,
 )
-def test_subclasses_that_compare_as_their_base_travel_as_what_their_base_holds(value: Any, plain: Any) -> None:
+def test_what_compares_as_plain_data_travels_as_what_it_holds(value: Any, plain: Any) -> None:
+    assert value == plain or "nan" in repr(plain)
     assert equal(encode(plain), encode(value), nan_equal=True)
     assert equal(encode([value, {1: value}]), encode([plain, {1: plain}]), nan_equal=True)
     assert not equal(encode([value]), encode([[plain]]))
@@ -282,9 +252,6 @@ def test_the_limit_is_the_length_of_the_encoding() -> None:
     assert encode("abc", max_bytes=5) == b'"abc"'
     with pytest.raises(TooLarge):
         encode("abc", max_bytes=4)
-
-
-# Equality
 
 
 @given(SMALL, SMALL)
@@ -340,59 +307,35 @@ def test_anything_else_is_not_exact(data: bytes) -> None:
     assert exact(data) is INEXACT
 
 
+DAY = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+EAST = datetime.timezone(datetime.timedelta(hours=1))
+
+
 @pytest.mark.parametrize(
-    ("a", "b", "expected"),
+    ("value", "equals", "others"),
     [
-        (1, True, True),
-        (1, 1.0, True),
-        (2**53 + 1, float(2**53), False),
-        ([1], (1,), False),
-        ({1, 2}, frozenset([2, 1]), True),
-        ({1: 2, 3: 4}, {3: 4, 1: 2}, True),
-        ({1: "a"}, {True: "a"}, True),
-        (b"x", bytearray(b"x"), True),
-        (0.0, -0.0, True),
-        (math.nan, math.nan, False),
-        ([math.nan], [math.nan], False),
-        (math.inf, Decimal("Infinity"), True),
-        (Decimal("1.50"), Fraction(3, 2), True),
-        (Decimal("1E+999999999"), 1, False),
-        (Decimal("1E+999999999"), Decimal("10E+999999998"), True),
-        (collections.deque([1]), [1], False),
-        (range(0), range(3, 3), True),
-        (range(0, 3, 2), range(0, 4, 2), True),
-        (datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.date(2020, 1, 1), False),
-        (
-            datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
-            datetime.datetime(2020, 1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
-            True,
-        ),
-        ("1", 1, False),
-        (b"", 11, False),
-        (b"\x00", 2816, False),
-        (bytearray(b"\x00"), 0xB00, False),
-        ({b"": 1}, {11: 1}, False),
-        (Decimal("9" * 2500), Decimal("9" * 2500 + ".0"), True),
-        (Decimal("9" * 2500), Decimal("9" * 2500 + ".1"), False),
-        (Decimal("-9" + "0" * 2500), Decimal("-9E+2500"), True),
-        (Decimal("9E+2500"), Decimal("-9E+2500"), False),
-        (Decimal(2) ** -40, 2.0**-40, True),
-        (Fraction(1, 2**1074), 5e-324, True),
-        (Fraction(10**400), 10**400, True),
-        (Fraction(1, 10**400), Fraction(1, 10**400 + 1), False),
-        (range(10**5000), range(10**5000), True),
-        (range(10**5000), range(10**5000 + 1), False),
-        (None, False, False),
-        (2**2000, 2**2000, True),
-        (2**2000, 2**2000 + 1, False),
-        (np.array([1, 2]), np.array([1.0, 2.0]), True),
-        (np.array([1, 2]), [1, 2], False),
-        (np.zeros((1, 2)), np.zeros((2, 1)), False),
+        *((1, [True, 1.0], ["1", Decimal("1E+999999999")]), (2**53 + 1, [], [float(2**53)])),
+        *((2**2000, [2**2000], [2**2000 + 1]), (None, [], [False]), ([1], [], [(1,), collections.deque([1])])),
+        *(({1, 2}, [frozenset([2, 1])], []), ({1: 2, 3: 4}, [{3: 4, 1: 2}], []), ({1: "a"}, [{True: "a"}], [])),
+        (b"x", [bytearray(b"x")], []),
+        *((b"", [], [11]), (b"\x00", [], [2816]), (bytearray(b"\x00"), [], [0xB00]), ({b"": 1}, [], [{11: 1}])),
+        ("\ud800\udc00", [], ["\U00010000"]),
+        *((0.0, [-0.0], []), (math.nan, [], [math.nan]), ([math.nan], [], [[math.nan]])),
+        *((math.inf, [Decimal("Infinity")], []), (Decimal("1.50"), [Fraction(3, 2)], [])),
+        (Decimal("1E+999999999"), [Decimal("10E+999999998")], []),
+        (Decimal("9" * 2500), [Decimal("9" * 2500 + ".0")], [Decimal("9" * 2500 + ".1")]),
+        (Decimal("-9E+2500"), [Decimal("-9" + "0" * 2500)], [Decimal("9E+2500")]),
+        *((Decimal(2) ** -40, [2.0**-40], []), (Fraction(1, 2**1074), [5e-324], [])),
+        *((Fraction(10**400), [10**400], []), (Fraction(1, 10**400), [], [Fraction(1, 10**400 + 1)])),
+        *((range(0), [range(3, 3)], []), (range(0, 3, 2), [range(0, 4, 2)], [])),
+        (range(10**5000), [range(10**5000)], [range(10**5000 + 1)]),
+        (DAY, [DAY.astimezone(EAST)], [datetime.date(2020, 1, 1)]),
+        *((np.array([1, 2]), [np.array([1.0, 2.0])], [[1, 2]]), (np.zeros((1, 2)), [], [np.zeros((2, 1))])),
     ],
 )
-def test_equality_by_example(a: Any, b: Any, expected: bool) -> None:
-    assert equal(encode(a), encode(b)) is expected
-    assert equal(encode(b), encode(a)) is expected
+def test_equality_by_example(value: Any, equals: list[Any], others: list[Any]) -> None:
+    for other, expected in [*((each, True) for each in equals), *((each, False) for each in others)]:
+        assert equal(encode(value), encode(other)) is equal(encode(other), encode(value)) is expected, other
 
 
 @pytest.mark.parametrize("a", [math.nan, [1, math.nan], {math.nan: 1}, Decimal("NaN"), complex(math.nan, 0)])
@@ -413,45 +356,33 @@ def test_strict_types_tell_apart_what_python_does_not(a: Any, b: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "expected"),
+    ("value", "near", "far"),
     [
-        (1.0, 1.0 + 1e-8, True),
-        (1.0, 1.1, False),
-        (10**9, 10**9 + 1, False),  # two ints are never close, only equal
-        (2**2000, 1.0, False),
-        (complex(1.3e308, 1.3e308), 1.0, False),  # no float is as large as its magnitude
-        (complex(1.7e308, 0), complex(-1.7e308, 0), False),
-        (math.inf, 1e308, False),
-        (math.inf, math.inf, True),
-        ([1.0, (2.0,)], [1.0 + 1e-8, (2.0 - 1e-8,)], True),
-        ([1.0], (1.0 + 1e-8,), False),
-        ({1.0, 2.0}, {2.0 + 1e-8, 1.0 - 1e-8}, True),
-        ({1.0, 2.0}, {1.0 + 1e-8, 1.0 - 1e-8}, False),  # one to one
-        ({"a": 1.0}, {"a": 1.0 + 1e-8}, True),
-        ({1.0: "a", 2.0: "b"}, {2.0 + 1e-8: "b", 1.0 - 1e-8: "a"}, True),
-        ({1.0: "a", 2.0: "b"}, {2.0 + 1e-8: "a", 1.0 - 1e-8: "b"}, False),
-        ({(1.0 + 1e-8, 2), (1.0 - 1e-8, 5)}, {(1.0, 2), (1.0, 5)}, True),
-        (1 + 1j, 1 + 1j * (1 + 1e-8), True),
-        ({float(n) for n in range(1, 500)}, {n + 1e-9 for n in range(1, 500)}, True),
-        ("1.0", "1.00000001", False),
-        ([1.0], [1.0, 1.0], False),
+        (1.0, [1.0 + 1e-8], [1.1, 2**2000]),
+        (10**9, [], [10**9 + 1]),  # two ints are never close, only equal
+        (complex(1.3e308, 1.3e308), [], [1.0]),  # no float is as large as its magnitude
+        *((complex(1.7e308, 0), [], [complex(-1.7e308, 0)]), (math.inf, [math.inf], [1e308])),
+        *(([1.0, (2.0,)], [[1.0 + 1e-8, (2.0 - 1e-8,)]], []), ([1.0], [], [(1.0 + 1e-8,), [1.0, 1.0]])),
+        ({1.0, 2.0}, [{2.0 + 1e-8, 1.0 - 1e-8}], [{1.0 + 1e-8, 1.0 - 1e-8}]),  # one to one
+        ({"a": 1.0}, [{"a": 1.0 + 1e-8}], []),
+        ({1.0: "a", 2.0: "b"}, [{2.0 + 1e-8: "b", 1.0 - 1e-8: "a"}], [{2.0 + 1e-8: "a", 1.0 - 1e-8: "b"}]),
+        ({(1.0 + 1e-8, 2), (1.0 - 1e-8, 5)}, [{(1.0, 2), (1.0, 5)}], []),
+        (1 + 1j, [1 + 1j * (1 + 1e-8)], []),
+        ({float(n) for n in range(1, 500)}, [{n + 1e-9 for n in range(1, 500)}], []),
+        ("1.0", [], ["1.00000001"]),
     ],
 )
-def test_a_tolerance_holds_for_floats_at_any_depth(a: Any, b: Any, expected: bool) -> None:
-    for x, y in ((a, b), (b, a)):
-        assert equal(encode(x), encode(y), rel_tol=1e-6) is expected
-        assert equal(encode(x), encode(y), rel_tol=1e-6, mutual=True) is expected
+def test_a_tolerance_holds_for_floats_at_any_depth(value: Any, near: list[Any], far: list[Any]) -> None:
+    for other, expected in [*((each, True) for each in near), *((each, False) for each in far)]:
+        for pair in ((encode(value), encode(other)), (encode(other), encode(value))):
+            assert equal(*pair, rel_tol=1e-6) is equal(*pair, rel_tol=1e-6, mutual=True) is expected, other
 
 
 @pytest.mark.parametrize(
     ("exact", "floating"),
     [
-        (10**18 + 1, 10.0**18),
-        (10**18 // 2 + 1, 10**18 / 2),
-        (3, 3.0000000000000004),
-        (1, 1 + 1e-8),
-        (True, 1 + 1e-8),
-        (2**1024 - 2**970 - 1, float(2**1024 - 2**971)),
+        *((10**18 + 1, 10.0**18), (10**18 // 2 + 1, 10**18 / 2), (3, 3.0000000000000004), (1, 1 + 1e-8)),
+        *((True, 1 + 1e-8), (2**1024 - 2**970 - 1, float(2**1024 - 2**971))),
         (354_224_848_179_261_915_075, 354_224_848_179_261_915_075.0),
     ],
 )
@@ -472,28 +403,23 @@ def test_an_expected_integer_is_met_by_the_float_that_equals_it(value: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("expected", "actual", "is_near"),
+    ("expected", "near", "far"),
     [
-        (Fraction(1, 3), Fraction(333_333, 1_000_000), True),
-        (Fraction(1, 3), 0.333333, True),
-        (Decimal("0.1"), Decimal("0.1000001"), True),
-        (Decimal("0.1"), 0.1, True),
-        (0.1, Decimal("0.1000001"), True),
-        (Decimal("0.1"), Decimal("0.2"), False),
-        (Decimal("NaN"), Decimal("0.1"), False),
-        (Decimal("1E+999999"), Decimal("2E+999999"), False),
-        (Fraction(10**400), Fraction(10**400 + 1), False),
-        (1, Fraction(1_000_001, 1_000_000), False),
+        (Fraction(1, 3), [Fraction(333_333, 1_000_000), 0.333333], []),
+        (Decimal("0.1"), [Decimal("0.1000001"), 0.1], [Decimal("0.2")]),
+        *((0.1, [Decimal("0.1000001")], []), (Decimal("NaN"), [], [Decimal("0.1")])),
+        *((Decimal("1E+999999"), [], [Decimal("2E+999999")]), (Fraction(10**400), [], [Fraction(10**400 + 1)])),
+        (1, [], [Fraction(1_000_001, 1_000_000)]),
     ],
 )
 def test_a_tolerance_reaches_decimals_and_fractions_where_it_is_told_to(
-    expected: Any, actual: Any, is_near: bool
+    expected: Any, near: list[Any], far: list[Any]
 ) -> None:
-    pair = encode([expected]), encode([actual])
     tolerance = {"rel_tol": 1e-4, "abs_tol": 1e-4}
-    assert equal(*pair, **tolerance, exact_numbers_too=True) is is_near
-    if not isinstance(expected, float):
-        assert equal(*pair, **tolerance) is False
+    for actual, is_near in [*((each, True) for each in near), *((each, False) for each in far)]:
+        pair = encode([expected]), encode([actual])
+        assert equal(*pair, **tolerance, exact_numbers_too=True) is is_near, actual
+        assert isinstance(expected, float) or equal(*pair, **tolerance) is False, actual
 
 
 def test_an_absolute_tolerance_reaches_zero() -> None:
@@ -517,8 +443,6 @@ def test_one_of_two_almost_equal_sets_claims_no_element_twice() -> None:
     assert not equal(encode({1, 2}), forged)
     assert not equal(encode({1}), forged)
 
-
-# Hostile bytes
 
 BROKEN = [
     *(b"", b"nul", b"NaN", b"Infinity", b"1e999", b"[1,]", b'"\\ud800"', b"\xff", b'[1,2,3] "trailing"'),
@@ -567,7 +491,7 @@ def test_whatever_passes_the_check_can_be_compared_written_and_described(data: b
 
 
 def test_all_that_is_encoded_is_read_again_at_the_deepest_level() -> None:
-    for leaf in (1, math.inf, 10**400, 1 + 2j, datetime.timedelta(1), b"x", Decimal("1.5"), "\ud800"):
+    for leaf in (1, math.inf, 10**400, 1 + 2j, datetime.timedelta(1), b"x", Decimal("1.5"), "\ud800", "\ud800\udc00"):
         for wrap in (lambda x: [x], lambda x: (x,), lambda x: {1: x}):
             value: Any = leaf
             for _ in range(MAX_DEPTH - 1):
@@ -578,17 +502,11 @@ def test_all_that_is_encoded_is_read_again_at_the_deepest_level() -> None:
             assert encode(decode(data)) == data
 
 
-# What is too much to read
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        "[" + "1," * MAX_NODES + "1]",
-        '["' + '","' * MAX_NODES + '"]',
-        '["a\\\\' + '","\\\\' * MAX_NODES + '"]',
-        '"' + "\u20ac" * (MAX_BYTES // 3 + 1) + '"',
-        "[" * MAX_NODES + "]" * MAX_NODES,
+        *("[" + "1," * MAX_NODES + "1]", '["' + '","' * MAX_NODES + '"]', '["a\\\\' + '","\\\\' * MAX_NODES + '"]'),
+        *('"' + "\u20ac" * (MAX_BYTES // 3 + 1) + '"', "[" * MAX_NODES + "]" * MAX_NODES),
     ],
     ids=["numbers", "texts", "backslashes", "one text", "brackets"],
 )
@@ -623,9 +541,6 @@ def test_what_takes_too_many_steps_to_match_is_not_equal() -> None:
     assert equal(some, bytes(some), rel_tol=1e-9)
     few, same = (encode(nested_sets(1, first), max_bytes=1 << 20) for first in (1.0, 1.0 + 1e-12))
     assert equal(few, same, rel_tol=1e-9)
-
-
-# Source
 
 
 @FEW
@@ -672,9 +587,6 @@ def test_no_name_of_a_dataclass_reaches_a_terminal_as_it_is(name: str) -> None:
 
 def test_a_description_names_what_source_cannot() -> None:
     assert describe(encode([Box(1, [2]), math.nan])) == "[Box(width=1, content=[2]), nan]"
-
-
-# Where it may be used
 
 
 def test_nothing_but_the_standard_library_is_needed() -> None:
@@ -735,62 +647,3 @@ def renamed(name: str) -> Any:
     made = dataclasses.make_dataclass("Pointer", ["x"])
     made.__dataclass_fields__["x"].name = name
     return made(1)
-
-
-class Hostile(dict[Any, Any]):
-    def __getitem__(self, key: Any) -> Any:
-        raise AssertionError("it was called")
-
-    keys = items = __iter__ = __len__ = __getitem__  # type: ignore[assignment]
-
-
-def _user_dict_of_a_list() -> Any:
-    value = collections.UserDict[Any, Any]()
-    value.data = [1]  # type: ignore[assignment]
-    return value
-
-
-EQUAL_TO_PLAIN = [
-    (collections.UserDict({"a": 1}), {"a": 1}),
-    (collections.UserList([1, 2]), [1, 2]),
-    (collections.UserString("ab"), "ab"),
-    (collections.ChainMap({"a": 1}, {"b": 2, "a": 3}), {"b": 2, "a": 1}),
-    (types.MappingProxyType({"a": [1]}), {"a": [1]}),
-    (types.MappingProxyType(collections.OrderedDict(a=1)), {"a": 1}),
-    (collections.ChainMap(collections.OrderedDict(a=1)), {"a": 1}),
-    (np.array(5), 5),
-    (np.array(2.5), 2.5),
-    (np.array("x"), "x"),
-    (np.longdouble(0.5), 0.5),
-    ([np.longdouble("nan")], [float("nan")]),
-]
-
-
-@pytest.mark.parametrize(("value", "plain"), EQUAL_TO_PLAIN, ids=lambda value: type(value).__name__)
-def test_wrappers_of_the_libraries_are_what_they_equal(value: Any, plain: Any) -> None:
-    assert value == plain or "nan" in repr(plain)
-    assert equal(encode(plain), encode(value), nan_equal=True)
-    assert equal(encode([value, {1: value}]), encode([plain, {1: plain}]), nan_equal=True)
-    assert not equal(encode([value]), encode([[plain]]))
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        type("Mine", (collections.UserDict,), {})({"a": 1}),
-        types.MappingProxyType(Hostile(a=1)),
-        collections.ChainMap(Hostile(a=1)),
-        types.MappingProxyType(collections.UserDict({"a": 1})),
-        np.longdouble("1e4000"),
-        np.longdouble("0.1") + np.longdouble("1e-19"),
-        np.datetime64("2020-01-01T00:00:00.000000001"),
-        _user_dict_of_a_list(),
-        np.array(object(), dtype=object),
-        np.clongdouble(1),
-        np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0],
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_wrappers_of_something_else_are_not_sent(value: Any) -> None:
-    with pytest.raises(Opaque):
-        encode(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from codea1_env.facts.submissions import RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.rules.replies import read_suite
@@ -9,13 +11,18 @@ from codea1_env.rules.ruleset import Reading
 from tests.support.toys import fenced
 
 
-def bare(text: str, **options: int) -> Suite:
+def bare(text: str, **options: Any) -> Suite:
     return read_suite(text, Reading.STRICT, entry_point="f", **options)
 
 
-def block(text: str, **options: int) -> Suite:
+def block(text: str, **options: Any) -> Suite:
     """Return the suite of a reply that holds nothing but a block of Python."""
     return bare(fenced(text), **options)
+
+
+def claims(suite: Suite) -> list[str]:
+    """Return what each case expects of which expression."""
+    return [f"{case.expression} => {case.prediction}" for case in suite.cases]
 
 
 def reasons(suite: Suite | ValidSuite) -> list[RejectionReason]:

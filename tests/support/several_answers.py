@@ -18,10 +18,11 @@ from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import Problem
 from codea1_env.problems.layouts import read_row
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import preset
+from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox
 from tests.support.toys import fenced
 
+FIXED = preset("fixed")
 _STYLES = (
     "{program}",
     "{program}\n_inner = {name}\n\ndef {name}(*args, **kwargs):\n    return _inner(*args, **kwargs)\n",
@@ -73,13 +74,19 @@ def _example(row: dict[str, object]) -> Example:
 
 
 def judged(
-    sandbox: Sandbox, problem: Problem, programs: Sequence[str], tests: Sequence[str], limits: Limits | None = None
+    sandbox: Sandbox,
+    problem: Problem,
+    programs: Sequence[str],
+    tests: Sequence[str],
+    limits: Limits | None = None,
+    rules: Ruleset = FIXED,
+    golden: bool | None = None,
 ) -> list[CandidateReport]:
     """Judge programs by one suite per test, so that none counts as a duplicate."""
-    rules, about = preset("fixed"), {"entry_point": problem.entry_point, "forms": problem.calls}
+    about = {"entry_point": problem.entry_point, "forms": problem.calls}
     suites = [read_suite(fenced(text), rules.reading, **about) for text in tests]
     duel = Duel.crossed(problem, [Candidate(program) for program in programs], suites)
-    return list(Judge(sandbox, rules, limits=limits).judge([duel])[0].candidates)
+    return list(Judge(sandbox, rules, limits=limits, golden=golden).judge([duel])[0].candidates)
 
 
 def verdicts(report: CandidateReport) -> list[Verdict]:

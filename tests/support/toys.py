@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.ruleset import preset
@@ -45,3 +47,10 @@ FALSE = fenced("assert add(1, 1) == 3\nassert add(5, 5) == 5")
 
 RULES = replace(preset("fixed"), tests_per_suite=2)
 GONE = AgentUnavailable("gone")
+
+TEXT_SPACES = pytest.mark.filterwarnings(
+    "ignore:Observation space for each agent probably should be:UserWarning",
+    "ignore:Action space for each agent probably should be:UserWarning",
+    "ignore:Observation is not a NumPy array:UserWarning",
+)
+"""PettingZoo's api_test warns about every environment whose spaces are not Box or Discrete, by name. Ours are text."""

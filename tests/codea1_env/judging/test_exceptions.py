@@ -8,12 +8,11 @@ import pytest
 
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Verdict
-from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import GoldenCase, Problem
-from codea1_env.rules.replies import read_candidate
-from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Limits, Sandbox
-from tests.support.replies import block, reasons
+from tests.support.replies import reasons
+from tests.support.several_answers import judged, verdicts
 
 SOLUTION = "def f(x):\n    if x < 0:\n        raise ValueError('negative')\n    return x / 2"
 PROBLEM = Problem("p", "def f(x): ...", "f", SOLUTION, (GoldenCase("f(2)", "1.0"),))
@@ -38,25 +37,22 @@ PROGRAMS = {
 }
 
 
-def verdicts(sandbox: Sandbox, program: str, suite: str, problem: Problem = PROBLEM) -> list[Verdict]:
-    candidate = read_candidate(program, Reading.STRICT, entry_point="f")
-    duel = Duel.crossed(problem, [candidate], [block(suite)])
-    (report,) = Judge(sandbox, preset("fixed"), limits=Limits(cpu_s=0.5)).judge([duel])
-    return [case.verdict for case in report.candidates[0].suites[0].cases]
+def said(sandbox: Sandbox, program: str, suite: str, problem: Problem = PROBLEM) -> list[Verdict]:
+    return verdicts(*judged(sandbox, problem, [program], [suite], Limits(cpu_s=0.5)))
 
 
 @pytest.mark.parametrize(("program", "verdict"), PROGRAMS.items())
 def test_a_program_passes_iff_it_raises_the_exception(sandbox: Sandbox, program: str, verdict: Verdict) -> None:
-    assert verdicts(sandbox, program, RAISES) == [verdict]
+    assert said(sandbox, program, RAISES) == [verdict]
 
 
 def test_its_call_may_have_any_keyword_and_a_recursion_without_end_is_no_exception_of_it(sandbox: Sandbox) -> None:
     solution = "def f(self, function, expected):\n    raise RuntimeError"
     suite = "import pytest\nwith pytest.raises(RuntimeError):\n    f(self=1, function=2, expected=3)"
     problem = replace(PROBLEM, solution=solution)
-    assert verdicts(sandbox, solution, suite, problem=problem) == [Verdict.PASSED]
+    assert said(sandbox, solution, suite, problem=problem) == [Verdict.PASSED]
     endless = "def f(self, function, expected):\n    return f(self, function, expected)"
-    assert verdicts(sandbox, endless, suite, problem=problem) == [Verdict.RUNTIME_ERROR]
+    assert said(sandbox, endless, suite, problem=problem) == [Verdict.RUNTIME_ERROR]
 
 
 @pytest.mark.parametrize(
@@ -66,15 +62,14 @@ def test_its_call_may_have_any_keyword_and_a_recursion_without_end_is_no_excepti
 def test_arguments_that_do_not_fit_say_nothing_of_any_function(sandbox: Sandbox, setup: str) -> None:
     problem = replace(PROBLEM, solution=setup.format("f"))
     suite = "import pytest\nwith pytest.raises(TypeError):\n    f()\nwith pytest.raises(TypeError):\n    f(y=1)"
-    assert verdicts(sandbox, problem.solution, suite, problem=problem) == []
+    assert said(sandbox, problem.solution, suite, problem=problem) == []
 
 
 @pytest.mark.parametrize("rules", ["fixed", "utrl"])
 def test_a_tolerance_that_is_missed_is_a_wrong_prediction_and_not_filled(sandbox: Sandbox, rules: str) -> None:
     suite = "import pytest\nassert f(1) == pytest.approx(0.5)\nassert f(3) == pytest.approx(7)\nassert f(5) == 2.5"
-    duel = Duel.crossed(PROBLEM, [read_candidate(SOLUTION, Reading.STRICT)], [block(suite)])
-    (report,) = Judge(sandbox, preset(rules)).judge([duel])
-    valid = report.candidates[0].suites[0].suite
+    (report,) = judged(sandbox, PROBLEM, [SOLUTION], [suite], rules=preset(rules))
+    valid = report.suites[0].suite
     assert [case.case.expression for case in valid.cases] == ["bool(f(1) == pytest.approx(0.5))", "f(5)"]
     assert reasons(valid) == [RejectionReason.WRONG_PREDICTION]
 
@@ -82,4 +77,4 @@ def test_a_tolerance_that_is_missed_is_a_wrong_prediction_and_not_filled(sandbox
 def test_a_program_that_is_near_enough_passes(sandbox: Sandbox) -> None:
     suite = "from pytest import approx\nassert f(1) == approx(0.5, abs=0.1)\nassert f(2) == approx(1)"
     near = "def f(x):\n    return x / 2 + 0.01"
-    assert verdicts(sandbox, near, suite) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
+    assert said(sandbox, near, suite) == [Verdict.PASSED, Verdict.WRONG_ANSWER]

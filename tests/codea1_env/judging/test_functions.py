@@ -15,39 +15,28 @@ from codea1_env.problems import Problem
 from codea1_env.problems.layouts import read_row
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.rules.reading.function_calls import SentExpression, with_source_calls
-from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.sandbox.interface import BROKEN_HARNESS, Call, Harness, Job, Place
-from tests.support.replies import reasons
+from tests.support.replies import block, reasons
 from tests.support.several_answers import judged, verdicts
 
 FUNCTIONS = CallForms(functions=True)
 
 
-# -- reading --
-
-
 def read(text: str, forms: CallForms = FUNCTIONS) -> list[tuple[str, bool]]:
     """Each case with whether it is direct, and the reasons of the rejections."""
-    suite = read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f", forms=forms)
-    return [(case.expression, case.direct) for case in suite.cases] + [
-        (each.reason.value, False) for each in suite.rejections
-    ]
+    suite = block(text, forms=forms)
+    return [(case.expression, case.direct) for case in suite.cases] + [(each, False) for each in reasons(suite)]
 
 
 @pytest.mark.parametrize(
     ("expression", "is_direct"),
     [
-        ("f(lambda x: x + 1, 3)", True),
-        ("f([3, 1], key=len)", True),
-        ("f([lambda x: x, (len, str.upper)], {'a': abs})", True),
-        ("f(f(len), str)", True),
-        ("[f(lambda x: x + k)(3) for k in [1]]", False),
-        ("f(list(range(3)))", False),
-        ("f(lambda x, seen=[]: seen, 3)", False),
-        ("f(lambda x: x.pop(), [[1]])", False),
-        ("f(list.pop, [[1]])", False),
+        *(("f(lambda x: x + 1, 3)", True), ("f([3, 1], key=len)", True), ("f(f(len), str)", True)),
+        *(("f([lambda x: x, (len, str.upper)], {'a': abs})", True), ("[f(lambda x: x + k)(3) for k in [1]]", False)),
+        *(("f(list(range(3)))", False), ("f(lambda x, seen=[]: seen, 3)", False)),
+        *(("f(lambda x: x.pop(), [[1]])", False), ("f(list.pop, [[1]])", False)),
     ],
 )
 def test_closed_calls_are_direct(expression: str, is_direct: bool) -> None:
@@ -61,11 +50,10 @@ def test_closed_calls_are_direct(expression: str, is_direct: bool) -> None:
         ("h = f(2)\nassert h(3) == 5", ("f(2)(3)", True)),
         ("assert f(lambda x: x)(3) > 5", ("bool(f(lambda x: x)(3) > 5)", False)),
         ("import operator\nassert f(operator.add, 3) == 5", ("f(operator.add, 3)", False)),
-        ("assert f(open) == 5", ("forbidden_name", False)),
-        ("assert f(lambda x: x.__class__) == 5", ("forbidden_name", False)),
-        ("assert f(lambda x: eval(x)) == 5", ("forbidden_name", False)),
-        ("assert f(lambda: f) == 5", ("forbidden_name", False)),
-        ("assert f({lambda x: x}) == 5", ("forbidden_name", False)),
+        *(
+            (f"assert f({argument}) == 5", ("forbidden_name", False))
+            for argument in ("open", "lambda x: x.__class__", "lambda x: eval(x)", "lambda: f", "{lambda x: x}")
+        ),
         ("assert f(lambda x: (yield)) == 5", ("syntax_error", False)),
         ("def g(x): return x\nassert f(g) == 5", ("not_an_assert", False)),
     ],
@@ -87,8 +75,6 @@ def test_closed_calls_in_an_expression_are_sent_as_text() -> None:
     for unchanged, imports in (("f(len)", ("from math import floor as len",)), ("f([1], k=2)", ())):
         assert with_source_calls(unchanged, imports, "f") == SentExpression(unchanged)
 
-
-# -- judging --
 
 ADDER = Problem("toy/adder", "Add.", "f", "def f(n): return lambda x: x + n", (), calls=FUNCTIONS)
 
@@ -128,13 +114,11 @@ def test_a_test_of_a_returned_function_that_always_holds_is_vacuous(sandbox: San
 @pytest.mark.parametrize(
     "program",
     [
-        "def f(n): return n + 3",
-        "def f(n): return lambda x: (lambda: x + n)",
+        *("def f(n): return n + 3", "def f(n): return lambda x: (lambda: x + n)"),
         "class A:\n    __eq__ = __gt__ = __call__ = lambda *_: A()\ndef f(n): return A()",
         pytest.param("def f(n):\n    def g(x):\n        while True: pass\n    return g", marks=pytest.mark.slow),
         "import builtins\nbuiltins.len = lambda _: 0\ndef f(n): return len",
-        "def f(n): return lambda x: [0] * 10_000_000",
-        "def f(n): raise SystemExit",
+        *("def f(n): return lambda x: [0] * 10_000_000", "def f(n): raise SystemExit"),
     ],
 )
 def test_hostile_functions_fail(sandbox: Sandbox, program: str) -> None:

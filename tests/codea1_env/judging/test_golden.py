@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
@@ -10,14 +8,19 @@ from codea1_env.facts.answers import Comparison
 from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
+    SHORT,
     ExpectedValues,
     GoldenResult,
+    GoldenRun,
+    GoldenTests,
     golden_jobs,
     golden_pass_rate,
     golden_results,
+    run_golden,
 )
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
-from codea1_env.sandbox.interface import Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import JobReport, Limits, Place, Sandbox
+from tests.support.sandboxes import Counting
 
 DOUBLE = "def f(x):\n    return 2 * x\n"
 FAILING = GoldenHarness("def check(candidate):\n    assert False")
@@ -172,8 +175,7 @@ def test_no_program_can_have_a_test_called_broken(sandbox: Sandbox, program: str
     "answer",
     [
         *(pytest.param(each, marks=pytest.mark.slow) for each in ("[0] * 9_000", f"{'[' * 60}1{']' * 60}")),
-        "['a' * 60_000]",
-        "9 ** 50_000",
+        *("['a' * 60_000]", "9 ** 50_000"),
     ],
 )
 def test_no_size_of_an_answer_has_a_test_called_broken(sandbox: Sandbox, answer: str) -> None:
@@ -188,20 +190,13 @@ def test_no_size_of_an_answer_has_a_test_called_broken(sandbox: Sandbox, answer:
     assert [result.passed for result in found] == [False] * 4
 
 
-def test_an_expected_value_is_evaluated_once() -> None:
-    jobs_run: list[Job] = []
-
-    class Counting:
-        def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-            jobs_run.extend(jobs)
-            value = Outcome(OutcomeKind.VALUE, b"4")
-            return [JobReport(value, (value,) * len(job.calls)) for job in jobs]
-
-    known = ExpectedValues(cast(Sandbox, Counting()))
+def test_an_expected_value_is_evaluated_once(sandbox: Sandbox) -> None:
+    counting = Counting(sandbox)
+    known = ExpectedValues(counting)
     given = problem(GoldenCase("f(2)", "2 + 2"), GoldenCase("f(-2)", "2 + 2"), GoldenCase("f(1)", "2"))
     assert [outcome.value for outcome in known.of([given]).values()] == [b"4"]
     assert known.of([given]) == known.of([given, given])
-    assert [len(job.calls) for job in jobs_run] == [1]
+    assert [len(job.calls) for job in counting.jobs] == [1]
 
 
 def test_a_value_beyond_our_limit_is_said_to_be_that(sandbox: Sandbox) -> None:
@@ -236,3 +231,53 @@ def test_the_pass_rate_is_the_share_of_tests_passed() -> None:
     assert golden_pass_rate([passed, failed, passed, failed]) == 0.5
     assert golden_pass_rate([]) is None
     assert golden_pass_rate([passed, replace(failed, broken_test=True)]) is None
+
+
+HEAD = "import time\ndef burn(s):\n  end = time.process_time() + s\n  while time.process_time() < end: pass\n"
+
+
+def timed(body: str, n: int = 4, *, in_harness: bool = False) -> Problem:
+    check = "def check(candidate):\n" + "".join(f"  assert candidate({x}) == {x}\n" for x in range(n))
+    cases = tuple(GoldenCase(f"f({x})", str(x)) for x in range(n))
+    solution = f"{HEAD}def f(x):\n  {body}\n  return x\n"
+    golden = (GoldenHarness(check),) if in_harness else cases
+    return Problem(id="p", statement="f", entry_point="f", solution=solution, golden=golden)
+
+
+def passed(sandbox: Sandbox, given: Problem, body: str) -> bool | None:
+    (finding,) = run_golden([(given, f"{HEAD}def f(x):\n  {body}\n  return x\n")], sandbox, Comparison())
+    return finding.passed
+
+
+@pytest.mark.parametrize("body", ["while True: pass", "time.sleep(99)"])
+@pytest.mark.parametrize("in_harness", [False, True])
+def test_a_program_that_hangs_is_not_asked_for_long(sandbox: Sandbox, body: str, in_harness: bool) -> None:
+    quick, counting = timed("pass", 20, in_harness=in_harness), Counting(sandbox)
+    jobs = golden_jobs(quick, f"import time\ndef f(x):\n  {body}\n", SHORT)
+    run = GoldenRun(quick, jobs, tuple(sandbox.run(jobs)))
+    assert run.reports[0].cpu_s < 2 * SHORT.cpu_s + 1
+    known = GoldenTests(counting, Comparison())
+    for _ in range(2):
+        assert known.given_time([run, run]) == [run, run]
+    assert [job.program for job in counting.jobs] == [quick.solution]  # once; the program does not run again
+
+
+def test_nothing_more_runs_for_programs_in_time(sandbox: Sandbox) -> None:
+    quick, counting = timed("pass"), Counting(sandbox)
+    jobs = golden_jobs(quick, "def f(x): return 1 / 0", SHORT)
+    assert GoldenTests(counting, Comparison()).given_time([GoldenRun(quick, jobs, tuple(sandbox.run(jobs)))])
+    assert counting.jobs == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_harness", [False, True])
+def test_a_program_may_take_as_long_as_follows_from_a_slow_solution(sandbox: Sandbox, in_harness: bool) -> None:
+    slow = timed("burn(0.4 if x == 1 else 0)", in_harness=in_harness)
+    assert passed(sandbox, slow, "burn(2.5 if x == 1 else 0)") is True
+    assert passed(sandbox, timed("pass", in_harness=in_harness), "burn(2.5 if x == 1 else 0)") is False
+
+
+@pytest.mark.slow
+def test_a_program_may_sleep_where_the_solution_does(sandbox: Sandbox) -> None:
+    assert passed(sandbox, timed("time.sleep(3.5 if x == 1 else 0)", 2), "time.sleep(4 if x == 1 else 0)") is True
+    assert SHORT.wall_s < 3.5 < GOLDEN_LIMITS.wall_s

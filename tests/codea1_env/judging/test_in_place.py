@@ -10,10 +10,8 @@ from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import Problem
-from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox import Sandbox
-from tests.support.replies import reasons
+from tests.support.replies import block, reasons
 from tests.support.several_answers import judged, verdicts
 
 IN_PLACE = CallForms(in_place=True)
@@ -21,8 +19,8 @@ IN_PLACE = CallForms(in_place=True)
 
 def read(text: str, forms: CallForms = IN_PLACE) -> list[str]:
     """The asserts of a suite, as the cases state them, and the reasons of its rejections."""
-    suite = read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f", forms=forms)
-    return [case.to_assert() for case in suite.cases] + [each.reason.value for each in suite.rejections]
+    suite = block(text, forms=forms)
+    return [case.to_assert() for case in suite.cases] + reasons(suite)
 
 
 AFTER = "(lambda xs: (f(xs), xs)[1])([3, 1])"
@@ -97,8 +95,7 @@ def test_a_result_of_none_is_a_test_elsewhere(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        "def f(xs): xs[:] = [0] * 1_000_000",
-        "def f(xs): xs.append(xs)",
+        *("def f(xs): xs[:] = [0] * 1_000_000", "def f(xs): xs.append(xs)"),
         "class A:\n    __eq__ = lambda *_: True\ndef f(xs): xs[:] = [A(), A(), A()]",
         "class A(int):\n    __eq__ = lambda *_: True\ndef f(xs): xs[:] = [A(), A(), A()]",
     ],

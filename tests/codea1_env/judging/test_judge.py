@@ -21,7 +21,7 @@ from codea1_env.rules.ruleset import PRESETS, BookUpdate, Reading, Ruleset, pres
 from codea1_env.sandbox import Job, JobReport, Limits, Sandbox
 from tests.support.books import entry_of, fill
 from tests.support.replies import reasons
-from tests.support.sandboxes import Wrapper
+from tests.support.sandboxes import Counting, Wrapper
 from tests.support.toys import ADD, LAST, fenced
 
 RIGHT = ADD.solution
@@ -89,15 +89,14 @@ def test_many_problems_in_one_batch_equal_one_by_one(sandbox):
     ("program", "verdict"),
     [
         ("", Verdict.NO_CODE),
-        ("def add(a, b) return a", Verdict.SYNTAX_ERROR),
-        ("add = 3", Verdict.NO_ENTRY_POINT),
-        ("def subtract(a, b): ...", Verdict.NO_ENTRY_POINT),
-        ("raise ValueError('x')", Verdict.RUNTIME_ERROR),
-        ("import sys; sys.exit(0)", Verdict.RUNTIME_ERROR),
-        ("import os; os._exit(0)", Verdict.RUNTIME_ERROR),
+        *((program, Verdict.SYNTAX_ERROR) for program in ("def add(a, b) return a", "def add(a, b): \x00")),
+        *((program, Verdict.NO_ENTRY_POINT) for program in ("add = 3", "def subtract(a, b): ...")),
+        *(
+            (f"import os, sys; {end}", Verdict.RUNTIME_ERROR)
+            for end in ("raise ValueError('x')", "sys.exit(0)", "os._exit(0)")
+        ),
         ("while True: pass", Verdict.TIME_LIMIT),
         ("x = 'a' * (10 ** 11)", Verdict.MEMORY_LIMIT),
-        ("def add(a, b): \x00", Verdict.SYNTAX_ERROR),
     ],
 )
 def test_a_candidate_that_does_not_load_says_why(sandbox, program, verdict):
@@ -111,18 +110,17 @@ def test_a_candidate_that_does_not_load_says_why(sandbox, program, verdict):
 @pytest.mark.parametrize(
     ("body", "verdict"),
     [
-        ("return a + b", "passed"),
-        ("return a - b", "wrong_answer"),
-        ("return float(a + b)", "passed"),
-        ("return str(a + b)", "wrong_answer"),
-        ("return lambda: 3", "wrong_answer"),
-        ("raise KeyError(a)", "runtime_error"),
-        ("import os; os._exit(0)", "runtime_error"),
-        ("raise SystemExit(0)", "runtime_error"),
-        ("return add(a, b)", "runtime_error"),
-        ("while True: pass", "time_limit"),
-        ("return 'x' * (10 ** 11)", "memory_limit"),
-        ("return 'x' * (10 ** 6)", "output_limit"),
+        *(("return a + b", "passed"), ("return float(a + b)", "passed")),
+        *((f"return {wrong}", "wrong_answer") for wrong in ("a - b", "str(a + b)", "lambda: 3")),
+        *(
+            (end, "runtime_error")
+            for end in ("raise KeyError(a)", "import os; os._exit(0)", "raise SystemExit(0)", "return add(a, b)")
+        ),
+        *(
+            ("while True: pass", "time_limit"),
+            ("return 'x' * (10 ** 11)", "memory_limit"),
+            ("return 'x' * (10 ** 6)", "output_limit"),
+        ),
     ],
 )
 def test_each_verdict_of_a_case_and_a_call_loses_only_itself(sandbox, body, verdict):
@@ -140,11 +138,8 @@ def test_the_solutions_imports_stand_before_candidates(sandbox):
 
 def test_property_cases_and_computed_arguments_run_beside_the_candidate(sandbox):
     lines = [
-        "assert add(1, 2) != 4",
-        "assert abs(add(0.1, 0.2) - 0.3) < 1e-9",
-        "assert add(*[i for i in (2, 3)]) == 5",
-        "assert sorted([add(2, 1), add(0, 1)]) == [1, 3]",
-        "assert all(add(i, i) == 2 * i for i in range(20))",
+        *("assert add(1, 2) != 4", "assert abs(add(0.1, 0.2) - 0.3) < 1e-9", "assert add(*[i for i in (2, 3)]) == 5"),
+        *("assert sorted([add(2, 1), add(0, 1)]) == [1, 3]", "assert all(add(i, i) == 2 * i for i in range(20))"),
         "import math\nassert add(math.inf, 1) == math.inf",
     ]
     assert verdicts(judge_one(sandbox, RIGHT, *lines)) == ["passed"] * 6
@@ -213,10 +208,10 @@ def test_a_replay_says_something_only_if_the_present_solution_confirms_it(sandbo
 def test_a_stored_case_that_no_tester_could_write_runs_nowhere(sandbox, expression, imports, direct):
     problem = Problem("f", "f", "f", "def f(x): return x", ())
     case = ValidCase(TestCase(expression, None, imports, direct), values.encode(1), None)
-    watched = Recorded(sandbox)
-    (report,) = Judge(watched, preset("fixed")).judge([Duel(problem, (Candidate(problem.solution),), ((),), (case,))])
+    counting = Counting(sandbox)
+    (report,) = Judge(counting, preset("fixed")).judge([Duel(problem, (Candidate(problem.solution),), ((),), (case,))])
     assert report.candidates[0].replayed[0].verdict is Verdict.DENIED
-    assert expression not in watched.expressions
+    assert all(call.expression != expression for job in counting.jobs for call in job.calls)
 
 
 @pytest.mark.parametrize("rules", ["fixed", "release"])
@@ -227,18 +222,6 @@ def test_a_value_with_an_address_is_no_value(sandbox, rules, test):
     (report,) = Judge(sandbox, preset(rules)).judge([Duel(problem, (Candidate("def f(x): return 1"),), ((read,),))])
     (found,) = report.candidates[0].suites
     assert reasons(found.suite) == ([] if test == "f('a')" else [RejectionReason.FLAKY])
-
-
-class Recorded(Wrapper):
-    """Remembers the expressions of all jobs."""
-
-    def __init__(self, real: Sandbox) -> None:
-        super().__init__(real)
-        self.expressions = set[str]()
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        self.expressions.update(call.expression for job in jobs for call in job.calls)
-        return super().run(jobs)
 
 
 class BrokenForCandidates(Wrapper):

@@ -16,6 +16,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Guarantee, Job, JobReport, Limits, Sandbox
 from codea1_env.values import encode
 from tests.support.replies import bare
+from tests.support.several_answers import judged as judged_by
 from tests.support.several_answers import verdicts
 
 TWICE = Problem("twice", "def f(x): ...", "f", "def f(x): return 2 * x", (GoldenCase("f(1)", "2"),))
@@ -109,10 +110,9 @@ def test_a_case_that_the_solution_does_not_confirm_in_the_same_company_is_flaky(
 def test_the_solution_is_asked_again_where_a_programs_answer_may_be_the_companys(
     solution: dict[str, Outcome], program: dict[str, Outcome], text: str, expected: list[Verdict], n_batches: int
 ) -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return (solution if is_solution(job) else program)[call]
-
-    sandbox, (report,) = judged(answer, f"assert {text}", WRONG)
+    sandbox, (report,) = judged(
+        lambda job, call, n: (solution if is_solution(job) else program)[call], f"assert {text}", WRONG
+    )
     assert verdicts(report) == expected
     assert sandbox.n_batches == n_batches
 
@@ -154,21 +154,20 @@ def test_a_replayed_case_is_confirmed_by_two_runs_of_the_solution(
 
 
 def test_our_own_failure_to_confirm_is_our_failure() -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        if is_solution(job):
-            return value([2]) if n_before < 2 else Outcome(OutcomeKind.INTERNAL_ERROR)
-        return value([7])
-
-    _, (report,) = judged(answer, "assert [f(1)] == [2]", WRONG)
+    lost = Outcome(OutcomeKind.INTERNAL_ERROR)
+    _, (report,) = judged(
+        lambda job, call, n: (value([2]) if n < 2 else lost) if is_solution(job) else value([7]),
+        "assert [f(1)] == [2]",
+        WRONG,
+    )
     assert verdicts(report) == [Verdict.INTERNAL_ERROR]
     assert report.has_internal_error
 
 
 def test_a_corrected_case_that_turns_out_flaky_counts_as_invalid_once() -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return value(["a"]) if is_solution(job) and n_before < 2 else value(["b"])
-
-    _, (report,) = judged(answer, "assert [f(1)] == ['wrong']", RIGHT)
+    _, (report,) = judged(
+        lambda job, call, n: value(["a" if is_solution(job) and n < 2 else "b"]), "assert [f(1)] == ['wrong']", RIGHT
+    )
     suite = report.suites[0].suite
     assert [rejection.reason.value for rejection in suite.rejections] == ["wrong_prediction", "flaky"]
     assert (suite.cases, suite.n_invalid) == ((), 1)
@@ -242,11 +241,10 @@ def test_one_testers_hanging_inputs_cost_another_ones_suite_nothing() -> None:
 def test_sleep_that_other_suites_have_used_up_is_given_back(sandbox: Sandbox) -> None:
     problem = Problem("slow", "def f(x): ...", "f", "import time\ndef f(x):\n  time.sleep(0.14)\n  return x", ())
     texts = ["\n".join(f"assert f({4 * n + i}) == {4 * n + i}" for i in range(4)) for n in range(4)]
-    suites = tuple(bare(text) for text in texts)
-    slower = Candidate("import time\ndef f(x):\n  time.sleep(0.15)\n  return x")
-    (report,) = Judge(sandbox, RULES, limits=Limits(wall_s=1.6)).judge([Duel(problem, (slower,), (suites,))])
-    assert verdicts(report.candidates[0]) == [Verdict.PASSED] * 16
-    assert report.candidates[0].rechecks.rerun > 0
+    slower = "import time\ndef f(x):\n  time.sleep(0.15)\n  return x"
+    (report,) = judged_by(sandbox, problem, [slower], texts, Limits(wall_s=1.6))
+    assert verdicts(report) == [Verdict.PASSED] * 16
+    assert report.rechecks.rerun > 0
 
 
 def test_what_was_not_asked_behind_hard_questions_is_asked_with_their_time() -> None:
@@ -261,9 +259,6 @@ def test_what_was_not_asked_behind_hard_questions_is_asked_with_their_time() -> 
 
 
 def test_an_endless_loop_gets_no_more_time_where_the_solution_is_quick() -> None:
-    def answer(job: Job, call: str, n_before: int) -> Outcome:
-        return value(2) if is_solution(job) else HUNG
-
-    sandbox, (report,) = judged(answer, "assert f(1) == 2", RIGHT)
+    sandbox, (report,) = judged(lambda job, *_: value(2) if is_solution(job) else HUNG, "assert f(1) == 2", RIGHT)
     assert verdicts(report) == [Verdict.TIME_LIMIT]
     assert sandbox.asked[-1] == (TWICE.solution, ["f(1)"])

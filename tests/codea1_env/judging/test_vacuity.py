@@ -10,16 +10,15 @@ import pytest
 
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import ValidSuite
-from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.solution_values import SolutionValues, limits_of_solutions
 from codea1_env.problems import GoldenCase, Problem
-from codea1_env.rules.replies import read_candidate
-from codea1_env.rules.ruleset import PRESETS, Reading, preset
+from codea1_env.rules.ruleset import PRESETS, preset
 from codea1_env.rules.validation import ChangeEvidence
 from codea1_env.sandbox import Call, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.sandbox.inside.changes import N_CHANGES, N_DECISIVE
 from codea1_env.sandbox.local.execution import internal_error_report
-from tests.support.replies import bare, reasons
+from tests.support import several_answers
+from tests.support.replies import reasons
 from tests.support.sandboxes import Counting
 
 LIMITS = limits_of_solutions(Limits())
@@ -42,10 +41,8 @@ def changed(sandbox: Sandbox, solution: str, expressions: Iterable[str]) -> dict
 
 
 def judged(sandbox: Sandbox, reply: str, rules: str = "fixed", examples: tuple[str, ...] = ()) -> ValidSuite:
-    suite = bare(reply, tests_per_suite=8)
-    candidate = read_candidate(SQUARE, Reading.STRICT)
-    (report,) = Judge(sandbox, preset(rules)).judge([Duel.crossed(problem_of(SQUARE, examples), [candidate], [suite])])
-    return report.candidates[0].suites[0].suite
+    (report,) = several_answers.judged(sandbox, problem_of(SQUARE, examples), [SQUARE], [reply], rules=preset(rules))
+    return report.suites[0].suite
 
 
 @pytest.mark.parametrize("row", TABLE, ids=[row["solution"].split("\n")[-1].strip() for row in TABLE])
@@ -120,10 +117,7 @@ def test_the_rule_is_off_in_paper_and_release_and_on_in_what_derives_from_fixed(
     [
         ("f(2) == 4", True),
         ("f(3) == 9", False),  # the statement says something else
-        ("f(2) + 1 == 5", True),
-        ("f(2) < f(4)", True),
-        ("f(2) < f(5)", False),
-        ("f(4) == 16", True),
+        *(("f(2) + 1 == 5", True), ("f(2) < f(4)", True), ("f(2) < f(5)", False), ("f(4) == 16", True)),
         ("f(6) == 36", False),
     ],
 )
@@ -139,12 +133,11 @@ BLIND = ["[f(x) for x in [[2, 1]]] == [[1, 2]]", "(lambda x: f(x))([2, 1]) == [1
 
 def kept(sandbox: Sandbox, solution: str, *conditions: str, rules: str = "fixed") -> list[str]:
     """Return the conditions of a suite that count."""
-    suite = bare("\n".join(f"assert {each}" for each in conditions))
-    duel = Duel.crossed(problem_of(solution), [read_candidate(solution, Reading.STRICT)], [suite])
-    (report,) = Judge(sandbox, preset(rules)).judge([duel])
-    found = report.candidates[0].suites[0].suite
+    text = "\n".join(f"assert {each}" for each in conditions)
+    (report,) = several_answers.judged(sandbox, problem_of(solution), [solution], [text], rules=preset(rules))
+    found = report.suites[0].suite
     assert set(reasons(found)) <= {RejectionReason.DUPLICATE}
-    return [conditions[case.case.line - 1] for case in found.cases]
+    return [conditions[case.case.line - 2] for case in found.cases]
 
 
 def test_a_call_counts_once_however_it_is_made(sandbox: Sandbox) -> None:

@@ -9,12 +9,9 @@ import pytest
 from codea1_env.facts.answers import Comparison, ValueBudget
 from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict
 from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_results
-from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import GoldenCase, Problem
-from codea1_env.rules.replies import read_candidate
-from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox import Sandbox
-from tests.support.replies import bare
+from tests.support.several_answers import judged, verdicts
 
 SOLUTION = "def f(x):\n    return [x / 7] * 1_000"
 JUNK = "def f(x):\n    return [x, *range(42_000)]"
@@ -65,19 +62,14 @@ def test_a_candidate_of_long_answers_fails_and_is_compared_within_the_budget(
         return found
 
     monkeypatch.setattr(ValueBudget, "take", take)
-    verdicts = judged(sandbox, JUNK, line)
-    assert verdicts.keys() <= {Verdict.WRONG_ANSWER, Verdict.OUTPUT_LIMIT}
+    assert counted(sandbox, JUNK, line).keys() <= {Verdict.WRONG_ANSWER, Verdict.OUTPUT_LIMIT}
     assert 0 < sum(compared) < 2 << 20
-    assert judged(sandbox, NOISY, line) == {Verdict.PASSED: 32}
+    assert counted(sandbox, NOISY, line) == {Verdict.PASSED: 32}
 
 
-def judged(sandbox: Sandbox, program: str, line: str) -> Counter[Verdict]:
-    problem = Problem("p", "s", "f", SOLUTION, ())
-    replies = ["\n".join(line.format(n=number) for number in range(at, at + 8)) for at in range(0, 32, 8)]
-    suites = [bare(reply) for reply in replies]
-    duel = Duel.crossed(problem, [read_candidate(program, Reading.STRICT)], suites)
-    (report,) = Judge(sandbox, preset("fixed")).judge([duel])[0].candidates
-    return Counter(case.verdict for suite in report.suites for case in suite.cases)
+def counted(sandbox: Sandbox, program: str, line: str) -> Counter[Verdict]:
+    texts = ["\n".join(line.format(n=number) for number in range(at, at + 8)) for at in range(0, 32, 8)]
+    return Counter(verdicts(*judged(sandbox, Problem("p", "s", "f", SOLUTION, ()), [program], texts)))
 
 
 def test_golden_answers_have_one_too(sandbox: Sandbox) -> None:

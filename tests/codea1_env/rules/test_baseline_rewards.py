@@ -67,16 +67,9 @@ def test_utrls_discrimination_is_the_mean_over_candidates_of_what_each_says():
     assert sum(values) / 4 == pytest.approx(0.85 * 3 / 4 + 0.05 / 12 + 0.1)
 
 
-# -- CURE ------------------------------------------------------------------------------------------
-
-
 def test_cure_pays_a_right_test_the_share_of_wrong_programs_that_it_fails():
-    judged = [
-        candidate(suite_of(met(PASSED)), golden=1.0),
-        candidate(suite_of(met(FAILED)), golden=0.5),
-        candidate(suite_of(met(SLOW)), golden=0.0),
-        candidate(suite_of(met(PASSED)), golden=0.9),
-    ]
+    met_and_golden = ((PASSED, 1.0), (FAILED, 0.5), (SLOW, 0.0), (PASSED, 0.9))
+    judged = [candidate(suite_of(met(verdict)), golden=golden) for verdict, golden in met_and_golden]
     found = crossed("cure", *judged)
     assert [each.testers[0].value for each in found] == [pytest.approx(2 / 3)] * 4
     assert [each.coder.value for each in found] == [1.0, 0.5, 0.0, 0.9]
@@ -111,9 +104,6 @@ def test_a_program_that_does_not_load_says_nothing_about_a_suite():
         assert (found[0].testers[0].value, found[1].testers[0].value) == (0.0, value)
 
 
-# -- learnability ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("n_solved", "tester"), [(0, 0.0), (1, 0.75), (2, 0.5), (3, 0.25), (4, 0.0)])
 def test_learnability_is_one_minus_the_solve_rate_but_nothing_at_its_ends(n_solved, tester):
     judged = [candidate(suite_of(met(PASSED if number < n_solved else FAILED))) for number in range(4)]
@@ -121,8 +111,6 @@ def test_learnability_is_one_minus_the_solve_rate_but_nothing_at_its_ends(n_solv
     assert [each.testers[0].value for each in found] == [pytest.approx(tester)] * 4
     assert [each.coder.value for each in found] == [1.0] * n_solved + [-0.5] * (4 - n_solved)
 
-
-# -- constants -------------------------------------------------------------------------------------
 
 CONSTANTS = [
     (name, part, each.name)
@@ -142,8 +130,6 @@ def test_every_constant_of_a_rival_can_be_set_and_moves_a_reward(name, part, con
     other = replace(rules, reward=replace(rules.reward, **{name: part(**{constant: 7.0})}))
     assert [score(each, other) for each in judged] != [score(each, rules) for each in judged]
 
-
-# -- all -------------------------------------------------------------------------------------------
 
 RIVALS = {"utrl": (0.0, 1.0), "atgen": (-0.5, 1.0), "cure": (-1.0, 1.0), "learnability": (-1.0, 1.0)}
 

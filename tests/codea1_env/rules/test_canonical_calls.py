@@ -25,21 +25,12 @@ def called(*args: object, **kwargs: object) -> EntryPointCall:
 
 
 ARGUMENTS = [
-    ("f(17)", (17,), {}),
-    ("f(n=17)", (17,), {}),
-    ("f(+17)", (17,), {}),
-    ("f(-0)", (0,), {}),
-    ("f(to=3, n=17)", (17, 3), {}),
-    ("f(17, by=2, to=3)", (17, 3), {"by": 2}),
-    ("f(by=2, to=3)", (), {"to": 3, "by": 2}),
-    ("f({2, 1, 3})", ({1, 2, 3},), {}),
+    *(("f(17)", (17,), {}), ("f(n=17)", (17,), {}), ("f(+17)", (17,), {}), ("f(-0)", (0,), {})),
+    *(("f(to=3, n=17)", (17, 3), {}), ("f(17, by=2, to=3)", (17, 3), {"by": 2})),
+    *(("f(by=2, to=3)", (), {"to": 3, "by": 2}), ("f({2, 1, 3})", ({1, 2, 3},), {})),
     ("f('a=b', {'k': [1.0, -2.5, None, True]})", ("a=b", {"k": [1.0, -2.5, None, True]}), {}),
-    ("f(())", ((),), {}),
-    ("f((1,), b'\\x00')", ((1,), b"\0"), {}),
-    ("f()", (), {}),
-    ("f(1 + 2j)", (1 + 2j,), {}),
-    ("f(1e400)", (float("inf"),), {}),
-    ("f('x, {})')", ("x, {})",), {}),
+    *(("f(())", ((),), {}), ("f((1,), b'\\x00')", ((1,), b"\0"), {}), ("f()", (), {}), ("f(1 + 2j)", (1 + 2j,), {})),
+    *(("f(1e400)", (float("inf"),), {}), ("f('x, {})')", ("x, {})",), {})),
 ]
 
 
@@ -53,18 +44,7 @@ def test_a_plain_call_and_a_recorded_one_with_the_same_arguments_are_one(plain, 
 
 def test_other_arguments_are_other_calls():
     others = [
-        "1",
-        "1.0",
-        "True",
-        "'1'",
-        "[1]",
-        "(1,)",
-        "{1}",
-        "{1: 2, 3: 4}",
-        "{3: 4, 1: 2}",
-        "1, 8",
-        "None",
-        "by=2",
+        *("1", "1.0", "True", "'1'", "[1]", "(1,)", "{1}", "{1: 2, 3: 4}", "{3: 4, 1: 2}", "1, 8", "None", "by=2"),
         "to=1",
     ]
     assert len({CALLS.of_case(case(f"f({other}) == 1")) for other in others}) == len(others)
@@ -73,9 +53,7 @@ def test_other_arguments_are_other_calls():
 @pytest.mark.parametrize(
     ("written", "short"),
     [
-        ("f(17, 9)", "f(17)"),
-        ("f(17, to=9, by=1)", "f(17)"),
-        ("f(17, 9.0)", "f(17, 9.0)"),
+        *(("f(17, 9)", "f(17)"), ("f(17, to=9, by=1)", "f(17)"), ("f(17, 9.0)", "f(17, 9.0)")),
         ("f(17, by=2)", "f(17, by=2)"),
         ("f(17, 9, 5)", "f(17, 9, 5)"),  # something follows
         ("f(9)", "f(9)"),
@@ -99,15 +77,9 @@ def test_only_literal_defaults_are_known():
 def test_names_of_parameters_are_those_of_the_only_definition_and_may_be_unknown():
     assert CanonicalCalls.of("def f(b, /, c): ...", "f").parameters == ("b", "c")
     for solution in (
-        "f = lambda n: n",
-        "class f: ...",
-        "def f(",
-        "",
-        "def f(a, b): ...\ndef f(b, a): ...",
-        "def f(a, b=1): ...\nf = partial(f, b=5)",
-        "@changed\ndef f(a, b=1): ...",
-        "def f(a, b=1): ...\nif True:\n    def f(a, b=2): ...",
-        "def f(a, b=1): ...\nfrom other import g as f",
+        *("f = lambda n: n", "class f: ...", "def f(", "", "def f(a, b): ...\ndef f(b, a): ..."),
+        *("def f(a, b=1): ...\nf = partial(f, b=5)", "@changed\ndef f(a, b=1): ..."),
+        *("def f(a, b=1): ...\nif True:\n    def f(a, b=2): ...", "def f(a, b=1): ...\nfrom other import g as f"),
         "def f(a, /, **named): ...",
     ):
         unknown = CanonicalCalls.of(solution, "f")

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.errors import UserError
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import CommonKills, CreditRules, preset
-from tests.support.reports import FAILED, OURS, PASSED, candidate, met, suite_of
+from tests.support.reports import FAILED, PASSED, candidate, met, suite_of
 
 K = 4
 Written = tuple[bool, bool]
@@ -134,19 +133,3 @@ def test_a_failure_earns_less_where_the_program_fails_anyway():
     assert earned([RIGHT_KILL], group) == pytest.approx(0.25)
     assert earned([RIGHT_KILL], book, others=others, replayed=[True] * 2) == pytest.approx(0.125)
     assert earned([RIGHT_KILL], book, others=others) == pytest.approx(0.25)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("forgiven", -1), ("gate", 1.5), ("floor", 0), ("power", -1), ("most_kills", 0)]
-)
-def test_a_number_out_of_range_is_refused_by_name(name, value):
-    with pytest.raises(UserError, match=rf"reward\.credit\.{name}"):
-        CreditRules(**{name: value})
-
-
-def test_a_failure_of_our_own_is_masked():
-    rules = preset("fixed")
-    rules = replace(rules, reward=replace(rules.reward, credit=CreditRules(wrong_answers=True, gate=0.5)))
-    found = score(candidate(suite_of(met(OURS))), rules)
-    assert found.coder.masked
-    assert all(tester.masked for tester in found.testers)

@@ -69,13 +69,7 @@ def test_a_suite_holds_iff_pytest_passes_it(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     command = [
         sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        f"--junitxml={report}",
-        "--tb=no",
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "--tb=no"),
         "--continue-on-collection-errors",
     ]
     subprocess.run([*command, str(tmp_path)], cwd=tmp_path, capture_output=True, timeout=300, check=False)

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
-from codea1_env.rules.mistake_book import (
-    BookEntry,
-    BookKey,
-    Provenance,
-    apply_changes,
-    changes,
-    select_replayed,
-)
+from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance, apply_changes, changes, select_replayed
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from tests.support.reports import FAILED, INVALID, OURS, PASSED, SLOW, UNRUN, suite_of
 
@@ -35,10 +28,6 @@ def case(number: int) -> ValidCase:
     return ValidCase(TestCase(f"f({number})", "0", ("import math",), direct=True), b"%d" % number, False)
 
 
-def key(number: int) -> BookKey:
-    return BookKey.of(case(number))
-
-
 def candidate(
     replayed: Verdicts | None = None, *suites: Verdicts, verdict: Verdict = PASSED, program: str = "p"
 ) -> CandidateReport:
@@ -51,7 +40,9 @@ def candidate(
 
 def entry(number: int, frequency: int = 1, **fields: int) -> BookEntry:
     counts = {"n_failed": frequency, "n_evaluated": frequency, "added_round": 1, "last_replayed_round": 0}
-    return BookEntry(key(number), direct=True, frequency=frequency, **{**counts, "sequence": number, **fields})
+    return BookEntry(
+        BookKey.of(case(number)), direct=True, frequency=frequency, **{**counts, "sequence": number, **fields}
+    )
 
 
 def play(book: tuple[BookEntry, ...], rules: BookRules, *candidates: CandidateReport) -> tuple[BookEntry, ...]:
@@ -63,8 +54,6 @@ def frequencies(book: tuple[BookEntry, ...]) -> dict[int, int]:
     assert [one.expression for one in book] == [f"f({int(one.key.expected)})" for one in book]
     return {int(one.key.expected): one.frequency for one in book}
 
-
-# -- updates --
 
 FAILED_TWICE = [candidate({1: FAILED}), candidate({1: SLOW})]
 PASSED_AND_FAILED = [*[candidate({1: PASSED})] * 4, candidate({1: FAILED})]
@@ -188,17 +177,11 @@ def test_release_rounds_agree_with_a_literal_model(data):
         assert list(frequencies(book).items()) == list(expected.items())
 
 
-# -- where entries come from --
-
-
 def test_provenance_names_the_first_program_that_failed_and_what_it_did():
-    played = [
-        candidate(None, {1: PASSED}, program="a"),
-        candidate(None, {1: SLOW}, program="b"),
-        candidate(None, {1: FAILED}, program="c"),
-    ]
+    programs = zip("abc", (PASSED, SLOW, FAILED), strict=True)
+    played = tuple(candidate(None, {1: verdict}, program=program) for program, verdict in programs)
     who = Provenance(run="r", episode_id="e", round=3, coder="c", tester="t")
-    wanted = changes(ProblemReport("p", tuple(played)), RELEASE)
+    wanted = changes(ProblemReport("p", played), RELEASE)
     (arrived,) = apply_changes((), wanted, RELEASE, round=1, provenance=who)
     sha256_of_b = "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"
     assert arrived.provenance == replace(who, program_sha256=sha256_of_b, verdict="time_limit", actual="was time_limit")
@@ -217,15 +200,11 @@ def test_an_entry_replays_without_the_testers_prediction():
 
 
 def test_keys_that_differ_have_digests_that_differ():
-    keys = [
-        BookKey("f(1)", (), b"1"),
-        BookKey("f(1)", ("f(1)",), b"1"),
-        BookKey("f(1)", (), b"11"),
-        BookKey("f(1)1", (), b"1"),
-        BookKey("f", ("(1)",), b"1"),
-        BookKey("f(1)", ("a", "b"), b"1"),
-        BookKey("f(1)", ("a, b",), b"1"),
-    ]
+    parts = (
+        *(("f(1)", (), b"1"), ("f(1)", ("f(1)",), b"1"), ("f(1)", (), b"11"), ("f(1)1", (), b"1")),
+        *(("f", ("(1)",), b"1"), ("f(1)", ("a", "b"), b"1"), ("f(1)", ("a, b",), b"1")),
+    )
+    keys = [BookKey(*each) for each in parts]
     assert len({one.digest() for one in keys}) == len(keys)
     assert BookKey("f(1)", (), b"1").digest().hex() == "e7e2a51eb1175a6c8eab06c1b6ebc69c"  # stored in every book
 
@@ -236,9 +215,6 @@ def test_keys_that_differ_have_digests_that_differ():
 def test_an_impossible_entry_cannot_be_made(fields):
     with pytest.raises(ValueError, match="an entry with"):
         replace(entry(1), **fields)
-
-
-# -- retrieval --
 
 
 def replay_order(book: tuple[BookEntry, ...], rules: BookRules) -> list[int]:
@@ -288,11 +264,7 @@ def test_no_entry_starves_behind_a_stream_of_newcomers():
     assert min(tries(rules, 40, 8, n_arrivals=3)[number] for number in range(1, 9)) >= 2
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), max_size=12),
-    st.integers(0, 6),
-    st.integers(0, 6),
-)
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), max_size=12), st.integers(0, 6), st.integers(0, 6))
 def test_as_many_distinct_entries_as_there_are_slots(counts, n_replayed, n_stalest):
     book = tuple(entry(i, f, last_replayed_round=r) for i, (f, r) in enumerate(counts, start=1))
     rules = BookRules(n_replayed=n_replayed, n_stalest=n_stalest)

@@ -233,8 +233,6 @@ def test_threads_reading_at_once_leave_the_warning_filters_alone():
     assert list(warnings.filters) == before
 
 
-# -- what the strict reading accepts --
-
 ATOMS = st.sampled_from(
     [
         *("1", "-2.5", "'a'", '"it\'s"', "None", "[]", "{}", "(1,)", "{1, 2}", "1j", "b'x'", "u'a'", "...", "0x1F"),
@@ -327,9 +325,6 @@ def check_that_its_free_names_are_bound_by_its_imports_or_are_built_in(case: Tes
         assert free <= namespace.keys() | vars(builtins).keys()
 
 
-# -- meaning --
-
-
 ARITHMETIC = [
     *("f({0})", "f({0}, k={1})", "f(*[{0}, {1}])", "({0} + {1})", "({0}) * ({1})", "({0} if {1} else 3)"),
     *("[{0}, {1}][1]", "(lambda x: {0})({1})", "(lambda y, x={0}: x - y)({1})"),
@@ -369,8 +364,7 @@ def test_a_case_holds_iff_its_assert_holds_where_it_stands(lines):
 
 
 def in_place(text: str) -> Suite:
-    forms = CallForms(in_place=True)
-    return read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f", tests_per_suite=8, forms=forms)
+    return block(text, tests_per_suite=8, forms=CallForms(in_place=True))
 
 
 @pytest.mark.parametrize(

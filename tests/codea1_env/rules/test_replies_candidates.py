@@ -23,14 +23,10 @@ def release(reply: str) -> str:
 
 FENCES = {
     "python": f"Here:\n```python\n{F}\n```\nDone.",
-    "py": f"```py\n{F}\n```",
-    "capital": f"```Python\n{F}\n```",
-    "python3": f"```python3\n{F}\n```",
-    "no label": f"```\n{F}\n```",
-    "label behind a space": f"``` python\n{F}\n```",
-    "label with attributes": f"```python title='a.py'\n{F}\n```",
-    "pandoc label": f"```{{.python}}\n{F}\n```",
-    "unknown label": f"```solution\n{F}\n```",
+    **{
+        f"label {label!r}": f"```{label}\n{F}\n```"
+        for label in ("py", "Python", "python3", "", " python", "python title='a.py'", "{.python}", "solution")
+    },
     "tildes": f"~~~python\n{F}\n~~~",
     "four backticks": f"````python\n{F}\n````",
     "longer closing fence": f"```python\n{F}\n`````",
@@ -71,6 +67,8 @@ SEVERAL = {
         f"{F}\nDOC = '''\n```\nx\n```\n'''",
     ),
     "bare code beside a block of prose": (f"{F}\n```\nthis adds one\n```", F),
+    "a broken bare program, for its syntax error": (f"Here is it:\n{BROKEN}", BROKEN),
+    "the longest run of code if none defines it": ("a = 1\n\nsome prose here\n\nb = 2\nc = 3\n", "b = 2\nc = 3"),
     "one line": ("```python f = lambda x: x + 1```", "f = lambda x: x + 1"),
 }
 
@@ -100,13 +98,8 @@ def test_strict_keeps_every_way_to_define_the_entry_point(program):
     assert strict(f"Some words first.\n\n{program}\n\nAnd last words.") == program
 
 
-def test_strict_keeps_a_broken_bare_program_for_its_syntax_error():
-    assert strict(f"Here is it:\n{BROKEN}") == BROKEN
+def test_strict_keeps_a_broken_bare_program_without_an_entry_point():
     assert strict("def g(x)\n  return", entry_point="") == "def g(x)\n  return"
-
-
-def test_strict_takes_the_longest_run_of_code_if_none_defines_the_entry_point():
-    assert strict("a = 1\n\nsome prose here\n\nb = 2\nc = 3\n") == "b = 2\nc = 3"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +130,6 @@ def test_a_reply_that_is_too_long_is_not_read(reading):
     assert f"{MAX_CHARACTERS + 1:,} characters" in candidate.rejection.detail
     assert read_candidate("f = 1", reading, max_program_bytes=5).rejection is None
     assert read_candidate("f = 1", reading, max_program_bytes=4).rejection.reason is RejectionReason.TOO_LONG
-
-
-# -- release, method.md 1.1 --
 
 
 RELEASED = [

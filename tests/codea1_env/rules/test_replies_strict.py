@@ -5,16 +5,9 @@ import warnings
 
 import pytest
 
-from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason
 from codea1_env.rules.reading.direct_calls import is_direct_call
-from tests.support.replies import bare, block, reasons
-
-
-def claims(suite: Suite) -> list[str]:
-    return [f"{case.expression} => {case.prediction}" for case in suite.cases]
-
-
-# -- asserts --
+from tests.support.replies import bare, block, claims, reasons
 
 CLAIMS = {
     "f(1) == 2": "f(1) => 2",
@@ -42,32 +35,24 @@ CLAIMS = {
     "f(f'{1:>3}') == 1": "f(f'{1:>3}') => 1",
     "f(lambda x, *a, y=2, **k: x) == 1": "f(lambda x, *a, y=2, **k: x) => 1",
     # properties
-    "f(1)": "bool(f(1)) => True",
-    "not f(1)": "bool(not f(1)) => True",
+    **{
+        condition: f"bool({condition}) => True"
+        for condition in (
+            *("f(1)", "not f(1)", "f(1) != 2", "f(1) < 2", "f(1) in (1, 2)", "f(1) is not None", "f(1) in [*'a']"),
+            *("f(1) is (f(2) > 3)", "type(f(1)) is type(f(2))", "f(1) == 2 == 2", "1 <= f(1) <= 2", "f(1) == f(2)"),
+            *("f(1) == 1 and f(2) == 2", "isinstance(f(1), int)", "f(1) in [2, 3]", "not f(1) < 2"),
+            "not (f(1) and f(2))",
+        )
+    },
     "bool(f(1))": "bool(f(1)) => True",
-    "f(1) != 2": "bool(f(1) != 2) => True",
-    "f(1) < 2": "bool(f(1) < 2) => True",
-    "f(1) in (1, 2)": "bool(f(1) in (1, 2)) => True",
-    "f(1) is not None": "bool(f(1) is not None) => True",
-    "f(1) is (f(2) > 3)": "bool(f(1) is (f(2) > 3)) => True",
-    "type(f(1)) is type(f(2))": "bool(type(f(1)) is type(f(2))) => True",
-    "f(1) == 2 == 2": "bool(f(1) == 2 == 2) => True",
-    "1 <= f(1) <= 2": "bool(1 <= f(1) <= 2) => True",
-    "f(1) == f(2)": "bool(f(1) == f(2)) => True",
-    "f(1) == 1 and f(2) == 2": "bool(f(1) == 1 and f(2) == 2) => True",
     "abs(f(1) - 2.5) < 1e-6": "bool(abs(f(1) - 2.5) < 1e-06) => True",
-    "isinstance(f(1), int)": "bool(isinstance(f(1), int)) => True",
     "all(f(i) for i in (1, 2))": "bool(all((f(i) for i in (1, 2)))) => True",
     # no equalities
     "not f(1) == 2": "bool(f(1) != 2) => True",
     "f(1) not in [2]": "bool(f(1) != 2) => True",
-    "not f(1) < 2": "bool(not f(1) < 2) => True",
     "(f(1) < 2) == True": "bool(f(1) < 2) => True",
     "(f(1) < 2) is False": "bool(not f(1) < 2) => True",
     "isinstance(f(1), int) is True": "bool(isinstance(f(1), int)) => True",
-    "f(1) in [2, 3]": "bool(f(1) in [2, 3]) => True",
-    "f(1) in [*'a']": "bool(f(1) in [*'a']) => True",
-    "not (f(1) and f(2))": "bool(not (f(1) and f(2))) => True",
     # what the entry point returns is not taken for the outcome of a comparison
     "f(1) == 1": "f(1) => 1",
     "(f(1) or f(2)) is False": "(f(1) or f(2)) => False",
@@ -128,25 +113,18 @@ def test_other_arithmetic_is_not_worked_out_by_reading(argument):
     assert block(f"assert f({argument}) == 1").cases[0].calls == ()
 
 
-UNREADABLE = [
-    ("", "syntax_error"),
-    ("f(", "syntax_error"),
-    ("\0", "syntax_error"),
-    ("x", "forbidden_name"),
-    ("f(1) + f(x)", "forbidden_name"),
-    (f"f({'1+' * 3000}1)", "syntax_error"),
-    (f"[f({'[' * 300}", "syntax_error"),
-    # numbers and depth that could not be written back
-    (f"f(0x{'f' * 6000})", "too_long"),
-    (f"f({'9' * 6000})", "syntax_error"),
-    (f"f({'[' * 70 + ']' * 70})", "syntax_error"),
-    (f"f({'[' * 300 + ']' * 300})", "syntax_error"),
-    (f"f({'-' * 300}1)", "syntax_error"),
-    (f"f(1{'+1' * 30_000})", "too_long"),
-]
+UNREADABLE = {
+    "syntax_error": (
+        *("", "f(", "\0", f"f({'1+' * 3000}1)", f"[f({'[' * 300}"),
+        # numbers and depth that could not be written back
+        *(f"f({'9' * 6000})", f"f({'[' * 70 + ']' * 70})", f"f({'[' * 300 + ']' * 300})", f"f({'-' * 300}1)"),
+    ),
+    "forbidden_name": ("x", "f(1) + f(x)"),
+    "too_long": (f"f(0x{'f' * 6000})", f"f(1{'+1' * 30_000})"),
+}
 
 
-@pytest.mark.parametrize(("text", "reason"), UNREADABLE)
+@pytest.mark.parametrize(("text", "reason"), [(text, reason) for reason in UNREADABLE for text in UNREADABLE[reason]])
 def test_what_cannot_be_read_is_no_case_and_costs_the_next_one_nothing(text, reason):
     suite = block(f"assert {text} == 1\nassert f(7) == 2")
     assert claims(suite) == ["f(7) => 2"]
@@ -175,8 +153,6 @@ def test_surplus_cases_are_too_many():
     assert reasons(suite) == ["no_entry_point_call", "too_many"]
     assert suite.rejections[1].source == "assert f(3) == 3"
 
-
-# -- names --
 
 INLINED = {
     "r = f(1)\nassert r == 2": "f(1) => 2",
@@ -216,24 +192,14 @@ def test_a_name_stands_for_what_it_was_given(text, claim):
     assert suite.rejections == ()
 
 
-CHANGED = {
-    "method": "x.append(2)",
-    "item": "x[0] = 2",
-    "del": "del x[0]",
-    "augmented": "x += [2]",
-    "loop over it": "for y in x:\n    y.append(1)",
-    "loop that binds it": "for x in [[1]]:\n    pass",
-    "with": "with open('a') as x:\n    pass",
-    "import that is not allowed": "import os as x",
-    "unpacking of a call": "x, y = f(1)",
-    "line that does not parse": "x = = [2]",
-    "own function": "def x(a):\n    return a",
-    "alias": "y = x\ny.append(2)",
-    "alias of an alias": "y = {'k': x}\nz = y\nz['k'].append(2)",
-}
+CHANGED = [
+    *("x.append(2)", "x[0] = 2", "del x[0]", "x += [2]", "for y in x:\n    y.append(1)", "for x in [[1]]:\n    pass"),
+    *("with open('a') as x:\n    pass", "import os as x", "x, y = f(1)", "x = = [2]", "def x(a):\n    return a"),
+    *("y = x\ny.append(2)", "y = {'k': x}\nz = y\nz['k'].append(2)"),
+]
 
 
-@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+@pytest.mark.parametrize("change", CHANGED)
 def test_a_name_that_a_dropped_statement_may_have_changed_is_not_misread(change):
     suite = block(f"x = [1]\n{change}\nassert f(x) == 2\nassert f([1]) == 3\nx = [4]\nassert f(x) == 5")
     assert claims(suite) == ["f([1]) => 3", "f([4]) => 5"]
@@ -242,10 +208,8 @@ def test_a_name_that_a_dropped_statement_may_have_changed_is_not_misread(change)
 
 
 def test_reading_a_constant_in_a_dropped_statement_does_not_spoil_it():
-    assert claims(block("n = 3\nprint(n)\nassert f(n) == 2\nassert f(n ==\nassert f(n) == 3")) == [
-        "f(3) => 2",
-        "f(3) => 3",
-    ]
+    suite = block("n = 3\nprint(n)\nassert f(n) == 2\nassert f(n ==\nassert f(n) == 3")
+    assert claims(suite) == ["f(3) => 2", "f(3) => 3"]
 
 
 def test_names_that_would_double_without_end_are_too_long():
@@ -262,35 +226,26 @@ def test_all_cases_together_may_only_grow_so_far():
     assert set(reasons(suite)) == {"too_long"}
 
 
-# -- what may be used --
-
 FORBIDDEN = {
-    "f.__name__ == 'f'": "__name__",
-    "f == f(1)": "called",
-    "f(1) == f": "called",
-    "callable(f) and f(1)": "called",
-    "list(map(f, [1])) == [1]": "called",
-    "f(f) == 1": "called",
-    "f(1) == open('x').read()": "'open' may not be used",
-    "f(eval('1')) == 1": "'eval' may not be used",
-    "f(__import__('os')) == 1": "__import__",
-    "f(id(1)) == 1": "'id' may not be used",
-    "f(hash('a')) == 1": "'hash' may not be used",
-    "f(getattr(1, 'real')) == 1": "'getattr' may not be used",
-    "f(object()) == 1": "'object' may not be used",
-    "f(print) == 1": "'print' may not be used",
-    "f(1) == undefined": "'undefined' is not defined",
-    "f(math.pi) == 1": "'math' is not defined",
-    "f((1).__class__) == 1": "__class__",
-    "f(1)._asdict() == {}": "_asdict",
-    "(x := f(1)) == 1": ":=",
-    "[f(1) for f in [abs]] == [1]": "'f' may not be bound",
-    "(lambda f: f(1))(abs) == f(1)": "'f' may not be bound",
-    "f(lambda __x: 1) == 1": "may not be bound",
+    "called": ("f == f(1)", "f(1) == f", "callable(f) and f(1)", "list(map(f, [1])) == [1]", "f(f) == 1"),
+    "'f' may not be bound": ("[f(1) for f in [abs]] == [1]", "(lambda f: f(1))(abs) == f(1)"),
+    "may not be bound": ("f(lambda __x: 1) == 1",),
+    "'open' may not be used": ("f(1) == open('x').read()",),
+    **{
+        f"{use.partition('(')[0]!r} may not be used": (f"f({use}) == 1",)
+        for use in ("eval('1')", "id(1)", "hash('a')", "getattr(1, 'real')", "object()", "print")
+    },
+    "'undefined' is not defined": ("f(1) == undefined",),
+    "'math' is not defined": ("f(math.pi) == 1",),
+    "__import__": ("f(__import__('os')) == 1",),
+    "__name__": ("f.__name__ == 'f'",),
+    "__class__": ("f((1).__class__) == 1",),
+    "_asdict": ("f(1)._asdict() == {}",),
+    ":=": ("(x := f(1)) == 1",),
 }
 
 
-@pytest.mark.parametrize(("condition", "why"), FORBIDDEN.items(), ids=FORBIDDEN)
+@pytest.mark.parametrize(("condition", "why"), [(condition, why) for why in FORBIDDEN for condition in FORBIDDEN[why]])
 def test_a_test_may_not_use(condition, why):
     suite = block(f"assert {condition}")
     assert suite.cases == ()
@@ -320,8 +275,7 @@ IMPORTS = {
     "import collections.abc\nassert isinstance(f(1), collections.abc.Iterable)": ("import collections.abc",),
     "from collections import Counter\nx = Counter('a')\nassert f(x) == 1": ("from collections import Counter",),
     "from math import pi\nx = pi\nfrom math import e as pi2\nassert f(x) == pi2": (
-        "from math import e as pi2",
-        "from math import pi",
+        *("from math import e as pi2", "from math import pi"),
     ),
     "from __future__ import annotations\nassert f(1) == 1": (),
     "from solution import f\nassert f(1) == 1": (),
@@ -362,9 +316,6 @@ def test_clock_chance_and_machine_are_out_of_reach(use):
     assert block(f"{imports}assert f({use}) == 1").cases == ()
 
 
-# -- direct calls --
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -389,9 +340,6 @@ def test_anything_else_is_not_direct(expression):
     assert not is_direct_call(expression, "f")
 
 
-# -- statements around asserts --
-
-
 def test_asserts_in_plain_functions_and_methods_are_read_with_their_own_names():
     suite = block(
         '''"""Tests."""
@@ -413,11 +361,7 @@ assert f(x) == "module"
 '''
     )
     assert claims(suite) == [
-        "f(2) => 'class'",
-        "f([1]) => 'method'",
-        "f(3) => 'inner'",
-        "f(3) => 'function'",
-        "f(1) => 'module'",
+        *("f(2) => 'class'", "f([1]) => 'method'", "f(3) => 'inner'", "f(3) => 'function'", "f(1) => 'module'"),
     ]
     assert suite.rejections == ()
 
@@ -464,9 +408,6 @@ def test_functions_within_functions_are_entered_so_far_and_no_farther(last):
     assert block(nested(9)).cases == ()
 
 
-# -- text that is only partly Python --
-
-
 def test_a_broken_statement_costs_only_itself():
     suite = block(
         """assert f(1) == 1
@@ -496,34 +437,23 @@ assert f(12) == 10"""
 
 
 UNCLOSED = ('assert f("""1) == 1', "assert f('''1) == 1", "assert f((((1) == 1", "assert f({'a': [1) == 1", 'x = "')
-PARTLY_PYTHON = [
-    *(
-        (f"{opening}\nassert f(2) == 2\n\nassert f(3) == 3", "f(2) => 2, f(3) => 3", "syntax_error")
-        for opening in UNCLOSED
+PARTLY_PYTHON = {
+    **{f"{opening}\nassert f(2) == 2\n\nassert f(3) == 3": "f(2) => 2, f(3) => 3" for opening in UNCLOSED},
+    "def test(:\n    assert f(1) == 1\nassert f(2) == 2\n    assert f(3) == 3\n  assert f(4) == 4": (
+        "f(1) => 1, f(2) => 2, f(3) => 3, f(4) => 4"
     ),
-    (
-        "def test(:\n    assert f(1) == 1\nassert f(2) == 2\n    assert f(3) == 3\n  assert f(4) == 4",
-        "f(1) => 1, f(2) => 2, f(3) => 3, f(4) => 4",
-        "syntax_error",
+    "for i in [3]\n    assert f(i) == i\nif x:\n    assert f(1) ==\nelse:\n    assert f(2) == 2\nassert f(3) == 3": (
+        "f(3) => 3"
     ),
-    (
-        "for i in [3]\n    assert f(i) == i\nif x:\n    assert f(1) ==\nelse:\n    assert f(2) == 2\nassert f(3) == 3",
-        "f(3) => 3",
-        "syntax_error",
-    ),
-    (
-        "def check(g):\n    assert g(1) == 1\n    assert g(2) ==\nassert f(3) == 3",
-        "f(3) => 3, f(1) => 1",
-        "syntax_error",
-    ),
-]
+    "def check(g):\n    assert g(1) == 1\n    assert g(2) ==\nassert f(3) == 3": "f(3) => 3, f(1) => 1",
+}
 
 
-@pytest.mark.parametrize(("text", "read", "reason"), PARTLY_PYTHON)
-def test_what_follows_something_broken_is_read_unless_it_belongs_to_it(text, read, reason):
+@pytest.mark.parametrize(("text", "read"), PARTLY_PYTHON.items())
+def test_what_follows_something_broken_is_read_unless_it_belongs_to_it(text, read):
     suite = block(text)
     assert ", ".join(claims(suite)) == read
-    assert reasons(suite) == [reason]
+    assert reasons(suite) == ["syntax_error"]
 
 
 def test_bare_text_gives_its_asserts_and_prose_is_no_failed_test():
@@ -583,11 +513,9 @@ THOUGHTS = "<think>\n```python\nassert f(0) == 0\ndef f(x): return 0\n```\nasser
 @pytest.mark.parametrize(
     "reply",
     [
-        f"{THOUGHTS}\n```python\nassert f(1) == 1\n```",
-        f"\n {THOUGHTS}```python\nassert f(1) == 1\n```",
+        *(f"{THOUGHTS}\n```python\nassert f(1) == 1\n```", f"\n {THOUGHTS}```python\nassert f(1) == 1\n```"),
         f"{THOUGHTS.removeprefix('<think>')}\n```python\nassert f(1) == 1\n```",
-        f"{THOUGHTS}\nassert f(1) == 1\n{THOUGHTS}",
-        f"{THOUGHTS}{THOUGHTS}\nassert f(1) == 1",
+        *(f"{THOUGHTS}\nassert f(1) == 1\n{THOUGHTS}", f"{THOUGHTS}{THOUGHTS}\nassert f(1) == 1"),
         f"assert f(1) == 1\n{THOUGHTS.removesuffix('</think>')}",
         f"{THOUGHTS.replace('think', 'THINKING')}\r\nassert f(1) == 1",
     ],
@@ -611,9 +539,6 @@ def test_a_reply_without_an_assert_is_no_code(reply):
     assert (suite.cases, reasons(suite)) == ((), ["no_code"])
 
 
-# -- numbers, depth, warnings --
-
-
 def test_a_case_is_one_line_also_where_python_3_11_cannot_write_it_on_one():
     suite = block("assert f(f'{1:\\n}') == 1\nassert f(f'{2}\\n') == 2")
     assert len(suite.cases) == (2 if sys.version_info >= (3, 12) else 1)
@@ -633,17 +558,12 @@ def test_brackets_within_strings_and_comments_do_not_nest():
     assert claims(suite) == [f"f('{text}') => 1"]
 
 
-def test_reading_warns_of_nothing_and_leaves_the_filters_alone():
-    before = list(warnings.filters)
+def test_reading_warns_of_nothing():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         suite = block("assert (1if 1else 2) == f('\\d')\nassert (f(1) == 1, 'always true')")
     assert claims(suite) == ["f('\\\\d') => (1 if 1 else 2)"]
     assert caught == []
-    assert list(warnings.filters) == before
-
-
-# -- printable characters --
 
 
 @pytest.mark.parametrize(

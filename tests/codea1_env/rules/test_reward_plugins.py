@@ -18,9 +18,7 @@ from codea1_env.rules.ruleset import RewardRules, Ruleset, preset, reward_plugin
 from tests.support.reports import candidate, met, suite_of
 
 SOURCE = """
-from codea1_env.rules.rewards import CandidateRewards, Reward
-from codea1_env.rules.rewards import RewardPart
-
+from codea1_env.rules.rewards import CandidateRewards, Reward, RewardPart
 
 def kills(group, rules):
     found = []
@@ -31,28 +29,10 @@ def kills(group, rules):
         found.append(CandidateRewards(Reward.of(RewardPart("unbeaten", len(testers) - beaten, 1.0)), testers))
     return found
 
-
-def golden(group, rules):
-    return kills(group, rules)
-
-
+golden = lambda group, rules: kills(group, rules)
 golden.needs_golden = True
 golden.pays_tester = False
-
-
-def short(group, rules):
-    return []
-
-
-def none(group, rules):
-    return None
-
-
-def broken(group, rules):
-    return 1 / 0
-
-
-number = 3
+short, none, broken, number = lambda *_: [], lambda *_: None, lambda *_: 1 / 0, 3
 """
 NAMES = ("kills", "golden", "short", "none", "broken", "number", "absent")
 

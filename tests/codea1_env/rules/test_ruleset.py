@@ -30,41 +30,35 @@ def test_a_suite_of_no_sensible_size_is_refused_by_name(number: Any) -> None:
         replace(preset("fixed"), tests_per_suite=number)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "value"),
-    [
-        (RewardRules, "alpha", nan),
-        (RewardRules, "alpha", 7),
-        (RewardRules, "alpha", -0.1),
-        (RewardRules, "alpha", "0.5"),
-        (RewardRules, "nonprintable_penalty", inf),
-        (RewardRules, "invalid_candidate", nan),
-        (RewardRules, "no_evidence", "mask"),
-        (RewardRules, "no_evidence", np.array([0.1, 0.2])),
-        (UtrlRules, "validity", nan),
-        (AtgenRules, "failed", "-1"),
-        (LearnabilityRules, "wrong", inf),
-        (Comparison, "rel_tol", -1),
-        (Comparison, "abs_tol", nan),
-        (BookRules, "n_replayed", -1),
-        (BookRules, "n_stalest", -1),
-        (BookRules, "max_entries", 2.5),
+NUMBERS = {
+    ("reward", RewardRules): [
+        *(("alpha", nan), ("alpha", 7), ("alpha", -0.1), ("alpha", "0.5"), ("nonprintable_penalty", inf)),
+        *(("invalid_candidate", nan), ("no_evidence", "mask"), ("no_evidence", np.array([0.1, 0.2]))),
     ],
+    ("reward.credit", CreditRules): [
+        *(("forgiven", -1), ("gate", 1.5), ("floor", 0), ("power", -1), ("most_kills", 0)),
+    ],
+    ("reward.utrl", UtrlRules): [("validity", nan)],
+    ("reward.atgen", AtgenRules): [("failed", "-1")],
+    ("reward.learnability", LearnabilityRules): [("wrong", inf)],
+    ("comparison", Comparison): [("rel_tol", -1), ("abs_tol", nan)],
+    ("book", BookRules): [("n_replayed", -1), ("n_stalest", -1), ("max_entries", 2.5)],
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "name", "value"), [(*of, *each) for of, numbers in NUMBERS.items() for each in numbers]
 )
-def test_a_number_out_of_range_is_refused_by_name(kind: type, name: str, value: Any) -> None:
-    with pytest.raises(UserError, match=rf"rules: [\w.]+\.{name} must be a "):
+def test_a_number_out_of_range_is_refused_by_name(place: str, kind: type, name: str, value: Any) -> None:
+    with pytest.raises(UserError, match=rf"rules: {place}\.{name} must be (a|above) "):
         kind(**{name: value})
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "value"),
     [
-        (Ruleset, "reading", "strictly"),
-        (Ruleset, "validation", "filled"),
-        (RewardRules, "replays", "unpaid"),
-        (CreditRules, "common_kills", "bok"),
-        (BookRules, "update", None),
-        (BookRules, "update", "quality"),
+        *((Ruleset, "reading", "strictly"), (Ruleset, "validation", "filled"), (RewardRules, "replays", "unpaid")),
+        *((CreditRules, "common_kills", "bok"), (BookRules, "update", None), (BookRules, "update", "quality")),
     ],
 )
 def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(kind: type, name: str, value: Any) -> None:

@@ -45,34 +45,31 @@ def check(
     return validate(suite, evidence, SuiteRules(how, Comparison(**comparison)))  # type: ignore[arg-type]
 
 
-def test_fill_keeps_a_wrong_prediction_with_the_solutions_value_and_counts_it():
+def test_a_wrong_prediction_is_filled_with_the_solutions_value_or_dropped_or_not_looked_at():
     valid = check(seen(value([1]), predicted=value([2])))
     assert [c.expected for c in valid.cases] == [values.encode([1])]
     assert valid.cases[0].prediction_right is False
     assert reasons(valid) == [RejectionReason.WRONG_PREDICTION]
     assert "[1]" in valid.rejections[0].detail
     assert valid.n_invalid == 1
+    dropped = check(seen(value(1), predicted=value(2)), how=Validation.DROP_WRONG)
+    assert (dropped.cases, dropped.n_invalid) == ((), 1)
+    unseen = check(seen(value(1), predicted=value(2)), seen(value(3), predicted=ERROR), how=Validation.CALL_ONLY)
+    assert ([c.prediction_right for c in unseen.cases], unseen.n_invalid) == ([None, None], 0)
 
 
 @pytest.mark.parametrize(
-    ("found", "predicted", "right"),
-    [(3, 3.0000000000000004, False), (2.9999999999999996, 3, True), (10**18, 1e18, True), (10**18 + 1, 1e18, False)],
+    ("found", "predicted", "rel_tol", "right"),
+    [
+        *((3, 3.0000000000000004, 1e-9, False), (2.9999999999999996, 3, 1e-9, True), (10**18, 1e18, 1e-9, True)),
+        *((10**18 + 1, 1e18, 1e-9, False), (0.3, 0.1 + 0.2, 0.0, False), (0.3, 0.1 + 0.2, 1e-9, True)),
+    ],
 )
-def test_a_prediction_is_near_enough_only_where_the_solution_gives_a_float(found, predicted, right):
-    valid = check(seen(value(found), predicted=value(predicted)), rel_tol=1e-9)
+def test_d15_a_prediction_is_near_enough_by_tolerance_where_the_solution_gives_a_float(
+    found, predicted, rel_tol, right
+):
+    valid = check(seen(value(found), predicted=value(predicted)), rel_tol=rel_tol)
     assert valid.cases[0].prediction_right is right
-
-
-def test_drop_wrong_drops_it():
-    valid = check(seen(value(1), predicted=value(2)), how=Validation.DROP_WRONG)
-    assert valid.cases == ()
-    assert valid.n_invalid == 1
-
-
-def test_call_only_never_looks_at_predictions():
-    valid = check(seen(value(1), predicted=value(2)), seen(value(3), predicted=ERROR), how=Validation.CALL_ONLY)
-    assert [c.prediction_right for c in valid.cases] == [None, None]
-    assert valid.n_invalid == 0
 
 
 @pytest.mark.parametrize(
@@ -98,25 +95,15 @@ def test_what_the_solution_does_not_confirm_is_rejected_with_its_reason(first, s
     assert [c.case.expression for c in valid.cases] == ["f(2)"]
 
 
-def test_nan_and_reordered_dicts_are_not_flaky():
-    valid = check(seen(value(float("nan"))), seen(value({1: 2, 3: 4}), value({3: 4, 1: 2})), nan_equal=True)
-    assert len(valid.cases) == 2
-
-
-def test_d10_a_predicted_nan_is_right_when_the_comparison_says_so():
+def test_d10_nan_and_reordered_dicts_are_not_flaky_and_a_predicted_nan_is_right_when_the_comparison_says_so():
     nan = value(float("nan"))
+    assert len(check(seen(value({1: 2, 3: 4}), value({3: 4, 1: 2}))).cases) == 1
     assert check(seen(nan), nan_equal=True).cases[0].prediction_right is True
     assert check(seen(nan)).cases == ()  # under these rules nobody could pass it
     assert check(seen(nan)).rejections[0].reason is RejectionReason.UNPASSABLE
     suite = Suite((case(1),))
     kept = validate(suite, [seen(nan)], SuiteRules(Validation.FILL, Comparison(), keeps_unpassable=True))
     assert kept.cases[0].prediction_right is False
-
-
-def test_d15_float_noise_in_a_prediction_is_forgiven_by_tolerance_only():
-    noisy = seen(value(0.3), predicted=value(0.1 + 0.2))
-    assert check(noisy).cases[0].prediction_right is False
-    assert check(noisy, rel_tol=1e-9).cases[0].prediction_right is True
 
 
 def test_duplicates_are_same_expression_and_same_value_within_the_suite():
@@ -142,22 +129,14 @@ def test_d24_a_case_that_asks_what_others_ask_is_a_duplicate_whatever_it_does_wi
     assert kept(case(1), property_of("f(1) + 5", "f(1)")) == ["f(1)"]
     assert kept(case(1), case(2), property_of("f(1) + f(2)", "f(1)", "f(2)")) == ["f(1)", "f(2)"]
     assert kept(case(1), property_of("f(1) + f(3)", "f(1)", "f(3)")) == ["f(1)", "f(1) + f(3)"]
-
-
-def test_a_plain_call_counts_before_other_cases_that_make_it():
+    # A plain call counts before others, and calls that are not literal are told apart by their text.
     assert kept(property_of("bool(f(1) > 0)", "f(1)"), case(1)) == ["f(1)"]
+    assert len(kept(property_of("[f(i) for i in 'a']"), property_of("[f(i) for i in 'b']"))) == 2
 
 
 def test_a_case_that_the_solution_rejects_makes_no_other_a_duplicate():
     valid = check(seen(ERROR), seen(value(1)), cases=[case(1), property_of("f(1) + 5", "f(1)")])
     assert reasons(valid) == [RejectionReason.SOLUTION_ERROR]
-
-
-def test_cases_whose_calls_are_not_literal_are_told_apart_by_their_text():
-    assert kept(property_of("[f(i) for i in 'a']"), property_of("[f(i) for i in 'b']")) == [
-        "[f(i) for i in 'a']",
-        "[f(i) for i in 'b']",
-    ]
 
 
 def test_d6_a_prediction_that_raises_costs_no_other_case_its_slot():
@@ -202,35 +181,26 @@ def test_every_case_is_kept_or_rejected_exactly_once_and_kept_ones_are_unique(ro
     assert len({(c.case.expression, c.expected) for c in valid.cases}) == len(valid.cases)
 
 
-# -- stated examples --
-
-
-CANONICAL = CanonicalCalls("f", ("x", "y"))
-STATED = stated_answers(("assert f(2, 3) == 5", "assert f([1, (2, 3)], {4}) == 6"), "f", CANONICAL)
+def is_copy(call: str, value: object, examples: tuple[str, ...], canonical: CanonicalCalls) -> bool:
+    (case,) = read_suite(f"assert {call} == {value}", Reading.STRICT, entry_point="f", tests_per_suite=None).cases
+    stated = stated_answers(examples, "f", canonical)
+    return is_stated(case, calls_of(case, canonical), values.encode(value), stated)
 
 
 @pytest.mark.parametrize(
-    ("line", "value", "copied"),
+    ("call", "value", "copied"),
     [
-        ("assert f(2, 3) == 5", 5, True),
-        ("assert f(2.0, 3) == 5", 5.0, True),
-        ("assert f(2 + 0j, 3) == 5", 5 + 0j, False),  # a sum; the solution's run would say what is called
-        ("assert f(y=3.0, x=2) == 5", 5, True),
-        ("assert f((1, [2.0, 3]), [4]) == 6", 6, True),
-        ("assert f([True, (2, 3)], {4}) == 6", 6, True),
-        ("assert f(2.5, 3) == 5.5", 5.5, False),
-        ("assert f(3, 2) == 5", 5, False),
-        ("assert f('2', 3) == 5", 5, False),
-        ("assert f(float('inf'), 3) == 5", 5, False),
+        *(("f(2, 3)", 5, True), ("f(2.0, 3)", 5.0, True), ("f(y=3.0, x=2)", 5, True)),
+        ("f((1, [2.0, 3]), [4])", 6, True),
+        ("f(2 + 0j, 3)", 5 + 0j, False),  # a sum; the solution's run would say what is called
+        *(("f([True, (2, 3)], {4})", 6, True), ("f(2.5, 3)", 5.5, False), ("f(3, 2)", 5, False)),
+        *(("f('2', 3)", 5, False), ("f(float('inf'), 3)", 5, False)),
     ],
 )
-def test_an_example_in_other_types_is_a_copy(line: str, value: object, copied: bool) -> None:
-    (case,) = read_suite(line, Reading.STRICT, entry_point="f", tests_per_suite=None).cases
-    assert is_stated(case, calls_of(case, CANONICAL), values.encode(value), STATED) is copied
+def test_an_example_in_other_types_is_a_copy(call: str, value: object, copied: bool) -> None:
+    examples = ("assert f(2, 3) == 5", "assert f([1, (2, 3)], {4}) == 6")
+    assert is_copy(call, value, examples, CanonicalCalls("f", ("x", "y"))) is copied
 
 
 def test_a_default_that_is_written_out_makes_no_new_example() -> None:
-    canonical = CanonicalCalls.of("def f(x, y=None): return x", "f")
-    (case,) = read_suite("assert f(2, None) == 2", Reading.STRICT, entry_point="f", tests_per_suite=None).cases
-    stated = stated_answers(("assert f(2) == 2",), "f", canonical)
-    assert is_stated(case, calls_of(case, canonical), values.encode(2), stated)
+    assert is_copy("f(2, None)", 2, ("assert f(2) == 2",), CanonicalCalls.of("def f(x, y=None): return x", "f"))

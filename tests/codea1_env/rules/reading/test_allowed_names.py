@@ -163,11 +163,7 @@ def test_a_plus_sign_makes_no_other_case(written: str, read: str) -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        "np.ndarray(3)",
-        "ndarray(3)",
-        "list(map(np.ndarray, [3]))",
-        "[ndarray][0](3)",
-        "int.mro()[1]()",
+        *("np.ndarray(3)", "ndarray(3)", "list(map(np.ndarray, [3]))", "[ndarray][0](3)", "int.mro()[1]()"),
         "collections.Counter.mro()",
     ],
 )
@@ -183,6 +179,35 @@ def test_a_result_can_be_told_to_be_an_array(condition: str) -> None:
     suite = block(f"import numpy as np\nfrom numpy import ndarray as A\nassert {condition}")
     assert suite.rejections == ()
     assert len(suite.cases[0].imports) == 1
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert [i for i in {lambda: 1, lambda: 2}][0]() + f(7) == 29",
+        "assert sorted([lambda: 1, lambda: 2], key=str)[0]() == f(1)",
+        *("assert int('%s' % (lambda: f(6)), 16) % 2 == 0", "assert int(f'{(x for x in [f(5)])}'[-4], 16) % 2 == 0"),
+        *("assert str(lambda: f(1)) == ''", "assert {(lambda: 1) if f(1) else (lambda: 2)} == {1}"),
+        *("assert [(i for i in [f(1)])] == []", "assert f(1) == (lambda: 36)"),
+        "assert (x for x in [f(1)]).gi_running == 0",
+        "a = lambda: 1\nb = lambda: 2\nassert [i for i in {a, b}][0]() == f(1)",
+    ],
+)
+def test_functions_and_generators_go_to_calls_and_loops_only_as_their_addresses_must_decide_nothing(tests: str) -> None:
+    assert rejected(tests) == [RejectionReason.FORBIDDEN_NAME]
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        *("assert sorted(f([3, 1]), key=lambda x: -x) == [3, 1]", "assert all(x > 0 for x in f([3, 1]))"),
+        *("assert sum(x for x in (y for y in f([3, 1]))) == 4", "assert [*(x for x in f([3, 1]))] == [1, 3]"),
+        *("assert (lambda x: x + 1)(f(1)) == 2", "key = lambda x: -x\nassert sorted(f([3, 1]), key=key) == [3, 1]"),
+        *("assert f(lambda x: x, 1) == 1", "assert list(map(lambda x: x + 1, f([1, 2]))) == [2, 3]"),
+    ],
+)
+def test_functions_and_generators_that_are_used_at_once_may_be_used(tests: str) -> None:
+    accepted(tests)
 
 
 def _reachable(path: str, thing: object, seen: set[int], depth: int) -> Iterator[tuple[str, object]]:

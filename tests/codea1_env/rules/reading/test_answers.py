@@ -12,12 +12,7 @@ from tests.support.toys import fenced
 
 PROGRAM = "def f(n):\n    return n"
 TOKENS = [
-    "<|im_end|>",
-    "</s>",
-    "<|endoftext|>",
-    "<|eot_id|>",
-    "<end_of_turn>",
-    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    *("<|im_end|>", "</s>", "<|endoftext|>", "<|eot_id|>", "<end_of_turn>", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
     "<eos>",
 ]
 WRAPPED = {
@@ -63,13 +58,7 @@ def test_typographic_quotes_around_a_text_are_quotes(quoted, meant):
 
 INSIDE = [
     *TOKENS,
-    "</answer>",
-    "<answer>",
-    "<think>",
-    "</think>",
-    "\u201cquoted\u201d, it\u2019s",
-    "\xa0",
-    "\ufeff",
+    *("</answer>", "<answer>", "<think>", "</think>", "\u201cquoted\u201d, it\u2019s", "\xa0", "\ufeff"),
     "<|channel|>final<|message|>",
 ]
 
@@ -99,22 +88,8 @@ def test_python_that_looks_like_a_token_stays(code):
 
 
 PIECES = [
-    "a",
-    "\n",
-    "\r\n",
-    "\r",
-    "<|im_end|>",
-    "</answer>",
-    "<think>",
-    "</think>",
-    "'",
-    '"""',
-    "#",
-    " ",
-    "\u201c",
-    "\ufeff",
-    "```",
-    "\xa0",
+    *("a", "\n", "\r\n", "\r", "<|im_end|>", "</answer>", "<think>", "</think>", "'", '"""', "#", " ", "\u201c"),
+    *("\ufeff", "```", "\xa0"),
 ]
 
 

@@ -5,33 +5,24 @@ from pathlib import Path
 import pytest
 
 from codea1_env.facts.call_forms import CallForms
-from codea1_env.facts.submissions import COUNTED_AS_INVALID, Suite
+from codea1_env.facts.submissions import COUNTED_AS_INVALID
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 from tests.codea1_env.rules.reading import forms
-from tests.support.replies import block, reasons
+from tests.support.replies import block, claims, reasons
 from tests.support.toys import fenced
 
 PAGE = Path(__file__).parents[4] / "docs" / "suite-forms.md"
 
 
-def claims(suite: Suite) -> list[str]:
-    return [f"{case.expression} => {case.prediction}" for case in suite.cases]
-
-
 @pytest.mark.parametrize("form", forms.FORMS, ids=lambda form: form.title)
-def test_a_form_is_read_whole(form):
+def test_a_form_is_read_whole_and_can_be_written_and_read_again(form):
     suite = read_suite(form.suite, Reading.STRICT, entry_point=form.entry_point)
     assert claims(suite) == form.claims.split("\n")
     assert suite.rejections == ()
-
-
-@pytest.mark.parametrize("form", forms.FORMS, ids=lambda form: form.title)
-def test_what_is_read_can_be_written_and_read_again(form):
-    suite = read_suite(form.suite, Reading.STRICT, entry_point=form.entry_point)
-    written = fenced("\n".join(case.to_assert() for case in suite.cases))
-    again = read_suite(written, Reading.STRICT, entry_point=form.entry_point)
-    assert [case.to_assert() for case in again.cases] == [case.to_assert() for case in suite.cases]
+    written = [case.to_assert() for case in suite.cases]
+    again = read_suite(fenced("\n".join(written)), Reading.STRICT, entry_point=form.entry_point)
+    assert [case.to_assert() for case in again.cases] == written
 
 
 def test_the_page_shows_the_forms_as_they_are_read():
@@ -111,10 +102,7 @@ MORE = {
         "try:\n    f(1)\nexcept (ValueError, KeyError):\n    pass\nelse:\n    raise AssertionError('x')",
         "raises((ValueError, KeyError), f, 1) => True",
     ),
-    "a call after a call": (
-        "xs = [3, 1]\nf(xs)\nassert f(xs) == 1",
-        "f((lambda xs: (f(xs), xs)[1])([3, 1])) => 1",
-    ),
+    "a call after a call": ("xs = [3, 1]\nf(xs)\nassert f(xs) == 1", "f((lambda xs: (f(xs), xs)[1])([3, 1])) => 1"),
     "two asserts about an argument": (
         "xs = [3, 1]\nr = f(xs)\nassert r == [1, 3]\nassert xs == [3, 1]\nassert len(xs) == 2",
         "f([3, 1]) => [1, 3], (lambda xs: (f(xs), xs)[1])([3, 1]) => [3, 1], len((lambda xs: (f(xs), "

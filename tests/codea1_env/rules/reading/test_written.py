@@ -68,8 +68,7 @@ FORMS = [
 
 
 AROUND = (
-    str,
-    fenced,
+    *(str, fenced),
     "Text\n\n```py\n{}".format,
     "<think>\nassert f(0) == 0\n</think>\n{}".format,
     lambda text: "\n" * 9_000 + fenced(text),
@@ -85,15 +84,10 @@ def test_the_sides_of_a_form(text: str, expected: list[str], wrap: Callable[[str
 @pytest.mark.parametrize(
     "reply",
     [
-        "Here: ```python\nassert f(1) == 2```",
-        "```assert f(1) == 2```",
-        "   ```py\n   assert f(1) == 2\n   ```",
-        "1. **assert f(1) == 2:** assert f(1) == 2",
-        "- `assert f(1) == 2` holds, assert f(1) == 2",
-        "<answer>assert f(1) == 2</answer>",
-        "\ufeffassert f(1) == 2<|im_end|>",
-        "```python\r\nassert f(1) == 2\r\n```",
-        "assert\xa0f(1) == \u200b2",
+        *("Here: ```python\nassert f(1) == 2```", "```assert f(1) == 2```", "   ```py\n   assert f(1) == 2\n   ```"),
+        *("1. **assert f(1) == 2:** assert f(1) == 2", "- `assert f(1) == 2` holds, assert f(1) == 2"),
+        *("<answer>assert f(1) == 2</answer>", "\ufeffassert f(1) == 2<|im_end|>"),
+        *("```python\r\nassert f(1) == 2\r\n```", "assert\xa0f(1) == \u200b2"),
         "\xa0".join(["```python\nassert", "f(1)", "==", "2\n```"]),
     ],
 )
@@ -118,8 +112,6 @@ def test_who_wrote_no_reply_has_no_place():
     assert TestCase("f(1)", "2", line=1, direct=True) == bare("assert f(1) == 2").cases[0]
 
 
-# -- replies made of templates ---------------------------------------------------------------------
-
 METHOD = "    def test_{n}(self): self.assertEqual(f({0}, {1}), {2})"
 DECORATOR, BODY = "@pytest.mark.parametrize('a, b, c'", "assert f(a, b) == c"
 Item = tuple[str, str, str]
@@ -128,11 +120,8 @@ Item = tuple[str, str, str]
 def _item(rng: random.Random, n: int) -> Item:
     word, gap = rng.choice(["a", "é", "😀", "#", "x == y"]), rng.choice(["", " ", "\n        "])
     arg = rng.choice([f"{n}1", f"[{n}1,{gap}2]", f"'{word}{n}'", f"{{'{word}{n}': [{gap}{n}]}}", f"-{n}1.5"])
-    return (
-        arg,
-        f"{n}2",
-        rng.choice([f"{n}3", f"'{n}{word}'", f"({n}3,{gap}'{word}')", "None", f"[{gap}'{word}', {n}3]"]),
-    )
+    answer = rng.choice([f"{n}3", f"'{n}{word}'", f"({n}3,{gap}'{word}')", "None", f"[{gap}'{word}', {n}3]"])
+    return arg, f"{n}2", answer
 
 
 def _rows(items: list[Item]) -> str:
@@ -169,8 +158,7 @@ TEMPLATES: dict[str, tuple[Callable[[list[Item]], str], tuple[str, str]]] = {
     "listed": (_each("{n}. `assert f({0}, {1}) == {2}`"), DIRECT),
 }  # fmt: skip
 WRAPPINGS: tuple[Callable[[str], str], ...] = (
-    str,
-    fenced,
+    *(str, fenced),
     "Ümlaut 😀:\n\n~~~\n{}\n~~~\nassert nothing".format,
     lambda text: "\n".join(f"   {line}" for line in fenced(text).split("\n")),
     "<think>\nassert f(0) == 1 é\n</think>\n{}".format,
@@ -209,9 +197,6 @@ def _plain(text: str) -> str:
     return "".join(line.strip() for line in text.replace("\r", "").split("\n"))
 
 
-# -- any text --------------------------------------------------------------------------------------
-
-
 def check_spans(reply: str) -> None:
     for case in bare(reply).cases:
         written = case.written
@@ -233,16 +218,7 @@ def test_spans_of_any_text(parts: list[str]):
 
 
 LINES = [
-    "x = [1, 'é']",
-    "y = [x, x]",
-    "x = y",
-    "assert f(x) == y",
-    "f(x)",
-    "assert x == 2",
-    "(",
-    "  ",
-    "```",
-    "</s>",
+    *("x = [1, 'é']", "y = [x, x]", "x = y", "assert f(x) == y", "f(x)", "assert x == 2", "(", "  ", "```", "</s>"),
     "\r",
 ]
 
