@@ -49,9 +49,6 @@ def test_the_document_is_plain_json_with_all_that_was_measured(findings: Finding
         {"first": "a|b", "against_first": "x", "second": "mutant", "against_second": "fuzz"}
     ]
     assert document["on_policy"]["game"]["cycles"]
-
-
-def test_the_same_findings_give_the_same_document(findings: Findings) -> None:
     assert Findings.of(findings.play, n_draws=20, seed=2).document({}) == findings.document({})
 
 

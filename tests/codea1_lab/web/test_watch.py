@@ -17,6 +17,8 @@ from urllib.parse import urlencode
 import pytest
 import tomli_w
 
+from tests.codea1_lab.conftest import screen
+
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -150,7 +152,7 @@ def test_what_is_no_plain_file_is_not_opened(folder: Path, address: str) -> None
 
 
 def test_texts_that_are_no_text_are_listed(folder: Path, address: str) -> None:
-    path = training_in(folder / os.fsdecode(b"bad\xff"), 3, 9)
+    training_in(folder / os.fsdecode(b"bad\xff"), 3, 9)
     path = training_in(folder / "t", 3, 9)
     append(path / "metrics.jsonl", '{"step": 4, "alarms": {"a": "\\ud800", "b": "%s"}}\n' % ("x" * 10**6))
     found = {each["name"]: each for each in json.loads(answer_of(f"{address}/watch/runs")[1])["runs"]}
@@ -235,9 +237,7 @@ def test_games_are_followed_and_compared(browser: Any, folder: Path, address: st
 def test_rows_are_kept_from_poll_to_poll_and_fit_a_phone(browser: Any, folder: Path, address: str) -> None:
     path = training_in(folder / "t", 3, 90)
     training_in(folder / ("long-" * 20), 3, 9)
-    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    try:
+    with screen(browser, 390):
         browser.driver.get("about:blank")
         browser.driver.get(f"{address}/#watch")
         browser.until(f"{NAMES}.length === 2")
@@ -251,8 +251,6 @@ def test_rows_are_kept_from_poll_to_poll_and_fit_a_phone(browser: Any, folder: P
         browser.until("document.querySelector('.runs-list .alarm') !== null")
         assert "4 of 90" in browser.ask("window.kept.textContent")
         assert browser.ask(f"window.kept === {row} && window.kept.contains(document.activeElement)")
-    finally:
-        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert browser.complaints() == []
 
 
