@@ -44,14 +44,11 @@ class Log:
         return {"log_extra": self.columns.__setitem__, "log_metric": self.metrics.__setitem__}
 
 
-def test_a_coder_is_paid_for_golden_tests_without_a_suite():
+def test_a_coder_is_paid_for_golden_tests_or_for_suites_of_the_data_set():
     reward = reward_function("coder", Referee([ADD], "golden"))
     found = reward(completions=[said(RIGHT), said("no program")], problem_id=[ADD.id] * 2, suite=["", ""], prompts=[])
     assert found == [1.0, 0.0]
     assert reward.__name__ == "coder_reward"
-
-
-def test_a_coder_plays_against_suites_of_the_data_set():
     reward = reward_function("coder", Referee([ADD]))
     assert reward(completions=[RIGHT, WRONG], problem_id=[ADD.id] * 2, suite=[SUITE] * 2) == [1.0, 0.0]
 
@@ -69,13 +66,10 @@ def test_a_coder_plays_against_a_frozen_tester_that_sees_each_program():
     assert shown == [RIGHT.strip(), WRONG.strip()]
 
 
-def test_a_tester_is_paid_for_the_faults_that_it_finds():
+def test_a_tester_is_paid_for_the_faults_that_it_finds_if_the_program_loads():
     reward = reward_function("tester", Referee([ADD]))
     found = reward(completions=[said(SUITE), said("nothing")], problem_id=[ADD.id] * 2, program=[WRONG] * 2)
     assert found[0] > found[1] == 0.0
-
-
-def test_a_tester_whose_program_does_not_load_has_no_turn():
     log = Log()
     reward = reward_function("tester", Referee([ADD]), logs_parts=True)
     given = {"completions": [SUITE, SUITE], "problem_id": [ADD.id] * 2, "program": [WRONG, "def add(a, b:"]}
@@ -94,8 +88,6 @@ def test_masked_replies_are_none_and_logged_with_their_reason(broken_sandbox):
     assert log.metrics == {"coder/masked": 1.0}
     assert all(log.columns["masked_because"])
 
-
-def test_an_unavailable_tester_masks_the_program():
     def tester(observation: Any) -> str:
         raise AgentUnavailable("the endpoint is down")
 

@@ -26,11 +26,12 @@ def test_every_registered_name_is_listed_with_a_sentence(group: Any, key: str) -
     assert all(row["name"] in result.stderr for row in rows)
 
 
-def test_an_agents_options_are_told_with_their_defaults() -> None:
+def test_an_agents_options_are_told_with_their_defaults_and_an_unknown_one_is_bad_input() -> None:
     found = one_object(codea1("list", "agents", "--json").stdout)["agents"]
     options = {each["name"]: each["options"] for each in found}
     assert options["mutant"] == [{"name": "strength", "type": "float", "default": "0.5"}]
     assert options["examples"] == []
+    assert "did you mean 'mutant'" in refused("list", "agents", "mutent")
 
 
 def test_one_agent_is_shown_with_its_options_and_its_whole_docstring() -> None:
@@ -39,10 +40,6 @@ def test_one_agent_is_shown_with_its_options_and_its_whole_docstring() -> None:
     assert ["hunt", "bool", "False"] in [line.split() for line in shown.splitlines()]
     (found,) = one_object(codea1("list", "agents", "openai", "--json").stdout)["agents"]
     assert {each["name"]: each["default"] for each in found["options"]}["model"] in (None, "''")
-
-
-def test_an_unknown_agent_is_bad_input() -> None:
-    assert "did you mean 'mutant'" in refused("list", "agents", "mutent")
 
 
 def test_problem_sources_are_listed_with_kinds_counts_and_options() -> None:

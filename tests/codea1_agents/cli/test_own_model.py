@@ -52,27 +52,15 @@ def test_a_random_model_writes_right_programs_in_the_end(folder: Path) -> None:
     assert "codea1 sft mine" in checked["advice"][-1]
 
     learning = ("--epochs", 4, "--examples-per-step", 8, "--lr", 1e-2, "--samples", 8, "--tests", 1)
-    tuned = document(
-        "sft",
-        "mine",
-        "-p",
-        "mine.jsonl",
-        "--held-out",
-        "others.jsonl",
-        "-o",
-        "warm",
-        *TINY,
-        *learning,
-        "--max-reply-tokens",
-        24,
-    )
+    given = ("-p", "mine.jsonl", "--held-out", "others.jsonl")
+    tuned = document("sft", "mine", *given, "-o", "warm", *TINY, *learning, "--max-reply-tokens", 24)
     before, after = (tuned["held_out"][moment] for moment in ("before", "after"))
     for name in ("pass@1", "validity"):
         assert before[name]["mean"] == 0 < after[name]["low"], name
 
     sets = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
-    models = ("--coder", "warm", "--tester", "warm", "-p", "mine.jsonl", "--held-out", "others.jsonl")
-    trained = document("train", "code-a1", *models, "--steps", 8, "-o", "run", *sets)
+    models = ("--coder", "warm", "--tester", "warm")
+    trained = document("train", "code-a1", *models, *given, "--steps", 8, "-o", "run", *sets)
     assert trained["evaluation"]["coder_pass_at_1"] > 0.8
 
     agent = "transformers,model=run/models/coder,prompts=tiny,max_tokens=24"

@@ -18,7 +18,7 @@ from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import to_line
 from tests.support import argv_problems
-from tests.support.command_line import FAST, codea1, entries_of, finished, one_object, refused, started
+from tests.support.command_line import FAST, codea1, document, entries_of, finished, one_object, refused, started
 from tests.support.runs import EPISODE_SCHEMA
 from tests.support.waiting import wait_until
 
@@ -69,14 +69,11 @@ def test_which_games_are_drawn_and_why() -> None:
     assert drawn("reference", "--show", 4) == []
 
 
-def test_a_coder_that_plays_the_solution_is_told_and_no_empty_book_is_offered() -> None:
+def test_a_coder_that_plays_the_solution_is_told_and_so_are_the_tests_that_figures_include() -> None:
     told = "the coder played the solution itself: no test can beat it; try --coder mutant,strength=1\n"
     for coder, is_solution in (("reference", True), ("mutant,strength=1", False)):
         shown = codea1("play", "-p", "starter", "--coder", coder, "-n", 2).stdout
         assert (told in shown, "Mistake Book: 0 cases" in shown, "book show" not in shown) == (is_solution,) * 3
-
-
-def test_the_summary_says_which_tests_its_figures_include() -> None:
     for tester, has_copies in (("examples", True), ("boundary", False)):
         shown = " ".join(codea1(*FAST, "--tester", tester, "-n", 1).stdout.split())
         assert ("; suite validity includes copies of examples, suites that beat" in shown) is has_copies
@@ -196,9 +193,7 @@ def wait_for_lines(run: Path, n: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_killed_again_and_again_at_any_moment_resumes_to_the_same_run(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
+def test_a_run_killed_again_and_again_resumes_to_the_same_run(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.syspath_prepend(str(folder))
     slow = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "my_agents:slow_tester"]
     slow += ["--limit", "3", "-n", "9"]
@@ -249,9 +244,12 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room() ->
 # -- resuming --
 
 
-def test_a_finished_run_may_be_asked_for_more_episodes() -> None:
+def test_a_finished_run_may_be_asked_for_more_episodes_and_else_nothing_changes() -> None:
     codea1(*FAST, "-n", 5, "--out", "whole")
     codea1(*FAST, "-n", 2, "--out", "run")
+    before = Path("run/episodes.jsonl").read_bytes()
+    assert document("play", "--resume", "run", *FAST[1:])["n_episodes"] == 2
+    assert Path("run/episodes.jsonl").read_bytes() == before
     assert codea1("play", "--resume", "run", "-n", 5).exit_code == 0
     assert_same_run(Path("whole"), Path("run"))
 
@@ -270,15 +268,6 @@ def test_a_run_is_written_through_no_link_and_waits_for_no_pipe(name: str) -> No
         make(path)
         refused("play", "--resume", "run", "-n", 4)
         assert Path("victim").read_bytes() == before
-
-
-def test_resuming_a_finished_run_changes_nothing() -> None:
-    codea1(*FAST, "-n", 2, "--out", "run")
-    before = Path("run/episodes.jsonl").read_bytes()
-    result = codea1("play", "--resume", "run", *FAST[1:], "--json")
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["n_episodes"] == 2
-    assert Path("run/episodes.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -332,29 +321,16 @@ def test_a_run_is_not_continued_with_other_options(options: list[str], said: str
         (["--problems", "a\0b"], "unknown problem source"),
     ],
 )
-def test_bad_input_is_one_sentence_naming_it_and_leaves_no_run_behind(
-    folder: Path, options: list[str], said: str
-) -> None:
+def test_bad_input_is_one_sentence_and_leaves_no_run_behind(folder: Path, options: list[str], said: str) -> None:
     assert said in refused(*FAST, "-n", 1, *options)
     assert [path.name for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"] == []
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--alpha 2",
-        "--alpha nan",
-        "-n 0",
-        "--rounds 0",
-        "--seed -1",
-        "--show -1",
-        f"--rounds {10**30}",
-        f"--tests {10**30}",
-    ],
-)
-def test_numbers_out_of_range_are_bad_usage(options: str) -> None:
-    sentence = refused(*FAST, *options.split())
-    assert re.search(f"Invalid value for '([^']*' / ')?{options.split()[0]}'", sentence)
+@pytest.mark.parametrize("option", ["--alpha", "-n", "--rounds", "--seed", "--show", "--tests"])
+def test_numbers_out_of_range_are_bad_usage(option: str) -> None:
+    bad = {"--alpha": (2, "nan"), "-n": (0,), "--rounds": (0, 10**30), "--tests": (10**30,)}
+    for value in bad.get(option, (-1,)):
+        assert re.search(f"Invalid value for '([^']*' / ')?{option}'", refused(*FAST, option, value))
     assert not Path("runs").exists()
 
 
@@ -367,9 +343,7 @@ def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line() -> N
         assert word in error
 
 
-def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reply_that_is_no_text_ends_the_run_but_episodes_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
     codea1(*FAST, "-n", 2, "--out", "run", "--tester", "examples")
     config = Path("run/config.toml")
@@ -425,9 +399,7 @@ def test_no_progress_line_overwrites_what_a_person_types(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_run_that_fails_in_its_first_episode_leaves_no_folder(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int
-) -> None:
+def test_a_run_that_fails_leaves_no_folder(folder: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int) -> None:
     monkeypatch.syspath_prepend(str(folder))
     played = "play", "-p", "starter", "-n", 2, "--tester", "my_agents:forgetful", "--concurrency", concurrency
     sentence = refused(*played, "--out", "run")

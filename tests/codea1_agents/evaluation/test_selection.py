@@ -36,10 +36,13 @@ def test_the_candidate_that_passes_most_distinct_tests_is_in_front(problems: Pro
     assert all((o["program"], i["tester_view"]) == ("", "blind") for o, i in agent.asked)
 
 
-def test_wrong_tests_count_as_they_were_written(problems: ProblemSet, sandbox: Sandbox) -> None:
+def test_wrong_tests_count_as_they_were_written_and_equal_ones_once(problems: ProblemSet, sandbox: Sandbox) -> None:
     _, coder = scripted(lambda observation, info: PROGRAMS[info["sample"]])
     _, tester = scripted(lambda observation, info: written(["assert sign(0) == 1", "assert sign(-5) == undefined"]))
     assert record_of(problems, sandbox, coder, tester, suites=1).scores == (1, 0, 0, 0)
+    replies = ["assert f(1) == 2\nassert f(1)==2", "assert f(1) == 3"]
+    suites = [bare(reply) for reply in replies]
+    assert [(case.expression, case.prediction) for case in unique_tests(suites)] == [("f(1)", "2"), ("f(1)", "3")]
 
 
 def test_other_right_answers_pass_the_tests_of_testers(problems: ProblemSet, sandbox: Sandbox) -> None:
@@ -51,12 +54,6 @@ def test_other_right_answers_pass_the_tests_of_testers(problems: ProblemSet, san
     batches = select_candidates([loose], coder, tester, sandbox, candidates=2, suites=1, tests=8)
     (record,) = [each for batch in batches for each in batch]
     assert record.scores == (2, 0)
-
-
-def test_equal_tests_are_one_and_other_predictions_are_another() -> None:
-    replies = ["assert f(1) == 2\nassert f(1)==2", "assert f(1) == 3"]
-    suites = [bare(reply) for reply in replies]
-    assert [(case.expression, case.prediction) for case in unique_tests(suites)] == [("f(1)", "2"), ("f(1)", "3")]
 
 
 def test_a_problem_without_tester_or_coder_is_masked(problems: ProblemSet, sandbox: Sandbox) -> None:

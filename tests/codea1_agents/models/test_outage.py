@@ -62,9 +62,7 @@ class Dying:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_server_that_is_killed_and_started_again_loses_no_finished_game(
-    faulty: Callable[..., Any], concurrency: int
-) -> None:
+def test_a_server_that_is_started_again_loses_no_finished_game(faulty: Callable[..., Any], concurrency: int) -> None:
     dying = Dying(7)
     server = faulty(dying)
     tester = f"openai,model=m,base_url={server.url},retries=1,backoff_s=0.01"
@@ -90,9 +88,7 @@ def test_a_server_that_is_killed_and_started_again_loses_no_finished_game(
     assert [a == b for a, b in zip(*runs, strict=True)] == [True] * 20
 
 
-def test_the_record_tells_what_an_agent_used_and_keeps_no_key(
-    faulty: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_record_tells_what_is_used_but_no_key(faulty: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-0123")
     server = faulty((500, "busy"), healthy)
     tester = f"openai,model=m,base_url={server.url},backoff_s=0.01,api_key_env=MY_KEY"

@@ -33,15 +33,11 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
 
 
-def test_a_package_that_merely_lies_inside_a_repository_has_no_commit(checkout: Path) -> None:
-    assert git_commit() is None
-
-
 def test_a_checkout_has_its_commit_and_says_if_it_was_changed(checkout: Path) -> None:
+    assert git_commit() is None  # the package merely lies inside a repository
     git(checkout, "add", ".")
     git(checkout, "commit", "-q", "-m", "first")
     commit = git_commit()
-    assert commit is not None
     assert re.fullmatch(r"[0-9a-f]{40}", commit)
     (checkout / "package" / "__init__.py").write_text("changed = True\n")
     assert git_commit() == f"{commit}-dirty"

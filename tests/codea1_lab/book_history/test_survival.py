@@ -26,6 +26,8 @@ def test_the_textbook_example_of_remission_times() -> None:
         (23, 6, 0.4482),
     ]
     assert (found.n, found.n_fixed, found.median) == (21, 9, 23)
+    none = survival([3, 4], [False, False])
+    assert (none.n, none.n_fixed, none.steps, isnan(none.median)) == (2, 0, (), True)
     assert (found.steps[0].low, found.steps[0].high) == (pytest.approx(0.620, abs=1e-3), pytest.approx(0.952, abs=1e-3))
 
 
@@ -36,9 +38,3 @@ def test_without_censoring_it_is_the_share_that_stays_longer(durations: list[int
     for step in found.steps:
         assert step.share == pytest.approx(sum(d > step.time for d in durations) / len(durations))
         assert isnan(step.low) == isnan(step.high) == (step is found.steps[-1])
-
-
-def test_nothing_fixed_has_no_steps_and_no_median() -> None:
-    found = survival([3, 4], [False, False])
-    assert (found.n, found.n_fixed, found.steps) == (2, 0, ())
-    assert isnan(found.median)

@@ -19,7 +19,7 @@ def noisy(means: np.ndarray, n: int = 60) -> list[list[list[float]]]:
     return drawn.astype(float).tolist()
 
 
-def test_matching_pennies_is_mixed_and_goes_round() -> None:
+def test_matching_pennies_is_mixed_goes_round_and_turns_rankings() -> None:
     found = empirical_game(play_of(noisy(PENNIES)), n_draws=40)
     assert len(found.equilibrium.row_support) == len(found.equilibrium.column_support) == 2
     assert found.equilibrium.residual < 1e-8
@@ -29,6 +29,14 @@ def test_matching_pennies_is_mixed_and_goes_round() -> None:
     assert 0 < chance.low < chance.mean < chance.high < 1
     assert found.coder_value.low <= found.coder_value.mean <= found.coder_value.high
     assert all(each.played == 1.0 for each in (*found.coders, *found.testers))
+    circle = best_response_cycles(MatrixGame.of(PENNIES, 1 - PENNIES))
+    assert circle == ((Pair(0, 1), Pair(1, 0)),)
+    assert best_response_cycles(MatrixGame.of(PENNIES, PENNIES)) == ()
+    assert best_response_cycles(MatrixGame.of(np.zeros((3, 2)), np.zeros((3, 2)))) == ()
+    (found,) = reversals(play_of(noisy(PENNIES)))
+    assert (found.first, found.second) == (Pair(0, 0), Pair(1, 1))
+    assert reversals(play_of(noisy(np.full((3, 3), 0.5), n=20)), seed=1) == ()
+    assert reversals(play_of(noisy(np.array([[1.0, 0.6], [0.4, 0.0]])))) == ()
 
 
 def test_a_dominant_coder_is_played_in_every_draw_and_nobody_goes_round() -> None:
@@ -42,17 +50,3 @@ def test_a_pair_without_payoffs_leaves_no_game_and_draws_in_which_it_has_none_ar
     assert empirical_game(play_of([[[1.0, 1.0], [nan, nan]]]), n_draws=5) is None
     found = empirical_game(play_of([[[1.0, nan, 0.0, nan], [0.5, 0.5, 0.0, 0.25]]]), n_draws=100)
     assert np.isfinite([found.coder_value.low, found.coder_value.high]).all()
-
-
-def test_cycles_of_best_responses() -> None:
-    circle = best_response_cycles(MatrixGame.of(PENNIES, 1 - PENNIES))
-    assert circle == ((Pair(0, 1), Pair(1, 0)),)
-    assert best_response_cycles(MatrixGame.of(PENNIES, PENNIES)) == ()
-    assert best_response_cycles(MatrixGame.of(np.zeros((3, 2)), np.zeros((3, 2)))) == ()
-
-
-def test_rankings_that_turn_round_are_found_and_chance_is_not() -> None:
-    (found,) = reversals(play_of(noisy(PENNIES)))
-    assert (found.first, found.second) == (Pair(0, 0), Pair(1, 1))
-    assert reversals(play_of(noisy(np.full((3, 3), 0.5), n=20)), seed=1) == ()
-    assert reversals(play_of(noisy(np.array([[1.0, 0.6], [0.4, 0.0]])))) == ()

@@ -14,7 +14,7 @@ def roles(players: tuple[PlayerSpec, ...]) -> list[tuple[str, str]]:
     return [(player.name, player.role) for player in players]
 
 
-def test_an_agent_plays_what_it_can_under_any_name(tmp_path: Path) -> None:
+def test_an_agent_plays_what_it_can_once_under_any_name(tmp_path: Path) -> None:
     found = read_players(["mutant,strength=1", "fuzz", "human"], tmp_path)
     named = [("mutant,strength=1", "coder"), ("fuzz", "tester"), ("human", "coder"), ("human", "tester")]
     assert roles(found) == named
@@ -22,6 +22,9 @@ def test_an_agent_plays_what_it_can_under_any_name(tmp_path: Path) -> None:
     assert roles(read_players(["human"], tmp_path, role="tester")) == [("human", "tester")]
     (found,) = read_players(["subtle=mutant,strength=0.1"], tmp_path)
     assert (found.name, found.spec, found.argument) == ("subtle", "mutant,strength=0.1", "mutant,strength=0.1")
+    assert roles(read_players(["fuzz", "fuzz"], tmp_path)) == [("fuzz", "tester")]
+    two = read_players(["a=mutant,strength=1", "a=mutant,strength=0"], tmp_path)
+    assert [player.name for player in two] == ["a", "a#2"]
 
 
 def test_an_agent_comes_before_a_folder_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,12 +33,6 @@ def test_an_agent_comes_before_a_folder_of_its_name(tmp_path: Path, monkeypatch:
     assert roles(read_players(["fuzz", "mine=fuzz"], tmp_path)) == [("fuzz", "tester"), ("mine", "tester")]
     with pytest.raises(UserError, match=r"fuzz: neither a training run nor a model in one"):
         read_players(["./fuzz"], tmp_path)
-
-
-def test_who_takes_part_twice_does_so_once_and_namesakes_are_told_apart(tmp_path: Path) -> None:
-    assert roles(read_players(["fuzz", "fuzz"], tmp_path)) == [("fuzz", "tester")]
-    two = read_players(["a=mutant,strength=1", "a=mutant,strength=0"], tmp_path)
-    assert [player.name for player in two] == ["a", "a#2"]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +77,7 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_run_stands_for_its_exported_models_asked_as_in_training_or_those_it_began_with(
-    run: Path, tmp_path: Path
-) -> None:
+def test_a_run_stands_for_its_exported_models_or_those_it_began_with(run: Path, tmp_path: Path) -> None:
     coder, tester = read_players([str(run)], tmp_path)
     assert (coder.name, tester.name) == ("first", "first")
     assert f"model={run / 'models' / 'coder'}" in coder.spec

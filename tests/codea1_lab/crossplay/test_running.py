@@ -39,9 +39,7 @@ def played(
     return play_all(list(toys), coders, testers, sandbox, RULES, **{"samples": 2, **options})
 
 
-def test_one_coder_alone_has_no_others_its_progress_is_told_and_a_black_box_tester_sees_no_program(
-    toys: ProblemSet, sandbox: Sandbox
-) -> None:
+def test_one_coder_has_no_others_and_a_black_box_tester_sees_no_program(toys: ProblemSet, sandbox: Sandbox) -> None:
     told: list[tuple[int, int]] = []
     tester, hard = player("hard", HARD, view="black_box")
     coder = player("wrong", WRONG)[1]

@@ -152,9 +152,7 @@ def test_the_cases_of_an_episode_stand_in_the_matrix_and_in_the_table(browser: A
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390, 360])
-def test_nothing_hangs_over_and_colours_follow_the_reader(
-    browser: Any, several_report: Path, scheme: str, width: int
-) -> None:
+def test_nothing_hangs_over_in_either_theme(browser: Any, several_report: Path, scheme: str, width: int) -> None:
     slipped = """[...document.querySelectorAll('.cases td')].filter(cell => cell.children.length > 1
         || [...cell.childNodes].some(node => node.nodeType === 3)
         || cell.firstElementChild?.getBoundingClientRect().left < cell.getBoundingClientRect().left + 80
@@ -221,9 +219,7 @@ def test_the_focus_is_never_lost_on_the_way_through_the_list(browser: Any, small
     assert browser.ask(tabs) == 1
 
 
-def test_a_search_finds_programs_tests_verdicts_and_problems_within_the_filters(
-    browser: Any, small_report: Path, small_run: Path
-) -> None:
+def test_a_search_finds_texts_of_all_kinds_within_filters(browser: Any, small_report: Path, small_run: Path) -> None:
     browser.open(small_report)
     records = list(iter_episodes(small_run))
     for query in ("return x + 7", "PWNED", "wrong answer", records[2].problem_id):
@@ -253,9 +249,7 @@ def _searched(record: Any, played: Any) -> str:
     ).lower()
 
 
-def test_a_search_finds_why_a_test_was_dropped_by_the_words_shown_and_by_those_of_the_rules(
-    browser: Any, tmp_path: Path
-) -> None:
+def test_a_search_finds_why_a_test_was_dropped_in_two_wordings(browser: Any, tmp_path: Path) -> None:
     run = written_run(tmp_path / "run", 2, lambda number: "def f(x):\n    return x\n")
     lines = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
     detail = "neither an assert nor an assignment"
@@ -337,7 +331,7 @@ def test_the_change_since_the_round_before_is_shown_as_text(browser: Any, severa
     browser.until(f"{DETAIL}.includes('The program has not changed')")
 
 
-def test_a_difference_keeps_equal_lines(browser: Any, small_report: Path) -> None:
+def test_a_difference_keeps_equal_lines_and_lines_of_prose_are_joined(browser: Any, small_report: Path) -> None:
     browser.open(small_report)
     script = "return difference(arguments[0], arguments[1]).map(([sign, line]) => sign + line)"
     for before, after, found in (
@@ -348,10 +342,6 @@ def test_a_difference_keeps_equal_lines(browser: Any, small_report: Path) -> Non
         ("p\na\nq\nb\nr", "a\nb", ["-p", " a", "-q", " b", "-r"]),
     ):
         assert browser.driver.execute_script(script, before, after) == found
-
-
-def test_lines_of_prose_are_joined_and_those_of_code_are_not(browser: Any, small_report: Path) -> None:
-    browser.open(small_report)
     prose = "Return the number of all the words of the text that begin with a\ncapital (or zero)."
     for text, found in (
         (prose, prose.replace("\n", " ")),
@@ -383,9 +373,7 @@ def test_several_runs_are_in_one_set_of_charts_whose_legend_toggles_them(browser
     assert browser.ask(shown) > 10
 
 
-def test_squares_of_a_suite_are_aligned_and_lines_of_a_million_characters_are_cut(
-    browser: Any, several_report: Path
-) -> None:
+def test_squares_of_a_suite_are_aligned_and_lines_of_a_million_are_cut(browser: Any, several_report: Path) -> None:
     browser.open(several_report, address=f"#candidate-{N_ROUNDS + 2}")
     browser.until("document.querySelector('.matrix') !== null")
     lefts = """[...document.querySelectorAll('.matrix tbody tr')].map(row =>
@@ -451,9 +439,7 @@ def test_head_tables_fit_a_page_of_1280_pixels(browser: Any, small_run: Path, tr
     assert browser.ask("document.documentElement.scrollWidth") <= 1280
 
 
-def test_the_table_of_problems_tells_their_entries_in_the_book_of_a_training(
-    browser: Any, training: Path, tmp_path: Path
-) -> None:
+def test_the_table_of_problems_tells_their_entries_in_the_book(browser: Any, training: Path, tmp_path: Path) -> None:
     (problem_id,) = {group.problem_id for group in read_run(training, "t").groups()}
     write_report([read_run(training, "t")], tmp_path / "r.html", "r")
     browser.open(tmp_path / "r.html")
