@@ -27,13 +27,11 @@ def test_a_missing_extra_comes_with_its_pip_line(monkeypatch: pytest.MonkeyPatch
     assert "numpy" in found["packages"].detail
 
 
-def test_the_sandbox_is_named_with_its_promise() -> None:
+def test_the_sandbox_is_named_with_its_promise_and_may_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     detail = subjects()["sandbox"].detail
     assert detail.startswith("local: ")
     assert any(guarantee.value in detail for guarantee in Guarantee)
 
-
-def test_a_sandbox_that_does_not_start_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(sandbox: object) -> None:
         raise SandboxError("no worker starts")
 

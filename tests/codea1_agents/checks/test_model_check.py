@@ -1,5 +1,3 @@
-"""What a model is, what it replies, and what follows."""
-
 from __future__ import annotations
 
 import shutil

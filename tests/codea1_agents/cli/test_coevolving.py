@@ -1,5 +1,3 @@
-"""What `codea1 demo coevolve` says beforehand."""
-
 from __future__ import annotations
 
 import json

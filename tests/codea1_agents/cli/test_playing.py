@@ -55,21 +55,18 @@ def test_golden_rules_without_golden_tests_are_refused_before_a_folder_is_made()
 # -- the sandbox, and the book, by name --
 
 
-def test_the_sandbox_is_named_with_its_guarantee() -> None:
+def test_the_sandbox_is_named_with_its_guarantee_and_a_weak_one_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     result = codea1(*FAST, "-n", 1, "--out", "run")
     stored = json.loads(Path("run/metrics.json").read_text())["sandbox"]
     assert stored["name"] == "local"
     assert stored["tier"]
     assert f"sandbox: local: {stored['guarantee']}, by {stored['tier']} (" in result.stdout
-
-
-def test_a_weak_sandbox_is_warned_of_even_if_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "warning" not in codea1(*FAST, "-n", 1, "--out", "first").stderr
+    assert "warning" not in result.stderr
     monkeypatch.setattr(LocalSandbox, "guarantee", Guarantee.TRUSTED_ONLY)
-    result = codea1(*FAST, "-n", 1, "--quiet", "--out", "second")
-    assert result.exit_code == 0
-    assert result.stderr.startswith("warning: weak sandbox: local: trusted only")
-    assert result.stderr.count("\n") == 1
+    weak = codea1(*FAST, "-n", 1, "--quiet", "--out", "second")
+    assert weak.exit_code == 0
+    assert weak.stderr.startswith("warning: weak sandbox: local: trusted only")
+    assert weak.stderr.count("\n") == 1
 
 
 def test_the_book_says_who_played_and_a_rebuilt_one_the_same() -> None:

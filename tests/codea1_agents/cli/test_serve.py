@@ -1,5 +1,3 @@
-"""`codea1 serve`, in a process of its own."""
-
 from __future__ import annotations
 
 import json

@@ -131,9 +131,8 @@ def test_a_calibrated_solution_runs_behind_the_imports_and_constants_of_its_prom
 def test_suites_of_a_file_are_measured(tmp_path: Path) -> None:
     (problem,) = list(load_problems("starter"))[:1]
     case = problem.golden[0]
-    path = written(
-        tmp_path, {"task_id": problem.id, "tests": [f"assert {case.expression} == {case.expected}", "assert 1"]}
-    )
+    tests = [f"assert {case.expression} == {case.expected}", "assert 1"]
+    path = written(tmp_path, {"task_id": problem.id, "tests": tests})
     command = ("eval", "tester", "--generations", path, "-p", "starter", "--tests", 2, "--mutants", 3, "--json")
     for mode in ((), ("--mode", "suite")):
         assert one_object(codea1(*command, *mode).stdout)["figures"]["pass@2"]["mean"] == 0.5

@@ -1,5 +1,3 @@
-"""Figures of an agent in both roles, with its replies."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

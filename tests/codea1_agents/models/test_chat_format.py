@@ -128,9 +128,8 @@ def test_a_tokenizer_of_another_model_is_refused(tokenizer):
     chat = ChatFormat(tokenizer, "tiny")
     most = max(tokenizer.get_vocab().values())
     tokenizer.add_special_tokens({"pad_token": "<added later>"})  # no prompt has it
-    fits, small = (
-        transformers.Qwen2ForCausalLM(transformers.Qwen2Config(vocab_size=n, **SMALL)) for n in (most + 1, most)
-    )
+    configs = [transformers.Qwen2Config(vocab_size=n, **SMALL) for n in (most + 1, most)]
+    fits, small = map(transformers.Qwen2ForCausalLM, configs)
     chat.require_embedding_of(fits)
     with pytest.raises(UserError, match=f"tiny: its tokenizer has a token {most:,} and its embedding {most:,} rows"):
         chat.require_embedding_of(small)

@@ -117,17 +117,13 @@ TRANSIENT = {
 
 
 @pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
-def test_a_passing_fault_is_tried_again(faulty, observation, infos, fault):
+def test_a_passing_fault_is_tried_again_and_a_lasting_one_is_one_sentence(faulty, observation, infos, fault):
     server = faulty(fault, fault, said("at last"))
     asked = agent(server)
     assert asked.act(observation, infos[0]) == "at last"
     assert asked.usage.retries == 2
     assert server.asked[0] == server.asked[1] == server.asked[2]
     asked.close()
-
-
-@pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
-def test_a_lasting_fault_is_an_unavailable_agent_and_one_sentence(faulty, observation, infos, fault):
     server = faulty(fault)
     asked = agent(server, retries=1)
     with pytest.raises(AgentUnavailable, match="gave no reply in 2 tries") as caught:
@@ -179,11 +175,8 @@ def test_a_server_that_dribbles_is_given_up_at_the_time_limit(faulty, observatio
 
 
 def test_a_retry_waits_as_long_as_the_server_asks(faulty, observation, infos):
-    def busy(handler: Any, _: Any) -> None:
-        handler.send(429, "{}", retry_after="0.4")
-
     start = time.monotonic()
-    agent(faulty(busy, said())).act(observation, infos[0])
+    agent(faulty(lambda handler, _: handler.send(429, "{}", retry_after="0.4"), said())).act(observation, infos[0])
     assert time.monotonic() - start >= 0.4
 
 

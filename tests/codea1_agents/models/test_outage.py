@@ -1,5 +1,3 @@
-"""A server that goes away while a run is played."""
-
 from __future__ import annotations
 
 import json

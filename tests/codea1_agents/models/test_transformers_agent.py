@@ -122,14 +122,11 @@ def test_a_model_without_a_template_plays_and_shows_no_bars(tiny_base_model, obs
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_name_with_options_makes_one_whose_seed_is_the_contexts(tiny_model, toys, sandbox, observation, infos):
+def test_options_of_a_name_and_no_defaults_of_a_model_count(tiny_model, toys, sandbox, observation, infos, tmp_path):
     spec = f"transformers,model={tiny_model},max_tokens=16,top_p=0.95,device=cpu"
     named = load_agent(spec, AgentContext(toys, sandbox, seed=4))
     same = agent(tiny_model, top_p=0.95, seed=4)
     assert named.act(observation, infos[0]) == same.act(observation, infos[0])
-
-
-def test_a_models_own_defaults_do_not_interfere(tiny_model, tmp_path, observation, infos):
     folder = shutil.copytree(tiny_model, tmp_path / "model")
     own = json.loads((folder / "generation_config.json").read_text())
     own |= {"temperature": 0.01, "top_k": 1, "repetition_penalty": 5.0, "do_sample": True, "max_length": 3}

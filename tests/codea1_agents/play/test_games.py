@@ -10,9 +10,7 @@ from codea1_env.runs.records import EpisodeRecord
 
 
 def game(number: int, last_call_s: float, *, present: bool, seat: str = "tester_0", problem: str = "") -> PlayedEpisode:
-    record = EpisodeRecord(
-        episode=number, episode_id=f"{number}", problem_id=problem or f"toy/{number}", seed=0, rounds=()
-    )
+    record = EpisodeRecord(episode=number, episode_id="0", problem_id=problem or f"toy/{number}", seed=0, rounds=())
     error = None if present else AgentUnavailable("down")
     return PlayedEpisode(record, (), TimeSplit(), error, "" if present else seat, {seat: last_call_s})
 

@@ -1,5 +1,3 @@
-"""A person's game: points, hints, who wins, and the story at the end."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import platform
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from codea1_agents.play import versions
 from codea1_agents.play.versions import git_commit, installed_versions
+from tests.support.folders import git
 
 
 def test_python_and_the_packages_that_move_results_are_told() -> None:
@@ -26,11 +26,6 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(versions.codea1_env, "__file__", str(package / "__init__.py"))
     git(tmp_path, "init", "-q")
     return tmp_path
-
-
-def git(folder: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
 
 
 def test_a_checkout_has_its_commit_and_says_if_it_was_changed(checkout: Path) -> None:

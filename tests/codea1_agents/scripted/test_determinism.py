@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
+
+from tests.support.command_line import run_python
 
 PLAY = """
 import hashlib, json
@@ -45,16 +45,9 @@ if __name__ == "__main__":
 """
 
 
-def played(order: str, hash_seed: str) -> str:
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(
-        [sys.executable, "-c", PLAY, order], capture_output=True, text=True, env=environment, timeout=120, check=True
-    )
-    return done.stdout
-
-
 @pytest.mark.slow
-def test_two_processes_give_the_same_replies() -> None:
-    first, second = played("forward", "1"), played("reversed", "2")
+def test_two_processes_give_the_same_replies(tmp_path: Path) -> None:
+    first = run_python("-c", PLAY, "forward", folder=tmp_path, PYTHONHASHSEED="1")
+    second = run_python("-c", PLAY, "reversed", folder=tmp_path, PYTHONHASHSEED="2")
     assert len(first) > 10_000
     assert hashlib.sha256(first.encode()).digest() == hashlib.sha256(second.encode()).digest()

@@ -68,9 +68,7 @@ def test_the_changed_argument_is_the_first_that_can_change() -> None:
 
 
 def test_the_notes_name_what_a_tester_may_write() -> None:
-    notes = {
-        table: {notes_of(problem) for problem in problems_of(table)} for table in ("in_place.toml", "functions.toml")
-    }
+    notes = {table: set(map(notes_of, problems_of(table))) for table in ("in_place.toml", "functions.toml")}
     assert all("`x = ...`" in note for note in notes["in_place.toml"])
     assert all("lambdas" in note for note in notes["functions.toml"])
     answers = {problem.id: notes_of(problem) for problem in problems_of("several_answers.toml")}

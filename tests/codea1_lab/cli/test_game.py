@@ -1,5 +1,3 @@
-"""`codea1 game`: solving and questions from the command line."""
-
 from __future__ import annotations
 
 import json

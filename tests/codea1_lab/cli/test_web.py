@@ -1,5 +1,3 @@
-"""`codea1 web`, in a process of its own, and what it refuses."""
-
 from __future__ import annotations
 
 import json

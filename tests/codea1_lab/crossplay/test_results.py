@@ -26,9 +26,7 @@ def findings() -> Findings:
     shares = [[1.0, 0.1], [0.2, 0.9]]
     cells = Cells.of([[[[game(share, p)] for p in range(30)] for share in row] for row in shares])
     right = np.array([[1.0] * 30, [0.0] * 30])
-    play = CrossPlay(
-        ("a|b", "mutant"), ("x", "fuzz"), tuple(f"p{n}" for n in range(30)), right, cells, cells, (1,), (1,)
-    )
+    play = CrossPlay(("a|b", "mutant"), ("x", "fuzz"), tuple(map(str, range(30))), right, cells, cells, (1,), (1,))
     return Findings.of(play, n_draws=20, seed=2)
 
 

@@ -66,11 +66,9 @@ def test_on_policy_suites_meet_their_programs_and_transfer_those_of_others(toys:
 
 
 def test_nobody_answers_a_program_that_does_not_load(toys: ProblemSet, sandbox: Sandbox) -> None:
-    def half(observation: Observation, info: Info) -> str:
-        return WRONG[info["problem_id"]] if info["sample"] else "def broken(:"
-
+    _, half = player("half", lambda _, info: WRONG[info["problem_id"]] if info["sample"] else "def broken(:")
     tester, hard = player("hard", HARD)
-    play, _ = played(toys, sandbox, [player("half", half)[1]], [hard])
+    play, _ = played(toys, sandbox, [half], [hard])
     assert len(tester.asked) == 2
     assert play.on_policy.survives.tolist() == [[[0.0, 0.0]]]
     assert play.on_policy.beats.tolist() == [[[1.0, 1.0]]]
@@ -78,13 +76,9 @@ def test_nobody_answers_a_program_that_does_not_load(toys: ProblemSet, sandbox: 
 
 
 def test_what_an_agent_does_not_answer_is_masked_and_never_a_zero(toys: ProblemSet, sandbox: Sandbox) -> None:
-    def only_first(observation: Observation, info: Info) -> str | None:
-        return None if info["sample"] else RIGHT[info["problem_id"]]
-
-    def not_add(observation: Observation, info: Info) -> str | None:
-        return None if info["problem_id"] == "toy/add" else HARD[info["problem_id"]]
-
-    play, _ = played(toys, sandbox, [player("c", only_first)[1]], [player("t", not_add)[1]])
+    _, first = player("c", lambda _, info: None if info["sample"] else RIGHT[info["problem_id"]])
+    _, not_add = player("t", lambda _, info: None if info["problem_id"] == "toy/add" else HARD[info["problem_id"]])
+    play, _ = played(toys, sandbox, [first], [not_add])
     assert np.isnan(play.on_policy.survives[0, 0, 0])
     assert play.on_policy.survives[0, 0, 1] == 1.0
     assert play.on_policy.n_masked == 3

@@ -1,5 +1,3 @@
-"""Experiments as declared: what is right is read, what is wrong is said in one sentence."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Tables, curves and pictures from results."""
-
 from __future__ import annotations
 
 import re
@@ -154,9 +152,8 @@ def test_lines_over_steps_and_over_a_setting() -> None:
 @pytest.mark.slow
 def test_a_system_has_one_colour_in_all_panels_and_the_report_is_written_the_same_twice(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    picture = Picture(
-        title="x", file="x", systems=("base", "a1"), panels={"a": "coder_reward", "b": "pass_new"}, over="step"
-    )
+    panels = {"a": "coder_reward", "b": "pass_new"}
+    picture = Picture(title="x", file="x", systems=("base", "a1"), panels=panels, over="step")
     point = CurvePoint(step=1, cpu_s=1.0, figures={"coder_reward": 1.0})
     first = RESULTS[Cell("base", 0, 0)].model_copy(update={"curve": (point, point.model_copy(update={"step": 2}))})
     draw(picture, SMALL, RESULTS | {first.cell: first}, tmp_path / "x.svg")

@@ -1,5 +1,3 @@
-"""Means, intervals and paired differences over cells."""
-
 from __future__ import annotations
 
 from math import isnan, nan

@@ -1,5 +1,3 @@
-"""Learners and questions on a small bank, pictures, and PPO of RLlib."""
-
 from __future__ import annotations
 
 from dataclasses import replace

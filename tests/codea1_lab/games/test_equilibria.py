@@ -1,5 +1,3 @@
-"""Equilibria of any matrix, degenerate ones above all."""
-
 from __future__ import annotations
 
 import numpy as np

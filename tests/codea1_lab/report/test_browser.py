@@ -387,7 +387,7 @@ def test_squares_of_a_suite_are_aligned_and_lines_of_a_million_are_cut(browser: 
     assert browser.ask("document.documentElement.scrollWidth") <= 1280
 
 
-def test_the_first_screen_holds_three_figures_one_chart_and_a_duel(browser: Any, small_report: Path) -> None:
+def test_the_first_screen_holds_a_duel(browser: Any, small_report: Path, small_run: Path, tmp_path: Path) -> None:
     browser.open(small_report)
     browser.until("!document.querySelector('.duel').hidden")
     for part in (".conclusion", ".tile:nth-child(3)", ".first .plot", ".duel .change"):
@@ -399,9 +399,6 @@ def test_the_first_screen_holds_three_figures_one_chart_and_a_duel(browser: Any,
     assert browser.ask(folded) == [[question, False] for question in questions]
     browser.ask("document.querySelector('.duel button').click()")
     browser.until("document.querySelector('#detail h3') !== null")
-
-
-def test_a_test_with_a_wrong_answer_is_not_said_to_find_it(browser: Any, small_run: Path, tmp_path: Path) -> None:
     run = shutil.copytree(small_run, tmp_path / "run")
     lines = run / "episodes.jsonl"
     lines.write_text(lines.read_text().replace('"prediction_right":true', '"prediction_right":false'))

@@ -1,5 +1,3 @@
-"""The sentences that a report begins with."""
-
 from __future__ import annotations
 
 from math import nan

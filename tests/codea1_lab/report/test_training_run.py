@@ -41,16 +41,13 @@ def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> Non
     assert alarm == "no spread coder (2 steps from step 29 on): said in step 30 (step 30)"
 
 
-def test_duels_of_one_candidate_are_put_together_again(training: Path, tmp_path: Path) -> None:
+def test_duels_of_one_candidate_are_put_together_and_none_need_be_there(training: Path, tmp_path: Path) -> None:
     run = read_run(training, "training")
     (group,) = run.groups()
     assert (group.step, group.id, len(group.members)) == (4, "00000007", 2)
     assert [len(played.suites) for played in group.members.values()] == [2, 1]
     assert len(group.members["candidate 1"].rewards.testers) == 2
     assert write_report([run], tmp_path / "r.html", "t").n_candidates == 2
-
-
-def test_a_run_without_rollouts_has_curves_only(training: Path, tmp_path: Path) -> None:
     shutil.rmtree(training / "samples")
     run = read_run(training, "training")
     assert list(run.groups()) == []

@@ -1,5 +1,3 @@
-"""Trainings of tables."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -108,11 +106,9 @@ def test_golden_tests_and_inputs_of_equal_aims_repeat_unless_they_are_told_to_di
     assert min(len(set(each.golden)) for each in drawn) < 4
     assert {len(each.golden) for each in (*drawn, *differing)} == {4}
     aim, rng = Aim(0, 0), np.random.default_rng(0)
-    same, varied = (
-        [drawn_test(aim, World(aims_vary=vary), rng).expression for _ in range(2)] for vary in (False, True)
-    )
+    same, other = ([drawn_test(aim, World(aims_vary=vary), rng).expression for _ in range(2)] for vary in (False, True))
     assert len(set(same)) == 1
-    assert len(set(varied)) == 2
+    assert len(set(other)) == 2
     assert aim_of(suite_report([DrawnTest(aim, True, 7)], PROGRAM, World(), drops_wrong=False).cases[0].case) == aim
 
 

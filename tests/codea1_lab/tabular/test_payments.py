@@ -1,5 +1,3 @@
-"""Ways to pay a tester that can answer without care."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -9,11 +9,9 @@ import pytest
 
 from codea1_agents.play.person import DOUBT
 from codea1_agents.scripted.duels import TOPICS
-from codea1_env.agent import AgentContext
-from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.errors import AgentUnavailable
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox
-from codea1_lab.web.play import Opponent
 from tests.codea1_agents.cli.test_demo_duel import FINDS
 from tests.codea1_lab.web.conftest import Client
 from tests.support.serving import Gated
@@ -240,12 +238,3 @@ def test_why_an_opponent_is_silent_is_told_to_the_host_only(serving_page: Any) -
             assert answer["detail"] == f"{name} cannot reply now: try again, or choose another opponent"
     assert "10.0.0.7" in notes[0]
     assert "agent.py" in notes[1]
-
-
-def test_opponents_are_named_without_their_options_and_are_no_people(sandbox: Sandbox) -> None:
-    context = AgentContext(TOYS, sandbox)
-    assert Opponent("mutant,strength=1", "coder", context, print).name == "mutant"
-    with pytest.raises(UserError, match="the visitor is the person"):
-        Opponent("human", "coder", context, print)
-    with pytest.raises(UserError, match="is a coder, not a tester"):
-        Opponent("mutant", "tester", context, print)

@@ -1,5 +1,3 @@
-"""Runs watched and read in headless Chromium, and the routes behind the page."""
-
 from __future__ import annotations
 
 import json
@@ -142,16 +140,13 @@ def test_files_may_hold_anything(folder: Path, address: str, file: str, content:
     assert answer_of(f"{address}/watch/report?run=t")[0] == (200 if b"nan" in content else 422)
 
 
-def test_what_is_no_plain_file_is_not_opened(folder: Path, address: str) -> None:
+def test_what_is_no_plain_file_is_not_opened_and_texts_that_are_no_text_are_listed(folder: Path, address: str) -> None:
     for name, file in (("a", "config.toml"), ("b", "metrics.jsonl"), ("c", "run.json"), ("d", "metrics.jsonl")):
         (training_in(folder / name, 3, 9) / file).unlink()
         os.mkfifo(folder / name / file) if name != "d" else (folder / name / file).symlink_to("/dev/zero")
     found = {each["name"]: each["state"] for each in json.loads(answer_of(f"{address}/watch/runs")[1])["runs"]}
     assert found == {"a": "unreadable", "c": "going on"}
     assert [answer_of(f"{address}/watch/report?run={name}")[0] for name in "abcd"] == [422, 404, 422, 404]
-
-
-def test_texts_that_are_no_text_are_listed(folder: Path, address: str) -> None:
     training_in(folder / os.fsdecode(b"bad\xff"), 3, 9)
     path = training_in(folder / "t", 3, 9)
     append(path / "metrics.jsonl", '{"step": 4, "alarms": {"a": "\\ud800", "b": "%s"}}\n' % ("x" * 10**6))
