@@ -11,17 +11,12 @@ import pytest
 from codea1_agents.human import HumanAgent
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
+from codea1_env.observations import observation_of
+from tests.support.toys import ADD
 
 CODER = {"role": "coder", "tests_per_suite": 8}
 TESTER = {"role": "tester", "tests_per_suite": 8}
-SEEN = {
-    "problem": "def add(a, b): ...",
-    "entry_point": "add",
-    "examples": "assert add(1, 2) == 3",
-    "program": "",
-    "feedback": "",
-    "round": 0,
-}
+SEEN = observation_of(ADD, 0) | {"problem": "def add(a, b): ...", "round": 0}
 
 
 def typed(text: str, seen=SEEN, info=CODER) -> tuple[str, str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
+from codea1_env.problems import dump_jsonl
+from codea1_env.problems.problem import GoldenCase, Problem
 from tests.support.command_line import document
 from tests.support.grpo import ON_RAY
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
@@ -34,13 +35,8 @@ SMALL = {
 
 def write_problems(path: Path, n: int) -> None:
     """Write problems that are alike but for their ids."""
-    row = {
-        "statement": "Return x plus one.",
-        "entry_point": "f",
-        "solution": "def f(x):\n    return x + 1\n",
-        "golden": [{"expression": "f(1)", "expected": "2"}],
-    }
-    path.write_text("".join(json.dumps({"id": f"{path.stem}/{number}", **row}) + "\n" for number in range(n)))
+    about = ("Return x plus one.", "f", "def f(x):\n    return x + 1\n", (GoldenCase("f(1)", "2"),))
+    dump_jsonl([Problem(f"{path.stem}/{number}", *about) for number in range(n)], path)
 
 
 def test_a_random_model_writes_right_programs_in_the_end(folder: Path) -> None:

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from codea1_agents.cli import progress
+from codea1_agents.play.games import PlayedEpisode
 from codea1_agents.play.runner import play
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.runs.folder import iter_episodes
@@ -93,11 +94,8 @@ def test_the_config_holds_what_was_resolved() -> None:
     config = tomllib.loads(Path("run/config.toml").read_text())
     assert (config["seed"], config["episodes"], config["limit"]) == (4, 1, 3)
     assert config["coder"] == "mutant,strength=0.9"
-    assert (config["rules"]["name"], config["rules"]["reward"]["alpha"], config["rules"]["tests_per_suite"]) == (
-        "paper",
-        0.25,
-        3,
-    )
+    rules = config["rules"]
+    assert (rules["name"], rules["reward"]["alpha"], rules["tests_per_suite"]) == ("paper", 0.25, 3)
     assert {"python", "codea1-env"} <= set(config["versions"])
 
 
@@ -114,7 +112,6 @@ def test_json_is_one_object_and_everything_else_is_on_stderr() -> None:
 
 
 def test_skipped_rows_are_noted_and_strict_refuses_them(folder: Path) -> None:
-    codea1(*FAST, "-n", 1)  # a place to take a good row from
     path = folder / "some.jsonl"
     dump_jsonl(load_problems("starter", limit=2), path)
     path.write_text(path.read_text() + '{"id": "broken"\n')
@@ -362,16 +359,10 @@ def test_a_sandbox_that_does_not_work_is_exit_code_3(folder: Path, monkeypatch: 
 
 def test_the_python_function_plays_the_same_game_as_the_command() -> None:
     codea1(*FAST, "-n", 3, "--seed", 5, "--out", "run")
-    lines: list[bytes] = []
-    play(
-        load_problems("starter", limit=3),
-        "mutant,strength=0.9",
-        "boundary",
-        episodes=3,
-        seed=5,
-        on_episode=lambda game: lines.append(to_line(game.record)),
-    )
-    assert b"".join(lines) == Path("run/episodes.jsonl").read_bytes()
+    games: list[PlayedEpisode] = []
+    players = "mutant,strength=0.9", "boundary"
+    play(load_problems("starter", limit=3), *players, episodes=3, seed=5, on_episode=games.append)
+    assert b"".join(to_line(game.record) for game in games) == Path("run/episodes.jsonl").read_bytes()
 
 
 @pytest.mark.slow

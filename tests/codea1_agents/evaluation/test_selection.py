@@ -66,16 +66,8 @@ def test_a_problem_without_tester_or_coder_is_masked(problems: ProblemSet, sandb
 
 
 def record(problem: str, passed: list[bool], scores: list[int], masked: str = "") -> SelectionRecord:
-    rates = tuple(map(float, passed))
-    return SelectionRecord(
-        problem_id=problem,
-        passed=tuple(passed),
-        pass_rate=rates,
-        scores=tuple(scores),
-        n_tests=3,
-        n_suites=1,
-        masked=masked,
-    )
+    known = {"passed": passed, "pass_rate": list(map(float, passed)), "scores": scores, "masked": masked}
+    return SelectionRecord.model_validate(known | {"problem_id": problem, "n_tests": 3, "n_suites": 1})
 
 
 def test_figures_tell_ties_and_their_effect() -> None:

@@ -201,15 +201,14 @@ def test_an_async_agent_is_reset_and_closed_in_the_loop_that_asks_it(run: Run) -
     loops = set()
 
     class Async:
-        async def reset(self, seed: int) -> None:
+        async def reset(self, *_: int) -> None:
             loops.add(asyncio.get_running_loop())
 
         async def act(self, observation: Observation, info: Info) -> str:
-            loops.add(asyncio.get_running_loop())
+            await self.reset()
             return good(observation)
 
-        async def close(self) -> None:
-            loops.add(asyncio.get_running_loop())
+        close = reset
 
     run(Async(), concurrency=3)
     assert len(loops) == 1
@@ -279,12 +278,7 @@ def in_the_loop(act: Act) -> Callable[[Observation, Info], Awaitable[str]]:
 
 def engine_of(act: Act) -> type[Engine]:
     """Return the agent as one that takes batches."""
-
-    class Batched(Engine):
-        def act(self, observation: Observation, info: Info) -> str:
-            return act(observation, info)
-
-    return Batched
+    return type("Batched", (Engine,), {"act": lambda self, *turn: act(*turn)})
 
 
 def hanging(observation: Observation, info: Info) -> str:
@@ -337,15 +331,14 @@ def test_an_agent_is_called_and_closed_in_one_thread_with_a_limit_and_in_the_cal
     threads: list[threading.Thread] = []
 
     class Bound:
-        def reset(self, seed: int) -> None:
+        def reset(self, *_: int) -> None:
             threads.append(threading.current_thread())
 
         def act(self, observation: Observation, info: Info) -> str:
-            threads.append(threading.current_thread())
+            self.reset()
             return good(observation)
 
-        def close(self) -> None:
-            threads.append(threading.current_thread())
+        close = reset
 
     run(Bound, episodes=2)
     assert len(threads) == 5

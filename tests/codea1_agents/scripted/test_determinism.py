@@ -12,6 +12,7 @@ from tests.support.command_line import run_python
 PLAY = """
 import hashlib, json
 from codea1_env.agent import AgentContext, load_agent
+from codea1_env.observations import observation_of
 from codea1_env.problems import humaneval, starter
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox import load_sandbox
@@ -27,16 +28,9 @@ def play(order):
         agent.reset(4)
     for name in order(NAMES):
         for problem in problems:
-            observation = {
-                "problem": problem.statement,
-                "entry_point": problem.entry_point,
-                "examples": "\\n".join(problem.examples),
-                "program": problem.wrong_programs[0].program if problem.wrong_programs else "",
-                "feedback": "",
-                "round": 0,
-            }
+            program = problem.wrong_programs[0].program if problem.wrong_programs else ""
             info = {"problem_id": problem.id, "tests_per_suite": 8}
-            replies[name, problem.id] = agents[name].act(observation, info)
+            replies[name, problem.id] = agents[name].act(observation_of(problem, 0, program), info)
     return sorted((*key, reply) for key, reply in replies.items())
 
 if __name__ == "__main__":

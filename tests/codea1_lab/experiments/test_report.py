@@ -57,14 +57,8 @@ def result(system: str, seed: int, value: float) -> CellResult:
         CurvePoint(step=step, cpu_s=2.0 * step, figures={"pass_new": value, "evaluation/coder_pass_at_1": value * step})
         for step in range(1, 4)
     )
-    trained = system != "base"
-    return CellResult(
-        system=system,
-        base=0,
-        seed=seed,
-        figures={"coder/held-out": value, **({"cpu_s": 6.0} if trained else {})},
-        curve=curve if trained else (),
-    )
+    figures = {"coder/held-out": value, **({} if system == "base" else {"cpu_s": 6.0})}
+    return CellResult(system=system, base=0, seed=seed, figures=figures, curve=() if system == "base" else curve)
 
 
 def results_with(**values: tuple[float, ...]) -> dict[Cell, CellResult]:

@@ -29,14 +29,8 @@ def test_a_tester_learns_to_lie_where_wrong_answers_pay_and_care_misses_the_aim(
 def test_lines_compare_each_way_with_fixed_and_release() -> None:
     chosen = [each for each in PAYMENTS if each.name in ("fixed", "release", "conditioned")]
     calls: list[None] = []
-    lines = compare(
-        2,
-        alphas=(0.1,),
-        payments=chosen,
-        worlds=WORLDS[:1],
-        schedule=replace(SHORT, steps=2),
-        progress=lambda: calls.append(None),
-    )
+    small = {"worlds": WORLDS[:1], "schedule": replace(SHORT, steps=2)}
+    lines = compare(2, alphas=(0.1,), payments=chosen, progress=lambda: calls.append(None), **small)
     assert [line.payment for line in lines] == ["fixed", "release", "conditioned"]
     assert len(calls) == 6
     fixed, release, conditioned = lines
