@@ -55,12 +55,17 @@ def test_chunked_resampling_equals_one_draw(monkeypatch: pytest.MonkeyPatch) -> 
     assert mean_interval(table, n_resamples=100) == whole
 
 
-def test_the_interval_agrees_with_the_normal_one_where_that_is_right() -> None:
+def test_the_interval_agrees_with_the_normal_one_and_that_of_games_would_be_too_narrow() -> None:
     draws = np.random.default_rng(3).normal(0.5, 0.2, size=400)
     estimate = mean_interval({str(i): [float(v)] for i, v in enumerate(draws)})
     half = 1.96 * draws.std() / sqrt(len(draws))
     assert estimate.low == pytest.approx(draws.mean() - half, abs=0.1 * half)
     assert estimate.high == pytest.approx(draws.mean() + half, abs=0.1 * half)
+    # Why clusters: eight equal games of a problem are one observation, not eight.
+    games = {str(i): [float(i % 2)] * 8 for i in range(20)}
+    clustered = mean_interval(games)
+    as_if_independent = mean_interval({f"{p}/{k}": [v] for p, vs in games.items() for k, v in enumerate(vs)})
+    assert clustered.high - clustered.low > 2 * (as_if_independent.high - as_if_independent.low)
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says_with_two_correlated_games_a_problem() -> None:
@@ -72,14 +77,6 @@ def test_the_interval_covers_the_truth_as_often_as_it_says_with_two_correlated_g
         estimate = mean_interval(games, n_resamples=300, seed=trial)
         covered += estimate.low <= 0.4 <= estimate.high
     assert 0.9 <= covered / 400 <= 0.99
-
-
-def test_resampling_games_instead_of_problems_would_be_too_narrow() -> None:
-    """Why clusters: eight equal games of a problem are one observation, not eight."""
-    games = {str(i): [float(i % 2)] * 8 for i in range(20)}
-    clustered = mean_interval(games)
-    as_if_independent = mean_interval({f"{p}/{k}": [v] for p, vs in games.items() for k, v in enumerate(vs)})
-    assert clustered.high - clustered.low > 2 * (as_if_independent.high - as_if_independent.low)
 
 
 def test_a_paired_difference_is_narrower_than_its_two_sides() -> None:

@@ -33,15 +33,10 @@ def said(text: str) -> list[dict[str, str]]:
     return [{"role": "assistant", "content": text}]
 
 
-class Log:
-    """Takes what a reward function logs."""
-
-    def __init__(self) -> None:
-        self.columns: dict[str, list[Any]] = {}
-        self.metrics: dict[str, float] = {}
-
-    def arguments(self) -> dict[str, Any]:
-        return {"log_extra": self.columns.__setitem__, "log_metric": self.metrics.__setitem__}
+def new_log() -> tuple[dict[str, list[Any]], dict[str, float], dict[str, Any]]:
+    """Columns and metrics, and the arguments by which a reward function logs them."""
+    columns, metrics = {}, {}
+    return columns, metrics, {"log_extra": columns.__setitem__, "log_metric": metrics.__setitem__}
 
 
 def test_a_coder_is_paid_for_golden_tests_or_for_suites_of_the_data_set():
@@ -70,23 +65,23 @@ def test_a_tester_is_paid_for_the_faults_that_it_finds_if_the_program_loads():
     reward = reward_function("tester", Referee([ADD]))
     found = reward(completions=[said(SUITE), said("nothing")], problem_id=[ADD.id] * 2, program=[WRONG] * 2)
     assert found[0] > found[1] == 0.0
-    log = Log()
+    columns, metrics, log = new_log()
     reward = reward_function("tester", Referee([ADD]), logs_parts=True)
     given = {"completions": [SUITE, SUITE], "problem_id": [ADD.id] * 2, "program": [WRONG, "def add(a, b:"]}
-    first, second = reward(**given, **log.arguments())
+    first, second = reward(**given, **log)
     assert first > 0.0
     assert second is None
-    assert log.metrics["tester/masked"] == 0.5
-    assert log.columns["masked_because"] == ["", "the program does not load, so the tester is skipped"]
+    assert metrics["tester/masked"] == 0.5
+    assert columns["masked_because"] == ["", "the program does not load, so the tester is skipped"]
 
 
 def test_masked_replies_are_none_and_logged_with_their_reason(broken_sandbox):
-    log = Log()
+    columns, metrics, log = new_log()
     reward = reward_function("coder", Referee([ADD], sandbox=broken_sandbox), logs_parts=True)
-    found = reward(completions=[RIGHT, RIGHT], problem_id=[ADD.id] * 2, suite=[SUITE] * 2, **log.arguments())
+    found = reward(completions=[RIGHT, RIGHT], problem_id=[ADD.id] * 2, suite=[SUITE] * 2, **log)
     assert found == [None, None]
-    assert log.metrics == {"coder/masked": 1.0}
-    assert all(log.columns["masked_because"])
+    assert metrics == {"coder/masked": 1.0}
+    assert all(columns["masked_because"])
 
     def tester(observation: Any) -> str:
         raise AgentUnavailable("the endpoint is down")
@@ -96,13 +91,13 @@ def test_masked_replies_are_none_and_logged_with_their_reason(broken_sandbox):
 
 
 def test_parts_are_logged_on_request_only():
-    log = Log()
-    given = {"completions": [RIGHT, WRONG], "problem_id": [ADD.id] * 2, "suite": [SUITE] * 2, **log.arguments()}
+    columns, metrics, log = new_log()
+    given = {"completions": [RIGHT, WRONG], "problem_id": [ADD.id] * 2, "suite": [SUITE] * 2, **log}
     reward_function("coder", Referee([ADD]))(**given)
-    assert log.metrics == {}
+    assert metrics == {}
     reward_function("coder", Referee([ADD]), logs_parts=True)(**given)
-    assert log.metrics == {"coder/pass_new": 0.5, "coder/masked": 0.0}
-    assert log.columns["loads"] == ["passed", "passed"]
+    assert metrics == {"coder/pass_new": 0.5, "coder/masked": 0.0}
+    assert columns["loads"] == ["passed", "passed"]
 
 
 def test_settings_that_could_not_teach_are_refused():

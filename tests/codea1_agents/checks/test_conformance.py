@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,12 +21,7 @@ def names_of(result: Conformance, report: AgentReport) -> set[str]:
     return {each.name for each in report.findings if each.result is result}
 
 
-def failed(report: AgentReport) -> set[str]:
-    return names_of(Conformance.FAILED, report)
-
-
-def noted(report: AgentReport) -> set[str]:
-    return names_of(Conformance.NOTED, report)
+failed, noted = partial(names_of, Conformance.FAILED), partial(names_of, Conformance.NOTED)
 
 
 def skipped(report: AgentReport) -> dict[str, str]:

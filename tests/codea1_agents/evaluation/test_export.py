@@ -26,8 +26,7 @@ TESTS = {
 
 @pytest.fixture
 def tester() -> tuple[Any, Any]:
-    made: tuple[Any, Any] = scripted(lambda observation, info: written(TESTS[info["problem_id"]]))
-    return made
+    return scripted(lambda observation, info: written(TESTS[info["problem_id"]]))
 
 
 def test_the_file_has_confirmed_tests_for_the_same_problems(

@@ -45,9 +45,7 @@ def test_impossible_counts_are_refused(counts: tuple[int, int, int]) -> None:
 
 
 @given(flags, killers, st.integers(1, 5))
-def test_mutation_scores_count_what_the_first_tests_kill(
-    right: list[bool], killed_by: list[int | None], k: int
-) -> None:
+def test_mutation_scores_count_what_first_tests_kill(right: list[bool], killed_by: list[int | None], k: int) -> None:
     by_hand = [position in range(k) for position in killed_by]
     fixed = fixed_mutation_score(killed_by, k)
     assert isnan(fixed) if not killed_by else fixed == pytest.approx(mean(by_hand))

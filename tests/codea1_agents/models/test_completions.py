@@ -32,13 +32,18 @@ def test_totals_count_what_the_token_limit_cut():
     assert Usage(retries=1).with_completions(replies) == Usage(2, 1, 3, 3, retries=1)
 
 
-OUT_OF_RANGE = {"temperature": (-1, "hot", float("nan")), "top_p": (0, 1.1), "max_tokens": (0, 2.5, True)}
+OUT_OF_RANGE = {
+    Sampling: {"temperature": (-1, "hot", float("nan")), "top_p": (0, 1.1), "max_tokens": (0, 2.5, True)},
+    Backoff: {"retries": (-1,), "backoff_s": (-0.1, 99.0)},
+}
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, each) for name, some in OUT_OF_RANGE.items() for each in some])
-def test_settings_out_of_range_are_refused_by_name(name, value):
+@pytest.mark.parametrize(
+    ("kind", "name", "value"), [(k, n, each) for k, names in OUT_OF_RANGE.items() for n in names for each in names[n]]
+)
+def test_settings_out_of_range_are_refused_by_name(kind, name, value):
     with pytest.raises(UserError, match=name):
-        Sampling(**{name: value})
+        kind(**{name: value})
 
 
 def test_waits_grow_jitter_and_have_an_end_also_those_that_a_server_asks_for():
@@ -50,9 +55,3 @@ def test_waits_grow_jitter_and_have_an_end_also_those_that_a_server_asks_for():
     backoff = Backoff(backoff_s=6.0)
     assert backoff.wait_s(0, Random(0), requested_s=7.0) == 7.0
     assert backoff.wait_s(0, Random(0), requested_s=3600.0) == LONGEST_S
-
-
-@pytest.mark.parametrize("options", [{"retries": -1}, {"backoff_s": -0.1}, {"backoff_s": 99.0}])
-def test_impossible_waits_are_refused(options):
-    with pytest.raises(UserError):
-        Backoff(**options)

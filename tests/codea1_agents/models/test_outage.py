@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codea1_env.runs.folder import iter_episodes
-from codea1_env.sandbox.local import LocalSandbox
+from tests.codea1_agents.cli.conftest import folder  # noqa: F401  -- each test has one
 from tests.support.chat_server import completion
 from tests.support.command_line import codea1
 
@@ -19,13 +19,6 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("openai")
 
 PLAY = ["play", "-p", "starter", "--coder", "mutant", "-n", "20", "--seed", "5", "--quiet"]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(LocalSandbox, "close", lambda self: None)  # the next command of this process needs it again
-    return tmp_path
 
 
 def told(body: dict[str, Any]) -> tuple[int, str]:

@@ -48,9 +48,7 @@ def test_figures_of_a_beaten_program_are_means_over_suites(figures: Callable[...
         assert (isnan(beaten.caught), beaten.beats) == (True, 1)
 
 
-def test_what_does_not_load_or_has_no_valid_case_or_is_our_failure(
-    figures: Callable[..., Any],
-) -> None:
+def test_what_does_not_load_or_has_no_valid_case_or_is_our_failure(figures: Callable[..., Any]) -> None:
     found = figures("def add(:", "assert add(1, 1) == 2")
     assert (found.pass_rate, found.survives) == (0.0, 0.0)
     assert found.coder_reward == RULES.reward.invalid_candidate

@@ -39,14 +39,11 @@ def test_matching_pennies_is_mixed_goes_round_and_turns_rankings() -> None:
     assert reversals(play_of(noisy(np.array([[1.0, 0.6], [0.4, 0.0]])))) == ()
 
 
-def test_a_dominant_coder_is_played_in_every_draw_and_nobody_goes_round() -> None:
+def test_a_dominant_coder_is_played_in_every_draw_and_a_pair_without_payoffs_in_none() -> None:
     found = empirical_game(play_of(noisy(np.array([[1.0, 0.9], [0.2, 0.1]]))), n_draws=60)
     assert found.equilibrium.row_support == (0,)
     assert [each.played for each in found.coders] == [1.0, 0.0]
     assert (found.cycles, found.cycling) == ((), 0.0)
-
-
-def test_a_pair_without_payoffs_leaves_no_game_and_draws_in_which_it_has_none_are_left_out() -> None:
     assert empirical_game(play_of([[[1.0, 1.0], [nan, nan]]]), n_draws=5) is None
     found = empirical_game(play_of([[[1.0, nan, 0.0, nan], [0.5, 0.5, 0.0, 0.25]]]), n_draws=100)
     assert np.isfinite([found.coder_value.low, found.coder_value.high]).all()

@@ -157,9 +157,7 @@ def test_a_pay_for_every_better_aim_pays_nothing_for_being_right(pay: TestPay, a
 
 
 @given(st.floats(0, 0.5), st.floats(0.01, 0.5), st.floats(0, 1), st.floats(0, 1))
-def test_a_baseline_per_input_pays_for_aims_and_being_right(
-    kills: float, more: float, safe: float, aimed: float
-) -> None:
+def test_baselines_per_input_pay_for_aims_and_being_right(kills: float, more: float, safe: float, aimed: float) -> None:
     assert earned(baseline_per_input, kills + more, aimed, 0.5) > earned(baseline_per_input, kills, safe, 0.5)
     right, wrong = (baseline_per_input(Judged(1, each, safe, safe, 1), 0.5) for each in (1, 0))
     assert right - wrong == pytest.approx(1)
