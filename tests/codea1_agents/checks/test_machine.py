@@ -20,6 +20,7 @@ def test_a_missing_extra_comes_with_its_pip_line(monkeypatch: pytest.MonkeyPatch
     there = machine._version
     monkeypatch.setattr(machine, "_version", lambda package: "" if package == "pyarrow" else there(package))
     found = subjects()
+    assert {"Python", "packages", "extra vllm", "cores", "memory", "sandbox", "docker", "GPU"} <= found.keys()
     assert found["extra data"].remedy == install_line("codea1-env[data]")
     assert found["extra data"].detail == "pyarrow (missing)"
     assert found["packages"].ok
