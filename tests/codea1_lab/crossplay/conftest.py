@@ -10,7 +10,7 @@ from codea1_lab.crossplay.cells import Cells, CrossPlay, GameFigures
 
 
 def play_of(coder: Any, tester: Any = None, **fixed: tuple[int, ...]) -> CrossPlay:
-    """Return cross-play with rewards (C, T, P), which add up to 1 without the testers'; the coder's are who survives."""
+    """Return cross-play of rewards (C, T, P), which add up to 1 without the testers'; a coder's are who survives."""
     rewards = np.stack([coder, 1 - np.array(coder) if tester is None else tester], axis=-1).tolist()
     cells = Cells.of(
         [
