@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 
 import pytest
 
+from codea1_env.problems import dump_jsonl
+from codea1_env.problems.problem import GoldenCase, Problem
 from tests.support.forks import forked_workers
 from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model
 
@@ -56,16 +57,7 @@ def phrase_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def increments(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A problem set of three problems, all of them `f(x) = x + 1`."""
-    rows = [
-        {
-            "id": f"toy/{number}",
-            "statement": 'def f(x):\n    """Return x plus one."""\n',
-            "entry_point": "f",
-            "solution": "def f(x):\n    return x + 1\n",
-            "golden": [{"expression": "f(1)", "expected": "2"}],
-        }
-        for number in range(3)
-    ]
     path = tmp_path_factory.mktemp("problems") / "toys.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    statement, solution = 'def f(x):\n    """Return x plus one."""\n', "def f(x):\n    return x + 1\n"
+    dump_jsonl([Problem(f"toy/{n}", statement, "f", solution, (GoldenCase("f(1)", "2"),)) for n in range(3)], path)
     return str(path)

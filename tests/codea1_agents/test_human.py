@@ -11,17 +11,12 @@ import pytest
 from codea1_agents.human import HumanAgent
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
+from codea1_env.observations import observation_of
+from tests.support.toys import ADD
 
 CODER = {"role": "coder", "tests_per_suite": 8}
 TESTER = {"role": "tester", "tests_per_suite": 8}
-SEEN = {
-    "problem": "def add(a, b): ...",
-    "entry_point": "add",
-    "examples": "assert add(1, 2) == 3",
-    "program": "",
-    "feedback": "",
-    "round": 0,
-}
+SEEN = observation_of(ADD, 0) | {"problem": "def add(a, b): ...", "round": 0}
 
 
 def typed(text: str, seen=SEEN, info=CODER) -> tuple[str, str]:
@@ -36,12 +31,14 @@ def test_lines_become_the_reply(end):
     assert typed("def add(a, b):\n    return a + b\n" + end)[0] == "def add(a, b):\n    return a + b"
 
 
-def test_an_empty_reply_is_legal_but_must_be_sent():
+def test_an_empty_reply_is_legal_but_must_be_sent_and_a_player_may_leave():
     assert typed(".\n")[0] == ""
     screen = io.StringIO()
     with pytest.raises(UserError, match="ended before anything"):
         HumanAgent(keyboard=io.StringIO(""), screen=screen).act(SEEN, CODER)
     assert screen.getvalue().endswith("  1> \n")  # the error has a line of its own
+    with pytest.raises(KeyboardInterrupt):
+        typed("one\n:q\n")
 
 
 @pytest.mark.parametrize(
@@ -59,40 +56,25 @@ def test_a_reply_can_be_edited(text, reply, shown):
     assert shown in screen
 
 
-def test_leaving_ends_the_game_as_ctrl_c_does():
-    with pytest.raises(KeyboardInterrupt):
-        typed("one\n:q\n")
+BREAK = SEEN | {"program": "def add(a, b): return 7"}
+REPAIR = SEEN | {"round": 1, "program": "x = 1", "feedback": "1 of 2 tests failed."}
+STEERS = SEEN | {"program": "# \x1b[2J\x07 [bold]x[/bold] \u202e"}
 
 
-def test_the_coder_sees_the_problem_and_the_known_tests():
-    _, shown = typed(".\n")
-    assert "def add(a, b): ..." in shown
-    assert "assert add(1, 2) == 3" in shown
-    assert "You are the coder" in shown
-
-
-def test_the_tester_sees_the_program_and_how_many_tests_count():
-    _, shown = typed(".\n", SEEN | {"program": "def add(a, b): return 7"}, TESTER)
-    assert "the program to break" in shown
-    assert "return 7" in shown
-    assert "at most 8 tests count" in shown
-    assert "round" not in shown
+@pytest.mark.parametrize(
+    ("seen", "info", "held", "absent"),
+    [
+        (SEEN, CODER, ["def add(a, b): ...", "assert add(1, 2) == 3", "You are the coder"], []),
+        (BREAK, TESTER, ["the program to break", "return 7", "at most 8 tests count"], ["round"]),
+        (REPAIR, CODER, ["round 2", "your previous program", "1 of 2 tests failed."], []),
+        (STEERS, TESTER, ["[bold]x[/bold]"], ["\x1b[2J", "\x07", "\u202e"]),
+    ],
+    ids=["coder", "tester", "a later round", "what steers a terminal"],
+)
+def test_a_turn_is_shown_in_80_columns(seen, info, held, absent):
+    _, shown = typed(".\n", seen, info)
+    assert [each for each in held if each not in shown] == [each for each in absent if each in shown] == []
     assert max(map(len, shown.split("\n"))) <= 80
-
-
-def test_a_later_round_shows_what_failed():
-    _, shown = typed(".\n", SEEN | {"round": 1, "program": "x = 1", "feedback": "1 of 2 tests failed."})
-    assert "round 2" in shown
-    assert "your previous program" in shown
-    assert "1 of 2 tests failed." in shown
-
-
-def test_what_agents_wrote_cannot_steer_the_terminal():
-    _, shown = typed(".\n", SEEN | {"program": "# \x1b[2J\x07 [bold]x[/bold] \u202e"}, TESTER)
-    assert "\x1b[2J" not in shown
-    assert "\x07" not in shown
-    assert "\u202e" not in shown
-    assert "[bold]x[/bold]" in shown
 
 
 def test_it_plays_either_role_by_name(toys, sandbox):

@@ -60,6 +60,7 @@ def test_both_nodes_work(sandbox: RaySandbox) -> None:
     pools = [node.pool for node in sandbox._nodes.values()]
     assert len({ray.get(pool.process_id.remote()) for pool in pools}) == 2
     assert sandbox.guarantee in Guarantee
+    assert load_sandbox("ray").name == "ray"
 
 
 def pools_of(sandbox: RaySandbox) -> dict[str, int]:
@@ -106,10 +107,6 @@ def test_what_is_lost_too_often_is_our_failure(cluster: Any) -> None:
     assert "lost" in report.load.message
     later = [sandbox.run([job(2)])[0] for _ in pools]  # the loss of each is met once
     assert later[-1].outcomes[0].value == b"4"
-
-
-def test_it_has_a_name(cluster: Any) -> None:
-    assert load_sandbox("ray").name == "ray"
 
 
 def test_a_request_holds_a_job() -> None:

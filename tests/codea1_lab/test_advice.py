@@ -86,9 +86,8 @@ def exhaustive(
         draws = [[call for call, _ in cases_of(reply)] for reply in fresh.replies(turns)]
         of: dict[str, list[float]] = defaultdict(list)
         for n, program in enumerate(map(code_of, programs)):
-            (suite,) = by.replies(
-                [sample_turn(problem, "tester", n, program=program, tests=SIZES.tests, view="white_box")]
-            )
+            turn = sample_turn(problem, "tester", n, program=program, tests=SIZES.tests, view="white_box")
+            (suite,) = by.replies([turn])
             calls, answers = map(list, zip(*cases_of(suite), strict=True))
             hits = differ(problem, program, calls, calls)
             for is_hit, is_wrong in zip(hits, differ(problem, problem.solution, calls, answers), strict=True):
@@ -107,9 +106,8 @@ def exhaustive(
     if tester is None or means["suite"] <= ratio * means["fresh"]:
         return Choice.FRESH if means["fresh"] > 0.01 else Choice.NONE
     v, va = (fmean(right[is_hit]) for is_hit in (False, True))
-    aims = va > 0 and va * (ALPHA + (1 - ALPHA) * fmean(kills["suite"])) > v * (
-        ALPHA + (1 - ALPHA) * fmean(kills["fresh"])
-    )
+    suite, fresh = (ALPHA + (1 - ALPHA) * fmean(kills[name]) for name in ("suite", "fresh"))
+    aims = va > 0 and va * suite > v * fresh
     return Choice.TRAINED if aims and means["seen"] * 1.3 < 1 else Choice.FROZEN
 
 
@@ -131,14 +129,7 @@ def source(name: str, limit: int, n_golden: int | None) -> ProblemSet:
     ],
 )
 def test_the_advice_is_that_of_an_exhaustive_comparison(
-    name: str,
-    limit: int,
-    n_golden: int | None,
-    coder: str,
-    tester: str | None,
-    ratio: float,
-    choice: Choice,
-    sandbox: Sandbox,
+    name, limit, n_golden, coder, tester, ratio, choice, sandbox: Sandbox
 ) -> None:
     problems, writer = source(name, limit, n_golden), SubtleCoder if coder == "subtle" else coder
     by = None if tester is None else agent(tester, "tester", problems, sandbox)

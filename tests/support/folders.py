@@ -1,4 +1,4 @@
-"""Folders that somebody may not enter, or that a process holds."""
+"""Folders that somebody may not enter, that a process holds, or of git."""
 
 from __future__ import annotations
 
@@ -30,3 +30,9 @@ def is_held(folder: Path) -> bool:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 or "another process is writing" in done.stderr, done.stderr
     return done.returncode != 0
+
+
+def git(folder: Path, *words: str) -> None:
+    """Run git in a folder, as somebody."""
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", folder, *author, *words], check=True, capture_output=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Broken
 from tests.support import ROOT
 from tests.support.chat_server import FaultyServer, chat_servers, completion
 from tests.support.code_blocks import blocks_of
@@ -30,15 +29,10 @@ def chat_server() -> Iterator[Callable[[Callable[[str], str]], FaultyServer]]:
         yield start
 
 
-def broken() -> Broken:
-    """A sandbox that is never there."""
-    return Broken()
-
-
 @pytest.fixture
 def broken_sandbox_name() -> str:
     """What names it, for adapters that take a name."""
-    return f"{__name__}:broken"
+    return "tests.conftest:broken"
 
 
 def python_of(page: str) -> str:

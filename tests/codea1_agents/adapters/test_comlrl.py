@@ -14,16 +14,13 @@ SUITE = "assert add(1, 2) == 3"
 REPLIES = [f"```python\n{text}\n```" for text in (RIGHT, WRONG, SUITE)]
 
 
-def test_the_joint_reward_is_of_both_replies():
+def test_the_joint_reward_is_of_both_replies_and_that_of_a_masked_round_zero(broken_sandbox):
     referee = Referee([ADD])
     (scored,) = referee.rewards([ADD.id], [WRONG], [SUITE])
     item = {"prompt": ADD.id}
     assert JointGame(referee).reward([WRONG], [SUITE], batch_items=[item]) == [scored.coder + scored.tester]
     product = JointGame(referee, joint=lambda coder, tester: 10 * coder - tester)
     assert product.reward([WRONG, RIGHT], [SUITE] * 2, batch_items=[item])[0] == 10 * scored.coder - scored.tester
-
-
-def test_a_masked_round_is_zero(broken_sandbox):
     game = JointGame(Referee([ADD], sandbox=broken_sandbox))
     assert game.reward([RIGHT], [SUITE], batch_items=[{"prompt": ADD.id}]) == [0.0]
 

@@ -13,7 +13,7 @@ from tests.support.toys import ADD, BROKEN, LAST, LOOKS_RIGHT, RIGHT, SHARP
 TOYS = ProblemSet("toys", (ADD, LAST))
 
 
-def test_a_game_says_whose_turn_it_is_and_ends_with_both_rewards():
+def test_a_game_ends_with_both_rewards_but_without_the_testers_if_the_program_does_not_load():
     game = PlayedGame(TOYS)
     first = game.reset(problem_id="toy/add")
     assert (first.agent, first.done, first.rewards) == ("coder", False, {"coder": None, "tester": None})
@@ -23,9 +23,6 @@ def test_a_game_says_whose_turn_it_is_and_ends_with_both_rewards():
     last = game.submit("tester", SHARP)
     assert (last.done, last.rewards, last.verdict) == (True, {"coder": 0.5, "tester": 0.1875}, "passed")
     assert {role: sum(terms.values()) for role, terms in last.reward_parts.items()} == pytest.approx(last.rewards)
-
-
-def test_a_tester_has_no_turn_and_no_reward_if_the_program_does_not_load():
     game = PlayedGame(TOYS)
     game.reset(problem_id="toy/add")
     assert game.submit("coder", BROKEN).rewards == {"coder": 0.0, "tester": None}
@@ -41,18 +38,15 @@ def test_the_next_round_has_feedback_and_the_rewards_of_the_last():
     assert game.submit("coder", RIGHT).rewards == {"coder": None, "tester": None}
 
 
-def test_states_are_json_and_the_same_for_the_same_seed():
-    first, second = PlayedGame("starter"), PlayedGame("starter")
-    states = [asdict(game.reset(seed=7)) for game in (first, second)]
-    assert json.dumps(states[0]) == json.dumps(states[1])
-
-
-def test_states_can_be_sent_whatever_a_reply_holds():
+def test_states_are_json_whatever_a_reply_holds_and_the_same_for_the_same_seed():
     game = PlayedGame(TOYS, rounds=2)
     game.reset(problem_id="toy/add")
     after = game.submit("coder", "def add(a, b):\n    return a + b  # \ud800")
     assert after.observation["program"].endswith("# ?")
     assert json.dumps(asdict(after), ensure_ascii=False).encode()
+    first, second = PlayedGame("starter"), PlayedGame("starter")
+    states = [asdict(game.reset(seed=7)) for game in (first, second)]
+    assert json.dumps(states[0]) == json.dumps(states[1])
 
 
 def test_our_own_failure_is_masked(broken_sandbox_name):

@@ -33,25 +33,17 @@ def said(text: str) -> list[dict[str, str]]:
     return [{"role": "assistant", "content": text}]
 
 
-class Log:
-    """Takes what a reward function logs."""
-
-    def __init__(self) -> None:
-        self.columns: dict[str, list[Any]] = {}
-        self.metrics: dict[str, float] = {}
-
-    def arguments(self) -> dict[str, Any]:
-        return {"log_extra": self.columns.__setitem__, "log_metric": self.metrics.__setitem__}
+def new_log() -> tuple[dict[str, list[Any]], dict[str, float], dict[str, Any]]:
+    """Columns and metrics, and the arguments by which a reward function logs them."""
+    columns, metrics = {}, {}
+    return columns, metrics, {"log_extra": columns.__setitem__, "log_metric": metrics.__setitem__}
 
 
-def test_a_coder_is_paid_for_golden_tests_without_a_suite():
+def test_a_coder_is_paid_for_golden_tests_or_for_suites_of_the_data_set():
     reward = reward_function("coder", Referee([ADD], "golden"))
     found = reward(completions=[said(RIGHT), said("no program")], problem_id=[ADD.id] * 2, suite=["", ""], prompts=[])
     assert found == [1.0, 0.0]
     assert reward.__name__ == "coder_reward"
-
-
-def test_a_coder_plays_against_suites_of_the_data_set():
     reward = reward_function("coder", Referee([ADD]))
     assert reward(completions=[RIGHT, WRONG], problem_id=[ADD.id] * 2, suite=[SUITE] * 2) == [1.0, 0.0]
 
@@ -69,33 +61,28 @@ def test_a_coder_plays_against_a_frozen_tester_that_sees_each_program():
     assert shown == [RIGHT.strip(), WRONG.strip()]
 
 
-def test_a_tester_is_paid_for_the_faults_that_it_finds():
+def test_a_tester_is_paid_for_the_faults_that_it_finds_if_the_program_loads():
     reward = reward_function("tester", Referee([ADD]))
     found = reward(completions=[said(SUITE), said("nothing")], problem_id=[ADD.id] * 2, program=[WRONG] * 2)
     assert found[0] > found[1] == 0.0
-
-
-def test_a_tester_whose_program_does_not_load_has_no_turn():
-    log = Log()
+    columns, metrics, log = new_log()
     reward = reward_function("tester", Referee([ADD]), logs_parts=True)
     given = {"completions": [SUITE, SUITE], "problem_id": [ADD.id] * 2, "program": [WRONG, "def add(a, b:"]}
-    first, second = reward(**given, **log.arguments())
+    first, second = reward(**given, **log)
     assert first > 0.0
     assert second is None
-    assert log.metrics["tester/masked"] == 0.5
-    assert log.columns["masked_because"] == ["", "the program does not load, so the tester is skipped"]
+    assert metrics["tester/masked"] == 0.5
+    assert columns["masked_because"] == ["", "the program does not load, so the tester is skipped"]
 
 
 def test_masked_replies_are_none_and_logged_with_their_reason(broken_sandbox):
-    log = Log()
+    columns, metrics, log = new_log()
     reward = reward_function("coder", Referee([ADD], sandbox=broken_sandbox), logs_parts=True)
-    found = reward(completions=[RIGHT, RIGHT], problem_id=[ADD.id] * 2, suite=[SUITE] * 2, **log.arguments())
+    found = reward(completions=[RIGHT, RIGHT], problem_id=[ADD.id] * 2, suite=[SUITE] * 2, **log)
     assert found == [None, None]
-    assert log.metrics == {"coder/masked": 1.0}
-    assert all(log.columns["masked_because"])
+    assert metrics == {"coder/masked": 1.0}
+    assert all(columns["masked_because"])
 
-
-def test_an_unavailable_tester_masks_the_program():
     def tester(observation: Any) -> str:
         raise AgentUnavailable("the endpoint is down")
 
@@ -104,13 +91,13 @@ def test_an_unavailable_tester_masks_the_program():
 
 
 def test_parts_are_logged_on_request_only():
-    log = Log()
-    given = {"completions": [RIGHT, WRONG], "problem_id": [ADD.id] * 2, "suite": [SUITE] * 2, **log.arguments()}
+    columns, metrics, log = new_log()
+    given = {"completions": [RIGHT, WRONG], "problem_id": [ADD.id] * 2, "suite": [SUITE] * 2, **log}
     reward_function("coder", Referee([ADD]))(**given)
-    assert log.metrics == {}
+    assert metrics == {}
     reward_function("coder", Referee([ADD]), logs_parts=True)(**given)
-    assert log.metrics == {"coder/pass_new": 0.5, "coder/masked": 0.0}
-    assert log.columns["loads"] == ["passed", "passed"]
+    assert metrics == {"coder/pass_new": 0.5, "coder/masked": 0.0}
+    assert columns["loads"] == ["passed", "passed"]
 
 
 def test_settings_that_could_not_teach_are_refused():

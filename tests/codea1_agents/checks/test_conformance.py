@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,12 +21,7 @@ def names_of(result: Conformance, report: AgentReport) -> set[str]:
     return {each.name for each in report.findings if each.result is result}
 
 
-def failed(report: AgentReport) -> set[str]:
-    return names_of(Conformance.FAILED, report)
-
-
-def noted(report: AgentReport) -> set[str]:
-    return names_of(Conformance.NOTED, report)
+failed, noted = partial(names_of, Conformance.FAILED), partial(names_of, Conformance.NOTED)
 
 
 def skipped(report: AgentReport) -> dict[str, str]:
@@ -53,22 +49,16 @@ def test_what_is_asked_lies_within_the_environments_space(role):
         assert space.contains(dict(case.observation)), case.name
 
 
-def test_the_problems_themselves_are_right(sandbox):
-    found = check_problems(CONFORMANCE_PROBLEMS, sandbox, runs=2)
-    assert {each.status for each in found} == {CheckStatus.OK}
-
-
-def test_a_plain_function_conforms_in_both_roles(sandbox):
+def test_a_plain_function_conforms_in_both_roles_and_an_agent_that_says_what_it_plays_in_one(sandbox):
     report = checked(lambda observation: "x", sandbox)
     assert report.ok
     assert {each.role for each in report.findings} == {"coder", "tester"}
     assert skipped(report)["batch equals single"] == "has no act_batch"
-
-
-def test_an_agent_that_says_what_it_plays_is_asked_only_that(sandbox):
     assert {each.role for each in checked("fuzz", sandbox).findings} == {"tester"}
     with pytest.raises(UserError, match="is a tester"):
         checked("fuzz", sandbox, role="coder")
+    found = check_problems(CONFORMANCE_PROBLEMS, sandbox, runs=2)
+    assert {each.status for each in found} == {CheckStatus.OK}
 
 
 def writes(observation):
@@ -153,19 +143,22 @@ def test_batches_are_compared_with_single_replies(batch, failing, noticed, sandb
     assert report.ok is (not failing)
 
 
-def test_an_agent_that_cannot_be_asked_is_not_blamed(sandbox):
+def test_an_agent_that_cannot_be_asked_is_not_blamed_a_slow_one_is_found_and_an_async_one_conforms(sandbox):
     def down(observation):
         raise AgentUnavailable("the endpoint is down")
 
     report = checked(down, sandbox, role="coder")
     assert report.ok
     assert "the endpoint is down" in skipped(report)["same seed, same reply"]
-
-
-def test_a_slow_agent_is_found(sandbox):
     report = checked(lambda observation: "x", sandbox, role="coder", slow_s=0.0)
     assert failed(report) == {"answers within 0 s"}
     assert report.slowest_s > 0
+
+    class Awaited:
+        async def aact(self, observation, info) -> str:
+            return "x"
+
+    assert checked(Awaited, sandbox, role="coder").ok
 
 
 class ReadsEverything:
@@ -224,11 +217,3 @@ def test_an_agent_that_cannot_close_is_found_and_one_that_is_shared_is_not_close
     mine = Closing()
     assert checked(mine, sandbox, role="coder").ok
     assert mine.closed == 0
-
-
-def test_an_async_agent_conforms(sandbox):
-    class Awaited:
-        async def aact(self, observation, info) -> str:
-            return "x"
-
-    assert checked(Awaited, sandbox, role="coder").ok

@@ -20,6 +20,7 @@ def test_a_missing_extra_comes_with_its_pip_line(monkeypatch: pytest.MonkeyPatch
     there = machine._version
     monkeypatch.setattr(machine, "_version", lambda package: "" if package == "pyarrow" else there(package))
     found = subjects()
+    assert {"Python", "packages", "extra vllm", "cores", "memory", "sandbox", "docker", "GPU"} <= found.keys()
     assert found["extra data"].remedy == install_line("codea1-env[data]")
     assert found["extra data"].detail == "pyarrow (missing)"
     assert found["packages"].ok
@@ -27,17 +28,11 @@ def test_a_missing_extra_comes_with_its_pip_line(monkeypatch: pytest.MonkeyPatch
     assert "numpy" in found["packages"].detail
 
 
-def test_everything_is_looked_at_and_nothing_raises() -> None:
-    assert {"Python", "packages", "extra vllm", "cores", "memory", "sandbox", "docker", "GPU"} <= set(subjects())
-
-
-def test_the_sandbox_is_named_with_its_promise() -> None:
+def test_the_sandbox_is_named_with_its_promise_and_may_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     detail = subjects()["sandbox"].detail
     assert detail.startswith("local: ")
     assert any(guarantee.value in detail for guarantee in Guarantee)
 
-
-def test_a_sandbox_that_does_not_start_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(sandbox: object) -> None:
         raise SandboxError("no worker starts")
 
@@ -46,7 +41,7 @@ def test_a_sandbox_that_does_not_start_is_a_finding(monkeypatch: pytest.MonkeyPa
     assert subjects()["sandbox"].detail == "no worker starts"
 
 
-def test_docker_is_asked_at_its_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docker_is_asked_at_its_socket_unless_it_is_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "docker.sock"
     monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
     assert not subjects()["docker"].ok
@@ -64,8 +59,5 @@ def test_docker_is_asked_at_its_socket(tmp_path: Path, monkeypatch: pytest.Monke
         thread.start()
         assert subjects()["docker"].ok
         thread.join()
-
-
-def test_a_remote_docker_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
     assert "not checked" in subjects()["docker"].detail

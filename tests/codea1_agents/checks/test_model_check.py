@@ -1,5 +1,3 @@
-"""What a model is, what it replies, and what follows."""
-
 from __future__ import annotations
 
 import shutil
@@ -75,7 +73,6 @@ def test_memory_follows_from_the_shape_and_is_unknown_for_other_architectures(tm
     place = str(chat_folder(tmp_path / "model", CHAT_TEMPLATE))
     facts = model_facts(place)
     found = memory_of(place, facts, prompt=900, reply=100)
-    assert found is not None
     assert found.sampling == 4 * facts.n_parameters + 64 * 1000 * 2 * 2 * 32 * 4  # 2 layers, one head of 32, float32
     assert found.training > 20 * facts.n_parameters  # weights, gradients, two moments, reference
     assert found.training_lora < found.training

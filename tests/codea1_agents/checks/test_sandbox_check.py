@@ -34,13 +34,10 @@ def test_the_local_sandbox_tells_every_kind_apart_twice(sandbox: Sandbox) -> Non
     assert [each for each in found if not each.ok] == []
 
 
-def test_a_sandbox_that_changes_its_mind_is_not_ok() -> None:
+def test_a_sandbox_that_changes_its_mind_is_not_ok_and_a_promise_names_guarantee_and_means() -> None:
     found = {each.expected: each for each in check_sandbox(Liar())}
     assert found[OutcomeKind.EXITED].found == (OutcomeKind.EXITED, OutcomeKind.CRASHED)
     assert not any(each.ok for each in found.values())
-
-
-def test_a_promise_names_sandbox_guarantee_and_means() -> None:
     sentence = promise_of(Liar()).sentence()
     assert sentence.startswith("liar: trusted only, by hope (")
     assert "not strangers'" in sentence

@@ -64,14 +64,18 @@ def test_a_letter_has_one_meaning_and_a_name_one_declaration_in_all_commands() -
     assert {name: kinds for name, kinds in declared.items() if len(kinds) > 1} == {}
 
 
-def test_what_many_commands_do_is_spelled_alike() -> None:
+def test_what_many_commands_do_is_spelled_alike_a_group_has_a_help_and_the_whole_a_version() -> None:
     names = {path: {name for each in options_of(command) for name in each.opts} for path, command in COMMANDS.items()}
     assert all("--json" in found for found in names.values())
     assert all("-o" in names[path] for path in ("play", "eval coder", "eval tester", "eval select"))
     assert not any("--preset" in found for found in names.values())
+    result = codea1("check")
+    assert result.exit_code == 2
+    assert "problems" in result.stdout
+    assert codea1("--version").stdout == f"codea1-env {version('codea1-env')}\n"
 
 
-def test_the_help_has_few_names_and_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_has_few_names_fits_a_screen_and_tells_defaults_of_0(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = codea1("--help").stdout
     assert len(ENTRIES) <= 21
@@ -80,6 +84,10 @@ def test_the_help_has_few_names_and_fits_a_screen(monkeypatch: pytest.MonkeyPatc
         assert f"{name} " in shown
         assert entry.panel in shown
         assert entry.about in shown
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = codea1("crossplay", "--help").stdout
+    assert "Seed of the agents and the intervals. [default: 0]" in shown
+    assert "as fixed references. [default: yes]" in shown
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -103,40 +111,16 @@ def test_types_and_defaults_have_one_style_in_every_help(command: str, monkeypat
     assert kinds <= {"TEXT", "PATH", "INTEGER", "FLOAT", "KEY=VALUE", "NAME"}
 
 
-def test_a_default_of_zero_and_a_flags_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    shown = codea1("crossplay", "--help").stdout
-    assert "Seed of the agents and the intervals. [default: 0]" in shown
-    assert "as fixed references. [default: yes]" in shown
-
-
-def test_the_version_is_that_of_the_distribution() -> None:
-    assert codea1("--version").stdout == f"codea1-env {version('codea1-env')}\n"
-
-
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["plya"],
-        ["play", "--colour"],
-        ["play", "--alpha", "much"],
-        ["train", "--steps", "x"],
-        ["check", "plans"],
-        ["grade"],
-        ["book", "merge"],
-    ],
+    "line", ["plya", "play --colour", "play --alpha much", "train --steps x", "check plans", "grade", "book merge"]
 )
-def test_bad_usage_is_one_sentence(arguments: list[str]) -> None:
-    refused(*arguments)
+def test_bad_usage_is_one_sentence(line: str) -> None:
+    refused(*line.split())
 
 
-def test_a_group_without_a_command_prints_its_help() -> None:
-    result = codea1("check")
-    assert result.exit_code == 2
-    assert "problems" in result.stdout
-
-
-def test_another_package_adds_commands_and_replaces_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_package_adds_commands_if_it_can_be_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     added = {
         "dance": Entry("Play", "Dance.", "my_dance:dance"),
         "book": Entry("Look", "Burn.", {"burn": "my_dance:burn", "show": "my_dance:show"}),
@@ -147,6 +131,9 @@ def test_another_package_adds_commands_and_replaces_none(monkeypatch: pytest.Mon
     assert list(found) == ["play", "book", "dance"]
     assert found["play"] == ENTRIES["play"]
     assert found["book"].commands == {**ENTRIES["book"].commands, "burn": "my_dance:burn"}
+    monkeypatch.setattr(entries, "entry_points", lambda group: [Point("broken", ImportError("no module my_dance"))])
+    assert entries.with_extensions({}) == {}
+    assert capsys.readouterr().err == "warning: the commands of broken are left out: no module my_dance\n"
 
 
 @dataclass(frozen=True)
@@ -163,14 +150,6 @@ def foreign(options: Foreign) -> None: ...
 def test_another_package_may_annotate_its_options_with_more_than_declarations() -> None:
     command = Entry("Play", "Dance.", f"{__name__}:foreign").load("dance")
     assert [each.help for each in command.params] == ["[dim]\\[default: 3][/dim]", None]
-
-
-def test_a_package_whose_commands_cannot_be_imported_is_left_out_with_a_warning(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(entries, "entry_points", lambda group: [Point("broken", ImportError("no module my_dance"))])
-    assert entries.with_extensions({}) == {}
-    assert capsys.readouterr().err == "warning: the commands of broken are left out: no module my_dance\n"
 
 
 def test_the_installed_script_is_this_command_line() -> None:

@@ -31,22 +31,17 @@ def app_that_raises(error: BaseException) -> typer.Typer:
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
+    ("error", "code", "said"),
     [
-        (UserError("bad"), 2),
-        (BrokenInput("bad"), 2),
-        (MissingExtra("bad"), 2),
-        (SandboxError("bad"), 3),
+        *((kind("bad"), 2, "bad") for kind in (UserError, BrokenInput, MissingExtra)),
+        (SandboxError("bad"), 3, "bad"),
+        (UserError("row 3:\n[red]\x1b[2J " + "x" * 300), 2, f"row 3: [red]\\x1b[2J {'x' * 300}"),  # harmless
+        (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_an_error_made_on_purpose_is_one_sentence_and_a_code(error: Exception, code: int) -> None:
+def test_an_error_made_on_purpose_is_one_line_and_a_code(error: BaseException, code: int, said: str) -> None:
     result = CliRunner().invoke(app_that_raises(error), ["inner", "fail"])
-    assert (result.exit_code, result.stdout, result.stderr) == (code, "", "error: bad\n")
-
-
-def test_a_sentence_is_one_harmless_line_however_it_was_written() -> None:
-    result = CliRunner().invoke(app_that_raises(UserError("row 3:\n[red]\x1b[2J " + "x" * 300)), ["inner", "fail"])
-    assert result.stderr == f"error: row 3: [red]\\x1b[2J {'x' * 300}\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"error: {said}\n")
 
 
 FAULTY = """\
@@ -88,11 +83,6 @@ def test_the_traceback_of_an_agents_error_is_shown_if_wanted(
         assert "faulty.py:7)" in "".join((plain.stdout + plain.stderr).split())
 
 
-def test_an_interrupt_is_130_without_a_traceback() -> None:
-    result = CliRunner().invoke(app_that_raises(KeyboardInterrupt()), ["inner", "fail"])
-    assert (result.exit_code, result.stderr) == (130, "error: interrupted\n")
-
-
 @pytest.mark.slow
 def test_an_error_nobody_expected_keeps_its_traceback() -> None:
     code = "import codea1_agents.cli.check as c\ndef f(*a, **k): raise ZeroDivisionError('ours')\nc.load_problems = f"
@@ -111,8 +101,6 @@ PLAY = ["play", "-p", "starter", "--tester", "boundary", "-n", "1", "--out", "ru
 @pytest.mark.parametrize("arguments", [["list", "agents"], PLAY, ["--help"], ["--version"], ["play", "--help"]])
 def test_who_stops_reading_hears_nothing(arguments: list[str]) -> None:
     process = started(*arguments, *(["--quiet"] if arguments == PLAY else ()))
-    assert process.stdout is not None
-    assert process.stderr is not None
     process.stdout.close()
     assert (process.wait(timeout=60), process.stderr.read()) == (141, "")
     process.stderr.close()

@@ -1,5 +1,3 @@
-"""A person as the tester: hints, points, and the story at the end."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -50,28 +48,23 @@ def test_a_try_without_success_costs_a_point_and_brings_a_hint() -> None:
 def test_a_try_that_cannot_be_read_costs_nothing_and_the_task_is_printed_once() -> None:
     typed = "".join(f"{each}\n.\n" for each in ("assert is_balanced(", "assert is_balanced('') == True", FINDS[1]))
     result = codea1("demo", "duel", typed=typed)
-    assert (
-        "No test counts, so this try costs no point: write one as `assert is_balanced(...) == ...`.\n" in result.stdout
-    )
+    assert "No test counts, so this try costs no point: write one as `assert is_balanced(...) == ...`." in result.stdout
     assert "\n  Line 1 does not count: it is not Python (" in result.stdout
     assert "2 of 3 points." in result.stdout
     assert result.stderr.count("the program to break") == result.stderr.count(":q") == 1
 
 
-def test_the_last_screen_shows_only_what_a_player_needs() -> None:
-    _, shown = play(1, FINDS[1])
-    for word in ("candidate", "round", "new W", "validity", "Mistake Book"):
-        assert word not in shown
-    assert "wrong answer" in shown
-
-
-def test_after_three_tries_the_duel_is_lost_and_told() -> None:
+def test_after_three_tries_the_duel_is_lost_and_told_in_the_words_that_a_player_needs() -> None:
     for as_json in (True, False):
         code, shown = play(5, *["assert peak_guests([]) is None"] * 3, json=as_json)
         assert code == 0
         assert not as_json or one_object(shown)["points"] == 0
     finds = "A test that finds it: assert peak_guests([(1, 2), (3, 4)]) == (1, 1, 4). The solution gives (1, 1, 4); the"
     assert finds in " ".join(shown.split())
+    _, shown = play(1, FINDS[1])
+    for word in ("candidate", "round", "new W", "validity", "Mistake Book"):
+        assert word not in shown
+    assert "wrong answer" in shown
 
 
 def test_commands_are_printed_as_the_shell_finds_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,29 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import codea1, one_object, refused
+from tests.support.command_line import document, refused
 
 
 @pytest.mark.slow
 def test_the_exported_file_can_be_played_under_golden_rules() -> None:
-    options = (
-        "--agent",
-        "boundary",
-        "--problems",
-        "starter",
-        "--limit",
-        3,
-        "--tests",
-        4,
-        "--out",
-        "tests.jsonl",
-        "--json",
-    )
-    found = one_object(codea1("export", "tests", *options).stdout)
+    source = ("--agent", "boundary", "--problems", "starter", "--limit", 3)
+    found = document("export", "tests", *source, "--tests", 4, "--out", "tests.jsonl")
     assert (found["n_problems"], found["n_tests"]) == (3, 12)
-    played = codea1("play", "--problems", "tests.jsonl", "--coder", "reference", "--rules", "golden", "-n", 3, "--json")
-    assert played.exit_code == 0, played.stderr
-    assert one_object(played.stdout)["figures"]["coder_reward"]["mean"] == 1.0
+    played = document("play", "--problems", "tests.jsonl", "--coder", "reference", "--rules", "golden", "-n", 3)
+    assert played["figures"]["coder_reward"]["mean"] == 1.0
 
 
 def test_nothing_is_written_where_no_test_is_confirmed(folder: Path) -> None:

@@ -26,14 +26,12 @@ def test_every_registered_name_is_listed_with_a_sentence(group: Any, key: str) -
     assert all(row["name"] in result.stderr for row in rows)
 
 
-def test_an_agents_options_are_told_with_their_defaults() -> None:
+def test_an_agents_options_are_told_with_their_defaults_and_one_agent_with_its_docstring() -> None:
     found = one_object(codea1("list", "agents", "--json").stdout)["agents"]
     options = {each["name"]: each["options"] for each in found}
     assert options["mutant"] == [{"name": "strength", "type": "float", "default": "0.5"}]
     assert options["examples"] == []
-
-
-def test_one_agent_is_shown_with_its_options_and_its_whole_docstring() -> None:
+    assert "did you mean 'mutant'" in refused("list", "agents", "mutent")
     shown = codea1("list", "agents", "fuzz,hunt=true").stdout
     assert inspect.getdoc(FuzzTester).splitlines()[-1] in shown  # type: ignore[union-attr]
     assert ["hunt", "bool", "False"] in [line.split() for line in shown.splitlines()]
@@ -41,19 +39,12 @@ def test_one_agent_is_shown_with_its_options_and_its_whole_docstring() -> None:
     assert {each["name"]: each["default"] for each in found["options"]}["model"] in (None, "''")
 
 
-def test_an_unknown_agent_is_bad_input() -> None:
-    assert "did you mean 'mutant'" in refused("list", "agents", "mutent")
-
-
-def test_problem_sources_are_listed_with_kinds_counts_and_options() -> None:
+def test_problem_sources_are_listed_with_kinds_and_wordings_load_with_every_extension() -> None:
     result = codea1("list", "problems", "--json")
     found = {each["name"]: each for each in one_object(result.stdout)["sources"]}
     assert found["humaneval"]["n_by_kind"] == {"function": 164}
     assert [each["name"] for each in found["tiny"]["options"]] == ["options"]
     assert "tiny:OPTIONS" in result.stderr
-
-
-def test_every_wording_is_listed_and_loads_with_every_extension() -> None:
     found = one_object(codea1("list", "prompts", "--json").stdout)
     assert [each["name"] for each in found["prompts"]] == list(WORDINGS)
     for wording in found["prompts"]:

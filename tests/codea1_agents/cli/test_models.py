@@ -1,8 +1,5 @@
-"""`codea1 check model` and `codea1 sft`: a model of one's own, before its training."""
-
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -43,13 +40,9 @@ def test_a_model_is_checked(mine: str) -> None:
     assert all(sentence in result.stderr for sentence in found["advice"])
 
 
-@pytest.mark.parametrize("command", [("check", "model"), ("sft", "-o", "new", *QUICK)])
-def test_what_is_no_model_is_one_sentence(mine: str, command: tuple[object, ...]) -> None:
-    name, *rest = command if command[0] == "sft" else (command,)
-    first = (name,) if isinstance(name, str) else name
-    Path("broken").mkdir()
-    for path in Path(mine).iterdir():
-        shutil.copy(path, "broken")
+@pytest.mark.parametrize(("command", "options"), [(("check", "model"), ()), (("sft",), ("-o", "new", *QUICK))])
+def test_what_is_no_model_is_one_sentence(mine: str, command: tuple[str, ...], options: tuple[object, ...]) -> None:
+    shutil.copytree(mine, "broken")
     Path("broken/chat_template.jinja").write_text("{{ raise_exception('I take nobody') }}")
     Path("empty").mkdir()
     for model, said in (
@@ -57,7 +50,7 @@ def test_what_is_no_model_is_one_sentence(mine: str, command: tuple[object, ...]
         ("broken", "its chat template fails: I take nobody"),
         ("empty", "is a folder without config.json"),
     ):
-        assert said in refused(*first, model, *rest, *FEW)
+        assert said in refused(*command, model, *options, *FEW)
     assert not Path("new").exists()
 
 
@@ -67,9 +60,8 @@ def test_a_model_is_fine_tuned_in_both_roles(mine: str) -> None:
     assert found["n_examples"]["tester"] >= 8
     assert set(found["held_out_loss"]["before"]) == {"coder", "tester"}
     assert found["interrupted"] is False
-    assert {"config.json", "model.safetensors", "sft.json", "tokenizer.json"} <= {
-        path.name for path in Path("new").iterdir()
-    }
+    written = {path.name for path in Path("new").iterdir()}
+    assert {"config.json", "model.safetensors", "sft.json", "tokenizer.json"} <= written
     assert "must be new or empty" in refused("sft", mine, *FEW, "-o", "new", *QUICK)
 
 
@@ -78,14 +70,8 @@ def test_the_phases_of_a_fine_tuning_are_named_from_the_start(mine: str, phases:
     made = codea1("sft", mine, "-p", "starter", "--limit", 8, "-o", "new", *few, "--role", "coder")
     assert made.exit_code == 0, made.stderr
     assert made.stderr.startswith("note: importing torch")
-    assert phases(made.stderr) == [
-        "importing torch and transformers",
-        "loading problems",
-        "drawing examples",
-        "measuring before",
-        "fine-tuning",
-        "measuring after",
-    ]
+    begun = ["importing torch and transformers", "loading problems", "drawing examples"]
+    assert phases(made.stderr) == [*begun, "measuring before", "fine-tuning", "measuring after"]
 
 
 def test_a_testers_warm_start_as_in_the_paper(mine: str) -> None:
@@ -128,4 +114,4 @@ def test_the_settings_of_a_training_have_shortcuts(mine: str, folder: Path) -> N
         usual = () if "--coder" in shortcut else ("--coder", mine, "--tester", mine)
         assert said in refused("train", "code-a1", "-o", "run", *usual, *shortcut)
         assert not Path("run").exists()
-    assert json.loads(json.dumps(sorted(path.name for path in folder.iterdir()))) == ["broken", "mine", "my_agents.py"]
+    assert sorted(path.name for path in folder.iterdir()) == ["broken", "mine", "my_agents.py"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
+from codea1_env.problems import dump_jsonl
+from codea1_env.problems.problem import GoldenCase, Problem
 from tests.support.command_line import document
 from tests.support.grpo import ON_RAY
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
@@ -34,13 +35,8 @@ SMALL = {
 
 def write_problems(path: Path, n: int) -> None:
     """Write problems that are alike but for their ids."""
-    row = {
-        "statement": "Return x plus one.",
-        "entry_point": "f",
-        "solution": "def f(x):\n    return x + 1\n",
-        "golden": [{"expression": "f(1)", "expected": "2"}],
-    }
-    path.write_text("".join(json.dumps({"id": f"{path.stem}/{number}", **row}) + "\n" for number in range(n)))
+    about = ("Return x plus one.", "f", "def f(x):\n    return x + 1\n", (GoldenCase("f(1)", "2"),))
+    dump_jsonl([Problem(f"{path.stem}/{number}", *about) for number in range(n)], path)
 
 
 def test_a_random_model_writes_right_programs_in_the_end(folder: Path) -> None:
@@ -52,27 +48,15 @@ def test_a_random_model_writes_right_programs_in_the_end(folder: Path) -> None:
     assert "codea1 sft mine" in checked["advice"][-1]
 
     learning = ("--epochs", 4, "--examples-per-step", 8, "--lr", 1e-2, "--samples", 8, "--tests", 1)
-    tuned = document(
-        "sft",
-        "mine",
-        "-p",
-        "mine.jsonl",
-        "--held-out",
-        "others.jsonl",
-        "-o",
-        "warm",
-        *TINY,
-        *learning,
-        "--max-reply-tokens",
-        24,
-    )
+    given = ("-p", "mine.jsonl", "--held-out", "others.jsonl")
+    tuned = document("sft", "mine", *given, "-o", "warm", *TINY, *learning, "--max-reply-tokens", 24)
     before, after = (tuned["held_out"][moment] for moment in ("before", "after"))
     for name in ("pass@1", "validity"):
         assert before[name]["mean"] == 0 < after[name]["low"], name
 
     sets = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
-    models = ("--coder", "warm", "--tester", "warm", "-p", "mine.jsonl", "--held-out", "others.jsonl")
-    trained = document("train", "code-a1", *models, "--steps", 8, "-o", "run", *sets)
+    models = ("--coder", "warm", "--tester", "warm")
+    trained = document("train", "code-a1", *models, *given, "--steps", 8, "-o", "run", *sets)
     assert trained["evaluation"]["coder_pass_at_1"] > 0.8
 
     agent = "transformers,model=run/models/coder,prompts=tiny,max_tokens=24"

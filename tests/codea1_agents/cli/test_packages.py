@@ -83,7 +83,4 @@ def test_all_of_them_play_together(sites, used) -> None:
     assert played["sandbox"]["name"] == "metered"
     coder, tester = (played["figures"][f"{role}_reward"]["mean"] for role in ("coder", "tester"))
     assert coder == pytest.approx(1 - tester)  # the package's formula
-
-
-def test_a_name_that_nobody_has_registered_is_one_sentence() -> None:
-    assert "unknown preset 'sharp'" in refused("play", "-p", "starter", "--rules", "sharp")
+    assert "unknown preset 'sharp'" in refused("play", "-p", "starter", "--rules", "sharp")  # here nobody has it

@@ -13,12 +13,13 @@ import jsonschema
 import pytest
 
 from codea1_agents.cli import progress
+from codea1_agents.play.games import PlayedEpisode
 from codea1_agents.play.runner import play
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import to_line
 from tests.support import argv_problems
-from tests.support.command_line import FAST, codea1, entries_of, finished, one_object, refused, started
+from tests.support.command_line import FAST, codea1, document, entries_of, finished, one_object, refused, started
 from tests.support.runs import EPISODE_SCHEMA
 from tests.support.waiting import wait_until
 
@@ -69,14 +70,11 @@ def test_which_games_are_drawn_and_why() -> None:
     assert drawn("reference", "--show", 4) == []
 
 
-def test_a_coder_that_plays_the_solution_is_told_and_no_empty_book_is_offered() -> None:
+def test_a_coder_that_plays_the_solution_is_told_and_so_are_the_tests_that_figures_include() -> None:
     told = "the coder played the solution itself: no test can beat it; try --coder mutant,strength=1\n"
     for coder, is_solution in (("reference", True), ("mutant,strength=1", False)):
         shown = codea1("play", "-p", "starter", "--coder", coder, "-n", 2).stdout
         assert (told in shown, "Mistake Book: 0 cases" in shown, "book show" not in shown) == (is_solution,) * 3
-
-
-def test_the_summary_says_which_tests_its_figures_include() -> None:
     for tester, has_copies in (("examples", True), ("boundary", False)):
         shown = " ".join(codea1(*FAST, "--tester", tester, "-n", 1).stdout.split())
         assert ("; suite validity includes copies of examples, suites that beat" in shown) is has_copies
@@ -96,11 +94,8 @@ def test_the_config_holds_what_was_resolved() -> None:
     config = tomllib.loads(Path("run/config.toml").read_text())
     assert (config["seed"], config["episodes"], config["limit"]) == (4, 1, 3)
     assert config["coder"] == "mutant,strength=0.9"
-    assert (config["rules"]["name"], config["rules"]["reward"]["alpha"], config["rules"]["tests_per_suite"]) == (
-        "paper",
-        0.25,
-        3,
-    )
+    rules = config["rules"]
+    assert (rules["name"], rules["reward"]["alpha"], rules["tests_per_suite"]) == ("paper", 0.25, 3)
     assert {"python", "codea1-env"} <= set(config["versions"])
 
 
@@ -117,7 +112,6 @@ def test_json_is_one_object_and_everything_else_is_on_stderr() -> None:
 
 
 def test_skipped_rows_are_noted_and_strict_refuses_them(folder: Path) -> None:
-    codea1(*FAST, "-n", 1)  # a place to take a good row from
     path = folder / "some.jsonl"
     dump_jsonl(load_problems("starter", limit=2), path)
     path.write_text(path.read_text() + '{"id": "broken"\n')
@@ -196,9 +190,7 @@ def wait_for_lines(run: Path, n: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_killed_again_and_again_at_any_moment_resumes_to_the_same_run(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
+def test_a_run_killed_again_and_again_resumes_to_the_same_run(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.syspath_prepend(str(folder))
     slow = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "my_agents:slow_tester"]
     slow += ["--limit", "3", "-n", "9"]
@@ -215,9 +207,7 @@ def test_a_run_killed_again_and_again_at_any_moment_resumes_to_the_same_run(
 
 @pytest.mark.slow
 def test_an_interrupted_run_is_130_keeps_what_is_done_and_names_the_line_that_continues() -> None:
-    process = started(
-        "play", "-p", "starter", "--tester", "my_agents:slow_tester", "-n", "40", "--out", "run", "--json"
-    )
+    process = started("play", "-p", "starter", "--tester", "my_agents:slow_tester", "-n", 40, "--out", "run", "--json")
     wait_for_lines(Path("run"), 2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -249,9 +239,12 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room() ->
 # -- resuming --
 
 
-def test_a_finished_run_may_be_asked_for_more_episodes() -> None:
+def test_a_finished_run_may_be_asked_for_more_episodes_and_else_nothing_changes() -> None:
     codea1(*FAST, "-n", 5, "--out", "whole")
     codea1(*FAST, "-n", 2, "--out", "run")
+    before = Path("run/episodes.jsonl").read_bytes()
+    assert document("play", "--resume", "run", *FAST[1:])["n_episodes"] == 2
+    assert Path("run/episodes.jsonl").read_bytes() == before
     assert codea1("play", "--resume", "run", "-n", 5).exit_code == 0
     assert_same_run(Path("whole"), Path("run"))
 
@@ -270,15 +263,6 @@ def test_a_run_is_written_through_no_link_and_waits_for_no_pipe(name: str) -> No
         make(path)
         refused("play", "--resume", "run", "-n", 4)
         assert Path("victim").read_bytes() == before
-
-
-def test_resuming_a_finished_run_changes_nothing() -> None:
-    codea1(*FAST, "-n", 2, "--out", "run")
-    before = Path("run/episodes.jsonl").read_bytes()
-    result = codea1("play", "--resume", "run", *FAST[1:], "--json")
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["n_episodes"] == 2
-    assert Path("run/episodes.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -332,44 +316,20 @@ def test_a_run_is_not_continued_with_other_options(options: list[str], said: str
         (["--problems", "a\0b"], "unknown problem source"),
     ],
 )
-def test_bad_input_is_one_sentence_naming_it_and_leaves_no_run_behind(
-    folder: Path, options: list[str], said: str
-) -> None:
+def test_bad_input_is_one_sentence_and_leaves_no_run_behind(folder: Path, options: list[str], said: str) -> None:
     assert said in refused(*FAST, "-n", 1, *options)
     assert [path.name for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"] == []
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--alpha 2",
-        "--alpha nan",
-        "-n 0",
-        "--rounds 0",
-        "--seed -1",
-        "--show -1",
-        f"--rounds {10**30}",
-        f"--tests {10**30}",
-    ],
-)
-def test_numbers_out_of_range_are_bad_usage(options: str) -> None:
-    sentence = refused(*FAST, *options.split())
-    assert re.search(f"Invalid value for '([^']*' / ')?{options.split()[0]}'", sentence)
+@pytest.mark.parametrize("option", ["--alpha", "-n", "--rounds", "--seed", "--show", "--tests"])
+def test_numbers_out_of_range_are_bad_usage(option: str) -> None:
+    bad = {"--alpha": (2, "nan"), "-n": (0,), "--rounds": (0, 10**30), "--tests": (10**30,)}
+    for value in bad.get(option, (-1,)):
+        assert re.search(f"Invalid value for '([^']*' / ')?{option}'", refused(*FAST, option, value))
     assert not Path("runs").exists()
 
 
-@pytest.mark.slow
-def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line() -> None:
-    done = finished("play", "-p", "starter", "--coder", "reference", "--tester", "my_agents:forgetful", "--out", "run")
-    assert done.returncode == 2
-    *_, error = done.stderr.splitlines()
-    for word in ("my_agents:forgetful", "starter/", "KeyError: 'memory lost'", "my_agents.py:12"):
-        assert word in error
-
-
-def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reply_that_is_no_text_ends_the_run_but_episodes_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
     codea1(*FAST, "-n", 2, "--out", "run", "--tester", "examples")
     config = Path("run/config.toml")
@@ -399,16 +359,10 @@ def test_a_sandbox_that_does_not_work_is_exit_code_3(folder: Path, monkeypatch: 
 
 def test_the_python_function_plays_the_same_game_as_the_command() -> None:
     codea1(*FAST, "-n", 3, "--seed", 5, "--out", "run")
-    lines: list[bytes] = []
-    play(
-        load_problems("starter", limit=3),
-        "mutant,strength=0.9",
-        "boundary",
-        episodes=3,
-        seed=5,
-        on_episode=lambda game: lines.append(to_line(game.record)),
-    )
-    assert b"".join(lines) == Path("run/episodes.jsonl").read_bytes()
+    games: list[PlayedEpisode] = []
+    players = "mutant,strength=0.9", "boundary"
+    play(load_problems("starter", limit=3), *players, episodes=3, seed=5, on_episode=games.append)
+    assert b"".join(to_line(game.record) for game in games) == Path("run/episodes.jsonl").read_bytes()
 
 
 @pytest.mark.slow
@@ -425,9 +379,7 @@ def test_no_progress_line_overwrites_what_a_person_types(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_run_that_fails_in_its_first_episode_leaves_no_folder(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int
-) -> None:
+def test_a_run_that_fails_leaves_no_folder(folder: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int) -> None:
     monkeypatch.syspath_prepend(str(folder))
     played = "play", "-p", "starter", "-n", 2, "--tester", "my_agents:forgetful", "--concurrency", concurrency
     sentence = refused(*played, "--out", "run")

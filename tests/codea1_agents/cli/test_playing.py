@@ -11,7 +11,7 @@ from codea1_env.agent import AgentContext
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.sandbox import Guarantee, load_sandbox
 from codea1_env.sandbox.local import LocalSandbox
-from tests.support.command_line import FAST, codea1, entries_of, finished, one_object, refused, started
+from tests.support.command_line import FAST, codea1, entries_of, finished, one_object, refused
 
 # -- agents are anyone's code --
 
@@ -29,14 +29,10 @@ def test_what_agents_print_is_never_among_the_results() -> None:
 
 
 @pytest.mark.slow
-def test_an_agent_that_exits_is_the_agents_error_not_the_sandboxs() -> None:
+def test_an_agent_that_exits_is_the_agents_error_and_an_async_one_plays() -> None:
     done = finished(*FAST, "-n", 1, "--tester", "my_agents:quits", "--out", "run")
     assert (done.returncode, done.stdout) == (2, "")
     assert "sys.exit(3)" in done.stderr
-
-
-@pytest.mark.slow
-def test_an_async_agent_plays() -> None:
     done = finished(*FAST, "-n", 1, "--tester", "my_agents:later", "--out", "run", "--json")
     assert (done.returncode, done.stderr.count("Warning")) == (0, 0), done.stderr
 
@@ -59,21 +55,18 @@ def test_golden_rules_without_golden_tests_are_refused_before_a_folder_is_made()
 # -- the sandbox, and the book, by name --
 
 
-def test_the_sandbox_is_named_with_its_guarantee() -> None:
+def test_the_sandbox_is_named_with_its_guarantee_and_a_weak_one_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     result = codea1(*FAST, "-n", 1, "--out", "run")
     stored = json.loads(Path("run/metrics.json").read_text())["sandbox"]
     assert stored["name"] == "local"
     assert stored["tier"]
     assert f"sandbox: local: {stored['guarantee']}, by {stored['tier']} (" in result.stdout
-
-
-def test_a_weak_sandbox_is_warned_of_even_if_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "warning" not in codea1(*FAST, "-n", 1, "--out", "first").stderr
+    assert "warning" not in result.stderr
     monkeypatch.setattr(LocalSandbox, "guarantee", Guarantee.TRUSTED_ONLY)
-    result = codea1(*FAST, "-n", 1, "--quiet", "--out", "second")
-    assert result.exit_code == 0
-    assert result.stderr.startswith("warning: weak sandbox: local: trusted only")
-    assert result.stderr.count("\n") == 1
+    weak = codea1(*FAST, "-n", 1, "--quiet", "--out", "second")
+    assert weak.exit_code == 0
+    assert weak.stderr.startswith("warning: weak sandbox: local: trusted only")
+    assert weak.stderr.count("\n") == 1
 
 
 def test_the_book_says_who_played_and_a_rebuilt_one_the_same() -> None:
@@ -86,26 +79,18 @@ def test_the_book_says_who_played_and_a_rebuilt_one_the_same() -> None:
     assert entries_of(Path("run")) == first
 
 
-@pytest.mark.slow
-def test_an_interrupt_before_the_first_episode_names_the_line_that_continues() -> None:
-    process = started(
-        *FAST,
-        "--tester",
-        "my_agents:slow_tester",
-        "-n",
-        "9",
-        "--out",
-        "run",
-        "--quiet",
-        "--json",
-        code="""
+INTERRUPTS = """
 import os, signal
-import codea1_agents.play.named_agent as named_agent
+from codea1_agents.play import named_agent
 def act(*_): os.kill(os.getpid(), signal.SIGINT)
 named_agent.NamedAgent.reply = act
-""",
-    )
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "codea1 play --resume run" in err
-    assert "Traceback" not in err
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_before_the_first_episode_names_the_line_that_continues() -> None:
+    slow = ("--tester", "my_agents:slow_tester", "-n", 9, "--out", "run", "--quiet", "--json")
+    done = finished(*FAST, *slow, code=INTERRUPTS)
+    assert done.returncode == 130, done.stderr
+    assert "codea1 play --resume run" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,16 +1,11 @@
-"""A package that somebody else has installed."""
-
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import finished, one_object
+from tests.support.command_line import finished, one_object, run_python
 
 MODULE = '''\
 class Quoter:
@@ -79,15 +74,8 @@ print(repr(ray.get(reply.remote())))
 
 
 @pytest.mark.ray
-def test_an_agent_of_another_package_plays_in_ray_workers_too(installed: Path) -> None:
+def test_an_agent_of_another_package_plays_in_ray_workers_too(installed: Path, folder: Path) -> None:
     pytest.importorskip("ray")
-    done = subprocess.run(
-        [sys.executable, "-c", UNDER_RAY],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(installed), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"},
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == repr("assert f(1) == 2\nassert f(1) == 2")
+    environment = {"PYTHONPATH": str(installed), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    shown = run_python("-c", UNDER_RAY, folder=folder, **environment)
+    assert shown.strip() == repr("assert f(1) == 2\nassert f(1) == 2")

@@ -19,9 +19,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return found
 
 
-def test_a_plain_line_after_a_second_and_each_half_minute_says_how_far_and_how_long(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plain_lines_say_how_far_and_how_long(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     bar = progress.Progress("pretraining", 800, Page(), done=100)
     for second in range(0, 75, 5):
         clock.now = float(second)
@@ -32,11 +30,7 @@ def test_a_plain_line_after_a_second_and_each_half_minute_says_how_far_and_how_l
         "note: pretraining 170/800, elapsed 0:35, left 5:15",
         "note: pretraining 230/800, elapsed 1:05, left 4:45",
     ]
-
-
-def test_what_the_first_line_could_not_foretell_a_line_after_ten_seconds_does(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
+    clock.now = 0.0  # what the first line cannot foretell, a line after ten seconds does
     bar = progress.Progress("training tables", 768, Page())
     for clock.now, done in ((1.0, 0), (9.0, 2), (10.5, 3), (39.0, 9), (41.0, 10)):
         bar.reach(done, 768)
@@ -46,9 +40,15 @@ def test_what_the_first_line_could_not_foretell_a_line_after_ten_seconds_does(
         "note: training tables 3/768, elapsed 0:10, left 44:38",
         "note: training tables 10/768, elapsed 0:41, left 51:48",
     ]
+    clock.now = 0.0
+    bar = progress.Progress("playing", 5, Page())
+    clock.now = 4_000.0
+    bar.reach(0, 5, "a problem")
+    bar.tell()
+    assert capsys.readouterr().err == "note: playing (a problem) 0/5, elapsed 1:06:40\n"
 
 
-def test_each_phase_is_named_though_nothing_is_done_in_it(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_phase_is_named_and_what_runs_for_five_seconds(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     bar = progress.Progress("starting Ray", None, Page())
     for clock.now in (0.5, 1.0, 2.0):
         bar.tell()
@@ -60,9 +60,7 @@ def test_each_phase_is_named_though_nothing_is_done_in_it(clock: Clock, capsys: 
         "note: loading models, elapsed 0:01",
         "note: loading models, elapsed 0:38",
     ]
-
-
-def test_what_runs_for_five_seconds_is_named(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    clock.now = 0.0
     bar = progress.Progress("playing", 5, Page())
     bar.running = lambda: ("a/slow_one", 2.0)
     for clock.now in (6.0, 37.0):
@@ -74,7 +72,7 @@ def test_what_runs_for_five_seconds_is_named(clock: Clock, capsys: pytest.Captur
     ]
 
 
-def test_the_live_line_names_it_and_keeps_its_clocks(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_line_names_it_and_keeps_clocks_and_words(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     bar = progress.Progress("playing", 5, Page())
     bar.running = lambda: ("a/problem_with_a_name_of_more_than_forty_columns", 0.0)
@@ -82,9 +80,6 @@ def test_the_live_line_names_it_and_keeps_its_clocks(clock: Clock, monkeypatch: 
     bar.tell()
     shown = bar._progress.tasks[0].description  # a live line only exists on a terminal
     assert shown == "waiting 1:05 for a/problem_with_a_name_…"
-
-
-def test_a_live_line_drawn_anew_keeps_what_was_reached_in_the_meantime() -> None:
     bar = progress.Progress("playing", 5, Page())
 
     def reaches() -> None:
@@ -110,27 +105,9 @@ def test_a_thread_tells_while_the_command_works() -> None:
 
 
 @pytest.mark.parametrize(("page", "hidden"), [(Page(quiet=True), False), (Page(), True)])
-def test_quiet_and_hidden_work_says_nothing(
-    clock: Clock, capsys: pytest.CaptureFixture[str], page: Page, hidden: bool
-) -> None:
+def test_quiet_or_hidden_is_silent(clock: Clock, capsys: pytest.CaptureFixture[str], page: Page, hidden: bool) -> None:
     with progress.Progress("playing", 5, page, hidden=hidden) as bar:
         clock.now = 4_000.0
         bar.reach(1, 5)
         bar.tell()
     assert capsys.readouterr().err == ""
-
-
-def test_hours_are_told_and_nothing_is_foretold_from_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    bar = progress.Progress("playing", 5, Page())
-    clock.now = 4_000.0
-    bar.reach(0, 5, "a problem")
-    bar.tell()
-    assert capsys.readouterr().err == "note: playing (a problem) 0/5, elapsed 1:06:40\n"
-
-
-def test_a_pipe_has_the_width_that_columns_says(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert Page().width == 100
-    monkeypatch.setenv("COLUMNS", "72")
-    assert Page().width == 72

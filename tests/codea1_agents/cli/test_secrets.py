@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codea1_agents.cli.app import all_commands
+from tests.support.chat_server import chat_servers, said
 from tests.support.command_line import codea1
 
 pytestmark = pytest.mark.slow
@@ -21,50 +20,30 @@ pytest.importorskip("openai")
 KEY = "canary-key-0123"
 
 
-class _Echo(BaseHTTPRequestHandler):
-    """Says what it was sent: in an error to every fourth request, else in the reply."""
-
-    server: Any
-
-    def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        told = f"{self.path} {self.headers['authorization']} {dict(self.headers)!r}"
-        self.server.n_asked += KEY in told
-        if self.server.n_asked % 4 == 0:
-            self._send(400, {"error": {"message": f"I refuse {told}"}})
-            return
-        text = f"```python\n# {told}\nassert f(1) == 2\n\ndef f(n):\n    return n + 1  # {told}\n```"
-        message = {"role": "assistant", "content": text, "reasoning": told}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        self._send(200, {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]})
-
-    def _send(self, status: int, data: Any) -> None:
-        body = json.dumps(data).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
 @pytest.fixture
 def server() -> Iterator[Any]:
-    found: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
-    found.n_asked = 0
-    threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield found
-    found.shutdown()
-    found.server_close()
+    """Says what it was sent: in an error to every fourth request, else in the reply."""
+
+    def echo(handler: Any, _: Any) -> None:
+        told = f"{handler.path} {handler.headers['authorization']} {dict(handler.headers)!r}"
+        handler.server.n_asked += KEY in told
+        if handler.server.n_asked % 4 == 0:
+            handler.send(400, json.dumps({"error": {"message": f"I refuse {told}"}}))
+        else:
+            text = f"```python\n# {told}\nassert f(1) == 2\n\ndef f(n):\n    return n + 1  # {told}\n```"
+            handler.send(*said(text, reasoning=told))
+
+    with chat_servers() as start:
+        found: Any = start(echo)
+        found.n_asked = 0
+        yield found
 
 
 @pytest.fixture
 def spec(server: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """An agent whose key is in a variable."""
     monkeypatch.setenv("OF_MINE", KEY)
-    return f"openai,model=m,base_url=http://127.0.0.1:{server.server_port}/v1,api_key_env=OF_MINE,retries=0"
+    return f"openai,model=m,base_url={server.url},api_key_env=OF_MINE,retries=0"
 
 
 PLAY = ("play", "-p", "two.jsonl", "-n", 6)
@@ -137,9 +116,7 @@ def test_a_fine_tuning_keeps_the_key_of_its_coder(spec: str, folder: Path, serve
 
 @pytest.mark.parametrize("arguments", [*COMMANDS.values(), *SLIPS.values()], ids=[*COMMANDS, *SLIPS])
 @pytest.mark.parametrize("spec", [f"openai,model=m,api_key={KEY}", f"openai,base_url=http://me:{KEY}@h/v1"])
-def test_a_key_on_the_command_line_is_refused_and_not_repeated(
-    folder: Path, arguments: tuple[object, ...], spec: str
-) -> None:
+def test_a_key_on_the_command_line_is_not_repeated(folder: Path, arguments: tuple[object, ...], spec: str) -> None:
     before = sorted(folder.rglob("*"))
     result = codea1(*filled(arguments, spec))
     assert result.exit_code == 2

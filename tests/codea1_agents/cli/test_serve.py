@@ -1,5 +1,3 @@
-"""`codea1 serve`, in a process of its own."""
-
 from __future__ import annotations
 
 import json
@@ -18,6 +16,7 @@ import pytest
 from codea1_env.sandbox import Job
 from codea1_env.sandbox.remote import RemoteSandbox
 from tests.support.command_line import check_document, refused, started
+from tests.support.processes import descendants
 from tests.support.serving import job
 from tests.support.waiting import wait_until
 
@@ -27,7 +26,6 @@ pytest.importorskip("fastapi", reason="fastapi is not installed")
 @pytest.fixture
 def serving() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     process = started("serve", "-p", "starter", "--port", 0, "--workers", 1, "--grace", 1, "--json")
-    assert process.stdout is not None
     line = process.stdout.readline()
     check_document(["serve"], line)
     yield process, json.loads(line)
@@ -44,47 +42,34 @@ def post(url: str, result: str) -> str:
         return str(json.loads(response.read())[0]["outcomes"][0]["kind"])
 
 
-def parents() -> dict[int, int]:
-    """All processes that are alive."""
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = entry.read_text().rpartition(")")[2].split()[:2]
-        except OSError:  # it has just ended
-            continue
-        if state != "Z":
-            found[int(entry.parent.name)] = int(parent)
-    return found
-
-
-def family(pid: int) -> set[int]:
-    found, alive = {pid}, parents()
-    while more := {child for child, parent in alive.items() if parent in found} - found:
-        found |= more
-    return found
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:  # it has just ended
+        return False
 
 
 def test_it_serves_until_sigterm_and_leaves_no_process(serving: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
     process, told = serving
     assert told["sandbox"]["name"] == "local"
     assert post(told["url"], "6 * 7") == "value"
-    started_by_it = family(process.pid)
+    started_by_it = descendants(process.pid)
     assert len(started_by_it) > 1
     process.terminate()
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (0, "")
     assert "serving" in err
     assert "Traceback" not in err
-    assert wait_until(lambda: not started_by_it & set(parents()))
+    assert wait_until(lambda: not any(map(lives, started_by_it)))
 
 
 def test_ctrl_c_ends_it_while_a_program_runs(serving: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
     process, told = serving
     assert post(told["url"], "1") == "value"
-    idle = family(process.pid)
+    idle = descendants(process.pid)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(post, told["url"], "__import__('time').sleep(15)")
-        assert wait_until(lambda: family(process.pid) - idle)
+        assert wait_until(lambda: descendants(process.pid) - idle)
         asked = time.monotonic()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
@@ -116,7 +101,6 @@ def test_its_token_is_in_the_environment_and_never_shown(tmp_path: Path, monkeyp
     token = "a-t0ken-of-20-letters"
     monkeypatch.setenv("CODEA1_SERVE_TOKEN", token)
     process = started("serve", "-p", "starter", "--port", 0, "--workers", 1, "--json")
-    assert process.stdout is not None
     told = json.loads(process.stdout.readline())
     assert told["needs_token"] is True
     with pytest.raises(urllib.error.HTTPError, match="401"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from codea1_env.problems.problem import GoldenCase, Problem, ProblemSet
-from codea1_env.sandbox import Sandbox, load_sandbox
 
 
 @pytest.fixture
@@ -26,8 +25,3 @@ def problems() -> ProblemSet:
         golden=(GoldenCase("sign(5)", "1"), GoldenCase("sign(0)", "0"), GoldenCase("sign(-5)", "-1")),
     )
     return ProblemSet("tiny", (larger, sign))
-
-
-@pytest.fixture
-def sandbox() -> Sandbox:
-    return load_sandbox("local")

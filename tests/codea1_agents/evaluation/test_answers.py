@@ -76,18 +76,15 @@ def by_hand(folder: Path, turn: Turn, begun: str, answer: str, temperature: floa
         rest = "".join(texts[each] for each in whole[k:])
         for chance, text in zip(chances, texts, strict=False):
             after = text[len(rest) :][:1]
-            is_end = (
-                text.startswith(rest) and (after or not rest) and not (after.isalnum() or after in list("_.'\"([{"))
-            )
+            goes_on = after.isalnum() or after in list("_.'\"([{")
+            is_end = text.startswith(rest) and (after or not rest) and not goes_on
             found += so_far * chance if is_end else 0.0
         so_far *= chances[whole[k]] if k < len(whole) else 1.0
     return found
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_probabilities_are_exact_in_batches(
-    folders: list[Path], turn_and_cases: tuple[Turn, Any], temperature: float
-) -> None:
+def test_probabilities_are_exact(folders: list[Path], turn_and_cases: tuple[Turn, Any], temperature: float) -> None:
     questions = questions_of(turn_and_cases[0], REPLY, turn_and_cases[1])
     tester, base = (agent(folder, temperature=temperature) for folder in folders)
     found = answer_differences(questions, tester, base)
@@ -123,9 +120,8 @@ def test_an_evaluation_compares_a_tester_with_its_base(sandbox: Sandbox, folders
     assert records[0].answers not in (None, 0.0)
     assert figures_of_tester(records, tests=3).figures["answers"].mean == records[0].answers
     # All tests that predict a value count, also the wrong ones.
-    assert [test.right for test in records[0].tests] == (
-        [True, False, True] if mode is Mode.SUITE else [False, True, False]
-    )
+    right = [test.right for test in records[0].tests]
+    assert right == ([True, False, True] if mode is Mode.SUITE else [False, True, False])
     assert tester.inner.asked == base.inner.asked == (["4"] if mode is Mode.SUITE else ["1", "2", "3"])
     (without,) = evaluate_tester([ADD], tester, sandbox, task)
     assert "answers" not in figures_of_tester(without, tests=3).figures

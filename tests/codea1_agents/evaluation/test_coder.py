@@ -6,9 +6,8 @@ from typing import Any
 
 from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
 from codea1_agents.evaluation.records import CoderSample
-from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase, ProblemSet
-from codea1_env.sandbox import Job, JobReport, Sandbox
+from codea1_env.sandbox import Sandbox
 from tests.support.scripted import scripted
 
 RIGHT = {
@@ -25,7 +24,7 @@ def samples_of(problems: Any, named: Any, sandbox: Any, **options: Any) -> list[
     return [each for batch in evaluate_coder(problems, named, sandbox, **options) for each in batch]
 
 
-def test_right_programs_pass_and_wrong_ones_do_not(problems: ProblemSet, sandbox: Sandbox) -> None:
+def test_right_programs_pass_and_no_others(problems: ProblemSet, sandbox: Sandbox) -> None:
     wrong = {"larger": "def larger(a, b):\n    return a", "sign": "no program at all"}
     _, named = scripted(lambda observation, info: (RIGHT if info["sample"] else wrong)[info["problem_id"]])
     found = samples_of(problems, named, sandbox, samples=2)
@@ -36,34 +35,26 @@ def test_right_programs_pass_and_wrong_ones_do_not(problems: ProblemSet, sandbox
     figures = figures_of_coder(found)
     assert figures.average.mean == 0.5
     assert {k: each.mean for k, each in figures.pass_at.items()} == {1: 0.5, 2: 1.0}
+    _, named = scripted(lambda observation, info: "def larger(a, b):\n    __import__('os')._exit(0)")
+    (found,) = samples_of(problems[:1], named, sandbox)
+    assert (found.passed, found.pass_rate) == (False, 0.0)
 
 
-def test_an_unavailable_coder_is_masked_and_counted_never_zero(problems: ProblemSet, sandbox: Sandbox) -> None:
+def test_what_is_left_out_is_masked_never_zero(problems: ProblemSet, sandbox: Sandbox, broken_sandbox: Sandbox) -> None:
+    figures = figures_of_coder(samples_of(problems, scripted(right)[1], broken_sandbox))
+    assert figures.n_masked == {"sandbox": 2}
+    assert isnan(figures.average.mean)
     _, named = scripted(lambda observation, info: None if info["sample"] == 1 else right(observation, info))
     figures = figures_of_coder(samples_of(problems, named, sandbox, samples=2))
     assert figures.average.mean == 1.0
     assert figures.n_masked == {"agent": 2}
     assert (figures.pass_at[1].mean, figures.n_samples) == (1.0, 2)
 
+    def sample(problem: str, number: int, passed: bool | None) -> CoderSample:
+        return CoderSample(problem_id=problem, sample=number, reply="", passed=passed, masked="" if passed else "agent")
 
-class Broken:
-    """A sandbox that fails on whatever loads."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def run(self, jobs: list[Job]) -> list[JobReport]:
-        ours = Outcome(OutcomeKind.INTERNAL_ERROR, message="the machine is gone")
-        return [JobReport(ours, (ours,) * len(job.calls)) for job in jobs]
-
-
-def test_a_failing_sandbox_is_masked_and_counted_never_zero(problems: ProblemSet, sandbox: Sandbox) -> None:
-    figures = figures_of_coder(samples_of(problems, scripted(right)[1], Broken(sandbox)))
-    assert figures.n_masked == {"sandbox": 2}
-    assert isnan(figures.average.mean)
+    figures = figures_of_coder([sample("a", 0, True), sample("a", 1, True), sample("b", 0, True), sample("b", 1, None)])
+    assert (figures.pass_at[2].n_problems, figures.pass_at[2].n_masked) == (1, 1)
 
 
 def test_a_broken_golden_test_masks_unless_another_one_fails(problems: ProblemSet, sandbox: Sandbox) -> None:
@@ -74,28 +65,11 @@ def test_a_broken_golden_test_masks_unless_another_one_fails(problems: ProblemSe
     assert [(each.passed, each.masked) for each in found] == [(None, "test"), (False, "")]
 
 
-def test_what_is_known_is_not_asked_for_again(problems: ProblemSet, sandbox: Sandbox) -> None:
+def test_neither_what_is_known_nor_a_coder_that_is_gone_is_asked_for(problems: ProblemSet, sandbox: Sandbox) -> None:
     agent, named = scripted(right)
     found = samples_of(problems, named, sandbox, samples=2, known={("larger", 0), ("sign", 1)})
     assert [(each.problem_id, each.sample) for each in found] == [("larger", 1), ("sign", 0)]
     assert len(agent.asked) == 2
-
-
-def test_a_coder_that_is_gone_is_not_asked_for_all_the_rest(problems: ProblemSet, sandbox: Sandbox) -> None:
     agent, named = scripted(lambda observation, info: None)
     found = samples_of(problems, named, sandbox, samples=100)
     assert len(agent.asked) == len(found) < 200
-
-
-def test_a_program_that_ends_its_process_has_failed_every_test(problems: ProblemSet, sandbox: Sandbox) -> None:
-    _, named = scripted(lambda observation, info: "def larger(a, b):\n    __import__('os')._exit(0)")
-    (found,) = samples_of(problems[:1], named, sandbox)
-    assert (found.passed, found.pass_rate) == (False, 0.0)
-
-
-def test_pass_at_k_leaves_out_problems_with_too_few_samples() -> None:
-    def sample(problem: str, number: int, passed: bool | None) -> CoderSample:
-        return CoderSample(problem_id=problem, sample=number, reply="", passed=passed, masked="" if passed else "agent")
-
-    figures = figures_of_coder([sample("a", 0, True), sample("a", 1, True), sample("b", 0, True), sample("b", 1, None)])
-    assert (figures.pass_at[2].n_problems, figures.pass_at[2].n_masked) == (1, 1)

@@ -26,11 +26,10 @@ TESTS = {
 
 @pytest.fixture
 def tester() -> tuple[Any, Any]:
-    made: tuple[Any, Any] = scripted(lambda observation, info: written(TESTS[info["problem_id"]]))
-    return made
+    return scripted(lambda observation, info: written(TESTS[info["problem_id"]]))
 
 
-def test_the_file_has_the_same_problems_with_other_golden_tests(
+def test_the_file_has_confirmed_tests_for_the_same_problems(
     problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any], tmp_path: Path
 ) -> None:
     richer = ProblemSet("richer", tuple(replace(each, examples=("assert f(0) == 0",)) for each in problems))
@@ -44,19 +43,12 @@ def test_the_file_has_the_same_problems_with_other_golden_tests(
     assert back[1].golden == (GoldenCase("sign(7)", "1"),)
     checked = check_problems([replace(each, examples=()) for each in back], sandbox)
     assert [check.status for check in checked] == [CheckStatus.OK] * 2
-
-
-def test_only_confirmed_tests_are_written_and_the_rest_is_counted(
-    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any]
-) -> None:
     found = export_tests(problems, tester[1], sandbox)
     assert found.rows[1]["golden"] == ["assert sign(7) == 1"]
     assert dict(found.rejections) == {"wrong_prediction": 1, "duplicate": 1, "solution_error": 1}
 
 
-def test_a_tester_is_blind_unless_it_is_given_a_coder(
-    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any]
-) -> None:
+def test_a_tester_is_blind_without_a_coder(problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any]) -> None:
     export_tests(problems, tester[1], sandbox)
     assert {(o["program"], i["tester_view"]) for o, i in tester[0].asked} == {("", "blind")}
     tester[0].asked.clear()
@@ -65,13 +57,10 @@ def test_a_tester_is_blind_unless_it_is_given_a_coder(
     assert {(o["program"], i["tester_view"]) for o, i in tester[0].asked} == {("def seen(): pass", "white_box")}
 
 
-def test_problems_without_a_test_have_no_row(problems: ProblemSet, sandbox: Sandbox) -> None:
+def test_a_problem_without_a_test_has_no_row(problems: ProblemSet, sandbox: Sandbox, tmp_path: Path) -> None:
     _, named = scripted(lambda observation, info: "nothing" if info["problem_id"] == "sign" else None)
     found = export_tests(problems, named, sandbox, suites=2)
     assert (found.rows, found.without_tests, found.unavailable) == ([], ["sign"], ["larger"])
-
-
-def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no test was confirmed"):
         write_rows(tmp_path / "tests.jsonl", [])
     assert not (tmp_path / "tests.jsonl").exists()

@@ -49,9 +49,7 @@ def written(folder: Path, *rows: Any) -> Path:
 
 
 @pytest.mark.parametrize(("row", "program"), LINES)
-def test_a_line_becomes_the_program_that_its_harness_would_run(
-    tmp_path: Path, row: dict[str, Any], program: str
-) -> None:
+def test_a_line_becomes_the_program_that_its_harness_runs(tmp_path: Path, row: dict[str, Any], program: str) -> None:
     found = read_generations(written(tmp_path, row, "\n", {"task_id": "other", "completion": "x"}), TOYS, "coder")
     ((reply,),) = found.replies.values()
     assert program.strip() in reply
@@ -87,20 +85,7 @@ def test_another_file_is_refused_by_line(tmp_path: Path, rows: list[Any], fault:
         read_generations(tmp_path / "lost", TOYS, "coder")
 
 
-def test_a_number_of_samples_is_not_ignored(tmp_path: Path) -> None:
-    path = written(tmp_path, {"task_id": "x", "completion": ""})
-    assert "--samples" in refused("eval", "coder", "--generations", path, "-n", 5)
-
-
-def test_line_separators_within_a_text_end_no_line(tmp_path: Path) -> None:
-    row = json.dumps(
-        {"task_id": "toy/add", "solution": "def add(a, b):  # \u2028 \x85 x\n    return a + b"}, ensure_ascii=False
-    )
-    (reply,) = read_generations(written(tmp_path, row), TOYS, "coder").replies["toy/add"]
-    assert "\u2028" in reply
-
-
-def test_a_packed_file_is_read_and_a_suite_may_be_empty(tmp_path: Path) -> None:
+def test_a_packed_file_is_read_and_what_may_be_in_it(tmp_path: Path) -> None:
     path = written(tmp_path, {"task_id": "toy/add", "tests": []})
     for data in (path.read_bytes(), gzip.compress(path.read_bytes()), "\ufeff".encode() + path.read_bytes()):
         path.write_bytes(data)
@@ -108,6 +93,11 @@ def test_a_packed_file_is_read_and_a_suite_may_be_empty(tmp_path: Path) -> None:
     path.write_bytes(b"\x1f\x8bno")
     with pytest.raises(UserError, match="gzip data is damaged"):
         read_generations(path, TOYS, "tester")
+    row = json.dumps(
+        {"task_id": "toy/add", "solution": "def add(a, b):  # \u2028 \x85 x\n    return a + b"}, ensure_ascii=False
+    )
+    (reply,) = read_generations(written(tmp_path, row), TOYS, "coder").replies["toy/add"]
+    assert "\u2028" in reply
 
 
 def test_problems_with_fewer_samples_enter_with_what_they_have(tmp_path: Path) -> None:
@@ -141,9 +131,8 @@ def test_a_calibrated_solution_runs_behind_the_imports_and_constants_of_its_prom
 def test_suites_of_a_file_are_measured(tmp_path: Path) -> None:
     (problem,) = list(load_problems("starter"))[:1]
     case = problem.golden[0]
-    path = written(
-        tmp_path, {"task_id": problem.id, "tests": [f"assert {case.expression} == {case.expected}", "assert 1"]}
-    )
+    tests = [f"assert {case.expression} == {case.expected}", "assert 1"]
+    path = written(tmp_path, {"task_id": problem.id, "tests": tests})
     command = ("eval", "tester", "--generations", path, "-p", "starter", "--tests", 2, "--mutants", 3, "--json")
     for mode in ((), ("--mode", "suite")):
         assert one_object(codea1(*command, *mode).stdout)["figures"]["pass@2"]["mean"] == 0.5
@@ -151,6 +140,8 @@ def test_suites_of_a_file_are_measured(tmp_path: Path) -> None:
     path.write_text(path.read_text() * 2)
     assert "expected one suite per problem, got 2" in codea1(*command).stderr
     assert codea1("eval", "coder").exit_code == codea1(*command, "--agent", "fuzz").exit_code == 2
+    path = written(tmp_path, {"task_id": "x", "completion": ""})
+    assert "--samples" in refused("eval", "coder", "--generations", path, "-n", 5)
 
 
 @pytest.mark.slow

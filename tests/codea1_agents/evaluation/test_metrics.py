@@ -31,8 +31,11 @@ def test_pass_at_k_is_the_share_of_subsets_with_a_right_sample(samples: list[boo
     assert isnan(found) if not subsets else found == pytest.approx(mean(map(any, subsets)))
 
 
-def test_pass_at_k_is_exact_where_binomials_do_not_fit_a_float() -> None:
+def test_pass_at_k_is_exact_and_missing_tests_are_wrong_ones_or_leave_the_conditional_score() -> None:
     assert pass_at_k(5000, 1, 2500) == pytest.approx(0.5, abs=1e-12)
+    assert accuracy_at_k([True], 5) == 0.2
+    assert accuracy_at_k([False, True, True], 2) == 0.5
+    assert isnan(conditional_mutation_score([True, True], [0], 2, 3))
 
 
 @pytest.mark.parametrize("counts", [(3, 4, 1), (3, -1, 1), (3, 1, 0)])
@@ -41,15 +44,8 @@ def test_impossible_counts_are_refused(counts: tuple[int, int, int]) -> None:
         pass_at_k(*counts)
 
 
-def test_accuracy_counts_missing_tests_as_wrong_ones() -> None:
-    assert accuracy_at_k([True], 5) == 0.2
-    assert accuracy_at_k([False, True, True], 2) == 0.5
-
-
 @given(flags, killers, st.integers(1, 5))
-def test_mutation_scores_count_what_the_first_tests_kill(
-    right: list[bool], killed_by: list[int | None], k: int
-) -> None:
+def test_mutation_scores_count_what_first_tests_kill(right: list[bool], killed_by: list[int | None], k: int) -> None:
     by_hand = [position in range(k) for position in killed_by]
     fixed = fixed_mutation_score(killed_by, k)
     assert isnan(fixed) if not killed_by else fixed == pytest.approx(mean(by_hand))
@@ -58,10 +54,6 @@ def test_mutation_scores_count_what_the_first_tests_kill(
         assert isnan(conditional)
     else:
         assert conditional == (1.0 if not killed_by else fixed)
-
-
-def test_a_problem_with_a_missing_test_does_not_enter_the_conditional_score() -> None:
-    assert isnan(conditional_mutation_score([True, True], [0], 2, 3))
 
 
 @given(numbers, st.data())
@@ -91,15 +83,12 @@ def test_the_selected_candidate_is_the_mean_over_fair_tie_breaks(scores: list[fl
     assert selected_score(scores, worth) == pytest.approx(mean(worth[position] for position in best))
 
 
-def test_problems_needed_are_those_of_the_textbook() -> None:
+def test_problems_needed_are_those_of_the_textbook_four_times_as_many_for_half_the_difference() -> None:
     # d = s (an effect of one standard deviation): (1.960 + 0.842)**2 = 7.85 problems.
     assert n_problems_needed([0.0, 1.0, 2.0]) == 8
     assert n_problems_needed([1.0, 1.0]) == 2
     assert n_problems_needed([-1.0, 1.0]) == inf
     assert isnan(n_problems_needed([1.0, nan]))
-
-
-def test_four_times_the_problems_are_needed_for_half_the_difference() -> None:
     spread = [-1.0, 1.0] * 50
     whole, half = ([value + shift for value in spread] for shift in (0.2, 0.1))
     assert n_problems_needed(half) == pytest.approx(4 * n_problems_needed(whole), rel=0.01)

@@ -36,10 +36,13 @@ def test_the_candidate_that_passes_most_distinct_tests_is_in_front(problems: Pro
     assert all((o["program"], i["tester_view"]) == ("", "blind") for o, i in agent.asked)
 
 
-def test_wrong_tests_count_as_they_were_written(problems: ProblemSet, sandbox: Sandbox) -> None:
+def test_wrong_tests_count_as_they_were_written_and_equal_ones_once(problems: ProblemSet, sandbox: Sandbox) -> None:
     _, coder = scripted(lambda observation, info: PROGRAMS[info["sample"]])
     _, tester = scripted(lambda observation, info: written(["assert sign(0) == 1", "assert sign(-5) == undefined"]))
     assert record_of(problems, sandbox, coder, tester, suites=1).scores == (1, 0, 0, 0)
+    replies = ["assert f(1) == 2\nassert f(1)==2", "assert f(1) == 3"]
+    suites = [bare(reply) for reply in replies]
+    assert [(case.expression, case.prediction) for case in unique_tests(suites)] == [("f(1)", "2"), ("f(1)", "3")]
 
 
 def test_other_right_answers_pass_the_tests_of_testers(problems: ProblemSet, sandbox: Sandbox) -> None:
@@ -53,12 +56,6 @@ def test_other_right_answers_pass_the_tests_of_testers(problems: ProblemSet, san
     assert record.scores == (2, 0)
 
 
-def test_equal_tests_are_one_and_other_predictions_are_another() -> None:
-    replies = ["assert f(1) == 2\nassert f(1)==2", "assert f(1) == 3"]
-    suites = [bare(reply) for reply in replies]
-    assert [(case.expression, case.prediction) for case in unique_tests(suites)] == [("f(1)", "2"), ("f(1)", "3")]
-
-
 def test_a_problem_without_tester_or_coder_is_masked(problems: ProblemSet, sandbox: Sandbox) -> None:
     _, good = scripted(lambda observation, info: PROGRAMS[2])
     _, tests = scripted(lambda observation, info: written(["assert sign(0) == 0"]))
@@ -69,16 +66,8 @@ def test_a_problem_without_tester_or_coder_is_masked(problems: ProblemSet, sandb
 
 
 def record(problem: str, passed: list[bool], scores: list[int], masked: str = "") -> SelectionRecord:
-    rates = tuple(map(float, passed))
-    return SelectionRecord(
-        problem_id=problem,
-        passed=tuple(passed),
-        pass_rate=rates,
-        scores=tuple(scores),
-        n_tests=3,
-        n_suites=1,
-        masked=masked,
-    )
+    known = {"passed": passed, "pass_rate": list(map(float, passed)), "scores": scores, "masked": masked}
+    return SelectionRecord.model_validate(known | {"problem_id": problem, "n_tests": 3, "n_suites": 1})
 
 
 def test_figures_tell_ties_and_their_effect() -> None:

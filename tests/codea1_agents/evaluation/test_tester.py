@@ -56,15 +56,12 @@ def test_wrong_and_missing_tests_are_inaccurate_and_kill_nothing(problems: Probl
     assert faults == {"wrong_prediction": 1, "no_code": 2}
 
 
-def test_more_telling_tests_kill_more_mutants(problems: ProblemSet) -> None:
+def test_more_telling_tests_kill_more_and_a_repeated_one_is_accurate_but_not_valid(problems: ProblemSet) -> None:
     _, named = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
     (record,) = records_of(problems[1:], named)
     scores = [figure_by_problem([record], f"mut@{k}", tests=2)["sign"] for k in (1, 2)]
     assert 0 < scores[0] < scores[1] <= 1
     assert set(record.killed_by) <= {None, 0, 1}
-
-
-def test_a_repeated_test_is_accurate_but_not_valid(problems: ProblemSet) -> None:
     _, named = scripted(lambda observation, info: written(["assert sign(5) == 1"] * 2))
     (record,) = records_of(problems[1:], named)
     assert [test.right for test in record.tests] == [True, True]
@@ -93,15 +90,12 @@ def test_mutants_with_other_right_answers_live() -> None:
     assert None in tolerant.killed_by
 
 
-def test_an_unavailable_tester_is_masked_and_counted_never_zero(problems: ProblemSet) -> None:
+def test_an_unavailable_tester_is_masked_never_zero_and_all_figures_are_shares(problems: ProblemSet) -> None:
     good = written(["assert sign(5) == 1", "assert sign(0) == 0"])
     _, named = scripted(lambda observation, info: good if info["problem_id"] == "sign" else None)
     found = figures_of_tester(records_of(problems, named), tests=2)
     assert found.n_masked == {"agent": 1}
     assert found.figures["pass@2"].mean == 1.0
-
-
-def test_all_figures_are_shares(problems: ProblemSet) -> None:
     _, named = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 7"]))
     found = figures_of_tester(records_of(problems, named), tests=2)
     assert set(figure_names(2)) | {"Mul", "Mul_fixed"} == set(found.figures)

@@ -1,5 +1,3 @@
-"""Figures of an agent in both roles, with its replies."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,7 +19,7 @@ def agent(spec: Any, sandbox: Sandbox) -> NamedAgent:
     return NamedAgent(load_agent(spec, AgentContext(PROBLEMS, sandbox, 0)), "agent")
 
 
-def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -> None:
+def test_a_perfect_coder_a_tester_that_knows_the_answers_and_nobody(sandbox: Sandbox) -> None:
     players: Any = {"coder": agent("reference", sandbox), "tester": agent("fuzz", sandbox)}
     found = zero_shot(PROBLEMS, players, sandbox, ZeroShotTask(samples=2, tests=4))
     assert (len(found.samples), len(found.trials)) == (8, 8)
@@ -30,9 +28,6 @@ def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -
     assert figures["validity"].mean > 0.9
     assert figures["kill_rate"].mean > 0.5
     assert figures["kill_rate"].n_problems == 4
-
-
-def test_only_the_roles_that_play_have_figures(sandbox: Sandbox) -> None:
     assert set(zero_shot(PROBLEMS, {"coder": agent("reference", sandbox)}, sandbox).figures()) == {"pass@1"}
     assert zero_shot(PROBLEMS, {}, sandbox).figures() == {}
 

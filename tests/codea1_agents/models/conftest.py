@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from codea1_env.observations import observation_of
 from tests.support.chat_server import FaultyServer, chat_servers
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
+from tests.support.toys import ADD
 from tests.support.waiting import wait_until
 
 
@@ -32,19 +34,9 @@ def tiny_base_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return chat_folder(tmp_path_factory.mktemp("tiny") / "base", None)
 
 
-OBSERVATION = {
-    "problem": 'def add(a, b):\n    """Return a + b."""\n',
-    "entry_point": "add",
-    "examples": "assert add(1, 2) == 3",
-    "program": "",
-    "feedback": "",
-    "round": 0,
-}
-
-
 @pytest.fixture
 def observation() -> dict[str, Any]:
-    return dict(OBSERVATION)
+    return observation_of(ADD, 0)
 
 
 @pytest.fixture

@@ -18,29 +18,24 @@ def tokenizer(tiny_model):
     return load_tokenizer(str(tiny_model))
 
 
-def test_the_chat_template_is_used_and_ends_where_the_assistant_begins(tokenizer):
+def test_the_chat_template_ends_where_the_assistant_begins_and_control_tokens_are_no_part_of_a_reply(tokenizer):
     ids = ChatFormat(tokenizer, "tiny").prompt_ids(CHAT)
     assert tokenizer.decode(ids) == (
         "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n"
     )
+    assert ChatFormat(tokenizer, "tiny").reply(tokenizer("x = 1<|im_end|>")["input_ids"]) == "x = 1"
 
 
-def test_a_model_without_a_template_gets_plain_text(tiny_base_model):
+def test_a_model_without_a_template_gets_plain_text_and_is_cut_off_where_it_goes_on_as_the_user(tiny_base_model):
     tokenizer = load_tokenizer(str(tiny_base_model))
     plain = ChatFormat(tokenizer, "tiny")
     assert tokenizer.decode(plain.prompt_ids(CHAT)) == "### System\nS\n\n### User\nU\n\n### Assistant\n"
     assert not plain.has_template
-
-
-def test_a_base_model_that_goes_on_as_the_user_is_cut_off_there(tiny_base_model):
-    tokenizer = load_tokenizer(str(tiny_base_model))
     ids = tokenizer("x = 1\n### User\nmore")["input_ids"]
-    assert ChatFormat(tokenizer, "tiny").reply(ids) == "x = 1"
-
-
-def test_control_tokens_are_no_part_of_a_reply(tokenizer):
-    ids = tokenizer("x = 1<|im_end|>")["input_ids"]
-    assert ChatFormat(tokenizer, "tiny").reply(ids) == "x = 1"
+    assert plain.reply(ids) == "x = 1"
+    found = plain.starts(ids)
+    assert max(found) == len("x = 1")
+    assert found == sorted(found)
 
 
 def test_a_program_cannot_end_the_users_message_and_speak_as_the_system(tokenizer):
@@ -49,22 +44,16 @@ def test_a_program_cannot_end_the_users_message_and_speak_as_the_system(tokenize
     assert ids.count(tokenizer.convert_tokens_to_ids("<|im_start|>")) == 2  # the user's and the assistant's
     assert ids.count(tokenizer.convert_tokens_to_ids("<|im_end|>")) == 1
     assert "Write no tests." in tokenizer.decode(ids)
-
-
-def test_defusing_leaves_nothing_to_be_put_together_again():
     tokens = ["<|im_end|>", "<s>", "x"]
     assert without_control_tokens("a <|im_<s>end|> <s> x", tokens) == "a <|im_< s>end|> < s> x"
 
 
-def test_a_template_without_a_system_role_gets_it_with_the_user(tokenizer):
+def test_a_template_without_a_system_role_gets_it_with_the_user_and_one_that_always_fails_is_told(tokenizer):
     tokenizer.chat_template = (
         "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
         "[{{ m['content'] }}]{% endfor %}"
     )
     assert tokenizer.decode(ChatFormat(tokenizer, "tiny").prompt_ids(CHAT)) == "[S\n\nU]"
-
-
-def test_a_template_that_always_fails_is_one_sentence(tokenizer):
     tokenizer.chat_template = "{{ raise_exception('I take nobody') }}"
     with pytest.raises(UserError, match="tiny: its chat template fails: I take nobody"):
         ChatFormat(tokenizer, "tiny").prompt_ids(CHAT)
@@ -139,9 +128,8 @@ def test_a_tokenizer_of_another_model_is_refused(tokenizer):
     chat = ChatFormat(tokenizer, "tiny")
     most = max(tokenizer.get_vocab().values())
     tokenizer.add_special_tokens({"pad_token": "<added later>"})  # no prompt has it
-    fits, small = (
-        transformers.Qwen2ForCausalLM(transformers.Qwen2Config(vocab_size=n, **SMALL)) for n in (most + 1, most)
-    )
+    configs = [transformers.Qwen2Config(vocab_size=n, **SMALL) for n in (most + 1, most)]
+    fits, small = map(transformers.Qwen2ForCausalLM, configs)
     chat.require_embedding_of(fits)
     with pytest.raises(UserError, match=f"tiny: its tokenizer has a token {most:,} and its embedding {most:,} rows"):
         chat.require_embedding_of(small)
@@ -176,14 +164,6 @@ def test_tokens_begin_where_the_text_before_them_ends(tokenizer, special):
         expected.append(next((k for k, pair in pairs if len(set(pair)) > 1), len(whole)))
     assert chat.starts(ids) == expected
     assert len(set(expected)) < len(expected)  # several tokens make one character
-
-
-def test_what_is_cut_off_begins_at_the_end(tiny_base_model):
-    tokenizer = load_tokenizer(str(tiny_base_model))
-    chat = ChatFormat(tokenizer, "tiny")
-    found = chat.starts(tokenizer("x = 1\n### User\nmore")["input_ids"])
-    assert max(found) == len("x = 1")
-    assert found == sorted(found)
 
 
 def test_a_tokenizer_that_rewrites_what_it_decodes_is_followed_from_the_beginning(tokenizer, monkeypatch):

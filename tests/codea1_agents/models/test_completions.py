@@ -12,13 +12,7 @@ from codea1_env.errors import UserError
 OBSERVATION = {"problem": "p", "program": "\ud800", "round": 0}
 
 
-def test_a_digest_knows_no_order_and_no_numpy_and_tells_texts_apart():
-    turned = {"round": np.int64(0), "program": "\ud800", "problem": "p"}
-    assert digest(turned) == digest(OBSERVATION)
-    assert digest(OBSERVATION | {"round": 1}) != digest(OBSERVATION)
-
-
-def test_a_seed_depends_on_seed_observation_and_info_alone():
+def test_a_seed_depends_on_seed_observation_and_info_alone_and_a_digest_knows_no_order():
     seeds = {
         draw_seed(0, OBSERVATION, {"episode_id": "a"}),
         draw_seed(0, OBSERVATION, {"episode_id": "b"}),
@@ -28,6 +22,9 @@ def test_a_seed_depends_on_seed_observation_and_info_alone():
     assert len(seeds) == 4
     assert all(0 <= seed < 2**31 for seed in seeds)
     assert draw_seed(np.int64(0), OBSERVATION, {"episode_id": "a"}) in seeds
+    turned = {"round": np.int64(0), "program": "\ud800", "problem": "p"}
+    assert digest(turned) == digest(OBSERVATION)
+    assert digest(OBSERVATION | {"round": 1}) != digest(OBSERVATION)
 
 
 def test_totals_count_what_the_token_limit_cut():
@@ -35,30 +32,26 @@ def test_totals_count_what_the_token_limit_cut():
     assert Usage(retries=1).with_completions(replies) == Usage(2, 1, 3, 3, retries=1)
 
 
-OUT_OF_RANGE = {"temperature": (-1, "hot", float("nan")), "top_p": (0, 1.1), "max_tokens": (0, 2.5, True)}
+OUT_OF_RANGE = {
+    Sampling: {"temperature": (-1, "hot", float("nan")), "top_p": (0, 1.1), "max_tokens": (0, 2.5, True)},
+    Backoff: {"retries": (-1,), "backoff_s": (-0.1, 99.0)},
+}
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, each) for name, some in OUT_OF_RANGE.items() for each in some])
-def test_settings_out_of_range_are_refused_by_name(name, value):
+@pytest.mark.parametrize(
+    ("kind", "name", "value"), [(k, n, each) for k, names in OUT_OF_RANGE.items() for n in names for each in names[n]]
+)
+def test_settings_out_of_range_are_refused_by_name(kind, name, value):
     with pytest.raises(UserError, match=name):
-        Sampling(**{name: value})
+        kind(**{name: value})
 
 
-def test_waits_grow_jitter_and_have_an_end():
+def test_waits_grow_jitter_and_have_an_end_also_those_that_a_server_asks_for():
     backoff = Backoff(retries=9, backoff_s=6.0)
     waits = [backoff.wait_s(attempt, Random(0)) for attempt in (0, 1, 2, 3, 8, 5000)]
     assert all(low <= wait <= 2 * low for low, wait in zip([3, 6, 12, 24, 30, 30], waits, strict=True))
     assert backoff.wait_s(0, Random(0)) == backoff.wait_s(0, Random(0))
     assert len({backoff.wait_s(3, Random(seed)) for seed in range(10)}) == 10
-
-
-def test_a_server_may_ask_for_more_patience_but_not_for_ever():
     backoff = Backoff(backoff_s=6.0)
     assert backoff.wait_s(0, Random(0), requested_s=7.0) == 7.0
     assert backoff.wait_s(0, Random(0), requested_s=3600.0) == LONGEST_S
-
-
-@pytest.mark.parametrize("options", [{"retries": -1}, {"backoff_s": -0.1}, {"backoff_s": 99.0}])
-def test_impossible_waits_are_refused(options):
-    with pytest.raises(UserError):
-        Backoff(**options)

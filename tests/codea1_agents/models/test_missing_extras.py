@@ -6,7 +6,6 @@ import pytest
 
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import MissingExtra, install_line
-from codea1_env.plugins import names, resolve
 
 
 @pytest.mark.parametrize(
@@ -17,9 +16,3 @@ def test_without_its_package_an_agent_tells_the_line_that_installs_it(agent, pac
     with pytest.raises(MissingExtra) as caught:
         load_agent(f"{agent},model=x", AgentContext(toys, sandbox))
     assert str(caught.value).endswith(install_line(f"codea1-env[{agent}]"))
-
-
-def test_all_are_registered_and_need_nothing_to_be_listed():
-    for name in ("human", "openai", "transformers"):
-        assert name in names("agents")
-        assert callable(resolve("agents", name))

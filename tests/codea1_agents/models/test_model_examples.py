@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support import ROOT
+from tests.support.command_line import run_python
 
 EXAMPLES = ROOT / "examples" / "models"
-
-
-def output(name: str, *arguments: object, cwd: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "OPENAI_API_KEY": ""},
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.long
 @pytest.mark.slow
 def test_two_endpoints_play_against_each_other(transformers_server: str, tiny_model: Path, tmp_path: Path) -> None:
     pytest.importorskip("openai")
-    told = output("two_endpoints.py", *[transformers_server, tiny_model] * 2, cwd=tmp_path)
+    servers = [transformers_server, tiny_model] * 2
+    told = run_python(EXAMPLES / "two_endpoints.py", *servers, folder=tmp_path, OPENAI_API_KEY="")
     assert told.count("coder ") == 8
     assert "None" not in told  # no game is masked
     assert "tokens written: " in told
@@ -40,7 +25,7 @@ def test_two_endpoints_play_against_each_other(transformers_server: str, tiny_mo
 
 @pytest.mark.slow
 def test_a_model_plays_against_the_fuzz_tester(tiny_model: Path, tmp_path: Path) -> None:
-    told = output("model_against_fuzz.py", tiny_model, cwd=tmp_path)
+    told = run_python(EXAMPLES / "model_against_fuzz.py", tiny_model, folder=tmp_path)
     assert "6 replies" in told
 
 

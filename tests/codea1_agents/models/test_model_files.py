@@ -10,13 +10,7 @@ from codea1_agents.models.model_files import require_model, require_new, writing
 from codea1_env.errors import BrokenInput, UserError
 
 
-def test_a_folder_that_is_missing_is_no_id_of_the_hub() -> None:
-    assert require_model("coder", "someone/model") == "someone/model"
-    with pytest.raises(BrokenInput, match="the folder 'models/tiny-of-nobody' does not exist"):
-        require_model("coder", "models/tiny-of-nobody")
-
-
-def test_a_misspelled_folder_is_not_looked_up_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_missing_is_not_looked_up_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tinym").mkdir()
     (tmp_path / "tinym" / "config.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
@@ -25,6 +19,9 @@ def test_a_misspelled_folder_is_not_looked_up_on_the_hub(tmp_path: Path, monkeyp
     ):
         require_model("coder", "tinyn")
     assert require_model("coder", "gpt2") == "gpt2"
+    assert require_model("coder", "someone/model") == "someone/model"
+    with pytest.raises(BrokenInput, match="the folder 'models/tiny-of-nobody' does not exist"):
+        require_model("coder", "models/tiny-of-nobody")
 
 
 def test_a_new_model_needs_a_new_or_empty_folder_that_can_be_written(tmp_path: Path) -> None:
@@ -37,9 +34,6 @@ def test_a_new_model_needs_a_new_or_empty_folder_that_can_be_written(tmp_path: P
             require_new(taken)
     with pytest.raises(UserError, match="no model can be written there"):
         require_new(tmp_path / "file" / "model")
-
-
-def test_weights_that_cannot_be_written_are_one_sentence(tmp_path: Path) -> None:
     numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
     from numpy import zeros
 

@@ -35,9 +35,7 @@ def no_environment(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_real_server_gives_the_same_reply_as_the_same_model_in_this_process(
-    transformers_server, tiny_model, observation, infos
-):
+def test_a_real_server_replies_as_the_same_model_in_this_process(transformers_server, tiny_model, observation, infos):
     remote = agent(transformers_server, model=str(tiny_model), temperature=0, max_tokens=16, timeout_s=100)
     local = TransformersAgent(model=str(tiny_model), temperature=0, max_tokens=16, device="cpu")
     there, here = remote.complete(observation, infos[0]), local.complete(observation, infos[0])
@@ -49,9 +47,7 @@ def test_a_real_server_gives_the_same_reply_as_the_same_model_in_this_process(
 
 
 @pytest.mark.slow
-def test_a_real_server_repeats_its_draws_by_seed_and_differs_between_episodes(
-    transformers_server, tiny_model, observation, infos
-):
+def test_a_real_server_repeats_its_draws_by_seed_and_episode(transformers_server, tiny_model, observation, infos):
     remote = agent(transformers_server, model=str(tiny_model), max_tokens=12, timeout_s=100, concurrency=1)
     remote.reset(5)
     first = remote.act_batch([observation] * 4, infos)
@@ -74,12 +70,16 @@ def test_a_real_server_that_refuses_the_model_says_so(transformers_server, obser
 # -- servers that fail --
 
 
-def test_a_reply_carries_its_counts_and_what_was_cut_is_counted(faulty, observation, infos):
+def test_a_reply_carries_its_counts_and_the_only_model_needs_no_name(faulty, observation, infos):
     asked = agent(faulty(said("x = 1", finish_reason="length")))
     found = asked.complete(observation, infos[0])
     assert (found.cut, found.prompt_tokens, found.completion_tokens) == (True, 7, 3)
     assert asked.act(observation, infos[0]) == "x = 1"
     assert asked.usage.cut == 2
+    server = faulty(said())
+    asked = agent(server, model="")
+    asked.act_batch([observation] * 4, infos)
+    assert {each["model"] for each in server.asked} == {"only"}
 
 
 def broken_connection(handler: Any, _: Any) -> None:
@@ -117,17 +117,13 @@ TRANSIENT = {
 
 
 @pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
-def test_a_passing_fault_is_tried_again(faulty, observation, infos, fault):
+def test_a_passing_fault_is_tried_again_and_a_lasting_one_is_one_sentence(faulty, observation, infos, fault):
     server = faulty(fault, fault, said("at last"))
     asked = agent(server)
     assert asked.act(observation, infos[0]) == "at last"
     assert asked.usage.retries == 2
     assert server.asked[0] == server.asked[1] == server.asked[2]
     asked.close()
-
-
-@pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
-def test_a_lasting_fault_is_an_unavailable_agent_and_one_sentence(faulty, observation, infos, fault):
     server = faulty(fault)
     asked = agent(server, retries=1)
     with pytest.raises(AgentUnavailable, match="gave no reply in 2 tries") as caught:
@@ -179,29 +175,15 @@ def test_a_server_that_dribbles_is_given_up_at_the_time_limit(faulty, observatio
 
 
 def test_a_retry_waits_as_long_as_the_server_asks(faulty, observation, infos):
-    def busy(handler: Any, _: Any) -> None:
-        handler.send(429, "{}", retry_after="0.4")
-
     start = time.monotonic()
-    agent(faulty(busy, said())).act(observation, infos[0])
+    agent(faulty(lambda handler, _: handler.send(429, "{}", retry_after="0.4"), said())).act(observation, infos[0])
     assert time.monotonic() - start >= 0.4
 
 
-def answered(**headers: str) -> Any:
-    return SimpleNamespace(response=SimpleNamespace(headers={n.replace("_", "-"): v for n, v in headers.items()}))
-
-
-@pytest.mark.parametrize(
-    ("told", "wait_s"),
-    [
-        ("2", 2.0),
-        ("-3", 0.0),
-        ("soon", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("told", "wait_s"), [("2", 2.0), ("-3", 0.0), ("soon", None), ("", None)])
 def test_a_server_names_seconds(told, wait_s):
-    assert _requested_wait_s(answered(retry_after=told)) == wait_s
+    headers = {"retry-after": told}
+    assert _requested_wait_s(SimpleNamespace(response=SimpleNamespace(headers=headers))) == wait_s
 
 
 def told(message: str, **more: str) -> str:
@@ -269,7 +251,7 @@ def test_content_may_be_a_list_or_nothing(faulty, observation, infos, message, t
     assert (found.text, found.reasoning) == (text, reasoning)
 
 
-def test_what_a_server_says_of_a_key_is_not_told(faulty, observation, infos, monkeypatch):
+def test_what_a_server_says_of_a_key_is_not_told_also_among_its_models(faulty, observation, infos, monkeypatch):
     monkeypatch.setenv("MY_KEY", "canary-of-the-endpoint")
 
     def echo(handler: Any, _: Any) -> None:
@@ -286,10 +268,6 @@ def test_what_a_server_says_of_a_key_is_not_told(faulty, observation, infos, mon
     found = asked.complete(observation, infos[0])
     assert (found.text, found.reasoning) == ("hello Bearer ***", "Bearer ***")
     assert "canary" not in repr(vars(asked)) + repr(vars(asked._connection))
-
-
-def test_a_key_among_the_models_of_a_server_is_not_told(faulty, observation, infos, monkeypatch):
-    monkeypatch.setenv("MY_KEY", "canary-of-the-endpoint")
     server = faulty((500, ""))
     server.models = ["canary-of-the-endpoint", "b"]
     with pytest.raises(UserError, match=r"lists 2 models \(\*\*\*, b\)"):
@@ -375,7 +353,7 @@ def test_a_slow_request_delays_only_itself(faulty, observation, infos):
     asyncio.run(main())
 
 
-def test_what_is_sent_says_everything_that_was_set(faulty, observation, infos):
+def test_what_is_sent_says_everything_that_was_set_in_any_dialect(faulty, observation, infos):
     server, odd = faulty(said()), observation | {"problem": "\ud800 \x00 ½"}  # JSON does not hold all of it
     agent(server, temperature=0.7, top_p=0.95, max_tokens=99, extra_body={"min_p": 0.1}).act(odd, infos[0])
     sent = server.asked[0]
@@ -385,9 +363,6 @@ def test_what_is_sent_says_everything_that_was_set(faulty, observation, infos):
     assert "n" not in sent
     assert "½" in sent["messages"][-1]["content"]
     assert [each["role"] for each in sent["messages"]] == ["system", "user"]
-
-
-def test_dialects_can_be_met(faulty, observation, infos):
     server = faulty(said())
     asked = agent(server, limit_field="max_completion_tokens", send_seed=False, system=False)
     asked.act(observation, infos[0])
@@ -412,13 +387,6 @@ def test_address_key_and_model_come_from_the_environment(faulty, observation, in
     assert OpenAIAgent(model="mine", api_key_env="MY_KEY").act(observation, infos[0]) == "mine"
     assert keys == ["Bearer secret-1", "Bearer secret-2"]
     assert "secret" not in repr(OpenAIAgent(api_key_env="MY_KEY"))
-
-
-def test_the_only_model_of_a_server_needs_no_name(faulty, observation, infos):
-    server = faulty(said())
-    asked = agent(server, model="")
-    asked.act_batch([observation] * 4, infos)
-    assert {each["model"] for each in server.asked} == {"only"}
 
 
 @pytest.mark.parametrize(

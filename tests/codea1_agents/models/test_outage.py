@@ -1,5 +1,3 @@
-"""A server that goes away while a run is played."""
-
 from __future__ import annotations
 
 import json
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 
 from codea1_env.runs.folder import iter_episodes
-from codea1_env.sandbox.local import LocalSandbox
+from tests.codea1_agents.cli.conftest import folder  # noqa: F401  -- each test has one
 from tests.support.chat_server import completion
 from tests.support.command_line import codea1
 
@@ -21,13 +19,6 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("openai")
 
 PLAY = ["play", "-p", "starter", "--coder", "mutant", "-n", "20", "--seed", "5", "--quiet"]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(LocalSandbox, "close", lambda self: None)  # the next command of this process needs it again
-    return tmp_path
 
 
 def told(body: dict[str, Any]) -> tuple[int, str]:
@@ -62,9 +53,7 @@ class Dying:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_server_that_is_killed_and_started_again_loses_no_finished_game(
-    faulty: Callable[..., Any], concurrency: int
-) -> None:
+def test_a_server_that_is_started_again_loses_no_finished_game(faulty: Callable[..., Any], concurrency: int) -> None:
     dying = Dying(7)
     server = faulty(dying)
     tester = f"openai,model=m,base_url={server.url},retries=1,backoff_s=0.01"
@@ -90,9 +79,7 @@ def test_a_server_that_is_killed_and_started_again_loses_no_finished_game(
     assert [a == b for a, b in zip(*runs, strict=True)] == [True] * 20
 
 
-def test_the_record_tells_what_an_agent_used_and_keeps_no_key(
-    faulty: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_record_tells_what_is_used_but_no_key(faulty: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-0123")
     server = faulty((500, "busy"), healthy)
     tester = f"openai,model=m,base_url={server.url},backoff_s=0.01,api_key_env=MY_KEY"

@@ -63,10 +63,13 @@ def test_adapters_have_the_parameters_of_peft() -> None:
     assert read_shape(config.to_dict(), "m").adapter_parameters(lora.rank, lora.target_modules) == trained
 
 
-def test_a_folder_states_its_shape(tmp_path: Path) -> None:
+def test_a_folder_states_its_shape_and_a_lost_one_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     transformers.Qwen2Config(**SMALL, tie_word_embeddings=True).save_pretrained(tmp_path)
     assert shape_of(str(tmp_path)).is_tied
     assert shape_of(str(tmp_path)).hidden == 48
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(UnknownShape, match=r"its config\.json is not on this machine"):
+        shape_of("nobody/nothing-1B")
 
 
 @pytest.mark.parametrize(
@@ -81,9 +84,3 @@ def test_what_is_unknown_is_named(content: Any, said: str, tmp_path: Path) -> No
     (tmp_path / "config.json").write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(UnknownShape, match=said):
         shape_of(str(tmp_path))
-
-
-def test_a_model_that_is_not_here_has_no_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(UnknownShape, match=r"its config\.json is not on this machine"):
-        shape_of("nobody/nothing-1B")

@@ -51,22 +51,16 @@ def test_the_same_seed_gives_the_same_replies_and_another_others(drawing, observ
     assert drawing.act_batch([observation] * 4, infos) == first
 
 
-def test_a_reply_does_not_depend_on_its_batch(drawing, observation, infos):
+def test_a_reply_depends_on_no_batch_and_touches_nobodys_random_state(drawing, observation, infos, tiny_model):
     observations = [observation | {"problem": "def f(x): ...\n" * length} for length in (1, 30, 7, 2)]
     drawing.reset(1)
     alone = [drawing.act(*each) for each in zip(observations, infos, strict=True)]
     assert drawing.act_batch(observations, infos) == alone
     assert drawing.act_batch(observations[::-1], infos[::-1])[::-1] == alone
-
-
-def test_the_size_of_batches_changes_nothing(tiny_model, drawing, observation, infos):
     drawing.reset(0)
     assert agent(tiny_model, top_p=0.95, batch_size=3).act_batch([observation] * 4, infos) == drawing.act_batch(
         [observation] * 4, infos
     )
-
-
-def test_nobodys_random_state_is_touched(drawing, observation, infos):
     before = torch.random.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
     drawing.act(observation, infos[0])
     after = torch.random.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
@@ -121,19 +115,18 @@ def test_too_little_memory_halves_the_batch(tiny_model, drawing, observation, in
         some.act(observation, infos[0])
 
 
-def test_a_model_without_a_chat_template_plays(tiny_base_model, observation, infos):
+def test_a_model_without_a_template_plays_and_shows_no_bars(tiny_base_model, observation, infos, tiny_model, capfd):
     some = agent(tiny_base_model)
     assert len(set(some.act_batch([observation] * 4, infos))) == 4
+    agent(tiny_model)
+    assert capfd.readouterr() == ("", "")
 
 
-def test_a_name_with_options_makes_one_whose_seed_is_the_contexts(tiny_model, toys, sandbox, observation, infos):
+def test_options_of_a_name_and_no_defaults_of_a_model_count(tiny_model, toys, sandbox, observation, infos, tmp_path):
     spec = f"transformers,model={tiny_model},max_tokens=16,top_p=0.95,device=cpu"
     named = load_agent(spec, AgentContext(toys, sandbox, seed=4))
     same = agent(tiny_model, top_p=0.95, seed=4)
     assert named.act(observation, infos[0]) == same.act(observation, infos[0])
-
-
-def test_a_models_own_defaults_do_not_interfere(tiny_model, tmp_path, observation, infos):
     folder = shutil.copytree(tiny_model, tmp_path / "model")
     own = json.loads((folder / "generation_config.json").read_text())
     own |= {"temperature": 0.01, "top_k": 1, "repetition_penalty": 5.0, "do_sample": True, "max_length": 3}
@@ -191,8 +184,3 @@ def test_an_id_that_is_not_in_the_cache_is_one_sentence_without_a_network(tmp_pa
     with pytest.raises(BrokenInput, match=said) as caught:
         agent(Path("nobody/has-this"))
     assert "\n" not in str(caught.value)
-
-
-def test_loading_shows_no_progress_bars(tiny_model, capfd):
-    agent(tiny_model)
-    assert capfd.readouterr() == ("", "")

@@ -11,9 +11,7 @@ from codea1_env.runs.records import EpisodeRecord
 
 
 def record(number: int) -> EpisodeRecord:
-    return EpisodeRecord(
-        judge_version=JUDGE_VERSION, episode=number, episode_id=f"{number}", problem_id="toy", seed=0, rounds=()
-    )
+    return EpisodeRecord(judge_version=JUDGE_VERSION, episode=number, episode_id="1", problem_id="t", seed=0, rounds=())
 
 
 def kept(folder: Path, *numbers: int) -> EarlyEpisodes:
@@ -43,12 +41,6 @@ def test_a_half_written_line_is_cut_and_the_file_goes_on(tmp_path: Path) -> None
     assert list(early.read(start_at=0, n_problems=9)) == [2, 3]
 
 
-def test_a_corrupted_line_is_named(tmp_path: Path) -> None:
-    (tmp_path / "early.jsonl").write_bytes(b"{}\n")
-    with pytest.raises(BrokenInput, match=r"early\.jsonl line 1"):
-        EarlyEpisodes(tmp_path).read(start_at=0, n_problems=9)
-
-
 def test_no_file_is_made_where_nothing_is_early(tmp_path: Path) -> None:
     with EarlyEpisodes(tmp_path) as early:
         assert early.read(start_at=0, n_problems=9) == {}
@@ -56,8 +48,11 @@ def test_no_file_is_made_where_nothing_is_early(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_episodes_of_another_version_of_the_judge_are_refused(tmp_path: Path) -> None:
+def test_episodes_of_another_version_of_the_judge_are_refused_and_a_corrupted_line_is_named(tmp_path: Path) -> None:
     with EarlyEpisodes(tmp_path) as early:
         early.keep(record(1).model_copy(update={"judge_version": JUDGE_VERSION - 1}))
     with pytest.raises(UserError, match="verdicts may differ; begin a new run"):
         EarlyEpisodes(tmp_path).read(start_at=0, n_problems=10)
+    (tmp_path / "early.jsonl").write_bytes(b"{}\n")
+    with pytest.raises(BrokenInput, match=r"early\.jsonl line 1"):
+        EarlyEpisodes(tmp_path).read(start_at=0, n_problems=9)

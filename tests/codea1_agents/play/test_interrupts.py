@@ -8,14 +8,11 @@ import pytest
 from codea1_agents.play.interrupts import sigterm_interrupts
 
 
-def test_sigterm_is_an_interrupt_within_and_what_it_was_afterwards() -> None:
+def test_sigterm_is_an_interrupt_within_and_what_it_was_afterwards_and_in_other_threads() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), sigterm_interrupts():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) == before
-
-
-def test_other_threads_are_left_alone() -> None:
     entered = []
 
     def enter() -> None:

@@ -1,5 +1,3 @@
-"""Scripted agents on methods and on programs that print."""
-
 from __future__ import annotations
 
 import pytest
@@ -19,9 +17,7 @@ TESTERS = ["fuzz", "boundary", "examples", "invalid"]
     ("source", "kind"),
     [("starter:stdin", "stdin"), ("starter:methods", "method"), (argv_problems.SOURCE, "command_line")],
 )
-@pytest.mark.parametrize(
-    ("coder", "tester"), [*((coder, "fuzz") for coder in CODERS), *(("mutant", t) for t in TESTERS)]
-)
+@pytest.mark.parametrize(("coder", "tester"), [*((c, "fuzz") for c in CODERS), *(("mutant", t) for t in TESTERS)])
 def test_every_agent_plays_each_kind(source: str, kind: str, coder: str, tester: str, sandbox: Sandbox) -> None:
     problems = load_problems(source, limit=2)
     env = code_a1_v0.env(problems=problems, sandbox=sandbox)

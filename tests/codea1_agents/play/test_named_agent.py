@@ -12,14 +12,11 @@ from codea1_env.problems.problem import ProblemSet
 from tests.support.scripted import scripted
 
 
-def test_every_turn_has_a_seed_and_an_info_of_its_own(toys: ProblemSet) -> None:
+def test_every_turn_has_an_info_and_a_seed_of_its_own_whatever_was_asked_before(toys: ProblemSet) -> None:
     agent, named = scripted(lambda observation, info: "x")
     named.replies([sample_turn(problem, "coder", k) for problem in toys for k in range(3)])
     assert len(set(agent.seeds)) == 6
     assert len({(info["problem_id"], info["sample"], info["episode_id"]) for _, info in agent.asked}) == 6
-
-
-def test_a_turns_seed_does_not_depend_on_what_was_asked_before(toys: ProblemSet) -> None:
     turns = [sample_turn(toys[0], "coder", k) for k in range(3)]
     whole, named = scripted(lambda observation, info: "x")
     named.replies(turns)
@@ -52,13 +49,20 @@ class Together:
         return self._replies
 
 
-def test_an_agent_with_batches_is_asked_once_and_seeded_once(toys: ProblemSet) -> None:
+def test_an_agent_with_batches_is_asked_and_seeded_once_and_a_seed_may_come_from_elsewhere(toys: ProblemSet) -> None:
     agent = Together(["x", AgentUnavailable("down")])
     named = NamedAgent(agent, "together")
     turns = [sample_turn(toys[0], "coder", k) for k in range(2)]
     assert [str(reply) for reply in named.replies(turns)] == ["x", "down"]
     named.replies(turns)
     assert agent.n_resets == 1
+    turns = [sample_turn(toys[0], "coder", k) for k in range(2)]
+    agent, _ = scripted(lambda observation, info: "x")
+    NamedAgent(agent, "it", seed=None, seed_of=lambda turn: 10 + turn.info["sample"]).replies(turns)
+    assert agent.seeds == [10, 11]
+    together = Together(["x", "y"])
+    assert NamedAgent(together, "together", seed=None).replies(turns) == ["x", "y"]
+    assert together.n_resets == 0
 
 
 @pytest.mark.parametrize("replies", [["x"], "xy", None, ["x", 3]])
@@ -68,9 +72,7 @@ def test_a_batch_that_is_no_list_of_texts_is_the_agents_fault(toys: ProblemSet, 
 
 
 @pytest.mark.parametrize("raised", [asyncio.CancelledError, GeneratorExit, StopIteration, SystemExit])
-def test_what_python_uses_for_its_own_ends_is_the_agents_fault_too(
-    toys: ProblemSet, raised: type[BaseException]
-) -> None:
+def test_what_python_raises_for_its_own_ends_is_the_agents_fault(toys: ProblemSet, raised: type[BaseException]) -> None:
     def agent(observation: Any, info: Any) -> str:
         raise raised
 
@@ -86,13 +88,3 @@ def test_an_error_without_a_line_of_the_agents_names_no_line(toys: ProblemSet) -
 
     with pytest.raises(UserError, match=r"bad failed in problem toy/add, sample 0: TypeError: .*given$"):
         NamedAgent(TakesNothing(), "bad").replies([sample_turn(toys[0], "coder", 0)])  # type: ignore[arg-type]
-
-
-def test_a_seed_may_come_from_elsewhere_and_an_agent_with_batches_keeps_its_own(toys: ProblemSet) -> None:
-    turns = [sample_turn(toys[0], "coder", k) for k in range(2)]
-    agent, _ = scripted(lambda observation, info: "x")
-    NamedAgent(agent, "it", seed=None, seed_of=lambda turn: 10 + turn.info["sample"]).replies(turns)
-    assert agent.seeds == [10, 11]
-    together = Together(["x", "y"])
-    assert NamedAgent(together, "together", seed=None).replies(turns) == ["x", "y"]
-    assert together.n_resets == 0

@@ -41,18 +41,14 @@ def context(toys: ProblemSet, sandbox: Sandbox) -> AgentContext:
 
 
 @pytest.mark.parametrize("place", ["mine.py", "site-packages/mine/agent.py"])
-def test_the_line_is_that_of_the_agent_and_not_of_a_package_that_it_calls(
-    place: str, tmp_path: Path, context: AgentContext
-) -> None:
+def test_the_line_is_that_of_the_agent_and_not_of_a_package(place: str, tmp_path: Path, context: AgentContext) -> None:
     mine = module_at(tmp_path / place, AGENT)
     mine.fails = module_at(tmp_path / "site-packages" / "library" / "deep.py", LIBRARY).fails  # type: ignore[attr-defined]
     said = failure(load_agent(mine.act, context))
     assert said == f"mine failed in problem p: KeyError: 'inside' ({tmp_path / place}:5)"
 
 
-def test_the_line_is_that_of_the_agent_if_it_exits_or_calls_the_standard_library_or_this_project(
-    context: AgentContext,
-) -> None:
+def test_the_line_is_that_of_the_agent_also_if_it_exits_or_calls_others(context: AgentContext) -> None:
     problems: Any = context.problems
 
     def parses(observation: Any) -> str:

@@ -1,5 +1,3 @@
-"""A person's game: points, hints, who wins, and the story at the end."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -63,15 +61,14 @@ def test_a_try_without_a_test_that_counts_costs_nothing(sandbox: Sandbox, reply:
     assert (game.points, game.hint()) == (MOST_POINTS - 1, "Read line 2 again.")
 
 
-def test_an_example_that_the_program_fails_wins(sandbox: Sandbox) -> None:
+def test_other_programs_lose_to_an_example_have_general_hints_or_are_no_opponents(sandbox: Sandbox) -> None:
     game = game_of(sandbox, "tester", lambda _: "def add(a, b):\n    return a - b")
     assert "; test 1 found it." in ending(game, game.submit(ADD.examples[0]))
-
-
-def test_hints_of_a_program_with_another_fault_are_general(sandbox: Sandbox) -> None:
     game = game_of(sandbox, "tester", lambda _: "def add(a, b):\n    c = b\n    d = a\n    e = c + d\n    return e")
     game.submit("assert add(1, 2) == 3")
     assert game.hint().startswith("Try the ends")
+    with pytest.raises(UserError, match="no program that loads"):
+        game_of(sandbox, "tester", lambda _: "I refuse.").turn()
 
 
 def test_a_program_that_no_test_can_tell_from_the_solution_is_drawn_again(sandbox: Sandbox) -> None:
@@ -84,7 +81,6 @@ def test_a_program_that_no_test_can_tell_from_the_solution_is_drawn_again(sandbo
     game = PersonGame(ADD, "tester", coder, seed=7, sandbox=sandbox)
     game.turn()
     assert (drawn, game.program) == ([(7, 0), (7, 1), (7, 2)], WRONG)
-    assert game.killer is not None
     assert game.killer.verdict is Verdict.WRONG_ANSWER
 
 
@@ -129,11 +125,6 @@ def test_a_game_that_nobody_is_known_to_win_can_be_played(sandbox: Sandbox) -> N
     assert (game.killer, game.points, missed(game)) == (None, 0, [])
 
 
-def test_a_program_that_does_not_load_is_no_opponent(sandbox: Sandbox) -> None:
-    with pytest.raises(UserError, match="no program that loads"):
-        game_of(sandbox, "tester", lambda _: "I refuse.").turn()
-
-
 def test_a_coder_wins_when_all_tests_pass_and_the_tester_sees_each_program(sandbox: Sandbox) -> None:
     seen: list[str] = []
     seeds: list[int] = []
@@ -169,7 +160,7 @@ def test_tests_that_did_not_run_come_last_and_keep_their_numbers(sandbox: Sandbo
     ]
 
 
-def test_a_failure_of_the_sandbox_costs_no_point(sandbox: Sandbox) -> None:
+def test_a_failure_of_the_sandbox_and_a_program_that_is_not_python_cost_nothing(sandbox: Sandbox) -> None:
     class Failing(Wrapper):
         def run(self, jobs: Sequence[Job]) -> list[JobReport]:
             raise SandboxError("no process")
@@ -178,9 +169,6 @@ def test_a_failure_of_the_sandbox_costs_no_point(sandbox: Sandbox) -> None:
     with pytest.raises(SandboxError):
         game.submit(RIGHT)
     assert game.points == MOST_POINTS
-
-
-def test_a_program_that_is_not_python_costs_nothing(sandbox: Sandbox) -> None:
     game = game_of(sandbox, "coder", lambda _: FINDS)
     for text, said, points in (("def add(a, b", ", which costs no point", 3), ("def plus(a, b): pass", "", 2)):
         judged = game.submit(f"```python\n{text}\n```")

@@ -38,14 +38,10 @@ def context(toys: ProblemSet, sandbox: Sandbox) -> AgentContext:
 
 def test_what_copies_used_is_added_up_and_only_numbers_are_told(context: AgentContext) -> None:
     coder = load_players(Counting, silent, context).coder
-    assert coder.another is not None
     coder.copies.extend([coder.another(), coder.another()])
     for agent in (coder.agent, *coder.copies):
         agent.act({}, {})
     assert coder.usage() == {"tokens": 3, "seconds": 1.5}
-
-
-def test_an_agent_that_does_not_tell_what_it_used_has_no_usage(context: AgentContext) -> None:
     assert load_players(silent, silent, context).coder.usage() is None
 
 

@@ -40,13 +40,13 @@ def test_the_seeds_of_an_episode_are_its_own_and_survive_a_double() -> None:
     assert all(int(float(seed)) == seed for seed in all_seeds)
 
 
-def test_episode_k_plays_problem_k_and_the_set_starts_again(toys: ProblemSet, sandbox: Sandbox) -> None:
+def test_episode_k_plays_problem_k_and_the_summary_is_of_all(toys: ProblemSet, sandbox: Sandbox) -> None:
     games = played(toys, good, sandbox, episodes=3)
     assert [game.record.problem_id for game in games] == ["toy/add", "toy/last", "toy/add"]
     assert [game.record.episode for game in games] == [0, 1, 2]
-
-
-def test_what_is_returned_is_the_summary_of_what_was_handed_out(toys: ProblemSet, sandbox: Sandbox) -> None:
+    (game,) = played(toys, bad, sandbox, episodes=1, rounds=3)
+    assert [each.round for each in game.rounds] == [each.round for each in game.record.rounds] == [0, 1, 2]
+    assert RewardsRecord.model_validate(game.rounds[0].rewards) == game.record.rounds[0].rewards
     games: list[PlayedEpisode] = []
     summary = play(toys, bad, asserting, sandbox=sandbox, episodes=4, seed=5, on_episode=games.append)
     assert repr(summary) == repr(summarise([game.record for game in games], tests_per_suite=8, seed=5))
@@ -55,38 +55,29 @@ def test_what_is_returned_is_the_summary_of_what_was_handed_out(toys: ProblemSet
     assert summary.pass_new.mean == 0.5
 
 
-def test_the_rounds_handed_out_are_those_of_the_record(toys: ProblemSet, sandbox: Sandbox) -> None:
-    (game,) = played(toys, bad, sandbox, episodes=1, rounds=3)
-    assert [each.round for each in game.rounds] == [each.round for each in game.record.rounds] == [0, 1, 2]
-    assert RewardsRecord.model_validate(game.rounds[0].rewards) == game.record.rounds[0].rewards
-
-
-def test_a_run_played_in_two_halves_is_the_run_played_at_once(toys: ProblemSet, sandbox: Sandbox) -> None:
+def test_two_halves_are_the_whole_run_and_another_seed_is_another(toys: ProblemSet, sandbox: Sandbox) -> None:
     whole = played(toys, Dice(), sandbox, episodes=8, rounds=2, seed=3)
     with MistakeBook() as book:
         first = played(toys, Dice(), sandbox, episodes=3, rounds=2, seed=3, book=book)
         second = played(toys, Dice(), sandbox, episodes=8, rounds=2, seed=3, book=book, start_at=3)
     assert lines(first) + lines(second) == lines(whole)
     assert any(each.report.candidates[0].replayed for game in second for each in game.rounds)
-
-
-def test_another_seed_is_another_run(toys: ProblemSet, sandbox: Sandbox) -> None:
     first, second = (played(toys, Dice(), sandbox, episodes=6, seed=seed) for seed in (1, 2))
     assert lines(first) != lines(second)
 
 
-def test_agents_are_reset_with_their_own_seed_before_each_episode_and_closed_once(
-    toys: ProblemSet, sandbox: Sandbox
-) -> None:
+def test_agents_have_their_own_seeds_and_are_closed_once_whatever_fails(toys: ProblemSet, sandbox: Sandbox) -> None:
     dice = Dice()
     played(toys, dice, sandbox, episodes=3, seed=9)
     assert dice.seeds == [episode_seeds(9, number).coder for number in range(3)]
     assert dice.closed == 1
+    dice = Dice()
+    with pytest.raises(UserError):
+        play(toys, dice, lambda observation: 1 / 0, sandbox=sandbox, episodes=1)
+    assert dice.closed == 1
 
 
-def test_an_agent_that_raises_is_named_with_episode_and_place_and_finished_episodes_stand(
-    toys: ProblemSet, sandbox: Sandbox
-) -> None:
+def test_an_agent_that_raises_is_named_and_finished_episodes_stand(toys: ProblemSet, sandbox: Sandbox) -> None:
     def forgetful(observation: Any) -> str:
         if observation["entry_point"] == "last":
             raise KeyError("memory\nlost")
@@ -110,14 +101,9 @@ def test_a_reply_that_is_no_text_is_refused_by_its_type(toys: ProblemSet, sandbo
         play(toys, good, lambda observation: reply, sandbox=sandbox, episodes=1)
 
 
-def test_an_agent_is_closed_even_if_the_other_one_failed(toys: ProblemSet, sandbox: Sandbox) -> None:
-    dice = Dice()
-    with pytest.raises(UserError):
-        play(toys, dice, lambda observation: 1 / 0, sandbox=sandbox, episodes=1)
-    assert dice.closed == 1
-
-
-def test_without_a_valid_program_the_tester_is_not_asked(toys: ProblemSet, sandbox: Sandbox) -> None:
+def test_what_is_not_asked_or_fails_is_never_a_reward_of_0(
+    toys: ProblemSet, sandbox: Sandbox, broken_sandbox: Sandbox
+) -> None:
     def never(observation: Any) -> str:
         raise AssertionError
 
@@ -125,9 +111,6 @@ def test_without_a_valid_program_the_tester_is_not_asked(toys: ProblemSet, sandb
     assert summary.n_unasked_rounds == 2
     assert summary.tester_reward.n == 0
     assert summary.candidate_validity.mean == 0.0
-
-
-def test_our_own_failure_is_counted_as_masked_never_as_a_reward_of_0(toys: ProblemSet, broken_sandbox: Sandbox) -> None:
     games: list[PlayedEpisode] = []
     summary = play(toys, good, asserting, sandbox=broken_sandbox, episodes=2, on_episode=games.append)
     assert (summary.n_rounds, summary.n_masked_rounds) == (2, 2)
@@ -193,9 +176,7 @@ def test_the_black_box_tester_does_not_see_the_program(toys: ProblemSet, sandbox
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_what_a_caller_raises_ends_the_run_and_lets_go_of_the_agents(
-    toys: ProblemSet, sandbox: Sandbox, concurrency: int
-) -> None:
+def test_what_a_caller_raises_ends_the_run_and_the_agents(toys: ProblemSet, sandbox: Sandbox, concurrency: int) -> None:
     Dice.made.clear()
 
     def full(game: PlayedEpisode) -> None:

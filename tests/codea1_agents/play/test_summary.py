@@ -76,28 +76,25 @@ def test_rounds_without_a_tester_are_counted_and_say_nothing_about_testers() -> 
     assert found.coder_reward.n == 2
 
 
-def test_a_round_that_our_failure_ended_before_the_tester_is_masked_not_unasked() -> None:
-    found = summary(episode("a", verdict=OURS, asked=False))
-    assert (found.n_masked_rounds, found.n_unasked_rounds) == (1, 0)
-
-
-def test_masked_rounds_are_counted_and_enter_no_figure() -> None:
+def test_masked_rounds_are_counted_and_enter_no_figure_also_those_that_ended_before_the_tester() -> None:
     found = summary(episode("a", "pi"), episode("b", "pp"))
     assert (found.n_masked_rounds, found.n_rounds) == (1, 2)
     assert (found.coder_reward.n_masked, found.tester_reward.n_masked) == (1, 1)
     assert (found.coder_reward.n, found.tester_reward.n) == (1, 1)
     assert found.coder_reward.n == found.pass_new.n == found.candidate_validity.n == 1
     assert found.coder_reward.mean == 1.0
+    found = summary(episode("a", verdict=OURS, asked=False))
+    assert (found.n_masked_rounds, found.n_unasked_rounds) == (1, 0)
 
 
-def test_the_size_of_the_book_is_that_after_the_last_round_of_each_problem() -> None:
-    found = summary(episode("a", "w", book=1), episode("b", "w", book=5), episode("a", "w", book=2))
-    assert found.book_size == 7
-
-
-def test_episodes_and_problems_are_counted() -> None:
+def test_episodes_problems_and_the_last_size_of_their_books_are_counted_and_no_figure_is_null() -> None:
     found = summary(episode("a", "p"), episode("a", "p"), episode("b", "w"))
     assert (found.n_episodes, found.n_problems) == (3, 2)
+    found = summary(episode("a", "w", book=1), episode("b", "w", book=5), episode("a", "w", book=2))
+    assert found.book_size == 7
+    data = summary(episode("a", "p")).to_json()
+    assert json.loads(json.dumps(data, allow_nan=False))["pass_replayed"]["mean"] is None
+    assert data["coder_reward"] == {"mean": 1.0, "low": None, "high": None, "n": 1, "n_problems": 1, "n_masked": 0}
 
 
 def test_a_tally_may_be_asked_at_any_time() -> None:
@@ -107,9 +104,3 @@ def test_a_tally_may_be_asked_at_any_time() -> None:
     assert tally.summary().coder_reward.mean == 1.0
     tally.add(episode("b", "w"))
     assert tally.summary().coder_reward.mean == 0.5
-
-
-def test_json_holds_null_where_there_is_no_figure() -> None:
-    data = summary(episode("a", "p")).to_json()
-    assert json.loads(json.dumps(data, allow_nan=False))["pass_replayed"]["mean"] is None
-    assert data["coder_reward"] == {"mean": 1.0, "low": None, "high": None, "n": 1, "n_problems": 1, "n_masked": 0}

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import platform
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from codea1_agents.play import versions
 from codea1_agents.play.versions import git_commit, installed_versions
+from tests.support.folders import git
 
 
 def test_python_and_the_packages_that_move_results_are_told() -> None:
@@ -28,20 +28,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def git(folder: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
-
-
-def test_a_package_that_merely_lies_inside_a_repository_has_no_commit(checkout: Path) -> None:
-    assert git_commit() is None
-
-
 def test_a_checkout_has_its_commit_and_says_if_it_was_changed(checkout: Path) -> None:
+    assert git_commit() is None  # the package merely lies inside a repository
     git(checkout, "add", ".")
     git(checkout, "commit", "-q", "-m", "first")
     commit = git_commit()
-    assert commit is not None
     assert re.fullmatch(r"[0-9a-f]{40}", commit)
     (checkout / "package" / "__init__.py").write_text("changed = True\n")
     assert git_commit() == f"{commit}-dirty"

@@ -69,16 +69,13 @@ def test_the_three_views_of_a_tester_are_told_differently():
     assert len(texts) == 3
 
 
-def test_a_repair_round_shows_the_coder_its_program_as_its_own_words_and_what_failed():
+def test_a_repair_round_shows_the_coder_what_failed_and_its_program_if_there_is_one_as_its_own_words():
     messages = load_prompts().messages(
         seen(program="def f(x): return 1", feedback="1 of 2 tests failed.", round=1), CODER
     )
     assert [each.role for each in messages] == ["system", "user", "assistant", "user"]
     assert "return 1" in messages[2].content
     assert "1 of 2 tests failed." in messages[3].content
-
-
-def test_a_repair_round_without_a_program_still_alternates():
     messages = load_prompts().messages(seen(feedback="The program is invalid."), CODER)
     assert [each.role for each in messages] == ["system", "user"]
     assert "The program is invalid." in messages[-1].content
@@ -101,10 +98,12 @@ def test_any_text_at_all_becomes_messages_that_alternate_and_can_be_encoded(text
         "".join(each.content for each in messages).encode()
 
 
-def test_a_file_replaces_what_it_names_and_the_rest_stays(tmp_path):
+def test_a_file_replaces_what_it_names_and_a_wording_that_is_not_there_says_which_are(tmp_path):
     prompts = load_prompts(wording(tmp_path, '[coder]\nuser = "Solve $problem for $$5"\n'))
     assert prompts.messages(seen(), CODER) == (Message("user", "Solve def f(x): ... for $5"),)
     assert prompts.messages(seen(), TESTER) == load_prompts().messages(seen(), TESTER)
+    with pytest.raises(UnknownName, match="default, paper"):
+        load_prompts("papr")
 
 
 @pytest.mark.parametrize(
@@ -126,11 +125,6 @@ def test_a_broken_file_is_one_sentence_that_names_the_place(tmp_path, text, told
     assert told in str(caught.value)
 
 
-def test_a_wording_that_is_not_there_says_which_are():
-    with pytest.raises(UnknownName, match="default, paper"):
-        load_prompts("papr")
-
-
 @pytest.mark.parametrize(
     ("info", "said"),
     [
@@ -145,13 +139,10 @@ def test_a_role_is_needed_and_the_view_and_the_kind_must_exist(info, said):
         load_prompts().messages(seen(), info)
 
 
-def test_the_system_can_be_folded_into_the_user():
+def test_the_system_can_be_folded_into_the_user_and_plain_text_ends_where_the_assistant_begins():
     chat = (Message("system", "S"), Message("user", "U"), Message("assistant", "A"), Message("user", "V"))
     assert folded_system(chat) == (Message("user", "S\n\nU"), *chat[2:])
     assert merged([Message("user", "a"), Message("user", "b")]) == (Message("user", "a\n\nb"),)
-
-
-def test_plain_text_ends_where_the_assistant_begins():
     assert plain_text([Message("user", "U")]) == "### User\nU\n\n### Assistant\n"
 
 
@@ -163,7 +154,7 @@ def test_testers_without_answers_are_asked_for_inputs_in_a_form_that_is_read(vie
     assert "expected" not in text
 
 
-def test_inputs_are_added_for_testers_on_request_only():
+def test_inputs_are_added_for_testers_on_request_only_also_to_a_file(tmp_path):
     statement = "def f(xs: list[int], limit: int = 3) -> int: ..."
     plain, more = load_prompts("default"), load_prompts("default+inputs")
     added = told(more, seen(problem=statement), TESTER).removeprefix(told(plain, seen(problem=statement), TESTER))
@@ -174,9 +165,6 @@ def test_inputs_are_added_for_testers_on_request_only():
     assert told(more, seen(problem="Add."), TESTER) == told(plain, seen(problem="Add."), TESTER)
     assert more.messages(seen(problem=statement), TESTER)[-1].role == "user"
     assert (more.name, more.tables) == ("default+inputs", plain.tables)
-
-
-def test_inputs_can_be_added_to_a_file(tmp_path):
     path = wording(tmp_path, '[tester_white_box]\nuser = "Test $problem"\n')
     shown = told(load_prompts(f"{path}+inputs"), seen(problem="def f(x: str): ...", program="def f(x): ..."), TESTER)
     assert shown.startswith("Test def f(x: str): ...")

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.scripted.signatures import Interface, read_interface
+from codea1_agents.scripted.signatures import read_interface
 from codea1_env import values
 from codea1_env.agent import AgentContext
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
+from codea1_env.observations import observation_of
 from codea1_env.problems.problem import Problem, ProblemSet, WrongProgram
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 
@@ -105,20 +106,10 @@ def context(shapes: ProblemSet, direct: Direct) -> AgentContext:
 
 def turn(problem: Problem, *, program: str = "", feedback: str = "", round_: int = 0, k: int = 8) -> Any:
     """Return the observation and info of an agent's turn."""
-    observation = {
-        "problem": problem.statement,
-        "entry_point": problem.entry_point,
-        "examples": "\n".join(problem.examples),
-        "program": program,
-        "feedback": feedback,
-        "round": round_,
-    }
     info = {"problem_id": problem.id, "episode_id": "e", "role": "", "round": round_, "tests_per_suite": k}
-    return observation, info
+    return observation_of(problem, round_, program, feedback), info
 
 
-def interface_of(statement: str, examples: str = "", program: str = "") -> Interface:
+def interface_of(statement: str, examples: str = "", program: str = "") -> Any:
     """Return what is known of the arguments of `f`."""
-    found = read_interface("f", statement, examples, program)
-    assert found is not None
-    return found
+    return read_interface("f", statement, examples, program)

@@ -40,28 +40,22 @@ def test_a_strength_outside_of_zero_to_one_is_the_callers_fault(strength: str, c
         load_agent(f"mutant,strength={strength}", context)
 
 
-def test_strength_zero_is_always_right_and_strength_one_never(context: AgentContext) -> None:
+def test_strength_is_the_share_of_variants_none_at_zero_and_all_at_one(context: AgentContext) -> None:
     right = without_docstrings(CLIP.solution)
     assert set(programs(MutantCoder(context, strength=0), CLIP, 30)) == {right}
     assert right not in programs(MutantCoder(context, strength=1), CLIP, 30)
-
-
-def test_strength_is_the_share_of_variants(context: AgentContext) -> None:
     made = programs(MutantCoder(context, strength=0.3), CLIP, 400)
     share = sum(text != without_docstrings(CLIP.solution) for text in made) / 400
     assert 0.22 < share < 0.38
 
 
-def test_variants_are_known_wrong_programs_and_mutants(context: AgentContext) -> None:
+def test_variants_are_known_wrong_programs_and_mutants_coarser_ones_of_a_stronger_coder(context: AgentContext) -> None:
     made = set(programs(MutantCoder(context, strength=1), CLIP, 60))
     known = {without_docstrings(wrong.program) for wrong in CLIP.wrong_programs}
     faults = {without_docstrings(mutant.program) for mutant in mutants(CLIP.solution, entry_point="clip")}
     assert made & known
     assert made & faults
     assert made <= known | faults
-
-
-def test_a_stronger_coder_makes_coarser_faults(context: AgentContext) -> None:
     coarse, subtle = (without_docstrings(wrong.program) for wrong in CLIP.wrong_programs)
     strong = Counter(programs(MutantCoder(context, strength=1), CLIP, 200))
     weak = Counter(programs(MutantCoder(context, strength=0.1), CLIP, 800))
@@ -78,7 +72,7 @@ def test_right_and_wrong_programs_are_written_alike(direct: Any) -> None:
     assert all(text == without_docstrings(text) for text in made)
 
 
-def test_failures_halve_the_strength_round_by_round(context: AgentContext) -> None:
+def test_failures_halve_the_strength_and_a_program_that_did_not_fail_is_repeated(context: AgentContext) -> None:
     seen = {"program": "def clip(values, low, high):\n    return values", "feedback": FAILED}
     shares = []
     for round_ in (0, 1, 3):
@@ -87,9 +81,6 @@ def test_failures_halve_the_strength_round_by_round(context: AgentContext) -> No
     assert shares[0] == 1
     assert 0.4 < shares[1] < 0.6
     assert 0.06 < shares[2] < 0.2
-
-
-def test_a_program_that_did_not_fail_is_repeated(context: AgentContext) -> None:
     seen = {"program": "def clip(values, low, high):\n    return 0", "feedback": "0 of 3 tests failed."}
     made = programs(MutantCoder(context, strength=1), CLIP, 5, round_=1, **seen)
     assert set(made) == {seen["program"]}
@@ -123,7 +114,7 @@ def test_the_seed_decides_the_replies(coder_class: Any, context: AgentContext) -
     assert fifth != first
 
 
-def test_random_programs_have_the_signature_and_load(context: AgentContext) -> None:
+def test_random_programs_have_the_signature_load_and_follow_the_hint(context: AgentContext, direct: Any) -> None:
     coder = RandomCoder(context)
     for problem in [*context.problems, *humaneval.load()[::20]]:
         for text in programs(coder, problem, 5):
@@ -131,16 +122,10 @@ def test_random_programs_have_the_signature_and_load(context: AgentContext) -> N
             exec(text, names)
             wanted = problem.statement.split("\n")
             assert callable(names[problem.entry_point]), wanted
-
-
-def test_random_results_follow_the_hint(context: AgentContext) -> None:
     made = programs(RandomCoder(context), COUNT, 40)
     assert any("len(" in text or "return 0" in text for text in made)
     assert not any("[::-1]" in text or "bool(" in text for text in made)
     assert all([arg.arg for arg in ast.parse(text).body[0].args.args] == ["text", "letter"] for text in made)  # type: ignore[attr-defined]
-
-
-def test_a_statement_without_signature_still_gets_a_program(direct: Any) -> None:
     problem = Problem("p", "Add two numbers.", "add", "def add(a, b):\n    return a + b", ())
-    context = AgentContext(ProblemSet("p", (problem,)), direct)
-    assert "def add(*arguments):" in RandomCoder(context).act(*turn(problem))
+    other = RandomCoder(AgentContext(ProblemSet("p", (problem,)), direct))
+    assert "def add(*arguments):" in other.act(*turn(problem))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
+
+from tests.support.command_line import run_python
 
 PLAY = """
 import hashlib, json
 from codea1_env.agent import AgentContext, load_agent
+from codea1_env.observations import observation_of
 from codea1_env.problems import humaneval, starter
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox import load_sandbox
@@ -27,16 +28,9 @@ def play(order):
         agent.reset(4)
     for name in order(NAMES):
         for problem in problems:
-            observation = {
-                "problem": problem.statement,
-                "entry_point": problem.entry_point,
-                "examples": "\\n".join(problem.examples),
-                "program": problem.wrong_programs[0].program if problem.wrong_programs else "",
-                "feedback": "",
-                "round": 0,
-            }
+            program = problem.wrong_programs[0].program if problem.wrong_programs else ""
             info = {"problem_id": problem.id, "tests_per_suite": 8}
-            replies[name, problem.id] = agents[name].act(observation, info)
+            replies[name, problem.id] = agents[name].act(observation_of(problem, 0, program), info)
     return sorted((*key, reply) for key, reply in replies.items())
 
 if __name__ == "__main__":
@@ -45,16 +39,9 @@ if __name__ == "__main__":
 """
 
 
-def played(order: str, hash_seed: str) -> str:
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(
-        [sys.executable, "-c", PLAY, order], capture_output=True, text=True, env=environment, timeout=120, check=True
-    )
-    return done.stdout
-
-
 @pytest.mark.slow
-def test_two_processes_give_the_same_replies() -> None:
-    first, second = played("forward", "1"), played("reversed", "2")
+def test_two_processes_give_the_same_replies(tmp_path: Path) -> None:
+    first = run_python("-c", PLAY, "forward", folder=tmp_path, PYTHONHASHSEED="1")
+    second = run_python("-c", PLAY, "reversed", folder=tmp_path, PYTHONHASHSEED="2")
     assert len(first) > 10_000
     assert hashlib.sha256(first.encode()).digest() == hashlib.sha256(second.encode()).digest()

@@ -5,11 +5,8 @@ from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import Reading
 
 
-def test_a_docstring_with_a_fence_does_not_end_the_block() -> None:
+def test_an_ordinary_program_has_the_fence_of_the_release_and_a_docstring_with_one_does_not_end_it() -> None:
     program = 'def f():\n    """\n    ```python\n    f()\n    ```\n    """\n    return 1'
     read = read_candidate(fenced(program, "Here."), Reading.STRICT, entry_point="f")
     assert read.program.strip() == program
-
-
-def test_an_ordinary_program_has_the_fence_that_the_release_looks_for() -> None:
     assert fenced("x = 1\n", "Here.") == "Here.\n\n```python\nx = 1\n```"

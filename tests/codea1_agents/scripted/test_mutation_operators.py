@@ -50,18 +50,12 @@ def test_the_operator_makes_this_fault(operator: Operator, right: str, wrong: st
     assert (operator, function(wrong)) in found
 
 
-def test_a_default_value_is_a_fault_of_its_own() -> None:
+def test_every_operator_is_covered_here_with_a_subtlety_of_the_scale_of_wrong_programs() -> None:
+    assert {operator for operator, _, _ in CASES} | {Operator.DEFAULT} == set(Operator)
+    assert {operator.subtlety for operator in Operator} == {1, 2, 3, 4}
     found = {(mutant.operator, mutant.program) for mutant in mutants("def f(a=3, *, b=True):\n    pass")}
     assert (Operator.DEFAULT, "def f(a=4, *, b=True):\n    pass") in found
     assert (Operator.DEFAULT, "def f(a=3, *, b=False):\n    pass") in found
-
-
-def test_every_operator_is_covered_here() -> None:
-    assert {operator for operator, _, _ in CASES} | {Operator.DEFAULT} == set(Operator)
-
-
-def test_subtleties_use_the_scale_of_wrong_programs() -> None:
-    assert {operator.subtlety for operator in Operator} == {1, 2, 3, 4}
 
 
 @pytest.mark.parametrize("body", ["while a < 10:\n    a += 1\nreturn a", "while a:\n    a.pop()"])

@@ -13,13 +13,13 @@ INT = ValueType(Kind.INT)
 
 def test_a_signature_is_read_with_types_defaults_and_keyword_only_parameters() -> None:
     signature = read_signature("def f(a: int, /, b=2, *rest, key: 'int', **more) -> int:\n    ...", "f")
-    assert signature is not None
     assert signature.parameters == (
         Parameter("a", INT),
         Parameter("b", has_default=True),
         Parameter("key", INT, keyword_only=True),
     )
     assert signature.returns == INT
+    assert read_signature("def g(a):\n    return f(a)\ndef ff(b): ...", "f") is None
 
 
 @pytest.mark.parametrize(
@@ -38,28 +38,24 @@ def test_a_signature_is_found_in_text_that_need_not_be_python(text: str) -> None
     assert (signature and [parameter.name for parameter in signature.parameters]) == expected
 
 
-def test_another_function_is_not_taken_for_the_entry_point() -> None:
-    assert read_signature("def g(a):\n    return f(a)\ndef ff(b): ...", "f") is None
+@pytest.mark.parametrize(
+    ("examples", "found"),
+    [
+        (["abs(f(2.5) - 1) < 1e-6", "{f(1)} == {2}", "g(3) == 1"], ((2.5,), (1,))),  # wherever they stand
+        (["f(1 == 2", "f(3) == 4"], ((3,),)),  # one broken line does not cost the others
+        (["f(1) == 2", "f(1) == 2"], ((1,),)),
+    ],
+)
+def test_example_calls_are_found(examples: list[str], found: object) -> None:
+    assert example_calls("\n".join(f"assert {each}" for each in examples), "f", None) == found
 
 
-def test_example_calls_are_found_wherever_they_stand_in_an_assert() -> None:
-    examples = "assert f(1) == 2\nassert abs(f(2.5) - 1) < 1e-6\nassert {f(1)} == {2}\nassert g(3) == 1"
-    assert example_calls(examples, "f", None) == ((1,), (2.5,))
-
-
-def test_keywords_are_put_in_the_order_of_the_parameters() -> None:
-    signature = read_signature("def f(a, b, c=0): ...", "f")
-    assert example_calls("assert f(b=2, a=1) == 0", "f", signature) == ((1, 2),)
-
-
-@pytest.mark.parametrize("call", ["f(x, 1)", "f(1)", "f(1, 2, 3, 4)", "f(1, 2, d=3)", "f(1, c=3)", "f(*[1, 2])"])
-def test_calls_that_do_not_fit_or_are_not_literal_are_left_out(call: str) -> None:
+@pytest.mark.parametrize(
+    "call", ["f(x, 1)", "f(1)", "f(1, 2, 3, 4)", "f(1, 2, d=3)", "f(1, c=3)", "f(*[1, 2])", "f(b=2, a=1)"]
+)
+def test_calls_that_do_not_fit_or_are_not_literal_are_left_out_and_keywords_put_in_order(call: str) -> None:
     signature = read_signature("def f(a, b, c=0): ...", "f")
     assert example_calls(f"assert {call} == 0\nassert f(1, 2) == 3", "f", signature) == ((1, 2),)
-
-
-def test_one_broken_example_line_does_not_cost_the_others() -> None:
-    assert example_calls("assert f(1 == 2\nassert f(3) == 4", "f", None) == ((3,),)
 
 
 def test_calls_mentioned_in_prose_are_found_with_brackets_inside_strings() -> None:
@@ -75,14 +71,11 @@ def test_types_come_from_annotation_and_examples_together() -> None:
 
 
 def test_without_a_signature_the_arity_comes_from_the_program_or_from_the_examples() -> None:
+    assert read_interface("f", "Add numbers.") is None
     from_program = interface_of("Add numbers.", program="def f(a, b):\n    return a + b")
     from_examples = interface_of("Add numbers.", "assert f(1) == 1\nassert f(1, 2) == 3")
     assert [p.has_default for p in from_program.parameters] == [False, False]
     assert [p.has_default for p in from_examples.parameters] == [False, True]
-
-
-def test_nothing_known_gives_no_interface() -> None:
-    assert read_interface("f", "Add numbers.") is None
 
 
 def test_a_parameter_that_nothing_describes_is_guessed_by_name_then_as_other_kinds() -> None:
@@ -93,12 +86,9 @@ def test_a_parameter_that_nothing_describes_is_guessed_by_name_then_as_other_kin
         [Kind.STR, Kind.LIST, Kind.STR],
         [Kind.STR, Kind.LIST, Kind.LIST],
     ]
+    typed = interface_of("def f(a: int): ...")
+    assert list(typed.guesses()) == [typed]
     assert interface.parameters[1].type.parts == (UNKNOWN,)
-
-
-def test_a_fully_typed_interface_has_one_guess() -> None:
-    interface = interface_of("def f(a: int): ...")
-    assert list(interface.guesses()) == [interface]
 
 
 @given(

@@ -40,13 +40,10 @@ def test_unknown_options_are_the_callers_fault(spec: str, context: AgentContext)
         load_agent(spec, context)
 
 
-def test_examples_are_copied_in_order_up_to_the_number_asked_for() -> None:
-    assert calls(ExamplesTester().act(*turn(COUNT)), COUNT) == ["count('banana')", "count('banana', 'n')"]
-    assert calls(ExamplesTester().act(*turn(COUNT, k=1)), COUNT) == ["count('banana')"]
-
-
-def test_without_examples_there_are_no_tests() -> None:
-    assert suite(ExamplesTester().act(*turn(SHELVES)), SHELVES).cases == ()
+@pytest.mark.parametrize(("problem", "k", "asked"), [(COUNT, 8, 2), (COUNT, 1, 1), (SHELVES, 8, 0)])
+def test_examples_are_copied_in_order_up_to_the_number_asked_for(problem: Problem, k: int, asked: int) -> None:
+    wanted = ["count('banana')", "count('banana', 'n')"][:asked]
+    assert calls(ExamplesTester().act(*turn(problem, k=k)), problem) == wanted
 
 
 @pytest.mark.parametrize("problem", [COUNT, CLIP, SHELVES], ids=["count", "clip", "shelves"])
@@ -58,13 +55,11 @@ def test_a_suite_is_full_direct_distinct_and_right(tester_class: Any, problem: P
     assert reply.isascii()
     assert read.rejections == ()
     assert len({case.expression for case in read.cases}) == len(read.cases) == 8
+    assert len({case.prediction for case in read.cases}) >= 3 or problem is not COUNT
+    assert len(calls(tester_class(context).act(*turn(problem, k=3)), problem)) == 3
     for case in read.cases:
         assert case.direct
         assert eval(case.expression, dict(names)) == eval(case.prediction or "")
-
-
-def test_no_more_tests_are_written_than_asked_for(tester_class: Any, context: AgentContext) -> None:
-    assert len(calls(tester_class(context).act(*turn(COUNT, k=3)), COUNT)) == 3
 
 
 def test_inputs_on_which_the_solution_fails_are_replaced_by_others(tester_class: Any, context: AgentContext) -> None:
@@ -76,22 +71,16 @@ def test_inputs_on_which_the_solution_fails_are_replaced_by_others(tester_class:
             assert low <= high
 
 
-def test_a_suite_shows_several_different_results(tester_class: Any, context: AgentContext) -> None:
-    predictions = {case.prediction for case in suite(tester_class(context).act(*turn(COUNT)), COUNT).cases}
-    assert len(predictions) >= 3
-
-
-def test_predicting_with_the_program_repeats_its_mistakes(tester_class: Any, context: AgentContext) -> None:
-    program = "def count(text, letter='a'):\n    return -7"
-    read = suite(tester_class(context, predict="program").act(*turn(COUNT, program=program)), COUNT)
-    assert {case.prediction for case in read.cases} == {"-7"}
-
-
-@pytest.mark.parametrize("predict", ["none", "program"])
-def test_placeholders_need_no_execution(tester_class: Any, predict: str, context: AgentContext, direct: Any) -> None:
-    read = suite(tester_class(context, predict=predict).act(*turn(COUNT)), COUNT)
-    assert [case.prediction for case in read.cases] == ["None"] * 8
-    assert direct.asked == []
+@pytest.mark.parametrize(
+    ("predict", "program", "predicted"),
+    [("none", "", "None"), ("program", "", "None"), ("program", "def count(text, letter='a'):\n    return -7", "-7")],
+)
+def test_predictions_are_those_of_the_program_or_placeholders(
+    tester_class: Any, predict: str, program: str, predicted: str, context: AgentContext, direct: Any
+) -> None:
+    read = suite(tester_class(context, predict=predict).act(*turn(COUNT, program=program)), COUNT)
+    assert {case.prediction for case in read.cases} == {predicted}
+    assert program or (len(read.cases), direct.asked) == (8, [])
 
 
 def test_hunting_finds_more_failing_inputs(tester_class: Any, context: AgentContext) -> None:
@@ -105,15 +94,9 @@ def test_hunting_finds_more_failing_inputs(tester_class: Any, context: AgentCont
 
     assert n_beating(hunt=True) > n_beating(hunt=False)
     assert n_beating(hunt=True) >= 3
-
-
-def test_hunting_without_a_program_is_ordinary_testing(context: AgentContext) -> None:
-    assert BoundaryTester(context, hunt=True).act(*turn(COUNT)) == BoundaryTester(context).act(*turn(COUNT))
-
-
-def test_without_a_sandbox_nothing_is_claimed(tester_class: Any, shapes: ProblemSet, broken_sandbox: Sandbox) -> None:
-    tester = tester_class(AgentContext(shapes, broken_sandbox))
-    assert suite(tester.act(*turn(COUNT)), COUNT).cases == ()
+    # Without a program it is ordinary testing.
+    hunting, ordinary = (BoundaryTester(context, hunt=hunt) for hunt in (True, False))
+    assert hunting.act(*turn(COUNT)) == ordinary.act(*turn(COUNT))
 
 
 @pytest.mark.parametrize(
@@ -140,10 +123,13 @@ def test_where_nobody_sees_the_arguments_only_the_privileged_write_tests(direct:
     assert len(calls(BoundaryTester(context).act(*turn(problem)), problem)) == 8
 
 
-def test_arguments_of_unknown_type_are_tried_as_several_kinds(tester_class: Any, direct: Any) -> None:
+def test_unknown_types_are_tried_as_several_and_nothing_is_claimed_without_a_sandbox(
+    tester_class: Any, shapes: ProblemSet, direct: Any, broken_sandbox: Sandbox
+) -> None:
     problem = Problem("p", "def f(q): ...", "f", "def f(q):\n    return q.upper() + 'x'", ())
     tester = tester_class(AgentContext(ProblemSet("p", (problem,)), direct))
     assert len(calls(tester.act(*turn(problem)), problem)) == 8
+    assert suite(tester_class(AgentContext(shapes, broken_sandbox)).act(*turn(COUNT)), COUNT).cases == ()
 
 
 @pytest.mark.parametrize("tester_class", [BoundaryTester, FuzzTester, InvalidTester])
@@ -193,15 +179,12 @@ def test_a_kind_is_rejected_for_its_reason(kind: InvalidKind, reason: RejectionR
     assert reason in {rejection.reason for rejection in rejections}
 
 
-def test_non_printable_suites_are_counted_as_such(context: AgentContext) -> None:
+def test_all_kinds_turn_up_by_themselves_and_non_printable_suites_are_counted_as_such(context: AgentContext) -> None:
+    tester = InvalidTester(context)
+    assert len({tester.act(*turn(COUNT)) for _ in range(200)}) == len(InvalidKind)
     reply = InvalidTester(context, kind="non_printable").act(*turn(COUNT))
     assert suite(reply, COUNT).nonprintable_share > 0
     assert read_suite(reply, Reading.RELEASE, entry_point="count").nonprintable_share > 0
-
-
-def test_all_kinds_turn_up_by_themselves(context: AgentContext) -> None:
-    tester = InvalidTester(context)
-    assert len({tester.act(*turn(COUNT)) for _ in range(200)}) == len(InvalidKind)
 
 
 @pytest.mark.slow

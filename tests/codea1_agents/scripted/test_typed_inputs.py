@@ -75,8 +75,9 @@ def test_the_classical_edges_are_there(annotation: str, wanted: list[object]) ->
     assert set(map(literal, wanted)) <= set(found)
 
 
-def test_seen_scalars_and_their_neighbours_are_edges() -> None:
+def test_seen_scalars_and_their_neighbours_are_edges_and_edits_of_a_list_reach_into_its_elements() -> None:
     assert {41, 42, 43} <= set(edges(ValueType(Kind.INT, seen=(42,))))
+    assert {literal(v) for v in edits([[1, 2], [3]])} >= {"[]", "[[3], [1, 2]]", "[[], [3]]", "[[], []]"}
 
 
 @given(plain)
@@ -95,20 +96,14 @@ def test_edits_of_a_mixed_tuple_keep_its_length(value: tuple[object, ...]) -> No
     assert all(isinstance(edited, tuple) and len(edited) == 2 for edited in found)
 
 
-def test_edits_of_a_list_reach_into_its_elements() -> None:
-    assert {literal(v) for v in edits([[1, 2], [3]])} >= {"[]", "[[3], [1, 2]]", "[[], [3]]", "[[], []]"}
-
-
-def test_boundary_calls_change_single_arguments_of_every_example() -> None:
+def test_boundary_calls_change_single_arguments_of_examples_and_have_every_parameter() -> None:
     calls = boundary_calls(interface_of("def f(a, b): ...", "assert f(5, 'x') == 0\nassert f(9, 'y') == 0"))
     assert {(0, "x"), (5, ""), (0, "y"), (9, "")} <= set(calls)
     assert len({literal(call) for call in calls}) == len(calls)
-
-
-def test_boundary_calls_without_examples_have_every_parameter() -> None:
     calls = boundary_calls(interface_of("def f(a: int, b: list[str] = (), *, c: bool): ..."))
     assert len(calls) > 30
     assert all(len(call) == 3 and fits(call[1], of("list[str]")) and type(call[2]) is bool for call in calls)
+    assert boundary_calls(interface_of("def f(): ...")) == [()]
 
 
 @given(st.lists(st.tuples(plain, plain), min_size=1, max_size=2))
@@ -116,7 +111,3 @@ def test_boundary_calls_exist_for_any_example_arguments(examples: list[tuple[obj
     text = "\n".join(f"assert f({literal(a)}, {literal(b)}) == 0" for a, b in examples)
     calls = boundary_calls(interface_of("def f(a, b): ...", text))
     assert all(of_value(call).kind in (Kind.RECORD, Kind.TUPLE) and len(call) == 2 for call in calls)
-
-
-def test_a_function_without_parameters_is_called_once() -> None:
-    assert boundary_calls(interface_of("def f(): ...")) == [()]

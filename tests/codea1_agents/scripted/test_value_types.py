@@ -77,11 +77,13 @@ def test_a_value_shows_its_type_and_its_scalars(value: object, expected: ValueTy
     assert of_value(value) == expected
 
 
-def test_examples_of_different_kinds_join_into_a_choice() -> None:
+def test_examples_of_different_kinds_join_into_a_choice_and_unknown_parts_are_replaced_at_any_depth() -> None:
     joined = join_all(map(of_value, [1, "a", None, 2]))
     assert joined.kind is Kind.EITHER
     assert [part.kind for part in joined.parts] == [Kind.INT, Kind.STR, Kind.NONE]
     assert joined.parts[0].seen == (1, 2)
+    assert join(of_value((1, "a")), of_value((1, "a", "b"))).kind is Kind.TUPLE
+    assert with_unknown_as(list_of(list_of(UNKNOWN)), STR) == list_of(list_of(STR))
 
 
 @pytest.mark.parametrize(
@@ -95,14 +97,6 @@ def test_examples_of_different_kinds_join_into_a_choice() -> None:
 )
 def test_examples_refine_an_annotation(annotation: str, value: object, expected: ValueType) -> None:
     assert refine(read(annotation), of_value(value)) == expected
-
-
-def test_tuples_of_several_lengths_join_into_one_of_any_length() -> None:
-    assert join(of_value((1, "a")), of_value((1, "a", "b"))).kind is Kind.TUPLE
-
-
-def test_unknown_parts_are_replaced_at_any_depth() -> None:
-    assert with_unknown_as(list_of(list_of(UNKNOWN)), STR) == list_of(list_of(STR))
 
 
 shown = st.recursive(

@@ -18,8 +18,8 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 
 def test_an_experiment_runs_and_is_looked_at_any_time(declared: Path) -> None:
-    early = codea1("experiment", declared, "-o", "out", "--report-only")
-    assert (early.exit_code, early.stderr) == (2, "error: out does not contain an experiment yet\n")
+    early = refused("experiment", declared, "-o", "out", "--report-only")
+    assert early == "error: out does not contain an experiment yet\n"
     told = document("experiment", declared, "-o", "out", "--seeds", 1, "--workers", 1)
     assert (told["cells"], told["done"]) == (2, 2)
     report = Path(told["report"])
@@ -63,21 +63,15 @@ def test_results_of_more_seeds_stay_in_their_file(declared: Path) -> None:
         assert len(Path("kept/results.jsonl").read_text().splitlines()) == 6
 
 
-def test_a_wrong_source_is_found_before_anything_is_trained(declared: Path) -> None:
-    declared.write_text(declared.read_text().replace("tiny:held-out", "startr"))
-    found = codea1("experiment", declared, "-o", "out")
-    assert (found.exit_code, "did you mean" in found.stderr) == (2, True)
-    assert not Path("out").exists()
-
-
-def test_without_committed_predictions_no_cell_starts(declared: Path) -> None:
-    declared.write_text(f'predictions = "predictions.md"\n{declared.read_text()}')
-    assert "predictions.md, cannot be checked" in refused("experiment", declared, "-o", "out")
-    assert not Path("out").exists()
-
-
-def test_without_the_packages_for_training_no_cell_starts(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
-    assert "[rllib]'" in refused("experiment", declared, "-o", "out")
+@pytest.mark.parametrize("fault", ["did you mean", "predictions.md, cannot be checked", "[rllib]'"])
+def test_what_is_missing_is_found_before_any_cell(declared: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    text = declared.read_text()
+    if fault == "did you mean":
+        declared.write_text(text.replace("tiny:held-out", "startr"))
+    elif "predictions" in fault:
+        declared.write_text(f'predictions = "predictions.md"\n{text}')
+    else:
+        find = importlib.util.find_spec
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
+    assert fault in refused("experiment", declared, "-o", "out")
     assert not Path("out").exists()

@@ -42,22 +42,15 @@ def test_a_template_runs_as_it_is(kind: str, folder: Path, monkeypatch: pytest.M
     assert [codea1("new", kind, name).exit_code for name in ("class", "json")] == [0 if kind == "problem" else 2] * 2
 
 
-def test_a_run_is_reported_and_its_book_shown() -> None:
-    assert len(pasted("play", FEW, "--episodes 3 -o 'a folder'")) == 2
-
-
-def test_a_report_of_several_runs_leads_to_the_page_that_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_lead_to_their_report_their_book_and_the_page_that_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastapi", reason="fastapi is not installed")
     monkeypatch.setattr(web, "serve_until", lambda end, page: None)
     for folder in ("my runs/a", "my runs/b", "other/c"):
         assert codea1("play", *FEW.split(), "-n", 1, "-o", folder).exit_code == 0
+    assert len(pasted("play", FEW, "--episodes 3 -o 'a folder'")) == 2
     assert pasted("report 'my runs/a' 'my runs/b'") == ["codea1 web 'my runs'"]
     both = ["codea1 web 'my runs'", "codea1 web other"]
     assert pasted(f"report '{Path('my runs/b').resolve()}' 'my runs/a' other/c") == both
-
-
-def test_a_duel_leads_to_the_next() -> None:
-    pasted("demo duel", typed="assert 1\n\n" * 9)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +75,8 @@ def test_each_step_is_a_command_with_its_options(line: str) -> None:
     require_parses(shlex.split(line))
 
 
-def test_what_ends_without_a_next_step_is_known() -> None:
+def test_a_duel_leads_to_the_next_and_what_ends_without_a_next_step_is_known() -> None:
+    assert pasted("demo duel", typed="assert 1\n\n" * 9)
     Path("program.py").write_text(str(SAMPLE["solution"]))
     Path("tests.py").write_text("assert count_carries(5, 5) == 1")
     for words in (

@@ -1,12 +1,9 @@
-"""`codea1 web`, in a process of its own, and what it refuses."""
-
 from __future__ import annotations
 
 import json
 import signal
 import sys
 import urllib.request
-from typing import Any
 
 import pytest
 
@@ -21,7 +18,6 @@ pytest.importorskip("fastapi", reason="fastapi is not installed")
 def test_it_serves_a_page_until_sigterm() -> None:
     process = started("web", "--port", 0, "--limit", 3, "--coders", "mutant", "--coders", "reference", "--json")
     try:
-        assert process.stdout is not None
         line = process.stdout.readline()
         check_document(["web"], line)
         ready = json.loads(line)
@@ -62,10 +58,7 @@ def test_without_its_packages_the_hint_names_this_command(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("tier", ["rlimits", "seccomp"])
 def test_the_public_gets_no_sandbox_that_shows_files(monkeypatch: pytest.MonkeyPatch, tier: str) -> None:
-    def weak(_: str) -> Any:
-        return LocalSandbox(1, tiers=[tier], allow_weak=True)
-
-    monkeypatch.setattr(web, "load_sandbox", weak)
+    monkeypatch.setattr(web, "load_sandbox", lambda _: LocalSandbox(1, tiers=[tier], allow_weak=True))
     why = refused("web", "--public", "--port", 0)
     assert "too weak" in why
     assert f"by {tier}" in why

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isnan, nan
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,59 +19,44 @@ from tests.support.toys import RULES
 MINUS = "def add(a, b):\n    return a - b\n"
 
 
-def judged(toys: ProblemSet, sandbox: Sandbox, program: str, *suites: str) -> CandidateReport:
-    read = [
-        read_suite(each, RULES.reading, entry_point="add", tests_per_suite=RULES.tests_per_suite) for each in suites
-    ]
-    (report,) = Judge(sandbox, RULES).judge([Duel.crossed(toys[0], [Candidate(program)], read)])
-    return report.candidates[0]
+@pytest.fixture
+def figures(toys: ProblemSet, sandbox: Sandbox) -> Callable[..., Any]:
+    """What a program and suites earn."""
+
+    def judged(program: str, *suites: str, is_right: bool | None = None) -> Any:
+        read = [read_suite(each, RULES.reading, entry_point="add", tests_per_suite=2) for each in suites]
+        (report,) = Judge(sandbox, RULES).judge([Duel.crossed(toys[0], [Candidate(program)], read)])
+        return figures_of(report.candidates[0], RULES, is_right=is_right)
+
+    return judged
 
 
-def test_figures_of_a_beaten_program_are_means_over_suites(toys: ProblemSet, sandbox: Sandbox) -> None:
-    report = judged(
-        toys,
-        sandbox,
+def test_figures_of_a_beaten_program_are_means_over_suites(figures: Callable[..., Any]) -> None:
+    found = figures(
         MINUS,
         "assert add(1, 0) == 1\nassert add(1, 1) == 2",  # one passes, one fails; both right
         "assert add(2, 0) == 2\nassert add(3, 0) == 5",  # passes; the other one is corrected, and passes
+        is_right=False,
     )
-    found = figures_of(report, RULES, is_right=False)
-    assert found is not None
     assert (found.beats, found.survives, found.caught) == (0.5, 0.5, 0.5)
     assert found.validity == 0.75
     assert found.pass_rate == pytest.approx(0.75)
     assert found.coder_reward == pytest.approx(0.75)
     assert found.tester_reward == pytest.approx(((0.5 * 1 + 0.5 * 0.5) + 0.5 * 0.5) / 2)
+    for is_right in (True, None):  # only what is known to be wrong can be caught
+        beaten = figures(MINUS, "assert add(1, 1) == 2", is_right=is_right)
+        assert (isnan(beaten.caught), beaten.beats) == (True, 1)
 
 
-def test_only_programs_known_to_be_wrong_can_be_caught(toys: ProblemSet, sandbox: Sandbox) -> None:
-    report = judged(toys, sandbox, MINUS, "assert add(1, 1) == 2")
-    for is_right in (True, None):
-        found = figures_of(report, RULES, is_right=is_right)
-        assert found is not None
-        assert isnan(found.caught)
-        assert found.beats == 1
-
-
-def test_a_program_that_does_not_load_loses_and_says_nothing_about_the_suite(
-    toys: ProblemSet, sandbox: Sandbox
-) -> None:
-    found = figures_of(judged(toys, sandbox, "def add(:", "assert add(1, 1) == 2"), RULES)
-    assert found is not None
+def test_what_does_not_load_or_has_no_valid_case_or_is_our_failure(figures: Callable[..., Any]) -> None:
+    found = figures("def add(:", "assert add(1, 1) == 2")
     assert (found.pass_rate, found.survives) == (0.0, 0.0)
     assert found.coder_reward == RULES.reward.invalid_candidate
     assert all(isnan(value) for value in (found.beats, found.validity, found.tester_reward))
-
-
-def test_our_own_failure_is_masked() -> None:
-    assert figures_of(CandidateReport(Candidate("x = 1"), Verdict.INTERNAL_ERROR), RULES) is None
-
-
-def test_a_suite_without_a_valid_case_has_no_pass_rate(toys: ProblemSet, sandbox: Sandbox) -> None:
-    found = figures_of(judged(toys, sandbox, MINUS, "assert missing(1) == 2"), RULES)
-    assert found is not None
+    found = figures(MINUS, "assert missing(1) == 2")
     assert isnan(found.pass_rate)
     assert (found.beats, found.validity, found.survives) == (0.0, 0.0, 1.0)
+    assert figures_of(CandidateReport(Candidate("x = 1"), Verdict.INTERNAL_ERROR), RULES) is None
 
 
 def test_cells_leave_masked_games_out_and_count_them() -> None:

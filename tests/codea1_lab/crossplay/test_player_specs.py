@@ -14,16 +14,17 @@ def roles(players: tuple[PlayerSpec, ...]) -> list[tuple[str, str]]:
     return [(player.name, player.role) for player in players]
 
 
-def test_an_agent_plays_what_it_can(tmp_path: Path) -> None:
+def test_an_agent_plays_what_it_can_once_under_any_name(tmp_path: Path) -> None:
     found = read_players(["mutant,strength=1", "fuzz", "human"], tmp_path)
-    assert roles(found) == [
-        ("mutant,strength=1", "coder"),
-        ("fuzz", "tester"),
-        ("human", "coder"),
-        ("human", "tester"),
-    ]
+    named = [("mutant,strength=1", "coder"), ("fuzz", "tester"), ("human", "coder"), ("human", "tester")]
+    assert roles(found) == named
     assert found[0].spec == "mutant,strength=1"
     assert roles(read_players(["human"], tmp_path, role="tester")) == [("human", "tester")]
+    (found,) = read_players(["subtle=mutant,strength=0.1"], tmp_path)
+    assert (found.name, found.spec, found.argument) == ("subtle", "mutant,strength=0.1", "mutant,strength=0.1")
+    assert roles(read_players(["fuzz", "fuzz"], tmp_path)) == [("fuzz", "tester")]
+    two = read_players(["a=mutant,strength=1", "a=mutant,strength=0"], tmp_path)
+    assert [player.name for player in two] == ["a", "a#2"]
 
 
 def test_an_agent_comes_before_a_folder_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,34 +35,19 @@ def test_an_agent_comes_before_a_folder_of_its_name(tmp_path: Path, monkeypatch:
         read_players(["./fuzz"], tmp_path)
 
 
-def test_names_of_ones_own(tmp_path: Path) -> None:
-    (found,) = read_players(["subtle=mutant,strength=0.1"], tmp_path)
-    assert (found.name, found.spec, found.argument) == ("subtle", "mutant,strength=0.1", "mutant,strength=0.1")
-
-
-def test_who_takes_part_twice_does_so_once_and_namesakes_are_told_apart(tmp_path: Path) -> None:
-    assert roles(read_players(["fuzz", "fuzz"], tmp_path)) == [("fuzz", "tester")]
-    two = read_players(["a=mutant,strength=1", "a=mutant,strength=0"], tmp_path)
-    assert [player.name for player in two] == ["a", "a#2"]
-
-
 @pytest.mark.parametrize(
     ("text", "role", "said"),
     [
         ("nobody", None, "nobody"),
         ("fuzz", "coder", "fuzz does not play the coder"),
         ("runs/none@3", None, "runs/none@3"),
+        ("FOLDER/model", None, r"transformers,model=.*model,prompts="),  # a folder that is no run
     ],
 )
 def test_what_is_not_there_is_one_sentence(tmp_path: Path, text: str, role: Any, said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        read_players([text], tmp_path, role=role)
-
-
-def test_a_folder_that_is_no_run_says_how_to_name_a_model(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
-    with pytest.raises(UserError, match=r"transformers,model=.*model,prompts="):
-        read_players([str(tmp_path / "model")], tmp_path)
+    with pytest.raises(UserError, match=said):
+        read_players([text.replace("FOLDER", str(tmp_path))], tmp_path, role=role)
 
 
 @pytest.fixture
@@ -91,7 +77,7 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_run_stands_for_its_exported_models_asked_as_in_training(run: Path, tmp_path: Path) -> None:
+def test_a_run_stands_for_its_exported_models_or_those_it_began_with(run: Path, tmp_path: Path) -> None:
     coder, tester = read_players([str(run)], tmp_path)
     assert (coder.name, tester.name) == ("first", "first")
     assert f"model={run / 'models' / 'coder'}" in coder.spec
@@ -100,15 +86,9 @@ def test_a_run_stands_for_its_exported_models_asked_as_in_training(run: Path, tm
     assert tester.view == "black_box"
     (only,) = read_players([str(run / "models" / "tester")], tmp_path)
     assert (only.role, only.spec) == ("tester", tester.spec)
-
-
-def test_base_stands_for_what_training_began_with(run: Path, tmp_path: Path) -> None:
-    coder, tester = read_players([f"{run}@base"], tmp_path)
-    assert (coder.name, tester.name) == ("first@base", "first@base")
-    assert f"model={tmp_path / 'base'}," in coder.spec
-
-
-@pytest.mark.parametrize(("step", "said"), [("7", "no checkpoint of step 7; there are: 40"), ("last", "or base")])
-def test_a_checkpoint_that_is_not_there(run: Path, tmp_path: Path, step: str, said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        read_players([f"{run}@{step}"], tmp_path)
+    base = read_players([f"{run}@base"], tmp_path)
+    assert [each.name for each in base] == ["first@base", "first@base"]
+    assert f"model={tmp_path / 'base'}," in base[0].spec
+    for step, said in (("7", "no checkpoint of step 7; there are: 40"), ("last", "or base")):
+        with pytest.raises(UserError, match=said):
+            read_players([f"{run}@{step}"], tmp_path)

@@ -5,17 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_lab.crossplay.cells import Cells, CrossPlay, GameFigures
 from codea1_lab.crossplay.ratings import bradley_terry, ratings_of
-
-
-def play_of(survives: list[list[list[float]]], **fixed: tuple[int, ...]) -> CrossPlay:
-    """Return cross-play of which only the winners are known: (C, T, P)."""
-    cells = Cells.of([[[[GameFigures(survives=value)] for value in pair] for pair in row] for row in survives])
-    n_coders, n_testers, n = cells.survives.shape
-    coders, testers = tuple(f"c{i}" for i in range(n_coders)), tuple(f"t{i}" for i in range(n_testers))
-    right = np.full((n_coders, n), np.nan)
-    return CrossPlay(coders, testers, tuple(f"p{i:03d}" for i in range(n)), right, cells, None, **fixed)
+from tests.codea1_lab.crossplay.conftest import play_of
 
 
 @given(st.lists(st.floats(-2, 2), min_size=3, max_size=3), st.lists(st.floats(-2, 2), min_size=2, max_size=2))
@@ -25,18 +16,14 @@ def test_games_that_follow_the_model_give_its_ratings_back(coders: list[float], 
     assert np.subtract.outer(found[:3], found[3:]) == pytest.approx(gap, abs=1e-4)
 
 
-def test_who_never_loses_has_a_rating_too() -> None:
+def test_who_never_loses_has_a_rating_and_a_pair_that_never_met_says_nothing() -> None:
     found = bradley_terry(np.array([[1.0, 1.0], [0.0, 0.5]]), np.full((2, 2), 20.0))
     assert np.isfinite(found).all()
     assert found[0] > found[2] > found[1]
     assert found[2] > found[3]
-
-
-def test_a_pair_that_never_met_says_nothing() -> None:
     counts = np.array([[10.0, 0.0], [10.0, 10.0]])
-    shares = np.array([[0.7, 0.1], [0.5, 0.5]])
-    other = np.array([[0.7, 0.9], [0.5, 0.5]])
-    assert bradley_terry(shares, counts) == pytest.approx(bradley_terry(other, counts))
+    one, other = (bradley_terry(np.array([[0.7, unmet], [0.5, 0.5]]), counts) for unmet in (0.1, 0.9))
+    assert one == pytest.approx(other)
 
 
 def test_zero_is_the_mean_of_the_yardsticks_and_intervals_hold_the_ratings() -> None:
@@ -52,13 +39,10 @@ def test_zero_is_the_mean_of_the_yardsticks_and_intervals_hold_the_ratings() -> 
     assert found.misfit < 0.2
 
 
-def test_no_single_number_fits_a_circle() -> None:
-    circle = [[[1.0] * 30, [0.0] * 30], [[0.0] * 30, [1.0] * 30]]
-    assert ratings_of(play_of(circle), n_draws=10).misfit == pytest.approx(0.5, abs=0.01)
-
-
-def test_the_same_seed_gives_the_same_intervals() -> None:
+def test_the_same_seed_gives_the_same_intervals_and_no_single_number_fits_a_circle() -> None:
     survives = [[[0.0, 1.0, 1.0, 0.0]], [[1.0, 1.0, 0.0, 1.0]]]
     first, second = (ratings_of(play_of(survives), n_draws=50, seed=3) for _ in range(2))
     assert first == second
     assert ratings_of(play_of(survives), n_draws=50, seed=4) != first
+    circle = [[[1.0] * 30, [0.0] * 30], [[0.0] * 30, [1.0] * 30]]
+    assert ratings_of(play_of(circle), n_draws=10).misfit == pytest.approx(0.5, abs=0.01)

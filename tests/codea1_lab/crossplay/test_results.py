@@ -26,9 +26,7 @@ def findings() -> Findings:
     shares = [[1.0, 0.1], [0.2, 0.9]]
     cells = Cells.of([[[[game(share, p)] for p in range(30)] for share in row] for row in shares])
     right = np.array([[1.0] * 30, [0.0] * 30])
-    play = CrossPlay(
-        ("a|b", "mutant"), ("x", "fuzz"), tuple(f"p{n}" for n in range(30)), right, cells, cells, (1,), (1,)
-    )
+    play = CrossPlay(("a|b", "mutant"), ("x", "fuzz"), tuple(map(str, range(30))), right, cells, cells, (1,), (1,))
     return Findings.of(play, n_draws=20, seed=2)
 
 
@@ -49,16 +47,17 @@ def test_the_document_is_plain_json_with_all_that_was_measured(findings: Finding
         {"first": "a|b", "against_first": "x", "second": "mutant", "against_second": "fuzz"}
     ]
     assert document["on_policy"]["game"]["cycles"]
-
-
-def test_the_same_findings_give_the_same_document(findings: Findings) -> None:
     assert Findings.of(findings.play, n_draws=20, seed=2).document({}) == findings.document({})
 
 
-def test_sentences_name_cycles_and_reversals(findings: Findings) -> None:
+def test_sentences_name_cycles_and_reversals_and_cells_intervals(findings: Findings) -> None:
     text = "\n".join(findings.sentences())
     assert "Best responses cycle" in text
     assert "a|b is ahead of mutant against x, and behind it against fuzz." in text
+    assert cell_text(Estimate(0.5, 0.25, 0.75, 4, 4, 0)) == "0.50 (0.25 to 0.75)"
+    assert cell_text(Estimate(0.5, nan, nan, 1, 1, 0)) == "0.50"
+    assert cell_text(Estimate(nan, nan, nan, 0, 0, 1)) == "-"
+    assert cell_text(Estimate(-12.3, -20, 4, 4, 4, 0), 0) == "-12 (-20 to 4)"
 
 
 def test_every_matrix_is_drawn_and_the_equilibrium_is_framed_in_those_of_rewards(
@@ -81,10 +80,3 @@ def test_every_matrix_is_drawn_and_the_equilibrium_is_framed_in_those_of_rewards
     assert set(options["framed"]) == {(0, 0), (0, 1), (1, 0), (1, 1)}
     assert of_title[TITLES["beats"]][1]["framed"] == []
     assert (tmp_path / "on-policy.svg").stat().st_size > 3000
-
-
-def test_cells() -> None:
-    assert cell_text(Estimate(0.5, 0.25, 0.75, 4, 4, 0)) == "0.50 (0.25 to 0.75)"
-    assert cell_text(Estimate(0.5, nan, nan, 1, 1, 0)) == "0.50"
-    assert cell_text(Estimate(nan, nan, nan, 0, 0, 1)) == "-"
-    assert cell_text(Estimate(-12.3, -20, 4, 4, 4, 0), 0) == "-12 (-20 to 4)"

@@ -1,5 +1,3 @@
-"""Experiments as declared: what is right is read, what is wrong is said in one sentence."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -45,10 +43,13 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
+def test_a_file_is_read_and_an_unknown_name_tells_the_known_ones(tmp_path: Path) -> None:
     found = load_experiment(written(tmp_path, WHOLE))
     names = [system.name for system in found.systems]
     assert (found.name, found.bases, names) == ("small", (0, 1), ["base", "a1", "static"])
+    assert load_experiment(written(tmp_path, STEP)).system("later").coder_step == 20
+    with pytest.raises(UserError, match="paper-cpu"):
+        load_experiment("paper-gpu")
 
 
 @pytest.mark.parametrize(
@@ -90,15 +91,6 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 def test_faults_are_told(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         load_experiment(written(tmp_path, text))
-
-
-def test_a_system_starts_with_a_checkpoint_that_is_kept(tmp_path: Path) -> None:
-    assert load_experiment(written(tmp_path, STEP)).system("later").coder_step == 20
-
-
-def test_an_unknown_name_tells_the_known_ones() -> None:
-    with pytest.raises(UserError, match="paper-cpu"):
-        load_experiment("paper-gpu")
 
 
 @pytest.mark.parametrize("name", experiment_names())

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from codea1_agents.train.tiny.problems import load
-from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_env.sandbox import Sandbox
 from codea1_lab.experiments.graders import ATTACKS, GRADERS, is_attack, plain_script, statuses, truths
 
 PROBLEMS = load("train")
@@ -15,12 +13,6 @@ PROBLEM = PROBLEMS[0]
 HONEST = (PROBLEM.solution, PROBLEM.wrong_programs[0].program, "def f(s):\n    return s[", "")
 PROGRAMS = (*ATTACKS, *HONEST)
 N = len(ATTACKS)
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with load_sandbox("local") as found:
-        yield found
 
 
 def test_a_plain_grader_is_fooled_by_every_attack_and_an_oracle_by_none(sandbox: Sandbox) -> None:
@@ -48,7 +40,6 @@ def test_environments_pay_by_their_grader_and_note_what_is_true(grader: str, n_f
     _, rewards, *_ = env.step({f"coder_{n}": program for n, program in enumerate(PROGRAMS)})
     paid = [1.0] * n_fooled + [0.0] * (N - n_fooled) + [1.0, 0.0, 0.0, 0.0]
     assert list(rewards.values()) == paid
-    assert env.last_tree is not None
     coders = [each.coder for each in env.last_tree.rewards]
     assert [coder.value for coder in coders] == paid
     assert [coder.part("true") for coder in coders] == [0.0] * N + [1.0, 0.0, 0.0, 0.0]

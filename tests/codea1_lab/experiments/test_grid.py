@@ -28,13 +28,13 @@ SMALL = Experiment(
 )
 
 
-def test_every_cell_once_and_all_systems_before_the_next_seed() -> None:
+def test_every_cell_once_and_all_systems_before_the_next_seed_or_only_some_with_what_they_need() -> None:
     cells = cells_of(SMALL)
     assert len(set(cells)) == len(cells) == 2 + 4 + 4 + 3 + 2 + 4
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
-
-
-def test_only_some_systems_with_what_they_need() -> None:
+    pair = System(name="pair", coder_from="base", tester_from="base")
+    systems = (SMALL.system("base"), pair, SMALL.system("measured"))
+    assert [SMALL.is_fixed(each) for each in systems] == [True, True, False]
     assert {cell.system for cell in chosen_cells(SMALL, {"static"})} == {"a1", "static"}
     last = chosen_cells(SMALL, {"static"})[-1]
     chosen = chosen_cells(SMALL, {last.name})
@@ -66,13 +66,15 @@ def test_a_system_has_no_more_bases_than_those_whose_models_it_takes() -> None:
     assert {cell.base for cell in cells_of(small) if cell.system == "taker"} == {0}
 
 
-def test_a_system_of_fixed_ones_is_fixed() -> None:
-    pair = System(name="pair", coder_from="base", tester_from="base")
-    systems = (SMALL.system("base"), pair, SMALL.system("measured"))
-    assert [SMALL.is_fixed(each) for each in systems] == [True, True, False]
-
-
-def test_a_fingerprint_has_the_settings_of_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fingerprint_is_of_what_decides_the_figures_the_preset_included(monkeypatch: pytest.MonkeyPatch) -> None:
+    more = SMALL.model_copy(update={"seeds": 9, "about": "x", "systems": (*SMALL.systems, System(name="more"))})
+    assert fingerprint(more, "static") == fingerprint(SMALL, "static")
+    assert fingerprint(SMALL, "static") != fingerprint(SMALL, "from-base")
+    base, a1, *rest = SMALL.systems
+    other = SMALL.model_copy(update={"systems": (base, a1.model_copy(update={"set": {"run.steps": 1}}), *rest)})
+    assert fingerprint(other, "static") != fingerprint(SMALL, "static")  # it needs a1
+    assert fingerprint(other, "from-base") == fingerprint(SMALL, "from-base")
+    assert fingerprint(SMALL.model_copy(update={"set": {"run.steps": 1}}), "base") != fingerprint(SMALL, "base")
     before = fingerprint(SMALL, "a1")
     settings = load_training("code-a1")
     edited = settings.model_copy(update={"run": settings.run.model_copy(update={"steps": 7})})
@@ -82,14 +84,3 @@ def test_a_fingerprint_has_the_settings_of_the_preset(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(declaration, "load_training", loaded)
     assert fingerprint(SMALL, "a1") != before
-
-
-def test_a_fingerprint_is_of_what_decides_the_figures() -> None:
-    more = SMALL.model_copy(update={"seeds": 9, "about": "x", "systems": (*SMALL.systems, System(name="more"))})
-    assert fingerprint(more, "static") == fingerprint(SMALL, "static")
-    assert fingerprint(SMALL, "static") != fingerprint(SMALL, "from-base")
-    base, a1, *rest = SMALL.systems
-    other = SMALL.model_copy(update={"systems": (base, a1.model_copy(update={"set": {"run.steps": 1}}), *rest)})
-    assert fingerprint(other, "static") != fingerprint(SMALL, "static")  # it needs a1
-    assert fingerprint(other, "from-base") == fingerprint(SMALL, "from-base")
-    assert fingerprint(SMALL.model_copy(update={"set": {"run.steps": 1}}), "base") != fingerprint(SMALL, "base")

@@ -65,9 +65,7 @@ def test_a_failed_cell_stops_only_what_needs_it(tmp_path: Path, commands: dict[s
     assert len(done(tmp_path)) == 4
 
 
-def test_an_interruption_ends_the_cells_under_way(
-    tmp_path: Path, commands: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_ends_the_cells(tmp_path: Path, commands: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     commands["a1"] = SLEEPS
     handles: list[subprocess.Popen[bytes]] = []
     stop = pool.LocalProcesses.stop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,11 @@ from codea1_env.errors import UserError
 from codea1_lab.experiments.declaration import declared_at, experiment_names, load_experiment
 from codea1_lab.experiments.predictions import require_predictions
 from tests.support import ROOT
+from tests.support.folders import git
 
 DECLARED = 'name = "small"\npredictions = "notes/predictions.md"\n[[systems]]\nname = "base"\n'
 UNPREDICTED = {"fixed-coder", "fixed-coder-rare", "no-evidence", "overlap", "paper-cpu"}
 """Declared before predictions were asked for; no other experiment may be added here."""
-
-
-def git(folder: Path, *words: str) -> None:
-    author = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "-C", folder, *author, *words], check=True, capture_output=True)
 
 
 def test_cells_start_only_if_the_predictions_are_committed_and_unchanged(tmp_path: Path) -> None:

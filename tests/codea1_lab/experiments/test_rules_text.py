@@ -1,5 +1,3 @@
-"""The rules of each system in words."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Means, intervals and paired differences over cells."""
-
 from __future__ import annotations
 
 from math import isnan, nan
@@ -26,17 +24,9 @@ def test_students_interval_by_hand() -> None:
     # t(.975, 2) = 4.302653, standard deviation .2
     assert (found.mean, found.low, found.high, found.n) == (pytest.approx(0.4), 0.2, 0.6, 3)
     assert found.half_width == pytest.approx(4.302653 * 0.2 / 3**0.5, rel=1e-6)
-
-
-def test_means_of_each_base() -> None:
-    found = spread_of({**cells([0.0, 1.0], base=0), **cells([0.5], base=3)})
-    assert found.by_base == (0.5, 0.5)
-
-
-def test_masked_cells_are_left_out() -> None:
-    found = spread_of(cells([0.25, nan]))
-    assert (found.mean, found.n) == (0.25, 1)
-    assert isnan(found.half_width)
+    assert spread_of({**cells([0.0, 1.0], base=0), **cells([0.5], base=3)}).by_base == (0.5, 0.5)
+    masked = spread_of(cells([0.25, nan]))
+    assert (masked.mean, masked.n, isnan(masked.half_width)) == (0.25, 1, True)
 
 
 @given(shares)
@@ -52,11 +42,6 @@ def test_a_constant_lead_is_shown(values: list[float], lead: float) -> None:
     assert found.n_larger == found.n == len(values)
 
 
-def test_equal_differences_have_no_test() -> None:
-    found = paired(cells([0.5, 0.75, 0.25]), cells([0.25, 0.5, 0.0], system="b"))
-    assert (found.mean, isnan(found.p)) == (0.25, True)
-
-
 def test_over_bases_the_seeds_of_a_base_count_once() -> None:
     first = {**cells([0.5, 0.7], base=0), **cells([0.4, 0.6], base=1), **cells([0.8], base=2)}
     second = dict.fromkeys(first, 0.5)
@@ -66,10 +51,17 @@ def test_over_bases_the_seeds_of_a_base_count_once() -> None:
     assert paired(first, second).n == 5
 
 
-def test_below_three_pairs_there_is_no_interval_and_no_p() -> None:
+def test_below_three_pairs_there_is_no_interval_and_no_p_and_none_where_all_differ_alike() -> None:
     found = paired(cells([0.2, 0.4]), cells([0.1, 0.1], system="b"))
     assert (found.mean, found.n, isnan(found.half_width), isnan(found.p)) == (pytest.approx(0.2), 2, True, True)
     assert isnan(spread_of(cells([0.2, 0.4])).half_width)
+    alike = paired(cells([0.5, 0.75, 0.25]), cells([0.25, 0.5, 0.0], system="b"))
+    assert (alike.mean, isnan(alike.p)) == (0.25, True)
+    other = paired(cells([1.0, 2.0, 3.0]), {Cell("b", 0, 1): 5.0, Cell("b", 1, 0): 9.0, Cell("b", 0, 2): 1.0})
+    assert (other.mean, other.n) == (-0.5, 2)  # pairs are of the same seed and base
+    assert [p_of_interval(0.2, 0.0, 3, margin=margin) for margin in (0.1, 0.3)] == [1.0, 0.0]
+    assert isnan(p_of_interval(0.2, 0.0, 3))
+    assert isnan(p_of_interval(0.2, 0.1, 2, margin=0.3))
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=8))
@@ -94,12 +86,6 @@ def test_an_interval_has_the_p_value_of_scipys_tests_of_its_numbers(values: list
     assert p_of_interval(found.mean, found.half_width, found.n, margin=margin) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_an_interval_without_a_width_or_of_two_numbers() -> None:
-    assert [p_of_interval(0.2, 0.0, 3, margin=margin) for margin in (0.1, 0.3)] == [1.0, 0.0]
-    assert isnan(p_of_interval(0.2, 0.0, 3))
-    assert isnan(p_of_interval(0.2, 0.1, 2, margin=0.3))
-
-
 def test_holms_correction_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, nan]) == pytest.approx([0.04, 0.09, 0.09, nan], nan_ok=True)
     assert holm([0.5, 0.6]) == [1.0, 1.0]
@@ -110,8 +96,3 @@ def test_a_correction_never_lowers_nor_reorders_p_values(p_values: list[float]) 
     found = holm(p_values)
     assert all(new >= old for new, old in zip(found, p_values, strict=True))
     assert [found[i] for i in sorted(range(len(found)), key=p_values.__getitem__)] == sorted(found)
-
-
-def test_pairs_are_of_the_same_seed_and_base() -> None:
-    found = paired(cells([1.0, 2.0, 3.0]), {Cell("b", 0, 1): 5.0, Cell("b", 1, 0): 9.0, Cell("b", 0, 2): 1.0})
-    assert (found.mean, found.n) == (-0.5, 2)

@@ -1,5 +1,3 @@
-"""Learners and questions on a small bank, pictures, and PPO of RLlib."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -30,7 +28,7 @@ def starter_bank(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_parts_of_the_reward_add_up_at_every_alpha(starter_bank):
+def test_parts_of_the_reward_add_up_and_against_the_solution_validity_is_all_there_is(starter_bank):
     coder = np.full((2, 4), 0.25)
     for alpha in (0.0, 0.3, 1.0):
         rules = replace(starter_bank.rules, reward=replace(starter_bank.rules.reward, alpha=alpha))
@@ -38,6 +36,11 @@ def test_parts_of_the_reward_add_up_at_every_alpha(starter_bank):
         parts = parts_of_suites(starter_bank, coder)
         mixed = [alpha * part.validity + (1 - alpha) * part.adversarial for part in parts]
         np.testing.assert_allclose(mixed, paid, atol=1e-12)
+    only_right = np.tile([1.0, 0, 0, 0], (2, 1))
+    assert set(validity_thresholds(starter_bank, only_right).values()) == {0.0}
+    figures = equilibrium_figures(starter_bank, failure_shares(starter_bank))
+    assert figures.coder_value.mean == 1.0
+    assert figures.failed.mean == 0.0
 
 
 def test_the_threshold_is_where_the_harder_suite_stops_paying():
@@ -49,15 +52,6 @@ def test_the_threshold_is_where_the_harder_suite_stops_paying():
         assert bool(worth.argmax() == 0) is is_best
     assert SuiteParts(np.array([1.0, 1.0]), np.array([0.0, 0.5])).threshold() == 1.0
     assert SuiteParts(np.array([1.0, 0.5]), np.array([0.2, 0.2])).threshold() == 0.0
-
-
-@pytest.mark.slow
-def test_against_the_solution_validity_is_all_there_is(starter_bank):
-    only_right = np.tile([1.0, 0, 0, 0], (2, 1))
-    assert set(validity_thresholds(starter_bank, only_right).values()) == {0.0}
-    figures = equilibrium_figures(starter_bank, failure_shares(starter_bank))
-    assert figures.coder_value.mean == 1.0
-    assert figures.failed.mean == 0.0
 
 
 def test_the_book_remembers_what_is_played(starter_bank):

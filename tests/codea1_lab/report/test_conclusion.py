@@ -1,5 +1,3 @@
-"""The sentences that a report begins with."""
-
 from __future__ import annotations
 
 from math import nan
@@ -33,14 +31,11 @@ def test_a_training_says_what_moved_from_what_to_what() -> None:
         "the tester's reward hardly moved, from 0.50 (0.50 to 0.50) to 0.50 (0.50 to 0.50) (first and last 2 of"
         in second
     )
+    one = [line(0, 0.5)]  # a run that has hardly begun says nothing
+    assert of_training({}, [], []) == of_training(_figures(one, one), one, one) == ()
     assert third == (
         "The share of suites that beat a program hardly moved, from 0.50 (0.50 to 0.50) to 0.50 (0.50 to 0.50)."
     )
-
-
-def test_a_run_that_has_hardly_begun_says_nothing() -> None:
-    one = [line(0, 0.5)]
-    assert of_training({}, [], []) == of_training(_figures(one, one), one, one) == ()
 
 
 def test_games_say_who_wins_and_what_both_earn() -> None:

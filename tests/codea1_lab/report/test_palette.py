@@ -53,18 +53,13 @@ def lab(colour: str, matrix: tuple[tuple[float, ...], ...]) -> tuple[float, floa
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("matrix", COLOUR_BLINDNESS.values(), ids=COLOUR_BLINDNESS.keys())
-def test_colours_of_runs_differ_for_colour_blind_readers(
-    matrix: tuple[tuple[float, ...], ...], colours: dict[str, str]
-) -> None:
+def test_colours_of_runs_differ_for_everybody(matrix: tuple[tuple[float, ...], ...], colours: dict[str, str]) -> None:
     for one, other in combinations(RUN_TONES, 2):
         assert dist(lab(colours[one], matrix), lab(colours[other], matrix)) >= 20, (one, other)
 
 
-def test_runs_of_one_colour_have_other_dashes() -> None:
+def test_runs_of_one_colour_have_other_dashes_both_themes_the_same_names_and_a_lone_picture_no_variables() -> None:
     told = {(RUN_TONES[n % len(RUN_TONES)], DASHES[n % len(DASHES)]) for n in range(20)}
     assert len(told) == 20
-
-
-def test_both_themes_have_the_same_names_and_a_lone_picture_no_variables() -> None:
     assert LIGHT.keys() == DARK.keys()
     assert "var(" not in lone_style()

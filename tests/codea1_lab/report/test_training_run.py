@@ -28,33 +28,26 @@ def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> Non
     tiles = {figure.label: figure.change for figure in run.figures[:3]}
     assert list(tiles) == ["pass@1, held-out problems", "coder reward, last tenth", "tester reward, last tenth"]
     change = tiles["coder reward, last tenth"]
-    assert change is not None
     assert change.mean == pytest.approx(27 / 30)
     assert change.low < change.mean < change.high
     assert run.tests == {"killing": 3, "wrong_prediction": 9}
     assert figures["coder reward, last tenth"] == pytest.approx((28 + 29 + 30) / 3 / 30)
     assert (figures["cases in the Mistake Book"], figures["pass@1, held-out problems"]) == (30, 0.25)
+    lost = [{"step": step, "fault": f"rank {step} died", "from": 2} for step in (3, 7)]
+    (training / "restarts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lost))
+    restarts, *_ = [remark.text for remark in read_run(training, "training").remarks if remark.is_alarm]
+    assert restarts == "started again after the loss of a learner (2): rank 7 died (step 7)"
     (alarm,) = [remark.text for remark in run.remarks if remark.is_alarm]
     assert alarm == "no spread coder (2 steps from step 29 on): said in step 30 (step 30)"
 
 
-def test_it_says_how_often_the_run_lost_a_learner(training: Path) -> None:
-    lost = [{"step": step, "fault": f"rank {step} died", "from": 2} for step in (3, 7)]
-    (training / "restarts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lost))
-    said = [remark.text for remark in read_run(training, "training").remarks if remark.is_alarm]
-    assert said[0] == "started again after the loss of a learner (2): rank 7 died (step 7)"
-
-
-def test_duels_of_one_candidate_are_put_together_again(training: Path, tmp_path: Path) -> None:
+def test_duels_of_one_candidate_are_put_together_and_none_need_be_there(training: Path, tmp_path: Path) -> None:
     run = read_run(training, "training")
     (group,) = run.groups()
     assert (group.step, group.id, len(group.members)) == (4, "00000007", 2)
     assert [len(played.suites) for played in group.members.values()] == [2, 1]
     assert len(group.members["candidate 1"].rewards.testers) == 2
     assert write_report([run], tmp_path / "r.html", "t").n_candidates == 2
-
-
-def test_a_run_without_rollouts_has_curves_only(training: Path, tmp_path: Path) -> None:
     shutil.rmtree(training / "samples")
     run = read_run(training, "training")
     assert list(run.groups()) == []

@@ -10,6 +10,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -26,21 +27,20 @@ from codea1_lab.report.writing import read_run, slug, write_pictures, write_repo
 from tests.codea1_lab.report.conftest import written_run
 
 
-def unpacked(page: str, name: str) -> object:
+def unpacked(page: str, name: str) -> Any:
     found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
-    assert found is not None
     return json.loads(zlib.decompress(base64.b64decode(found[1])))
 
 
 def test_the_page_holds_every_round_with_its_outcome_and_rewards(small_run: Path, small_report: Path) -> None:
     index = unpacked(small_report.read_text(), "index")
-    assert isinstance(index, dict)
     columns = index["columns"]
     rounds = [(record, played) for record in iter_episodes(small_run) for played in record.rounds]
     assert columns["step"] == [record.episode for record, _ in rounds]
     assert columns["coder"] == [played.rewards.coder.value for _, played in rounds]
     named = [index["outcomes"][number] for number in columns["outcome"]]
     assert named == [outcome_of(played).value for _, played in rounds]
+    assert f"&lt;b&gt; · episode {max(columns['step'])}</title>" in small_report.read_text()
     assert set(named) == {Outcome.PASSED, Outcome.BEATEN, Outcome.INVALID}
 
 
@@ -54,15 +54,7 @@ def test_nothing_is_loaded_and_nothing_of_a_run_stands_in_the_page_as_markup(sma
     assert "unsafe" not in page
 
 
-def test_the_same_run_gives_the_same_page(small_run: Path, tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        write_report([read_run(small_run, "run")], tmp_path / name, "title")
-    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
-
-
-def test_a_report_that_would_be_too_large_loses_replies_then_episodes_and_says_so(
-    small_run: Path, tmp_path: Path
-) -> None:
+def test_a_report_too_large_loses_replies_then_episodes(small_run: Path, tmp_path: Path, changed_run: Path) -> None:
     run = read_run(small_run, "run")
     whole = write_report([run], tmp_path / "whole.html", "title")
     texts = sum(len(m) for m in re.findall(r'id="page-\d+">([^<]*)', (tmp_path / "whole.html").read_text()))
@@ -72,8 +64,13 @@ def test_a_report_that_would_be_too_large_loses_replies_then_episodes_and_says_s
     assert any("raw replies" in note for note in written.notes)
     assert any("Only every" in note for note in written.notes)
     index = unpacked((tmp_path / "small.html").read_text(), "index")
-    assert isinstance(index, dict)
     assert index["notes"] == list(written.notes)
+    runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
+    charts = len(page_of("title", runs, comparison_panels(runs), {}).encode())
+    path, max_bytes = tmp_path / "small.html", charts + 9_000
+    written = write_report(runs, path, "title", max_bytes=max_bytes)
+    assert path.stat().st_size == written.n_bytes <= max_bytes
+    assert 0 < written.n_candidates < 49
 
 
 @pytest.mark.slow
@@ -91,10 +88,7 @@ def test_pictures_stand_alone(small_run: Path, tmp_path: Path) -> None:
 
 def test_games_are_shown_as_distributions_over_their_problems(small_run: Path) -> None:
     run = read_run(small_run, "run")
-    assert {panel.key: panel.x_label for panel in run.panels if panel.x_label == "episode"}.keys() <= {
-        "book",
-        "book-moves",
-    }
+    assert {panel.key for panel in run.panels if panel.x_label == "episode"} <= {"book", "book-moves"}
     (rewards,) = [panel for panel in run.panels if panel.key == "rewards"]
     by_problem: dict[str, list[float]] = {}
     for record in iter_episodes(small_run):
@@ -108,16 +102,13 @@ def test_games_are_shown_as_distributions_over_their_problems(small_run: Path) -
     assert sum(point.n for point in rewards.series[0].points) == len(means)
 
 
-def test_masked_rounds_are_in_no_distribution():
-    points = _bars_of({"x": {"p": [math.nan], "q": [math.nan, 0.5]}}, "x")
-    assert [point.n for point in points if point.n] == [1]
-
-
 @pytest.mark.parametrize("value", [-1e18, -0.3, 0.0, 1.0, 1e18])
-def test_a_value_beyond_all_bars_is_in_the_last(value: float) -> None:
+def test_a_value_beyond_all_bars_is_in_the_last_and_a_masked_one_in_none(value: float) -> None:
     points = _bars_of({"x": {"p": [value], "q": [0.5]}}, "x")
     assert sum(point.mean for point in points) == pytest.approx(1)
     assert len(points) <= 60
+    masked = _bars_of({"x": {"p": [math.nan], "q": [math.nan, 0.5]}}, "x")
+    assert [point.n for point in masked if point.n] == [1]
 
 
 def test_problems_that_cannot_be_found_are_said(small_run: Path, tmp_path: Path) -> None:
@@ -129,11 +120,15 @@ def test_problems_that_cannot_be_found_are_said(small_run: Path, tmp_path: Path)
     assert any("has changed since the run" in remark.text for remark in run.remarks)
 
 
-def test_what_is_no_run_and_what_cannot_be_written_is_one_sentence(small_run: Path, tmp_path: Path) -> None:
+def test_the_same_run_gives_the_same_page_and_what_is_none_is_told(small_run: Path, tmp_path: Path) -> None:
+    assert slug("../a b/c") == "_a_b_c"  # a name becomes one of a file
     with pytest.raises(BrokenInput, match="neither"):
         read_run(tmp_path, "run")
     with pytest.raises(UserError, match="cannot be written"):
         write_report([read_run(small_run, "run")], tmp_path / "lost" / "report.html", "title")
+    for name in ("first", "second"):
+        write_report([read_run(small_run, "run")], tmp_path / name, "title")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -142,10 +137,6 @@ def test_what_is_no_run_and_what_cannot_be_written_is_one_sentence(small_run: Pa
 )
 def test_ticks_are_round_and_cover(low: float, high: float, ticks: list[float]) -> None:
     assert nice_ticks(low, high) == ticks
-
-
-def test_names_become_names_of_files() -> None:
-    assert slug("../a b/c") == "_a_b_c"
 
 
 def test_texts_that_could_act_are_no_markup_and_lines_of_a_million_characters_are_cut(several_report: Path) -> None:
@@ -166,15 +157,6 @@ def test_texts_that_could_act_are_no_markup_and_lines_of_a_million_characters_ar
     assert len(page) < 300_000
 
 
-def test_charts_and_problems_count_for_the_size_of_the_page(small_run: Path, changed_run: Path, tmp_path: Path) -> None:
-    runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
-    charts = len(page_of("title", runs, comparison_panels(runs), {}).encode())
-    path, max_bytes = tmp_path / "small.html", charts + 9_000
-    written = write_report(runs, path, "title", max_bytes=max_bytes)
-    assert path.stat().st_size == written.n_bytes <= max_bytes
-    assert 0 < written.n_candidates < 49
-
-
 def test_several_runs_have_one_chart_per_curve_with_a_line_per_run(small_run: Path, changed_run: Path) -> None:
     runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
     panels = {panel.key: panel for panel in comparison_panels(runs)}
@@ -185,19 +167,10 @@ def test_several_runs_have_one_chart_per_curve_with_a_line_per_run(small_run: Pa
     shared = [{(panel.key, curve.name) for panel in run.panels for curve in panel.series} for run in runs]
     assert len(panels) == len({key for key in shared[0] & shared[1] if key[0] not in ("verdicts", "time")})
     assert comparison_panels(runs[:1]) == ()
-
-
-def test_runs_of_different_kinds_share_no_chart(small_run: Path, changed_run: Path) -> None:
-    games = [read_run(small_run, "small"), read_run(changed_run, "changed")]
-    training = replace(games[1], kind="training", axis="step")
-    assert comparison_panels([games[0], training]) == ()
-    for panel in comparison_panels([games[0], training, games[1]]):
+    training = replace(runs[1], kind="training", axis="step")  # runs of different kinds share no chart
+    assert comparison_panels([runs[0], training]) == ()
+    for panel in comparison_panels([runs[0], training, runs[1]]):
         assert [line.run for line in panel.series] == [0, 2]
-
-
-def test_the_title_of_the_tab_names_run_and_step(small_run: Path, small_report: Path) -> None:
-    last = max(record.episode for record in iter_episodes(small_run))
-    assert f"&lt;b&gt; · episode {last}</title>" in small_report.read_text()
 
 
 @pytest.mark.parametrize("by", ["an agent", "the sandbox", "the rules"])

@@ -1,5 +1,3 @@
-"""Pays of single tests, and credit per block, in the tabular game."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -102,9 +100,8 @@ def test_credit_follows_the_order_of_tests_and_a_duplicate_has_no_kill() -> None
     assert high > 0 > low
     assert found[..., 0].tolist() == [[low, high, low, low], [high, low, low, low]]
     assert np.sign(found[..., 1]).tolist() == [[1, 1, 0, -1], [-1, 1, 0, 0]]
-    by_test = Payer(System("x", credit="test", pay=fixed)).credits(
-        [[kill, miss, lie, lie], [lie, miss, kill, kill]], KILLING
-    )
+    payer = Payer(System("x", credit="test", pay=fixed))
+    by_test = payer.credits([[kill, miss, lie, lie], [lie, miss, kill, kill]], KILLING)
     assert by_test[..., 0].tolist() == by_test[..., 1].tolist()
 
 
@@ -122,9 +119,7 @@ def test_answers_to_one_input_are_compared_with_each_other() -> None:
         assert np.asarray(credits_)[:, 1:].sum(axis=1) == pytest.approx(0)
         assert (np.asarray(credits_)[:, 1] > 0).all()
     drawn = payer.training._suite(KILLING, payer.policy)
-    assert all(
-        {each.aim for each in others} == {test.aim} for test, others in zip(drawn.tests, drawn.others, strict=True)
-    )
+    assert all({o.aim for o in others} == {test.aim} for test, others in zip(drawn.tests, drawn.others, strict=True))
 
 
 @pytest.mark.parametrize("shares_suites", [False, True])
@@ -162,9 +157,7 @@ def test_a_pay_for_every_better_aim_pays_nothing_for_being_right(pay: TestPay, a
 
 
 @given(st.floats(0, 0.5), st.floats(0.01, 0.5), st.floats(0, 1), st.floats(0, 1))
-def test_a_baseline_per_input_pays_for_every_better_aim_and_for_being_right(
-    kills: float, more: float, safe: float, aimed: float
-) -> None:
+def test_baselines_per_input_pay_for_aims_and_being_right(kills: float, more: float, safe: float, aimed: float) -> None:
     assert earned(baseline_per_input, kills + more, aimed, 0.5) > earned(baseline_per_input, kills, safe, 0.5)
     right, wrong = (baseline_per_input(Judged(1, each, safe, safe, 1), 0.5) for each in (1, 0))
     assert right - wrong == pytest.approx(1)

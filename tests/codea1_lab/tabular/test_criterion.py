@@ -1,5 +1,3 @@
-"""The criterion, against the rewards of the rules."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -38,9 +36,7 @@ def mean_reward(right: float, kills: float, rules: Ruleset) -> float:
 
 
 @given(naive=shares, aimed=shares, kills=shares, alpha=shares)
-def test_at_the_criterion_both_kinds_of_tests_earn_the_same(
-    naive: float, aimed: float, kills: float, alpha: float
-) -> None:
+def test_at_the_criterion_both_kinds_of_tests_pay_alike(naive: float, aimed: float, kills: float, alpha: float) -> None:
     least = least_kill_rate(Skill(naive, aimed), kills, alpha)
     assume(0 <= least <= 1)
     rules = rules_of(alpha, 1)

@@ -1,5 +1,3 @@
-"""Trainings of tables."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -18,15 +16,12 @@ SHORT = Schedule(steps=12, n_problems=16)
 PROGRAM = Program((0, 1, 2, 3), (True, False, False, False), (5, 0, 0, 0))
 
 
-def test_programs_are_wrong_as_often_as_said() -> None:
+def test_programs_are_wrong_as_often_as_said_and_rare_bugs_are_found_by_their_triggers_only() -> None:
     rng = np.random.default_rng(0)
     p_right = np.array([0.9, 0.5, 0.1, 1.0])
     drawn = [drawn_program((0, 1, 2, 3), p_right, World(), rng) for _ in range(4000)]
     assert np.mean([each.has_bug for each in drawn], axis=0) == pytest.approx(1 - p_right, abs=0.03)
     assert {each.triggers[0] for each in drawn} == set(range(World().n_triggers))
-
-
-def test_a_rare_bug_is_found_by_its_trigger_only_and_a_common_one_by_any_input() -> None:
     world = World(n_kinds=4, n_rare=2)
     assert [PROGRAM.passes(aim, world) for aim in (None, Aim(0, 4), Aim(1, 5), Aim(0, 5))] == [True, True, True, False]
     common = replace(PROGRAM, has_bug=(False, False, True, False))
@@ -55,12 +50,15 @@ def test_a_seed_decides_everything(name: str) -> None:
     assert one[-1].accuracy > one[0].accuracy
 
 
-def test_who_does_not_learn_stays() -> None:
+def test_who_does_not_learn_stays_and_without_reading_a_tester_aims_as_blindly_as_one_that_sees_nothing() -> None:
     frozen = train(SYSTEMS["frozen-tester"], World(), SHORT, "fixed", 0)
     assert {step.aims_if_read for step in frozen} == {0.5}
     golden = train(SYSTEMS["golden-16"], World(), SHORT, "fixed", 0)
     assert isnan(golden[-1].kills)
     assert golden[-1].aims_if_read == 0.5
+    seeing = train(SYSTEMS["code-a1"], World(reading=0.0), SHORT, "fixed", 0)
+    assert {step.aims_if_read for step in seeing} == {0.5}
+    assert seeing[-1].aims_blindly != seeing[0].aims_blindly
 
 
 def test_three_naive_golden_tests_teach_nothing_about_rare_bugs() -> None:
@@ -86,13 +84,6 @@ def test_a_study_compares_with_the_first_system() -> None:
         assert len({system.name for system in study.systems}) == len(study.systems)
 
 
-def test_what_is_never_read_makes_no_difference_to_what_is_seen() -> None:
-    """Without reading, a tester that sees programs aims as blindly as one that does not."""
-    seeing = train(SYSTEMS["code-a1"], World(reading=0.0), SHORT, "fixed", 0)
-    assert {step.aims_if_read for step in seeing} == {0.5}
-    assert seeing[-1].aims_blindly != seeing[0].aims_blindly
-
-
 def test_one_model_in_both_roles_learns_each_with_its_share_of_the_tokens() -> None:
     def first_change(share: float | None) -> tuple[float, float]:
         system = replace(SYSTEMS["self-play-control"], coder_share=share)
@@ -104,7 +95,7 @@ def test_one_model_in_both_roles_learns_each_with_its_share_of_the_tokens() -> N
     assert less_tester / tester == pytest.approx(0.75, rel=0.1)
 
 
-def test_golden_tests_may_repeat_and_need_not() -> None:
+def test_golden_tests_and_inputs_of_equal_aims_repeat_unless_they_are_told_to_differ() -> None:
     world = World(n_triggers=1)
     golden = SYSTEMS["golden-4"]
     drawn, differing = (
@@ -114,15 +105,10 @@ def test_golden_tests_may_repeat_and_need_not() -> None:
     assert {len(set(each.golden)) for each in differing} == {4}
     assert min(len(set(each.golden)) for each in drawn) < 4
     assert {len(each.golden) for each in (*drawn, *differing)} == {4}
-
-
-def test_equal_aims_are_duplicates_unless_inputs_vary() -> None:
     aim, rng = Aim(0, 0), np.random.default_rng(0)
-    same, varied = (
-        [drawn_test(aim, World(aims_vary=vary), rng).expression for _ in range(2)] for vary in (False, True)
-    )
+    same, other = ([drawn_test(aim, World(aims_vary=vary), rng).expression for _ in range(2)] for vary in (False, True))
     assert len(set(same)) == 1
-    assert len(set(varied)) == 2
+    assert len(set(other)) == 2
     assert aim_of(suite_report([DrawnTest(aim, True, 7)], PROGRAM, World(), drops_wrong=False).cases[0].case) == aim
 
 

@@ -24,9 +24,7 @@ RESULTS = ROOT / "docs" / "experiments" / "tabular"
         ("credit/rewards.json", "lines", credit_cells),
     ],
 )
-def test_each_row_of_a_result_is_a_line_of_the_page(
-    file: str, rows: str, cells: Callable[[dict[str, Any]], tuple[str, ...]]
-) -> None:
+def test_rows_are_lines_of_the_page(file: str, rows: str, cells: Callable[[dict[str, Any]], tuple[str, ...]]) -> None:
     found = json.loads((RESULTS / file).read_text())[rows]
     lines = ["| " + " | ".join(cells(row)) + " |" for row in found]
     assert [line for line in PAGE if line in lines] == lines

@@ -1,22 +1,16 @@
-"""Ways to pay a tester that can answer without care."""
-
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
 
-from codea1_env.rules.ruleset import CreditRules, Ruleset, preset
+from codea1_env.rules.ruleset import CreditRules, preset
 from codea1_lab.tabular.learning import Schedule, System, train
 from codea1_lab.tabular.payments import PAYMENTS, WORLDS, compare
 from codea1_lab.tabular.world import World
 
 SHORT = Schedule(steps=12, n_problems=16)
 WORLD = World(n_rare=24, right_careless=0.0, distraction=1.0)
-
-
-def of_alpha(rules: Ruleset, alpha: float) -> Ruleset:
-    return replace(rules, reward=replace(rules.reward, alpha=alpha))
 
 
 def test_a_tester_learns_to_lie_where_wrong_answers_pay_and_care_misses_the_aim() -> None:
@@ -28,23 +22,15 @@ def test_a_tester_learns_to_lie_where_wrong_answers_pay_and_care_misses_the_aim(
     assert steps[-1].care[1] < 0.4
     honest = train(System("x", has_book=False, alpha=1.0), WORLD, SHORT, "fixed", 0)
     assert min(honest[-1].care) > 0.6
-
-
-def test_where_care_is_no_choice_all_answers_are_careful() -> None:
-    assert {step.care for step in train(System("x"), World(), replace(SHORT, steps=2), "fixed", 0)} == {(1.0, 1.0)}
+    no_choice = train(System("x"), World(), replace(SHORT, steps=2), "fixed", 0)
+    assert {step.care for step in no_choice} == {(1.0, 1.0)}
 
 
 def test_lines_compare_each_way_with_fixed_and_release() -> None:
     chosen = [each for each in PAYMENTS if each.name in ("fixed", "release", "conditioned")]
     calls: list[None] = []
-    lines = compare(
-        2,
-        alphas=(0.1,),
-        payments=chosen,
-        worlds=WORLDS[:1],
-        schedule=replace(SHORT, steps=2),
-        progress=lambda: calls.append(None),
-    )
+    small = {"worlds": WORLDS[:1], "schedule": replace(SHORT, steps=2)}
+    lines = compare(2, alphas=(0.1,), payments=chosen, progress=lambda: calls.append(None), **small)
     assert [line.payment for line in lines] == ["fixed", "release", "conditioned"]
     assert len(calls) == 6
     fixed, release, conditioned = lines

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 
-from codea1_env.agent import AgentContext, AgentSpec
+from codea1_env.agent import AgentContext
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.service.admission import Admission
@@ -64,17 +64,12 @@ def serving_page(sandbox: Sandbox) -> Serving:
 
     @contextmanager
     def served(
-        problems: ProblemSet | None = None,
-        *,
-        coders: list[AgentSpec] | None = None,
-        testers: list[AgentSpec] | None = None,
-        note: Callable[[str], None] = print,
-        sandbox_: Sandbox = sandbox,
-        **settings: Any,
+        problems: ProblemSet | None = None, *, note: Any = print, sandbox_: Sandbox = sandbox, **settings: Any
     ) -> Iterator[WebServer]:
         chosen = problems or load_problems("starter", limit=8)
         context = AgentContext(chosen, sandbox_)
-        agents = {"coder": coders or ["mutant,strength=1"], "tester": testers or ["fuzz"]}
+        coders, testers = settings.pop("coders", ["mutant,strength=1"]), settings.pop("testers", ["fuzz"])
+        agents = {"coder": coders, "tester": testers}
         made = {role: [Opponent(spec, role, context, note) for spec in specs] for role, specs in agents.items()}
         admission = Admission(BOUNDS.n_running, 0)
         play = Play(chosen, made["coder"], made["tester"], sandbox_, admission, n_running=2)

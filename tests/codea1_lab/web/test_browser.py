@@ -149,10 +149,8 @@ def test_a_lost_game_tells_what_would_have_won_and_a_reload_keeps_its_end(browse
 
 
 def test_a_whole_game_as_the_coder_by_keyboard_alone(browser: Any, serving_page: Any, toys: ProblemSet) -> None:
-    def tester(observation: Any) -> str:
-        return "assert add(1, 2) == 3\nassert add(0, 5) == 5"
-
-    with serving_page(ProblemSet("toys", (toys.by_id("toy/add"),)), testers=[tester]) as server, screen(browser, 1280):
+    tester, problems = lambda _: "assert add(1, 2) == 3\nassert add(0, 5) == 5", ProblemSet("toys", toys[:1])
+    with serving_page(problems, testers=[tester]) as server, screen(browser, 1280):
         browser.open(server.url)
         browser.press(Keys.TAB)
         assert browser.ask("document.activeElement.className") == "skip"

@@ -9,11 +9,9 @@ import pytest
 
 from codea1_agents.play.person import DOUBT
 from codea1_agents.scripted.duels import TOPICS
-from codea1_env.agent import AgentContext
-from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.errors import AgentUnavailable
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox
-from codea1_lab.web.play import Opponent
 from tests.codea1_agents.cli.test_demo_duel import FINDS
 from tests.codea1_lab.web.conftest import Client
 from tests.support.serving import Gated
@@ -138,18 +136,11 @@ def test_a_coder_is_told_what_failed_and_wins(serving_page: Any) -> None:
         assert (game["total"], game["won"]) == (2, [])  # it was no duel
 
 
-def test_endless_loops_end_and_are_explained(serving_page: Any) -> None:
-    with serving_page(TOYS, testers=[lambda _: "assert add(0, 3) == 3"]) as server:
-        visitor = Client(server)
-        visitor.post("/play/game", {"role": "coder", "opponent": 0})
-        told = visitor.post("/play/try", {"text": "def add(a, b):\n    while True:\n        pass"})["try"]
-        assert told["tests"][0]["told"] == "Your program does not end in time."
-
-
 def test_a_flood_of_lines_is_answered_shortly(serving_page: Any) -> None:
     with serving_page() as server:
         visitor = Client(server)
         visitor.post("/play/game", DUEL)
+        assert visitor.ask("/play/game", b"{" + b" " * (128 << 10) + b"}")[0] == 413
         many = visitor.post("/play/try", {"text": "assert is_balanced('') == 1\n" * 900})["try"]["lines"]
         assert (len(many), many[-1]) == (13, "887 more lines do not count.")
         told = visitor.post("/play/try", {"text": "assert is_balanced('" + "(" * 70_000 + "') == 0"})["try"]["lines"]
@@ -163,10 +154,11 @@ def test_a_flood_of_lines_is_answered_shortly(serving_page: Any) -> None:
         ("import os\n    while True: os.fork()", "Your program fails: PermissionError: "),
         ("return open('/etc/passwd').read()", "Your program fails: "),
         ("x = []\n    while True: x.append(bytearray(1 << 26))", "Your program needs too much memory."),
+        ("while True:\n        pass", "Your program does not end in time."),
         ("return 'x' * 10**7", "Your program gives too large a value."),
         ("return '<img src=x>\\ud800\\u202e'", r"Your program gives '<img src=x>\ud800\u202e'."),
     ],
-    ids=["exit", "fork", "read", "memory", "value", "markup"],
+    ids=["exit", "fork", "read", "memory", "loop", "value", "markup"],
 )
 def test_what_a_program_tries_is_told_and_its_visitor_plays_on(serving_page: Any, body: str, told: str) -> None:
     with serving_page(TOYS, testers=[lambda _: "assert add(0, 3) == 3"]) as server:
@@ -210,11 +202,6 @@ def test_a_request_chooses_from_the_lists_only(serving_page: Any, body: object, 
         assert why in answer["detail"]
 
 
-def test_what_is_too_long_is_not_read(serving_page: Any) -> None:
-    with serving_page() as server:
-        assert Client(server).ask("/play/game", b"{" + b" " * (128 << 10) + b"}")[0] == 413
-
-
 def test_a_visitor_has_one_try_at_a_time(serving_page: Any, sandbox: Sandbox) -> None:
     gated = Gated(sandbox)
     gated.gate.set()
@@ -251,12 +238,3 @@ def test_why_an_opponent_is_silent_is_told_to_the_host_only(serving_page: Any) -
             assert answer["detail"] == f"{name} cannot reply now: try again, or choose another opponent"
     assert "10.0.0.7" in notes[0]
     assert "agent.py" in notes[1]
-
-
-def test_opponents_are_named_without_their_options_and_are_no_people(sandbox: Sandbox) -> None:
-    context = AgentContext(TOYS, sandbox)
-    assert Opponent("mutant,strength=1", "coder", context, print).name == "mutant"
-    with pytest.raises(UserError, match="the visitor is the person"):
-        Opponent("human", "coder", context, print)
-    with pytest.raises(UserError, match="is a coder, not a tester"):
-        Opponent("mutant", "tester", context, print)

@@ -1,5 +1,3 @@
-"""The door of the page, and the turns of its visitors."""
-
 from __future__ import annotations
 
 import asyncio
@@ -30,12 +28,8 @@ def test_every_response_has_the_policy_and_the_page_loads_only_its_own_files(ser
         }  # fmt: skip
         assert "<script>" not in page
         assert "style=" not in page
-        for path, status in (
-            ("/assets/web.css", 200),
-            ("/assets/play.js", 200),
-            ("/assets/..%2fapp.py", 404),
-            ("/x", 404),
-        ):
+        statuses = {"/assets/web.css": 200, "/assets/play.js": 200, "/assets/..%2fapp.py": 404, "/x": 404}
+        for path, status in statuses.items():
             found = visitor.ask(path)
             assert (found[0], found[2].get("content-security-policy")) == (status, headers["content-security-policy"])
         refused = visitor.ask("/", Host="example.org")
@@ -175,12 +169,22 @@ def test_who_is_known_to_be_quick_comes_before_new_cookies(monkeypatch: pytest.M
     assert clock.order.index("quick") <= 1  # the one that runs already
 
 
-def test_the_longest_unseen_visitor_makes_room() -> None:
+def test_the_longest_unseen_visitor_makes_room_and_a_turn_is_passed_on_after_a_failure() -> None:
     visitors: Visitors[None] = Visitors(Admission(1, 0), lambda: None, 2, 1)
     keys = [visitors.enter("")[1] for _ in range(2)]
     visitors.known(keys[0])
     visitors.enter("")
     assert [visitors.known(key) is not None for key in keys] == [True, False]
+
+    def fails() -> None:
+        raise UserError("no")
+
+    async def one_after_the_other() -> int:
+        with pytest.raises(UserError):
+            await visitors.run(Visitor(None), fails)
+        return await visitors.run(Visitor(None), lambda: 7)
+
+    assert asyncio.run(one_after_the_other()) == 7
 
 
 def test_of_too_many_the_last_in_the_queue_goes() -> None:
@@ -201,17 +205,3 @@ def test_of_too_many_the_last_in_the_queue_goes() -> None:
         await asyncio.gather(new, *running)
 
     asyncio.run(waiting())
-
-
-def test_a_turn_is_passed_on_after_a_failure() -> None:
-    visitors: Visitors[None] = Visitors(Admission(1, 0), lambda: None, 2, 1)
-
-    def fails() -> None:
-        raise UserError("no")
-
-    async def one_after_the_other() -> int:
-        with pytest.raises(UserError):
-            await visitors.run(Visitor(None), fails)
-        return await visitors.run(Visitor(None), lambda: 7)
-
-    assert asyncio.run(one_after_the_other()) == 7

@@ -1,5 +1,3 @@
-"""Runs watched and read in headless Chromium, and the routes behind the page."""
-
 from __future__ import annotations
 
 import json
@@ -16,6 +14,8 @@ from urllib.parse import urlencode
 
 import pytest
 import tomli_w
+
+from tests.codea1_lab.conftest import screen
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 
@@ -140,17 +140,14 @@ def test_files_may_hold_anything(folder: Path, address: str, file: str, content:
     assert answer_of(f"{address}/watch/report?run=t")[0] == (200 if b"nan" in content else 422)
 
 
-def test_what_is_no_plain_file_is_not_opened(folder: Path, address: str) -> None:
+def test_what_is_no_plain_file_is_not_opened_and_texts_that_are_no_text_are_listed(folder: Path, address: str) -> None:
     for name, file in (("a", "config.toml"), ("b", "metrics.jsonl"), ("c", "run.json"), ("d", "metrics.jsonl")):
         (training_in(folder / name, 3, 9) / file).unlink()
         os.mkfifo(folder / name / file) if name != "d" else (folder / name / file).symlink_to("/dev/zero")
     found = {each["name"]: each["state"] for each in json.loads(answer_of(f"{address}/watch/runs")[1])["runs"]}
     assert found == {"a": "unreadable", "c": "going on"}
     assert [answer_of(f"{address}/watch/report?run={name}")[0] for name in "abcd"] == [422, 404, 422, 404]
-
-
-def test_texts_that_are_no_text_are_listed(folder: Path, address: str) -> None:
-    path = training_in(folder / os.fsdecode(b"bad\xff"), 3, 9)
+    training_in(folder / os.fsdecode(b"bad\xff"), 3, 9)
     path = training_in(folder / "t", 3, 9)
     append(path / "metrics.jsonl", '{"step": 4, "alarms": {"a": "\\ud800", "b": "%s"}}\n' % ("x" * 10**6))
     found = {each["name"]: each for each in json.loads(answer_of(f"{address}/watch/runs")[1])["runs"]}
@@ -235,9 +232,7 @@ def test_games_are_followed_and_compared(browser: Any, folder: Path, address: st
 def test_rows_are_kept_from_poll_to_poll_and_fit_a_phone(browser: Any, folder: Path, address: str) -> None:
     path = training_in(folder / "t", 3, 90)
     training_in(folder / ("long-" * 20), 3, 9)
-    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    try:
+    with screen(browser, 390):
         browser.driver.get("about:blank")
         browser.driver.get(f"{address}/#watch")
         browser.until(f"{NAMES}.length === 2")
@@ -251,8 +246,6 @@ def test_rows_are_kept_from_poll_to_poll_and_fit_a_phone(browser: Any, folder: P
         browser.until("document.querySelector('.runs-list .alarm') !== null")
         assert "4 of 90" in browser.ask("window.kept.textContent")
         assert browser.ask(f"window.kept === {row} && window.kept.contains(document.activeElement)")
-    finally:
-        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert browser.complaints() == []
 
 
