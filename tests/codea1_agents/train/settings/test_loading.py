@@ -21,6 +21,7 @@ def test_without_anything_the_defaults_are_the_papers() -> None:
     [
         ("game.alhpa=1", "unknown setting 'game.alhpa'"),
         ("rolout.n_kept=1", "did you mean 'rollout'"),
+        *((f"{table}.learning_rates=1", f"{table}.learning_rates") for table in ("rollout", "training")),
         ("lr=1", "unknown setting 'lr': did you mean 'training.lr'?"),
         ("problems=starter", "did you mean 'game.problems' or 'evaluation.problems'?"),
         ("rollout.n_kept=many", "rollout.n_kept should be a valid integer, got 'many'"),

@@ -34,10 +34,8 @@ def test_engines_divide_the_share_of_their_runner() -> None:
     assert both["weights to hand over"] == Part("weights to hand over", 2 * 2 * SHAPE.parameters, is_on_host=True)
     two, (single,) = engines_of([module, module], GPU, 0.5), engines_of([module], GPU, 0.5)
     assert all(0 < each.cache_tokens < single.cache_tokens for each in two)
-
-
-def test_a_stated_share_has_precedence() -> None:
-    assert parts(sampled(gpu_memory_utilization=0.3, max_model_len=2048))["engines"].n_bytes == int(0.3 * GPU)
+    stated = sampled(gpu_memory_utilization=0.3, max_model_len=2048)
+    assert parts(stated)["engines"].n_bytes == int(0.3 * GPU)
 
 
 def test_an_engine_must_hold_the_longest_request() -> None:
@@ -62,10 +60,9 @@ def test_what_vllm_would_refuse_is_refused_before(option: str, value: int, said:
 
 
 def test_a_tensor_is_on_its_way_whole() -> None:
-    name, small = "pieces of weights on their way", replace(sampled().settings, handover_piece_mb=1.0)
-    assert parts(replace(sampled(), settings=small))[name].n_bytes == 2 * SHAPE.head_weights
-    large = replace(small, handover_piece_mb=1024.0)
-    assert parts(replace(sampled(), settings=large))[name].n_bytes == 2**30
+    for piece_mb, n_bytes in ((1.0, 2 * SHAPE.head_weights), (1024.0, 2**30)):
+        module = replace(sampled(), settings=replace(sampled().settings, handover_piece_mb=piece_mb))
+        assert parts(module)["pieces of weights on their way"].n_bytes == n_bytes
 
 
 def test_engines_that_sleep_leave_their_weights_on_the_host() -> None:
