@@ -13,9 +13,6 @@ END, PAD = 256, 257
 def random_model(seed: int, **shape: Any) -> Any:
     """Return a Qwen2 that is 32 wide, with one layer and heads of 16, but for what `shape` says in the words of its
     configuration."""
-    import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
     hidden = shape.get("hidden_size", 32)
     small = {
         "hidden_size": hidden,
@@ -27,9 +24,18 @@ def random_model(seed: int, **shape: Any) -> Any:
         "tie_word_embeddings": False,
         "bos_token_id": None,
     }
+    return model_of_kind("Qwen2", seed, **small | shape)
+
+
+def model_of_kind(kind: str, seed: int = 0, **shape: Any) -> Any:
+    """Return a random model of an architecture of `transformers`."""
+    import torch
+    import transformers
+
+    config = getattr(transformers, f"{kind}Config")(**shape)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return Qwen2ForCausalLM(Qwen2Config(**small | shape)).eval()
+        return getattr(transformers, f"{kind.removesuffix('Text')}ForCausalLM")(config).eval()
 
 
 def tiny_model() -> Any:
@@ -148,7 +154,7 @@ def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **
     import pytest
 
     torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("transformers")
     tokenizer = bpe_tokenizer(chat_template)
     torch.set_num_threads(1)
     usual = {
@@ -164,10 +170,7 @@ def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **
         "pad_token_id": tokenizer.pad_token_id,
         "initializer_range": 0.3,  # spreads the logits, so that greedy choices are not near ties
     }
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        config = getattr(transformers, f"{kind}Config")(**usual | shape)
-        model = getattr(transformers, f"{kind}ForCausalLM")(config)
+    model = model_of_kind(kind, **usual | shape)
     model.generation_config.do_sample = True  # as published instruct models have it; servers go by it
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

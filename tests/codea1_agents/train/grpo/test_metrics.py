@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.metrics import tree_figures
 from codea1_agents.train.grpo.rollout import Answer

@@ -25,13 +25,8 @@ def gap_to_learner(folder: str, *, autocast: str, sampling_dtype: str) -> float:
     runner = module_of(folder, sampling_dtype=sampling_dtype, inference_only=True)
     runner.set_state(learner.get_state())
     prompt = [3, 4, 5]
-    responses = sample_responses(
-        runner.model,
-        [prompt] * 64,
-        [[n] for n in range(64)],
-        end_tokens=[],
-        rules=SamplingRules(max_tokens=12),
-    )
+    seeds, rules = [[n] for n in range(64)], SamplingRules(max_tokens=12)
+    responses = sample_responses(runner.model, [prompt] * 64, seeds, end_tokens=[], rules=rules)
     tokens = torch.tensor([each.tokens for each in responses])
     batch = {
         "prompt_ids": torch.tensor([prompt] * 64),
@@ -62,8 +57,7 @@ def test_the_runner_says_nearly_what_the_learner_says(
 def test_what_learns_stays_in_full_precision(phrase_folders: dict[str, str]) -> None:
     module = module_of(phrase_folders["coder"], autocast="bfloat16", sampling_dtype="bfloat16")
     module.forward_train(some_batch())["log_probs"].sum().backward()
-    assert {parameter.dtype for parameter in module.model.parameters()} == {torch.float32}
-    assert {parameter.grad.dtype for parameter in module.model.parameters()} == {torch.float32}
+    assert {each.dtype for p in module.model.parameters() for each in (p, p.grad)} == {torch.float32}
 
 
 def kept_and_gradients(module: CausalLMModule) -> tuple[int, dict[str, Any]]:
