@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import assume, given
@@ -117,17 +116,3 @@ def test_more_tokens_need_more_and_checkpointing_keeps_less(tokens: int, more: i
     assert kept_bytes(plain) < kept_bytes(larger)
     assert kept_bytes(checkpointed) < kept_bytes(plain)
     assert kept_bytes(plain) + work_bytes(plain) <= kept_bytes(larger) + work_bytes(larger)
-
-
-def test_padded_rows_need_a_mask() -> None:
-    one = module()
-    two = replace(one, batch=MicroBatch(4096, 2048, 4096, mask=4096 * 2048))
-    masks = SHAPE.layers * 4096 * 4 * 2048  # a float32 for each token and each other token of its row, in each layer
-    keys = SHAPE.layers * 4096 * 4 * 2 * (SHAPE.heads - SHAPE.kv_heads) * SHAPE.head_size
-    assert kept_bytes(two) - kept_bytes(one) == masks + keys
-
-
-def test_small_parts_of_logits_save_memory() -> None:
-    whole, in_parts = (module(tokens=8192, logits_chunk_tokens=each) for each in (0, 256))
-    assert kept_bytes(whole) - kept_bytes(in_parts) == 4 * 4096 * SHAPE.vocabulary
-    assert work_bytes(in_parts) < work_bytes(whole)
