@@ -68,9 +68,7 @@ def test_flat_groups_are_kept_with_advantages_of_nothing_where_that_is_asked_for
 
 
 @given(arrays(np.float64, (3, 4, 5), elements=REWARD), st.integers(1, 5))
-def test_each_problem_keeps_at_most_so_many_and_never_a_smaller_spread_before_a_larger(
-    rewards: np.ndarray, n_kept: int
-) -> None:
+def test_each_problem_keeps_at_most_so_many_and_never_a_smaller_spread_before_a_larger(rewards, n_kept):
     kept = top_variance(rewards, n_kept)
     assert (kept.sum(axis=-1) <= n_kept).all()
     spread = rewards.var(axis=-1)
@@ -123,9 +121,7 @@ def test_flat_groups_train_where_they_are_kept(parts: list[GroupedPart], form: s
 
 
 @given(grouped(), st.sampled_from([0.25, 0.5, 2.0]), st.integers(-2, 2))
-def test_the_unit_of_a_part_does_not_matter_to_decoupled_advantages(
-    parts: list[GroupedPart], scale: float, offset: int
-) -> None:
+def test_the_unit_of_a_part_does_not_matter_to_decoupled_advantages(parts, scale, offset):
     other = [GroupedPart(each.name, each.values * scale + offset, each.weight) for each in parts]
     found, plain = (advantages_by_parts(each, "decoupled").values for each in (other, parts))
     # 1e-6 beside a deviation changes z by |z| * 1e-6 * |1 / scale - 1| / deviation. Eighths deviate least where
@@ -135,9 +131,7 @@ def test_the_unit_of_a_part_does_not_matter_to_decoupled_advantages(
 
 
 @given(grouped(), st.integers(0, 8).map(lambda n: n / 8))
-def test_replays_do_not_change_the_weight_of_validity_in_decoupled_advantages(
-    parts: list[GroupedPart], fail_replayed: float
-) -> None:
+def test_replays_do_not_change_the_weight_of_validity_in_decoupled_advantages(parts, fail_replayed):
     """Eq. 3 halves adversity within a group, which is a change of alpha in `sum`."""
     validity, adversity, penalty = parts
     with_book = GroupedPart(adversity.name, (adversity.values - fail_replayed + 1) / 2, adversity.weight)
@@ -147,9 +141,7 @@ def test_replays_do_not_change_the_weight_of_validity_in_decoupled_advantages(
 
 
 @given(grouped(), st.data())
-def test_what_an_invalid_suite_beats_changes_nothing_in_conditioned_advantages(
-    parts: list[GroupedPart], data: st.DataObject
-) -> None:
+def test_what_an_invalid_suite_beats_changes_nothing_in_conditioned_advantages(parts, data):
     validity, adversity, penalty = parts
     others = data.draw(arrays(np.float64, adversity.values.shape, elements=SHARE))
     changed = np.where(validity.values < 0.5, others, adversity.values)  # nan is not less

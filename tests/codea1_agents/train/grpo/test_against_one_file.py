@@ -102,9 +102,7 @@ def test_the_same_replies_learn(example: Any, played: Any) -> None:
 
 
 @pytest.mark.parametrize("role", ["coder", "tester"])
-def test_loss_and_gradients_are_the_same(
-    example: Any, played: Any, role: str, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loss_and_gradients_are_the_same(example, played, role, tiny_folder, monkeypatch):
     monkeypatch.setattr(example, "KL", 0.1)  # the gradient of the example's .001 would be lost in rounding
     learner = learner_of(str(tiny_folder), kl_coeff=example.KL, grad_clip=None)
     module = learner.module["coder"]  # its only one

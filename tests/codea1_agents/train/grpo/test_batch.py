@@ -34,9 +34,7 @@ RESPONSES = st.lists(
 
 @given(RESPONSES, st.integers(1, 3), st.integers(1, 4))
 @settings(max_examples=50)
-def test_every_token_of_a_step_weighs_the_same_whatever_the_number_of_learners(
-    responses: list, n_minibatches: int, n_learners: int
-) -> None:
+def test_every_token_of_a_step_weighs_the_same_whatever_the_number_of_learners(responses, n_minibatches, n_learners):
     shares = shards(planned(responses, n_minibatches, (0, 1)), n_learners)
     rows = [each for shard in shares for each in shard if each.token_weight > 0]
     assert Counter(each.prompt for each in rows) == Counter(each.prompt for each in responses)
@@ -144,9 +142,7 @@ def cost(part: dict[str, Any], *, prompt_once: bool, packed: bool) -> int:
     lengths=st.lists(st.integers(1, 9), min_size=12, max_size=12),
     budget=BUDGETS,
 )
-def test_parts_hold_every_row_once_within_their_budget(
-    prompts: list[tuple[int, ...]], which: list[int], lengths: list[int], budget: Budget
-) -> None:
+def test_parts_hold_every_row_once_within_their_budget(prompts, which, lengths, budget):
     rows = responses_to(prompts, which, lengths)
     found = micro_batches(padded_batch(rows), budget)
     assert sorted(int(row) for part in found for row in part[Column.ADVANTAGES][:, 0]) == list(range(len(rows)))

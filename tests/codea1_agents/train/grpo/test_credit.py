@@ -99,9 +99,7 @@ def test_a_whole_test_is_paid_like_a_suite_of_one_test(referee: Referee) -> None
 
 @pytest.mark.parametrize("attempt", NO_KILL)
 @pytest.mark.parametrize("settings", [TEST, BLOCK], ids=["test", "block"])
-def test_a_failed_attempt_has_no_kill_and_no_answer(
-    referee: Referee, attempt: str, settings: AdvantageSettings
-) -> None:
+def test_a_failed_attempt_has_no_kill_and_no_answer(referee, attempt, settings):
     found, _ = credit(referee, [f"{KILLS}\n{MISSES}", f"{MISSES}\n{attempt}"], settings)
     (kill, miss), second = found
     failed = min(second)
@@ -149,9 +147,7 @@ KNOWN = st.tuples(st.sampled_from([0.0, 1.0, math.nan]), st.sampled_from([0.0, 1
 
 
 @given(st.lists(KNOWN, min_size=1, max_size=12), st.data())
-def test_a_lie_never_raises_the_credit_of_an_input_and_a_miss_never_costs_an_answer(
-    outcomes: list[tuple[float, float]], data: st.DataObject
-) -> None:
+def test_a_lie_never_raises_the_credit_of_an_input_and_a_miss_never_costs_an_answer(outcomes, data):
     def credits_(tests: list[tuple[float, float]]) -> list[CreditedTest]:
         return list(group_credit([[PaidTest(NOWHERE, *each, 0.0) for each in tests]], "block").suites[0])
 
@@ -259,9 +255,7 @@ class Dictated:
 
 
 @pytest.mark.parametrize("per", SuitesPer)
-def test_learners_get_the_credit_of_the_text_that_each_token_stands_for(
-    sandbox: Sandbox, toys: ProblemSet, per: SuitesPer
-) -> None:
+def test_learners_get_the_credit_of_the_text_that_each_token_stands_for(sandbox, toys, per):
     tokenizer = bpe_tokenizer(CHAT_TEMPLATE)
     texts = [fenced(FOUR[0]), fenced(f"# Lügen 🙂\n{FOUR[1]}")]
     engine = Dictated(tokenizer, texts)

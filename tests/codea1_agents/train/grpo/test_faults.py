@@ -101,9 +101,7 @@ def first_runner(algorithm: Any) -> int:
     return int(process)
 
 
-def test_a_runner_killed_costs_no_problem_and_every_step_is_counted(
-    remote: Any, beginning: str, expected: Expected
-) -> None:
+def test_a_runner_killed_costs_no_problem_and_every_step_is_counted(remote, beginning, expected):
     remote.restore_from_path(beginning)
     remote.train()
     os.kill(first_runner(remote), signal.SIGKILL)
@@ -138,9 +136,7 @@ def test_a_runner_killed_with_the_trees_that_it_has_rolled_out_changes_nothing(
     assert distance(expected.weights[2], weights_of(remote)) < 1e-5
 
 
-def test_trees_that_are_lost_are_rolled_out_again(
-    settings: GRPOConfig, expected: Expected, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trees_that_are_lost_are_rolled_out_again(settings, expected, monkeypatch):
     lost = [frozenset({1, 2}), frozenset({0})]
     with built(settings.copy(copy_frozen=False)) as algorithm:
         each = algorithm.learner_group.each
@@ -151,9 +147,7 @@ def test_trees_that_are_lost_are_rolled_out_again(
         assert distance(expected.weights[1], weights_of(algorithm)) < 1e-5
 
 
-def test_an_exception_in_a_runner_ends_the_run_in_one_sentence(
-    remote: Any, beginning: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exception_in_a_runner_ends_the_run_in_one_sentence(remote, beginning, monkeypatch):
     remote.restore_from_path(beginning)
     with monkeypatch.context() as patched:
         patched.setattr(remote, "_next_tasks", lambda: [Task(0, "no such problem")])
@@ -185,9 +179,7 @@ def test_a_loss_that_is_no_number_stops_all_learners_alike(doomed: Any, monkeypa
         (OSError(28, "No space left on device"), OSError, "No space left"),
     ],
 )
-def test_what_a_learner_raises_is_named_while_another_waits_for_it(
-    doomed: Any, monkeypatch: pytest.MonkeyPatch, raised: Exception, expected: type[Exception], said: str
-) -> None:
+def test_what_a_learner_raises_is_named_while_another_waits_for_it(doomed, monkeypatch, raised, expected, said):
     monkeypatch.setattr(learner_group, "_GRACE_S", 0.5)
 
     def work(_: Any) -> None:
@@ -209,9 +201,7 @@ def test_a_learner_that_hangs_is_lost_if_it_is_called_alone(doomed: Any, monkeyp
     assert wait_until(lambda: not Path(f"/proc/{process}").exists(), 60)
 
 
-def test_tune_compares_learning_rates_and_its_checkpoints_load(
-    settings: GRPOConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tune_compares_learning_rates_and_its_checkpoints_load(settings, tmp_path, monkeypatch):
     from ray import tune
 
     config = settings.copy(copy_frozen=False).training(lr=tune.grid_search([3e-3, 1e-4]))

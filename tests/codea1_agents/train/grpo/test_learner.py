@@ -160,9 +160,7 @@ def test_an_attention_that_cannot_be_used_is_one_sentence(phrase_folders: dict[s
         learner(phrase_folders["coder"], model={"attention": "flash_attention_2"})
 
 
-def test_packed_responses_share_prompts_with_checkpointing_and_train_to_the_same_weights(
-    phrase_folders: dict[str, str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_packed_responses_share_prompts_with_checkpointing_and_train_to_the_same_weights(phrase_folders, caplog):
     model = {"gradient_checkpointing": True, "attention": "sdpa"}
     plain, packed = (learner(phrase_folders["coder"], model=model, packing=flag) for flag in (False, True))
     assert (plain.module["coder"].computes_prompts_once, packed.module["coder"].computes_prompts_once) == (False, True)
@@ -174,9 +172,7 @@ def test_packed_responses_share_prompts_with_checkpointing_and_train_to_the_same
     assert distance(weights(plain), weights(packed)) < 1e-5  # AdamW makes a step of 1e-3 of the smallest gradient
 
 
-def test_the_device_is_rays_before_anything_is_built(
-    phrase_folders: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_device_is_rays_before_anything_is_built(phrase_folders, monkeypatch):
     """A mesh takes the device that is set, and else rank % count, which is wrong where nodes differ in size."""
     one, order = learner(phrase_folders["coder"]), []
     monkeypatch.setattr(learner_module, "get_device", lambda *_: torch.device("cuda", 3))

@@ -45,9 +45,7 @@ def gap_to_learner(folder: str, *, autocast: str, sampling_dtype: str) -> float:
     ("autocast", "sampling_dtype", "most"),
     [("", "float32", 1e-5), ("bfloat16", "float32", 5e-3), ("", "bfloat16", 1e-2), ("bfloat16", "bfloat16", 1e-2)],
 )
-def test_the_runner_says_nearly_what_the_learner_says(
-    phrase_folders: dict[str, str], autocast: str, sampling_dtype: str, most: float
-) -> None:
+def test_the_runner_says_nearly_what_the_learner_says(phrase_folders, autocast, sampling_dtype, most):
     gap = gap_to_learner(phrase_folders["coder"], autocast=autocast, sampling_dtype=sampling_dtype)
     print(f"learner {autocast or 'float32'}, runner {sampling_dtype}: {gap:.1e}")  # docs/training-engines.md
     assert gap < most

@@ -214,9 +214,7 @@ def test_callbacks_are_called_when_rewards_are_known(config: GRPOConfig, runners
 
 
 @pytest.mark.parametrize("runners", [0, 1, 2])
-def test_evaluations_play_their_own_problems_with_the_present_weights(
-    config: GRPOConfig, runners: int, tmp_path: Path
-) -> None:
+def test_evaluations_play_their_own_problems_with_the_present_weights(config, runners, tmp_path):
     """Ray waited for ever for remote runners; and the figures depend neither on them nor on earlier evaluations."""
     config.evaluation(
         evaluation_interval=2,

@@ -53,9 +53,7 @@ def sampled(algorithm: Any) -> list[tuple[Any, ...]]:
     return [(tree.task.number, *(answer.text for answer in tree.candidates)) for tree in algorithm.last_trees]
 
 
-def test_a_new_process_continues_with_replies_of_the_weights_before(
-    settings: GRPOConfig, cluster: None, tmp_path: Path
-) -> None:
+def test_a_new_process_continues_with_replies_of_the_weights_before(settings, cluster, tmp_path):
     """They are not compared with the learner's: a gap of theirs is the update between, no fault of the sampler."""
     with built(settings.copy(copy_frozen=False)) as first:
         for _ in range(2):
@@ -68,9 +66,7 @@ def test_a_new_process_continues_with_replies_of_the_weights_before(
     assert figures["sampler_gap"] > again.settings.models["coder"].allowed_gap
 
 
-def test_each_iteration_is_sampled_with_the_weights_before_the_last_one(
-    algorithm: Any, beginning: str, settings: GRPOConfig
-) -> None:
+def test_each_iteration_is_sampled_with_the_weights_before_the_last_one(algorithm, beginning, settings):
     """The second iteration is that of a run that has not learnt yet; afterwards weights are one iteration old."""
     algorithm.restore_from_path(beginning)
     stale, trees = [], []
@@ -143,9 +139,7 @@ def test_fetched_trees_have_the_order_of_their_tasks_wherever_they_are(cluster: 
 
 
 @pytest.mark.parametrize(("runners", "learners"), [(0, 0), (1, 0), (0, 1)])
-def test_trees_pass_through_rays_store_only_to_other_processes(
-    phrase_folders: dict[str, str], increments: str, cluster: None, runners: int, learners: int
-) -> None:
+def test_trees_pass_through_rays_store_only_to_other_processes(phrase_folders, increments, cluster, runners, learners):
     config = tiny_config(phrase_folders, increments).env_runners(num_env_runners=runners, num_cpus_per_env_runner=0.5)
     with built(config.learners(num_learners=learners, num_cpus_per_learner=0.5)) as algorithm:
         algorithm.train()
@@ -209,9 +203,7 @@ def test_runners_have_exactly_the_learners_weights(folder: str, increments: str,
             assert all(each == expected[0] for each in [*expected, *found])
 
 
-def test_a_hand_over_takes_the_memory_of_a_few_pieces(
-    folder: str, increments: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hand_over_takes_the_memory_of_a_few_pieces(folder, increments, monkeypatch):
     put: list[int] = []
 
     def measured(piece: Any) -> Any:
@@ -277,9 +269,7 @@ def test_states_that_rllib_sends_to_runners_hold_no_weights(folder: str, increme
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vllm is installed; test_vllm_engine.py starts its engines")
 @pytest.mark.parametrize("runners", [0, 1])
-def test_an_engine_that_is_not_installed_ends_the_run_in_one_sentence(
-    folder: str, increments: str, runners: int
-) -> None:
+def test_an_engine_that_is_not_installed_ends_the_run_in_one_sentence(folder, increments, runners):
     model = ModelSettings(folder, rollout_engine="vllm")
     config = tiny_config({"coder": model}, increments).agents(tester="fuzz").env_runners(num_env_runners=runners)
     with pytest.raises(MissingExtra, match=r"^rollout_engine='vllm' needs an optional package: .*pip install"):

@@ -55,9 +55,7 @@ def test_golden_needs_no_tester(config: GRPOConfig, phrase_folders: dict[str, st
     assert "tester_reward" not in result["env_runners"]
 
 
-def test_self_play_is_one_module_with_suites_for_all_candidates(
-    config: GRPOConfig, phrase_folders: dict[str, str]
-) -> None:
+def test_self_play_is_one_module_with_suites_for_all_candidates(config, phrase_folders):
     config.environment(rules="fixed", tester_view="black_box").llm_agents(shared=phrase_folders["coder"])
     config.training(suites_per="problem")
     trees, moved, _ = one_step(config)

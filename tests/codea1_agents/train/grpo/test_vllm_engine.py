@@ -200,9 +200,7 @@ def test_one_changed_bit_of_one_tensor_is_noticed(folders: dict[bool, str], monk
     engine.close()
 
 
-def test_tensors_in_shared_memory_are_loaded_like_those_of_files(
-    folders: dict[bool, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tensors_in_shared_memory_are_loaded_like_those_of_files(folders, monkeypatch):
     engine, model = engine_of(folders[True])
 
     def shared(piece: dict[str, Any]) -> None:  # as on a GPU
@@ -248,9 +246,7 @@ def test_an_engine_of_its_own_ends_with_a_killed_runner(folders: dict[bool, str]
     assert wait_until(lambda: not any("VLLM::" in command_of(pid) for pid in started), 30.0)
 
 
-def test_pieces_are_small_and_leave_no_files(
-    folders: dict[bool, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_pieces_are_small_and_leave_no_files(folders, monkeypatch, tmp_path):
     engine, _ = engine_of(folders[True], handover_folder=str(tmp_path))
     sizes: list[int] = []
     load = vllm_worker.WeightLoader.load_weights_file
@@ -269,9 +265,7 @@ def test_pieces_are_small_and_leave_no_files(
     engine.close()
 
 
-def test_prefixes_computed_with_old_weights_are_noticed(
-    folders: dict[bool, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prefixes_computed_with_old_weights_are_noticed(folders, monkeypatch):
     engine, model = engine_of(folders[False])
     engine.load_weights(0)
     moved(model, by=1e-2)
@@ -330,9 +324,7 @@ def test_a_role_learns_from_its_responses(cluster: None, folders: dict[bool, str
     algorithm.stop()
 
 
-def test_remote_runners_have_engines_of_their_own_and_stop_the_run_where_one_is_stale(
-    cluster: None, folders: dict[bool, str], increments: str
-) -> None:
+def test_remote_runners_have_engines_of_their_own_and_stop_the_run_where_one_is_stale(cluster, folders, increments):
     settings = ModelSettings(folders[False], rollout_engine="vllm", engine_options=OPTIONS)
     config = configured(settings, increments)
     config.env_runners(num_env_runners=1, num_cpus_per_env_runner=0.5)
@@ -350,9 +342,7 @@ def test_remote_runners_have_engines_of_their_own_and_stop_the_run_where_one_is_
 
 
 @pytest.mark.parametrize("n_runners", [0, 1])
-def test_both_roles_have_engines_in_one_runner(
-    cluster: None, both: dict[str, ModelSettings], increments: str, n_runners: int
-) -> None:
+def test_both_roles_have_engines_in_one_runner(cluster, both, increments, n_runners):
     config = tiny_config(both, increments).env_runners(num_env_runners=n_runners, num_cpus_per_env_runner=0.5)
     algorithm = config.build_algo()
     learners = [algorithm.train()["learners"] for _ in range(4)]
@@ -399,9 +389,7 @@ def test_an_unknown_engine_option_is_refused_before_anything_starts(folders: dic
         VllmEngine(settings, None)
 
 
-def test_a_remote_engine_that_does_not_start_ends_the_run_in_one_sentence(
-    cluster: None, folders: dict[bool, str], increments: str
-) -> None:
+def test_a_remote_engine_that_does_not_start_ends_the_run_in_one_sentence(cluster, folders, increments):
     settings = ModelSettings(folders[True], rollout_engine="vllm", engine_options=OPTIONS | {"max_model_len": 10**6})
     config = configured(settings, increments).env_runners(num_env_runners=1, num_cpus_per_env_runner=0.5)
     algorithm = config.build_algo()

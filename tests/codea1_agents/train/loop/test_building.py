@@ -55,9 +55,7 @@ def test_parts_of_the_rules_are_replaced_and_the_rest_is_the_presets() -> None:
         ("agents.coder.model=models/tiny", "make it with: codea1 pretrain -o models/tiny"),
     ],
 )
-def test_settings_that_make_no_run_are_one_sentence(
-    override: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_that_make_no_run_are_one_sentence(override, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = load_training(TWO, override.split())
     with pytest.raises(UserError) as caught:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -52,9 +51,7 @@ LINES: list[dict[str, Any]] = [
         (["export", "model", "nowhere", "--role", "coder", "-o", "out"], "nowhere: no such run folder"),
     ],
 )
-def test_what_is_asked_wrongly_ends_in_one_sentence(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_asked_wrongly_ends_in_one_sentence(arguments, said, tmp_path, monkeypatch):
     if arguments[-1] in ("nowhere", "out"):
         pytest.importorskip("ray", reason="Ray is not installed")
         pytest.importorskip("transformers", reason="transformers is not installed")
@@ -99,9 +96,7 @@ def test_groups_of_one_are_warned_of_before_the_start() -> None:
 
 
 @pytest.mark.parametrize("learners", [0, 1])
-def test_a_run_that_needs_a_missing_gpu_ends_before_anything_loads(
-    learners: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_needs_a_missing_gpu_ends_before_anything_loads(learners, tmp_path, monkeypatch):
     pytest.importorskip("ray", reason="Ray is not installed")
     pytest.importorskip("transformers", reason="transformers is not installed")
     monkeypatch.setattr(fitting, "devices_here", lambda: Devices(0, None, 64))
@@ -155,9 +150,7 @@ def test_the_tables_show_one_figure_per_cell_the_split_and_alarms() -> None:
 
 
 @pytest.mark.parametrize("kind", [PlainLines, LiveTable])
-def test_without_a_terminal_there_is_a_line_per_step(
-    kind: Callable[[Page], Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_terminal_there_is_a_line_per_step(kind, capsys):
     with kind(Page()) as watcher:
         watcher.begin(Path("run"), TEN, [])
         for line in LINES:
@@ -190,9 +183,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_a_long_step_and_each_phase_before_the_first_are_noted_on_stderr(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_step_and_each_phase_before_the_first_are_noted_on_stderr(clock, capsys):
     watcher = PlainLines(Page())
     for now, reported in (
         (2.0, Progress(Phase.STARTING)),

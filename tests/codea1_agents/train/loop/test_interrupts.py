@@ -130,9 +130,7 @@ def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Callable[..., Ru
         run.kill()
 
 
-def test_the_second_signal_discards_the_step_in_progress_and_saves_those_before(
-    start: Callable[..., Run], settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_second_signal_discards_the_step_in_progress_and_saves_those_before(start, settings, tmp_path):
     run = start(SAMPLING)
     run.interrupt(twice=True)
     assert "continue with: codea1 train --resume run" in run.end()
@@ -174,9 +172,7 @@ def test_a_checkpoint_in_progress_is_completed(start: Callable[..., Run]) -> Non
     assert not list((run.folder / "checkpoints").glob(".*"))
 
 
-def test_a_run_killed_during_a_sharded_checkpoint_continues_from_the_one_before(
-    start: Callable[..., Run], settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_run_killed_during_a_sharded_checkpoint_continues_from_the_one_before(start, settings, tmp_path):
     sharded = ["cluster.learners=2", "cluster.cpus_per_learner=0.5", "cluster.sharding=full"]
     run = start(WRITING, "checkpoints.every=1", *sharded)
     run.kill()

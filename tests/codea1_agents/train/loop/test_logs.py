@@ -28,9 +28,7 @@ def test_tensorboard_gets_events(tmp_path: Path) -> None:
     assert b"figures/coder_reward" in events.read_bytes()
 
 
-def test_a_log_that_fails_is_one_sentence_and_gets_no_more_figures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_that_fails_is_one_sentence_and_gets_no_more_figures(tmp_path, monkeypatch):
     written: list[int] = []
     notes: list[str] = []
 

@@ -91,9 +91,7 @@ def test_golden_rules_need_golden_tests(settings: dict[str, Any], tmp_path: Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_and_sigterm_end_the_step_save_and_can_be_continued(
-    settings: dict[str, Any], tmp_path: Path, number: signal.Signals
-) -> None:
+def test_ctrl_c_and_sigterm_end_the_step_save_and_can_be_continued(settings, tmp_path, number):
     watcher, notes = Watcher(), []
     watcher.step, watcher.note = lambda _: signal.raise_signal(number), notes.append  # during the first step
     before = signal.getsignal(number)
@@ -111,9 +109,7 @@ def test_ctrl_c_and_sigterm_end_the_step_save_and_can_be_continued(
     assert load_training(done.folder / "config.toml").run.steps == 2
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(
-    settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(settings, tmp_path):
     config = load_training(settings, ["training.lr=1e36", "checkpoints.every=1", "training.weight_decay=0"])
     with pytest.raises(TrainingFailed) as caught:
         train(config, out=tmp_path / "run")
@@ -132,9 +128,7 @@ def test_an_evaluation_is_the_same_whoever_plays_it(settings: dict[str, Any], tm
     assert {"coder_pass_at_1", "coder_pass_at_8"} | of_tester <= alone.keys()
 
 
-def test_the_next_step_does_not_wait_for_the_disk(
-    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_step_does_not_wait_for_the_disk(settings, tmp_path, monkeypatch):
     disk, watcher = threading.Event(), Watcher()
     watcher.step = lambda line: line["step"] == 3 and disk.set()
     monkeypatch.setattr(folder, "_sync_files", lambda _: disk.wait(60) or pytest.fail("no step followed"))
@@ -143,9 +137,7 @@ def test_the_next_step_does_not_wait_for_the_disk(
     assert last_checkpoint(done.folder) == done.folder / "checkpoints" / "step-0004"
 
 
-def test_an_error_of_the_disk_ends_the_run_after_the_step_in_which_it_comes(
-    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_the_disk_ends_the_run_after_the_step_in_which_it_comes(settings, tmp_path, monkeypatch):
     def sync(draft: Path) -> None:
         if draft.name == ".step-0002.new":
             raise OSError(errno.EIO, os.strerror(errno.EIO))

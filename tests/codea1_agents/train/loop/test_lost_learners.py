@@ -74,9 +74,7 @@ def with_learners(settings: dict[str, Any], **cluster: Any) -> Any:
 
 
 @pytest.mark.parametrize("sharding", [pytest.param("none", marks=pytest.mark.long), "full"])
-def test_learners_killed_while_they_learn_and_save_change_nothing(
-    settings: dict[str, Any], processes: list[int], tmp_path: Path, sharding: str
-) -> None:
+def test_learners_killed_while_they_learn_and_save_change_nothing(settings, processes, tmp_path, sharding):
     config = with_learners(settings, sharding=sharding)
     saboteur = Saboteur(processes, (Phase.LEARNING, 4, 1), (Phase.SAVING, 4, 0))
     done = train(config, out=tmp_path / "run", watcher=saboteur)
@@ -92,9 +90,7 @@ def test_learners_killed_while_they_learn_and_save_change_nothing(
 
 
 @pytest.mark.slow
-def test_a_learner_that_hangs_is_named_and_the_run_goes_on(
-    settings: dict[str, Any], processes: list[int], tmp_path: Path
-) -> None:
+def test_a_learner_that_hangs_is_named_and_the_run_goes_on(settings, processes, tmp_path):
     settings["run"]["steps"] = 2
     config = with_learners(settings, sharding="full", learner_timeout_s=3.0)
     saboteur = Saboteur(processes, (Phase.LEARNING, 2, 1), number=signal.SIGSTOP)
@@ -107,9 +103,7 @@ def test_a_learner_that_hangs_is_named_and_the_run_goes_on(
     assert wait_until(lambda: not Path(f"/proc/{stopped}").exists(), 60)
 
 
-def test_a_run_that_dies_each_time_stops_with_one_sentence(
-    settings: dict[str, Any], processes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_dies_each_time_stops_with_one_sentence(settings, processes, tmp_path, monkeypatch):
     restored = GRPO.watch
 
     def killed(self: Any, show: Any) -> None:

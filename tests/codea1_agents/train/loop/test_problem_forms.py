@@ -87,9 +87,7 @@ def test_two_steps_of_training_reward_both_roles(settings: dict[str, Any], tmp_p
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_roles_learn_on_methods_and_on_programs_that_read_standard_input(
-    settings: dict[str, Any], tmp_path: Path, kind: str
-) -> None:
+def test_both_roles_learn_on_methods_and_on_programs_that_read_standard_input(settings, tmp_path, kind):
     dump_jsonl(load_problems(f"starter:{kind}", limit=1), tmp_path / "problems.jsonl")
     steps = two_steps(settings, tmp_path, KINDS[kind])
     assert all(0 <= figures["coder_reward"] <= 1 for figures in steps)

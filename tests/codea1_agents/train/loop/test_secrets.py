@@ -63,9 +63,7 @@ def holders(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
-def test_a_key_is_in_nothing_that_a_training_writes(
-    settings: dict[str, Any], agents: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_is_in_nothing_that_a_training_writes(settings, agents, tmp_path, monkeypatch):
     monkeypatch.setenv("OF_A_TRAINING", KEY)
     config = load_training(with_key(settings, agents))
     run = train(config, out=tmp_path / "run").folder
@@ -93,9 +91,7 @@ def test_a_key_among_the_settings_is_refused_and_not_repeated(settings: dict[str
         assert KEY not in str(caught.value)
 
 
-def test_the_command_and_its_workers_have_a_key_that_nobody_sees(
-    settings: dict[str, Any], agents: str, tmp_path: Path
-) -> None:
+def test_the_command_and_its_workers_have_a_key_that_nobody_sees(settings, agents, tmp_path):
     """In a process of its own, whose Ray starts with the variable."""
     changes = ["evaluation.every=1", "run.steps=1", "cluster.env_runners=1"]
     (tmp_path / "mine.toml").write_text(to_toml(load_training(with_key(settings, agents), changes)))

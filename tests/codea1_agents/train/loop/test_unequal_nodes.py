@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,9 +34,7 @@ def cluster() -> Iterator[Any]:
         ("env_runners=2 cpus_per_env_runner=0.5 learners=4", "all processes need 5 CPUs and 0 GPUs, and its nodes"),
     ],
 )
-def test_a_run_that_no_node_can_hold_is_refused_in_one_sentence(
-    cluster: Any, settings: dict[str, Any], tmp_path: Path, changes: str, fault: str
-) -> None:
+def test_a_run_that_no_node_can_hold_is_refused_in_one_sentence(cluster, settings, tmp_path, changes, fault):
     changes = f"{changes} cpus_per_learner=1 sharding=none address={cluster.address}"
     config = load_training(settings, [f"cluster.{each}" for each in changes.split()])
     with pytest.raises(UserError) as caught:

@@ -69,9 +69,7 @@ def test_the_loss_counts_the_reply_only_up_to_the_end_of_the_turn(kind: str, tmp
         ({"gradient_checkpointing": True}, 1e-4),
     ],
 )
-def test_what_is_in_memory_at_a_time_changes_rounding_only(
-    model_folder: str, change: dict[str, Any], most: float
-) -> None:
+def test_what_is_in_memory_at_a_time_changes_rounding_only(model_folder, change, most):
     settings = replace(QUICK, examples_per_step=5)
     whole, parts = (fine_tuned(model_folder, EXAMPLES, each) for each in (settings, replace(settings, **change)))
     assert largest_difference(whole, parts) < most

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -146,18 +145,14 @@ ONE_GPU = Devices(1, Gpu("", 24), 64)
         (Devices(0, None, 8), "one-gpu", ON_CPU, "of the machine's memory of 8"),
     ],
 )
-def test_a_run_that_cannot_fit_this_machine_is_refused(
-    here: Devices, preset: str, changes: list[str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_cannot_fit_this_machine_is_refused(here, preset, changes, said, monkeypatch):
     monkeypatch.setattr(fitting, "devices_here", lambda: here)
     with pytest.raises(UserError, match=said) as error:
         require_fit(load_training(preset, changes))
     assert "\n" not in str(error.value)
 
 
-def test_a_run_that_fits_or_of_which_not_enough_is_known_is_not_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_fits_or_of_which_not_enough_is_known_is_not_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     unknown = [f"agents.{role}.model=nobody/unknown" for role in ("coder", "tester")]
     elsewhere = ["cluster.address=auto"]  # another cluster's GPUs are not seen from here
