@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.forks import forked_workers
-from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model
+from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, saved, tiny_model
 
 
 @pytest.fixture(scope="session")
@@ -37,10 +37,7 @@ def cluster(cluster_of_session: None) -> None:
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model that writes bytes."""
     pytest.importorskip("transformers", reason="transformers is not installed")
-    folder = tmp_path_factory.mktemp("model")
-    tiny_model().save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return str(folder)
+    return saved(tmp_path_factory.mktemp("model"), tiny_model(), byte_tokenizer())
 
 
 @pytest.fixture(scope="session")

@@ -121,6 +121,18 @@ def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> 
     )
 
 
+def moved(model: Any, by: float = 0.05) -> Any:
+    """Return the model after something like an update, which is the same in each process."""
+    import torch
+
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=by)
+    return model
+
+
 def learner_of(folder: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> Any:
     """A learner of one module, the coder's.
 

@@ -93,8 +93,13 @@ def phrase_model(seed: int, phrases: Sequence[str] = PHRASES, **shape: Any) -> A
 
 def phrase_folder(folder: Path, phrases: Sequence[str], seed: int = 0, **shape: Any) -> str:
     """Write a model that can say these phrases and nothing else."""
-    phrase_model(seed, phrases, **shape).save_pretrained(folder)
-    phrase_tokenizer(phrases).save_pretrained(folder)
+    return saved(folder, phrase_model(seed, phrases, **shape), phrase_tokenizer(phrases))
+
+
+def saved(folder: Path, model: Any, tokenizer: Any) -> str:
+    """Write a model and its tokenizer; return the folder."""
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return str(folder)
 
 
@@ -125,9 +130,7 @@ def chat_phrase_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], see
         # The first coordinate dominates every hidden state, and the logits of what is said follow it.
         model.get_input_embeddings().weight[:, 0] = 1.0
         model.get_output_embeddings().weight[said, 0] = 5.0
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return str(folder)
+    return saved(folder, model, tokenizer)
 
 
 CHAT_TEMPLATE = (
@@ -172,8 +175,7 @@ def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **
     }
     model = model_of_kind(kind, **usual | shape)
     model.generation_config.do_sample = True  # as published instruct models have it; servers go by it
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    saved(folder, model, tokenizer)
     return folder
 
 

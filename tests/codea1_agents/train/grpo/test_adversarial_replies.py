@@ -65,8 +65,6 @@ def test_cut_replies_are_read_as_far_as_they_go_and_counted(config: GRPOConfig) 
         assert figures["coder_cut_share"] > 0.8
         assert figures["coder_tokens"] == 1
         assert figures["valid_candidates"] > 0  # a whole program in one token
-        responses = [each.response for tree in algorithm.last_trees for each in tree.candidates]
-        assert all(each.n_tokens == 1 for each in responses)
 
 
 def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from codea1_agents.prompts import Message, load_prompts
 from codea1_env import Referee, preset
 from codea1_env.problems import Problem
 from tests.support import ROOT
-from tests.support.grpo import learner_of, record_gradients, scored
+from tests.support.grpo import learner_of, moved, record_gradients, scored
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -107,9 +107,7 @@ def test_loss_and_gradients_are_the_same(example, played, role, tiny_folder, mon
     learner = learner_of(str(tiny_folder), kl_coeff=example.KL, grad_clip=None)
     module = learner.module["coder"]  # its only one
     draw = torch.Generator().manual_seed(0)
-    with torch.no_grad():  # else it would be its own reference
-        for weight in module.model.parameters():
-            weight.add_(torch.randn(weight.shape, generator=draw), alpha=0.02)
+    moved(module.model, by=0.02)  # else it would be its own reference
     own, (base, _) = deepcopy(module.model), example.load(tiny_folder, 0)
 
     replies, advantages = example.replies_to_train(played)[role]

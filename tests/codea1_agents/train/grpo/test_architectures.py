@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.grpo import ON_RAY, built, distance, tiny_config, weights_of
-from tests.support.language_models import PHRASES, model_of_kind, phrase_tokenizer
+from tests.support.language_models import PHRASES, model_of_kind, phrase_tokenizer, saved
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -54,9 +54,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 
 def folder_of(name: str, folder: Path, **shape: Any) -> str:
     """Write a model of random weights that says the phrases of `phrase_tokenizer`."""
-    model_of_kind(name, **SHAPE | shape).save_pretrained(folder)
-    phrase_tokenizer().save_pretrained(folder)
-    return str(folder)
+    return saved(folder, model_of_kind(name, **SHAPE | shape), phrase_tokenizer())
 
 
 def test_a_model_that_is_sampled_without_its_context_is_refused(tmp_path: Path, increments: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.grpo import built, distance, module_of, some_batch, tiny_config, weights_of
+from tests.support.grpo import built, distance, module_of, moved, some_batch, tiny_config, weights_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -29,12 +29,7 @@ LORA = LoraSettings(rank=4, alpha=8.0)
 
 
 def stirred(module: CausalLMModule) -> CausalLMModule:
-    """The module after something like training."""
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for tensor in module.model.parameters():
-            if tensor.requires_grad:
-                tensor.add_(torch.randn(tensor.shape, generator=generator), alpha=0.1)
+    moved(module.model, by=0.1)
     return module
 
 

@@ -33,21 +33,21 @@ def with_shares(config: GRPOConfig, runner: float, learner: float) -> GRPOConfig
     return made.learners(num_gpus_per_learner=learner)
 
 
-def test_only_shares_that_make_pairs_are_accepted(colocated: GRPOConfig) -> None:
+def test_only_what_can_share_is_accepted(colocated: GRPOConfig) -> None:
     colocated.validate()
     with_shares(colocated, 0.6, 0.4).validate()
     for runner, learner in ((0.5, 0.5), (0.6, 0.5), (1, 0), (0, 0.4), (1, 1)):
         with pytest.raises(UserError, match="a runner needs more than half of a GPU"):
             with_shares(colocated, runner, learner).validate()
-
-
-def test_other_settings_that_cannot_share_are_refused(colocated: GRPOConfig) -> None:
     with pytest.raises(UserError, match="as many remote runners as remote learners"):
         colocated.copy(copy_frozen=False).env_runners(num_env_runners=2).validate()
     with pytest.raises(UserError, match="overlap must be 0"):
         colocated.copy(copy_frozen=False).training(overlap=1).validate()
     with pytest.raises(UserError, match="placement should be 'separate' or 'colocated', got 'colocate'"):
         colocated.copy(copy_frozen=False).learners(placement="colocate").validate()
+    plain = colocated.learners(placement="separate", num_learners=0).env_runners(num_env_runners=0)
+    with pytest.raises(UserError, match="overlap: it needs remote runners"):
+        plain.training(overlap=1).validate()
 
 
 def test_an_engine_of_several_gpus_needs_them(phrase_folders: dict[str, str], increments: str) -> None:
@@ -150,20 +150,16 @@ def test_a_mapping_of_the_users_stays_whatever_is_set_before_or_after() -> None:
 
 
 @pytest.mark.parametrize(("n_suites", "odd"), [(4, "coder_5"), (4, "tester_5_3"), (4, "tester_0_1")])
-def test_a_mapping_that_splits_a_group_is_refused_with_the_reason(n_suites: int, odd: str) -> None:
+def test_a_mapping_that_splits_a_group_or_to_no_module_is_refused_with_the_reason(n_suites: int, odd: str) -> None:
     def split(agent_id: str, _: Any) -> str:
         return "other" if agent_id == odd else agent_id.partition("_")[0]
 
     said = rf"policy_mapping_fn: .* and {odd} is 'other'; an advantage compares the replies"
     with pytest.raises(UserError, match=said):
         modules_by_role(split, ("coder", "tester", "other"), 6, n_suites)
-
-
-def test_a_module_that_there_is_not_is_refused() -> None:
     config = GRPOConfig().problems("starter").llm_agents(coder="a", tester="b")
-    config.multi_agent(policy_mapping_fn=lambda *_, **__: "default")
     with pytest.raises(UserError, match="'default'"):
-        config.validate()
+        config.multi_agent(policy_mapping_fn=lambda *_, **__: "default").validate()
 
 
 def test_a_mapping_of_the_users_trains_one_model_in_both_roles(phrase_folders: dict[str, str], increments: str) -> None:

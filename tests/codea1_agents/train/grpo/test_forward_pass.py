@@ -109,10 +109,8 @@ def test_each_prompt_is_computed_once() -> None:
 
 def test_a_response_of_one_token_needs_its_prompt_only() -> None:
     model = model_of("llama")
-    rows = [replace(scored("coder", 5, 1, seed=row), prompt=(3, 4, 5)) for row in range(2)]
-    columns = padded_batch(rows)
-    plain, once = (figures(model, columns, prompt_once=flag).log_probs for flag in (False, True))
-    plain, once = plain.detach(), once.detach()
+    columns = padded_batch([replace(scored("coder", 5, 1, seed=row), prompt=(3, 4, 5)) for row in range(2)])
+    plain, once = (figures(model, columns, prompt_once=flag).log_probs.detach() for flag in (False, True))
     assert plain.shape == (2, 1)
     assert float((plain - once).abs().max()) < 1e-6
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.support.grpo import module_of, some_batch
+from tests.support.grpo import module_of, scored, some_batch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
 
+from codea1_agents.train.grpo.batch import padded_batch  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule  # noqa: E402
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
@@ -27,16 +29,9 @@ def gap_to_learner(folder: str, *, autocast: str, sampling_dtype: str) -> float:
     prompt = [3, 4, 5]
     seeds, rules = [[n] for n in range(64)], SamplingRules(max_tokens=12)
     responses = sample_responses(runner.model, [prompt] * 64, seeds, end_tokens=[], rules=rules)
-    tokens = torch.tensor([each.tokens for each in responses])
-    batch = {
-        "prompt_ids": torch.tensor([prompt] * 64),
-        "prompt_number": torch.zeros(64, dtype=torch.int64),
-        "prompt_mask": torch.ones(64, 3, dtype=torch.bool),
-        "response_ids": tokens,
-        "response_mask": torch.ones_like(tokens, dtype=torch.bool),
-    }
+    rows = [replace(scored("coder", 1, 1), prompt=tuple(prompt), response=each) for each in responses]
     with torch.no_grad():
-        found = learner.forward_train(batch)["log_probs"]
+        found = learner.forward_train(padded_batch(rows))["log_probs"]
     assert found.dtype == torch.float32
     return float((found - torch.tensor([each.log_probs for each in responses])).abs().max())
 

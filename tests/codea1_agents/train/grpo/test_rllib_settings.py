@@ -317,7 +317,6 @@ def test_a_module_writes_replies(config: GRPOConfig, runners: int) -> None:
         prompts = [module.chat.prompt_ids([]) or [3], [3, 4]]
         found = module.forward_inference({"obs": prompts}, max_tokens=2)
         drawn = [module.forward_exploration({"obs": prompts}, seed=seed, max_tokens=2)["actions"] for seed in (0, 0, 1)]
-    assert isinstance(reply, str)
     assert reply
     assert all((own[name] == learners[name]).all() for name in own)
     assert [len(row) for row in found["actions"]] == [len(row) for row in found["action_logp"]]

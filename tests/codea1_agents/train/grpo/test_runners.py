@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from codea1_env.errors import MissingExtra, UserError
-from tests.support.grpo import ON_RAY, built, distance, tiny_config, weights_of
+from codea1_env.errors import MissingExtra
+from tests.support.grpo import ON_RAY, built, distance, moved, tiny_config, weights_of
 from tests.support.language_models import PHRASES, phrase_folder
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -147,12 +147,6 @@ def test_trees_pass_through_rays_store_only_to_other_processes(phrase_folders, i
     assert are_stored == {bool(runners or learners)}
 
 
-def test_it_needs_remote_runners(settings: GRPOConfig) -> None:
-    config = settings.copy(copy_frozen=False).env_runners(num_env_runners=0)
-    with pytest.raises(UserError, match="overlap: it needs remote runners"):
-        config.validate()
-
-
 MB = 2**20
 PIECE_MB = 1.0
 
@@ -172,11 +166,7 @@ def handing_over(folder: str, problems: str, *, runners: int = 0, learners: int 
 
 
 def move(learner: Any) -> None:
-    """Change the weights as an update would, alike on all learners."""
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in learner.module["coder"].unwrapped().model.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.01)
+    moved(learner.module["coder"].unwrapped().model, by=0.01)
 
 
 def checksums(module: Any) -> dict[str, int]:

@@ -27,7 +27,7 @@ from tests.support.grpo import (
     update_group,
     weights_in,
 )
-from tests.support.language_models import model_of_kind, phrase_tokenizer
+from tests.support.language_models import model_of_kind, phrase_tokenizer, saved
 
 pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
@@ -82,9 +82,8 @@ def updated(group: Any, settings: dict[str, Any], n_learners: int) -> tuple[Weig
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_every_combination_makes_the_same_update(name: str, lora: LoraSettings | None, tmp_path: Path) -> None:
     kind, more = ARCHITECTURES[name]
-    model_of_kind(kind, **SHAPE, **more).save_pretrained(tmp_path)
-    phrase_tokenizer().save_pretrained(tmp_path)
-    config = learning({"coder": ModelSettings(str(tmp_path), lora=lora)})
+    folder = saved(tmp_path, model_of_kind(kind, **SHAPE, **more), phrase_tokenizer())
+    config = learning({"coder": ModelSettings(folder, lora=lora)})
     local = group_of(config.copy(copy_frozen=False))
     gradients, weights = updated(local, PLAIN, 0)
     assert distance(weights_in(local), weights) > 1e-3

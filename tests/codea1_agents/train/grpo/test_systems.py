@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.grpo import ON_RAY, built, distance, tiny_config, weights_of
+from tests.support.grpo import ON_RAY, built, distance, weights_of
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -18,14 +18,8 @@ from codea1_env.rules.ruleset import BookUpdate, Validation, preset
 pytestmark = ON_RAY
 
 
-@pytest.fixture
-def config(phrase_folders: dict[str, str], increments: str) -> GRPOConfig:
-    config: GRPOConfig = tiny_config(phrase_folders, increments)
-    return config.training(problems_per_step=3)
-
-
 def one_step(config: GRPOConfig) -> Any:
-    with built(config) as algorithm:
+    with built(config.training(problems_per_step=3)) as algorithm:
         before = weights_of(algorithm)
         result = algorithm.train()
         after = weights_of(algorithm)

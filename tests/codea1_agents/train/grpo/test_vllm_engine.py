@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.grpo import tiny_config
+from tests.support.grpo import moved, tiny_config
 from tests.support.language_models import PHRASES, phrase_folder
 from tests.support.processes import command_of, descendants
 from tests.support.waiting import wait_until
@@ -55,15 +55,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, str]:
         is_tied: phrase_folder(tmp_path_factory.mktemp("model"), PHRASES, tie_word_embeddings=is_tied, **SHAPE)
         for is_tied in (True, False)
     }
-
-
-def moved(model: Any, by: float = 0.05, seed: int = 1) -> Any:
-    """The model after something like an update."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=by)
-    return model
 
 
 def largest_gap(model: Any, prompt: Sequence[int], response: Response, temperature: float = 1.0) -> float:

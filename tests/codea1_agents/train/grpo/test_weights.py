@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.grpo import learner_of, module_of
+from tests.support.grpo import learner_of, module_of, moved
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -124,9 +124,7 @@ def sent(model_folder: str, dtype: str) -> Sent:
     """A learner whose weights have changed, its pieces, and one who receives them."""
     more = {"sampling_dtype": dtype, "handover_piece_mb": 0.02}
     learner = learner_of(model_folder, model=more)
-    with torch.no_grad():
-        for parameter in learner.module["coder"].unwrapped().model.parameters():
-            parameter.add_(0.1)
+    moved(learner.module["coder"].unwrapped().model)
     return learner, pieces_of(learner), receiver_of(module_of(model_folder, inference_only=True, **more))
 
 

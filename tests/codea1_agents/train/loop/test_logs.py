@@ -50,6 +50,5 @@ def test_a_log_that_fails_is_one_sentence_and_gets_no_more_figures(tmp_path, mon
         for step in (1, 2, 3):
             logs[0].write(step, {"figures/coder_reward": 0.5})
     assert written == [1, 2]
-    assert notes == [
-        "logging.tensorboard failed at step 2 and gets no more figures; metrics.jsonl has all: no space left"
-    ]
+    said = "logging.tensorboard failed at step 2 and gets no more figures; metrics.jsonl has all: no space left"
+    assert notes == [said]

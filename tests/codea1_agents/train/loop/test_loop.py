@@ -111,11 +111,8 @@ def test_ctrl_c_and_sigterm_end_the_step_save_and_can_be_continued(settings, tmp
 
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(settings, tmp_path):
     config = load_training(settings, ["training.lr=1e36", "checkpoints.every=1", "training.weight_decay=0"])
-    with pytest.raises(TrainingFailed) as caught:
+    with pytest.raises(TrainingFailed, match=r"the loss of .* codea1 train --resume"):
         train(config, out=tmp_path / "run")
-    said = str(caught.value)
-    assert "the loss of" in said
-    assert "codea1 train --resume" in said
     assert len(read_metrics(tmp_path / "run")) == step_of(last_checkpoint(tmp_path / "run"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.language_models import byte_tokenizer, random_model
+from tests.support.language_models import byte_tokenizer, random_model, saved
 
 pytest.importorskip("ray", reason="Ray is not installed")
 from benchmarks.learner_bytes import Rows, computed, measured
@@ -23,10 +23,8 @@ CHECKPOINTING: dict[str, Any] = {"autocast": "bfloat16", "gradient_checkpointing
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    place = str(tmp_path_factory.mktemp("model"))
-    random_model(0, **SHAPE, tie_word_embeddings=True).save_pretrained(place)
-    byte_tokenizer().save_pretrained(place)
-    return place
+    model = random_model(0, **SHAPE, tie_word_embeddings=True)
+    return saved(tmp_path_factory.mktemp("model"), model, byte_tokenizer())
 
 
 @pytest.mark.parametrize(

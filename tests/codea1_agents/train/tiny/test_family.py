@@ -128,9 +128,9 @@ def test_a_rare_mistake_of_four_steps_fails_at_its_trigger_only(variant: Variant
 
 @given(st.sampled_from(PAIRS))
 def test_mutants_differ_from_the_solution(pair: tuple[Composition, Variant]) -> None:
-    composition, variant = pair
-    assert composition.solution not in mutants(composition, variant)
-    assert mutants(composition, variant)
+    found = mutants(*pair)
+    assert found
+    assert pair[0].solution not in found
 
 
 @given(st.sampled_from(EVERYTHING), st.integers(1, 60), st.booleans())

@@ -32,6 +32,14 @@ from codea1_agents.train.tiny.pretraining import (
 from codea1_agents.train.tiny.tokenizer import GO, new_tokenizer, text_of
 
 
+@pytest.fixture(scope="module")
+def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has hardly begun to learn."""
+    folder = tmp_path_factory.mktemp("base") / "model"
+    pretrain(PretrainingSettings(seed=1, steps=3)).save(folder)
+    return folder
+
+
 def test_the_same_seed_gives_the_same_bits_whatever_came_before(base_folder: Path, tmp_path: Path) -> None:
     torch.manual_seed(99)
     state = torch.get_rng_state()
