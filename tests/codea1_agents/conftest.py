@@ -10,7 +10,7 @@ import pytest
 from codea1_env.problems import dump_jsonl
 from codea1_env.problems.problem import GoldenCase, Problem
 from tests.support.forks import forked_workers
-from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model
+from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, saved, tiny_model
 
 
 @pytest.fixture(scope="session")
@@ -38,10 +38,7 @@ def cluster(cluster_of_session: None) -> None:
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model that writes bytes."""
     pytest.importorskip("transformers", reason="transformers is not installed")
-    folder = tmp_path_factory.mktemp("model")
-    tiny_model().save_pretrained(folder)
-    byte_tokenizer().save_pretrained(folder)
-    return str(folder)
+    return saved(tmp_path_factory.mktemp("model"), tiny_model(), byte_tokenizer())
 
 
 @pytest.fixture(scope="session")

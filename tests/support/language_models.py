@@ -13,9 +13,6 @@ END, PAD = 256, 257
 def random_model(seed: int, kind: str = "Qwen2", **shape: Any) -> Any:
     """Return a model that is 32 wide, with one layer and heads of 16, but for what `shape` says in the words of its
     configuration."""
-    import torch
-    import transformers
-
     hidden = shape.get("hidden_size", 32)
     small = {
         "hidden_size": hidden,
@@ -27,10 +24,18 @@ def random_model(seed: int, kind: str = "Qwen2", **shape: Any) -> Any:
         "tie_word_embeddings": False,
         "bos_token_id": None,
     }
+    return model_of_kind(kind, seed, **small | shape)
+
+
+def model_of_kind(kind: str, seed: int = 0, **shape: Any) -> Any:
+    """Return a random model of an architecture of `transformers`."""
+    import torch
+    import transformers
+
+    config = getattr(transformers, f"{kind}Config")(**shape)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        config = getattr(transformers, f"{kind}Config")(**small | shape)
-        return getattr(transformers, f"{kind}ForCausalLM")(config).eval()
+        return getattr(transformers, f"{kind.removesuffix('Text')}ForCausalLM")(config).eval()
 
 
 def tiny_model() -> Any:
@@ -77,8 +82,13 @@ def phrase_model(seed: int, phrases: Sequence[str] = PHRASES, **shape: Any) -> A
 
 def phrase_folder(folder: Path, phrases: Sequence[str], seed: int = 0, **shape: Any) -> str:
     """Write a model that can say these phrases and nothing else."""
-    phrase_model(seed, phrases, **shape).save_pretrained(folder)
-    phrase_tokenizer(phrases).save_pretrained(folder)
+    return saved(folder, phrase_model(seed, phrases, **shape), phrase_tokenizer(phrases))
+
+
+def saved(folder: Path, model: Any, tokenizer: Any) -> str:
+    """Write a model and its tokenizer; return the folder."""
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return str(folder)
 
 
@@ -102,9 +112,7 @@ def chat_phrase_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], see
         # The first coordinate dominates every hidden state, and the logits of what is said follow it.
         model.get_input_embeddings().weight[:, 0] = 1.0
         model.get_output_embeddings().weight[said, 0] = 5.0
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return str(folder)
+    return saved(folder, model, tokenizer)
 
 
 CHAT_TEMPLATE = (
@@ -140,8 +148,7 @@ def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **
     }
     model = random_model(0, kind, **usual | shape)
     model.generation_config.do_sample = True  # as published instruct models have it; servers go by it
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    saved(folder, model, tokenizer)
     return folder
 
 

@@ -52,6 +52,14 @@ def kill(pids: set[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def command_of(pid: int) -> str:
+    """Return the command of a process; nothing of one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
 def left_over(before: set[int]) -> set[int]:
     """Return processes of ours that were not there before, after time to end."""
     wait_until(lambda: not descendants() - before, 20.0)  # a crowded machine may take long to end a process

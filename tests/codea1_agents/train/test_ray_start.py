@@ -59,9 +59,7 @@ NODES = [
         ([Wanted("runners", 2, 0.5, 0), Wanted("learners", 5, 1, 0)], "all processes need 6 CPUs and 0 GPUs"),
     ],
 )
-def test_what_nodes_of_unequal_size_cannot_hold_is_refused_in_one_sentence(
-    wanted: list[Wanted], fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_nodes_of_unequal_size_cannot_hold_is_refused_in_one_sentence(wanted, fault, monkeypatch):
     monkeypatch.setattr("ray.nodes", lambda: NODES)
     if not fault:
         require_room(wanted)

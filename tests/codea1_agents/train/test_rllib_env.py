@@ -19,10 +19,8 @@ from ray.tune.registry import register_env
 
 from codea1_agents.train.rllib_env import GroupMultiAgentEnv
 from codea1_env import ProblemSet, code_a1_v0
-from codea1_env.errors import AgentUnavailable
-from tests.support.toys import RIGHT
+from tests.support.toys import BROKEN, GONE, RIGHT
 
-BROKEN = "```python\ndef add(a, b:\n```"
 SUITE = "```python\nassert add(1, 3) == 4\n```"
 
 
@@ -48,31 +46,19 @@ def episode(env: GroupMultiAgentEnv, *steps: dict[str, Any]) -> MultiAgentEpisod
     for actions in steps:
         assert set(actions) == set(observations)
         observations, rewards, terminateds, truncateds, infos = env.step(actions)
-        found.add_env_step(
-            observations=observations,
-            actions=actions,
-            rewards=rewards,
-            infos=infos,
-            terminateds=terminateds,
-            truncateds=truncateds,
-        )
+        found.add_env_step(observations, actions, rewards, infos, terminateds=terminateds, truncateds=truncateds)
     return found
 
 
 def test_only_who_is_to_act_is_observed_and_testers_without_a_turn_are_never_mentioned(config):
     env = GroupMultiAgentEnv(config)
-    played = episode(
-        env, {"coder_0": RIGHT, "coder_1": BROKEN}, {"tester_0_0": SUITE, "tester_0_1": AgentUnavailable("gone")}
-    )
+    coders, testers = {"coder_0": RIGHT, "coder_1": BROKEN}, {"tester_0_0": SUITE, "tester_0_1": GONE}
+    played = episode(env, coders, testers)
     assert played.is_done
-    assert set(played.agent_episodes) == {"coder_0", "coder_1", "tester_0_0", "tester_0_1"}
-    assert {agent: len(each) for agent, each in played.agent_episodes.items()} == dict.fromkeys(
-        played.agent_episodes, 1
-    )
+    assert {agent: len(each) for agent, each in played.agent_episodes.items()} == dict.fromkeys(coders | testers, 1)
     assert played.agent_episodes["tester_0_0"].module_id == "tester"
     returns = {agent: each.get_return() for agent, each in played.agent_episodes.items()}
-    assert math.isnan(returns["coder_0"])
-    assert math.isnan(returns["tester_0_1"])
+    assert {agent for agent, each in returns.items() if math.isnan(each)} == {"coder_0", "tester_0_1"}
     assert returns["coder_1"] == 0.0
     assert 0 < returns["tester_0_0"] < 1
     assert played.agent_episodes["coder_0"].is_truncated
@@ -84,9 +70,7 @@ def test_the_episode_ends_when_nobody_is_left_whoever_was_masked(config, broken_
     env.reset()
     *_, terminateds, truncateds, _ = env.step({"coder_0": RIGHT, "coder_1": RIGHT})
     assert (terminateds, truncateds) == ({"__all__": False}, {"__all__": False})
-    actions = dict.fromkeys(["tester_0_0", "tester_0_1", "tester_1_0"], SUITE) | {
-        "tester_1_1": AgentUnavailable("gone")
-    }
+    actions = dict.fromkeys(["tester_0_0", "tester_0_1", "tester_1_0"], SUITE) | {"tester_1_1": GONE}
     *_, terminateds, truncateds, _ = env.step(actions)
     assert (terminateds["__all__"], truncateds["__all__"]) == (True, False)
     assert truncateds["tester_1_1"]
@@ -96,20 +80,15 @@ def test_the_episode_ends_when_nobody_is_left_whoever_was_masked(config, broken_
     assert (terminateds["__all__"], truncateds["__all__"]) == (False, True)
 
 
-def test_where_no_program_loads_the_episode_ends_with_the_coders_step(config):
-    played = episode(GroupMultiAgentEnv(config), {"coder_0": BROKEN, "coder_1": "no code"})
-    assert played.is_terminated
-    assert set(played.agent_episodes) == {"coder_0", "coder_1"}
-
-
 def test_an_environment_of_ones_own_is_viewed(config):
     class Paying(code_a1_v0.group_env):
         def step(self, actions: Any) -> Any:
             observations, rewards, *rest = super().step(actions)
             return observations, {agent: reward + 1 for agent, reward in rewards.items()}, *rest
 
-    played = episode(GroupMultiAgentEnv(env=Paying(**config)), {"coder_0": BROKEN, "coder_1": BROKEN})
-    assert played.agent_episodes["coder_0"].get_return() == 1.0
+    played = episode(GroupMultiAgentEnv(env=Paying(**config)), {"coder_0": BROKEN, "coder_1": "no code"})
+    assert played.is_terminated  # with the coders' step, since no program loads
+    assert {agent: each.get_return() for agent, each in played.agent_episodes.items()} == {"coder_0": 1, "coder_1": 1}
 
 
 class Replies(RLModule):

@@ -13,13 +13,13 @@ import pytest
 
 from tests.support.grpo import ON_RAY, built, distance, weights_of
 from tests.support.language_models import PHRASES, PROGRAMS, phrase_folder
+from tests.support.processes import command_of, descendants
 
-ray = pytest.importorskip("ray", reason="Ray is not installed")
-torch = pytest.importorskip("torch", reason="torch is not installed")
-from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
-from codea1_env.errors import SandboxError, UserError  # noqa: E402
-from codea1_env.sandbox import Job, JobReport, load_sandbox  # noqa: E402
-from tests.support.sandboxes import Wrapper  # noqa: E402
+pytest.importorskip("ray", reason="Ray is not installed")
+from codea1_agents.train.grpo import GRPOConfig
+from codea1_env.errors import SandboxError, UserError
+from codea1_env.sandbox import Job, JobReport, load_sandbox
+from tests.support.sandboxes import Wrapper
 
 pytestmark = ON_RAY
 
@@ -34,25 +34,17 @@ def speaking(config: GRPOConfig, folder: Path, coder: Sequence[str], tester: Seq
 
 
 def test_empty_replies_are_the_players_doing_and_teach_nothing(config: GRPOConfig, tmp_path: Path) -> None:
+    """No step is made at all: not even one of the divergence alone, nor of the weight decay."""
+    config.training(kl_coeff=1.0, weight_decay=0.5)
     with built(speaking(config, tmp_path, [], [])) as algorithm:
         before = weights_of(algorithm)
         result = algorithm.train()
         for tree in algorithm.last_trees:
             assert {answer.text for answer in tree.candidates} == {""}
             assert len(set(tree.coder_rewards.tolist())) == 1  # not masked: nan is equal to nothing
+            assert not tree.coder.is_trained.any()
         assert result["env_runners"]["valid_candidates"] == 0
         assert result["responses_trained"] == 0
-        assert distance(before, weights_of(algorithm)) == 0.0
-
-
-def test_where_all_groups_are_flat_no_step_is_made_at_all(config: GRPOConfig, tmp_path: Path) -> None:
-    """Not even one of the divergence alone, nor of the weight decay."""
-    config.training(kl_coeff=1.0, weight_decay=0.5, temperature=1e-4)  # all of a group reply the same
-    with built(config) as algorithm:
-        before = weights_of(algorithm)
-        results = [algorithm.train() for _ in range(2)]
-        assert [result["responses_trained"] for result in results] == [0, 0]
-        assert not any(tree.coder.is_trained.any() for tree in algorithm.last_trees)
         assert distance(before, weights_of(algorithm)) == 0.0
         assert algorithm.learner_group._learner._weights_seq_no == 0  # nor does the learning rate move on
 
@@ -73,8 +65,6 @@ def test_cut_replies_are_read_as_far_as_they_go_and_counted(config: GRPOConfig) 
         assert figures["coder_cut_share"] > 0.8
         assert figures["coder_tokens"] == 1
         assert figures["valid_candidates"] > 0  # a whole program in one token
-        responses = [each.response for tree in algorithm.last_trees for each in tree.candidates]
-        assert all(each.n_tokens == 1 for each in responses)
 
 
 def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_path: Path) -> None:
@@ -82,7 +72,6 @@ def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_pa
     with built(speaking(config, tmp_path, CODE, SUITES[:3])) as algorithm:
         for _ in range(2):
             algorithm.train()
-        said: dict[str, set[str]] = {"coder": set(), "tester": set()}
         ids: dict[str, set[int]] = {"coder": set(), "tester": set()}
         for tree in algorithm.env_runner.roll_out([each.task for each in algorithm.last_trees]).trees:
             for role, answers in (("coder", tree.candidates), ("tester", [a for group in tree.suites for a in group])):
@@ -91,9 +80,6 @@ def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_pa
                     ids[role].update(answer.response.tokens)
                     expected = [phrases[token - 3] for token in answer.response.tokens if token >= 3]
                     assert answer.text == " ".join(expected)
-                    said[role].update(expected)
-        assert said["coder"] <= set(CODE)
-        assert said["tester"] <= set(SUITES[:3])
         assert ids["coder"] & ids["tester"] - {0, 1, 2}
 
 
@@ -120,11 +106,9 @@ def test_a_tester_that_cannot_be_asked_costs_the_coder_nothing(config: GRPOConfi
     config.training(max_prompt_tokens={"coder": 4096, "tester": 0})
     with built(config) as algorithm:
         result = algorithm.train()
-        valid = [
-            (tree.coder_rewards[n], bool(group)) for tree in algorithm.last_trees for n, group in enumerate(tree.suites)
-        ]
-        assert any(was_asked for _, was_asked in valid)
-        assert all(np.isnan(reward) == was_asked for reward, was_asked in valid)
+        was_asked = [bool(group) for tree in algorithm.last_trees for group in tree.suites]
+        assert any(was_asked)
+        assert [np.isnan(reward) for tree in algorithm.last_trees for reward in tree.coder_rewards] == was_asked
         assert "tester" not in result.get("learners", {})
         assert result["problems_skipped"] > 0
 
@@ -172,7 +156,7 @@ def test_a_sandbox_killed_under_way_changes_no_reward(config: GRPOConfig) -> Non
         algorithm.train()
         expected = [tree.coder_rewards for tree in algorithm.last_trees]
     with built(config) as algorithm:
-        doomed = workers()
+        doomed = {pid for pid in descendants() if "codea1_env/sandbox" in command_of(pid)}
         assert doomed
         killer = threading.Timer(0.05, lambda: [os.kill(pid, signal.SIGKILL) for pid in doomed])
         killer.start()
@@ -181,19 +165,3 @@ def test_a_sandbox_killed_under_way_changes_no_reward(config: GRPOConfig) -> Non
         for tree, rewards in zip(algorithm.last_trees, expected, strict=True):
             known = ~np.isnan(tree.coder_rewards)
             assert tree.coder_rewards[known] == pytest.approx(rewards[known])
-
-
-def workers() -> set[int]:
-    """The sandbox's processes that this one has started, and nobody else's."""
-    found: set[int] = set()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            stat = (entry / "stat").read_text().rpartition(")")[2].split()
-            words = (entry / "cmdline").read_text()
-        except OSError:
-            continue
-        if int(stat[1]) == os.getpid() and "codea1_env/sandbox" in words:
-            found.add(int(entry.name))
-    return found

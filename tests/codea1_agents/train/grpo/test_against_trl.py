@@ -1,6 +1,6 @@
 """Advantages are those of TRL's own trainer, run on the same rewards; skipped where TRL is not installed.
 
-`test_grouping.py` compares them with a computation one number at a time, wherever the tests run.
+`test_advantages.py` compares them with a computation one number at a time, wherever the tests run.
 """
 
 from __future__ import annotations

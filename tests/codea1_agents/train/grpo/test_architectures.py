@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support.grpo import ON_RAY, built, distance, tiny_config, weights_of
-from tests.support.language_models import PHRASES, phrase_tokenizer
+from tests.support.language_models import PHRASES, model_of_kind, phrase_tokenizer, saved
 
 pytest.importorskip("ray", reason="Ray is not installed")
-torch = pytest.importorskip("torch", reason="the extra codea1-env[rllib] is not installed")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
-from codea1_agents.train.failures import SamplerDiffers  # noqa: E402
+from codea1_agents.train.failures import SamplerDiffers
 
 pytestmark = [*ON_RAY, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # their fast kernels need a GPU
 
@@ -56,13 +54,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 
 def folder_of(name: str, folder: Path, **shape: Any) -> str:
     """Write a model of random weights that says the phrases of `phrase_tokenizer`."""
-    config = getattr(transformers, f"{name}Config")(**SHAPE | shape)
-    made = getattr(transformers, f"{name.removesuffix('Text')}ForCausalLM")
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        made(config).save_pretrained(folder)
-    phrase_tokenizer().save_pretrained(folder)
-    return str(folder)
+    return saved(folder, model_of_kind(name, **SHAPE | shape), phrase_tokenizer())
 
 
 def test_a_model_that_is_sampled_without_its_context_is_refused(tmp_path: Path, increments: str) -> None:

@@ -15,7 +15,7 @@ from tests.support.grpo import scored
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from codea1_agents.train.grpo.batch import (  # noqa: E402  # noqa: E402
+from codea1_agents.train.grpo.batch import (  # noqa: E402
     Budget,
     Column,
     StoredResponse,
@@ -34,9 +34,7 @@ RESPONSES = st.lists(
 
 @given(RESPONSES, st.integers(1, 3), st.integers(1, 4))
 @settings(max_examples=50)
-def test_every_token_of_a_step_weighs_the_same_whatever_the_number_of_learners(
-    responses: list, n_minibatches: int, n_learners: int
-) -> None:
+def test_every_token_of_a_step_weighs_the_same_whatever_the_number_of_learners(responses, n_minibatches, n_learners):
     shares = shards(planned(responses, n_minibatches, (0, 1)), n_learners)
     rows = [each for shard in shares for each in shard if each.token_weight > 0]
     assert Counter(each.prompt for each in rows) == Counter(each.prompt for each in responses)
@@ -79,27 +77,23 @@ def test_responses_to_one_prompt_share_step_and_learner(which: list[int], n_mini
 def test_a_plan_needs_no_tokens(responses: list, n_minibatches: int, n_learners: int) -> None:
     responses = [replace(each, advantage=float(row)) for row, each in enumerate(responses)]
     stored = [StoredResponse.of(row // 3, row % 3, each) for row, each in enumerate(responses)]
-    expected, found = (
-        shards(planned(with_advantages_over_batch(rows, "tester"), n_minibatches, (0, 1)), n_learners)
-        for rows in (responses, stored)
-    )
+    scaled = [with_advantages_over_batch(rows, "tester") for rows in (responses, stored)]
+    expected, found = (shards(planned(rows, n_minibatches, (0, 1)), n_learners) for rows in scaled)
     plan = [[row.planned(responses[3 * row.task + row.number]) for row in shard] for shard in found]
     assert plan == expected
 
 
-def test_one_row_over_two_learners_is_a_row_and_one_that_weighs_nothing() -> None:
-    (one,), (other,) = shards(planned([scored("tester", 5, 4, advantage=-1.5)], 1, (0,)), 2)
-    assert one.token_weight == 0.25
-    assert (other.token_weight, other.advantage) == (0.0, 0.0)
-    assert len(other.response.tokens) == len(other.prompt) == 1  # costs next to nothing
-
-
 def test_each_iterations_plan_is_its_own_and_the_same_for_the_same_seed() -> None:
     responses = [scored("coder", 5, n) for n in range(1, 30)]
-    plans = [[each.minibatch for each in planned(responses, 2, (0, n))] for n in (0, 0, 1)]
-    assert plans[0] == plans[1]
-    first, second = ([e.response for e in planned(responses, 2, (0, n)) if not e.minibatch] for n in (0, 1))
-    assert first != second
+    first, again, other = (planned(responses, 2, (0, n)) for n in (0, 0, 1))
+    assert first == again
+    assert {e.response for e in first if not e.minibatch} != {e.response for e in other if not e.minibatch}
+
+
+def test_one_row_over_two_learners_is_a_row_and_one_that_weighs_nothing() -> None:
+    (one,), (other,) = shards(planned([scored("tester", 5, 4, advantage=-1.5)], 1, (0,)), 2)
+    assert (one.token_weight, other.token_weight, other.advantage) == (0.25, 0.0, 0.0)
+    assert len(other.response.tokens) == len(other.prompt) == 1  # costs next to nothing
 
 
 def test_d22_rewards_and_advantages_are_float32_however_the_model_computes() -> None:
@@ -108,12 +102,6 @@ def test_d22_rewards_and_advantages_are_float32_however_the_model_computes() -> 
     assert batch[Column.ADVANTAGES].dtype is torch.float32
     assert batch[Column.ADVANTAGES].unique().item() == pytest.approx(exact, rel=1e-6)
     assert batch[Column.TOKEN_WEIGHT].dtype is batch[Column.SAMPLED_LOG_PROBS].dtype is torch.float32
-
-
-def test_prompts_end_together_and_responses_begin_together() -> None:
-    batch = padded_batch([scored("coder", 2, 3), scored("coder", 4, 1)])
-    assert batch[Column.PROMPT_MASK].int().tolist() == [[0, 0, 1, 1], [1, 1, 1, 1]]
-    assert batch[Column.RESPONSE_MASK].int().tolist() == [[1, 1, 1], [1, 0, 0]]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["coder", "tester"]), st.integers(-4, 4)), max_size=12))
@@ -133,9 +121,7 @@ BUDGETS = st.builds(Budget, rows=st.integers(0, 4), tokens=st.integers(0, 40), p
 def responses_to(prompts: list[tuple[int, ...]], which: list[int], lengths: list[int]) -> list[Any]:
     """One response per number of a prompt; its advantage is its number."""
     pairs = enumerate(zip(which, lengths, strict=False))
-    rows = [
-        (prompts[number % len(prompts)], scored("coder", 1, length, advantage=row)) for row, (number, length) in pairs
-    ]
+    rows = [(prompts[n % len(prompts)], scored("coder", 1, length, advantage=row)) for row, (n, length) in pairs]
     return [replace(each, prompt=prompt) for prompt, each in rows]
 
 
@@ -156,17 +142,13 @@ def cost(part: dict[str, Any], *, prompt_once: bool, packed: bool) -> int:
     lengths=st.lists(st.integers(1, 9), min_size=12, max_size=12),
     budget=BUDGETS,
 )
-def test_parts_hold_every_row_once_within_their_budget(
-    prompts: list[tuple[int, ...]], which: list[int], lengths: list[int], budget: Budget
-) -> None:
+def test_parts_hold_every_row_once_within_their_budget(prompts, which, lengths, budget):
     rows = responses_to(prompts, which, lengths)
     found = micro_batches(padded_batch(rows), budget)
     assert sorted(int(row) for part in found for row in part[Column.ADVANTAGES][:, 0]) == list(range(len(rows)))
     for part in found:
-        n_rows, n_tokens = (
-            len(part[Column.PROMPT_IDS]),
-            cost(part, prompt_once=budget.prompt_once, packed=budget.packed),
-        )
+        n_rows = len(part[Column.PROMPT_IDS])
+        n_tokens = cost(part, prompt_once=budget.prompt_once, packed=budget.packed)
         assert n_rows <= (budget.rows or n_rows)
         assert n_rows == 1 or n_tokens <= (budget.tokens or n_tokens)
         for row, number in enumerate(part[Column.ADVANTAGES][:, 0].long().tolist()):
@@ -196,9 +178,11 @@ def test_a_pass_that_learns_nothing_is_one_row_of_weight_zero() -> None:
 
 def test_advantages_that_are_equal_for_all_tokens_make_the_batch_of_a_whole_reply() -> None:
     whole = [scored("coder", 2, 5, advantage=0.7), scored("coder", 3, 2, advantage=-1.25)]
-    by_token = [
-        replace(each, advantage=9.0, token_advantages=[each.advantage] * len(each.response.tokens)) for each in whole
-    ]
+    equal = [[each.advantage] * len(each.response.tokens) for each in whole]
+    by_token = [replace(e, advantage=9.0, token_advantages=row) for e, row in zip(whole, equal, strict=True)]
     one, other = padded_batch(whole), padded_batch(by_token)
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
+    # Prompts end together, and responses begin together.
+    assert one[Column.PROMPT_MASK].int().tolist() == [[0, 1, 1], [1, 1, 1]]
+    assert one[Column.RESPONSE_MASK].int().tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]

@@ -14,9 +14,8 @@ from tests.support.command_line import run_python
 from tests.support.grpo import ON_RAY, built, distance, tiny_config, weights_of
 
 pytest.importorskip("ray", reason="Ray is not installed")
-from codea1_agents.train.grpo import GRPOConfig
+from codea1_agents.train.grpo import GRPOConfig, ModelSettings
 from codea1_agents.train.grpo.config import ByRole, modules_by_role
-from codea1_agents.train.grpo.settings import ModelSettings
 
 pytestmark = ON_RAY
 
@@ -34,21 +33,21 @@ def with_shares(config: GRPOConfig, runner: float, learner: float) -> GRPOConfig
     return made.learners(num_gpus_per_learner=learner)
 
 
-def test_only_shares_that_make_pairs_are_accepted(colocated: GRPOConfig) -> None:
+def test_only_what_can_share_is_accepted(colocated: GRPOConfig) -> None:
     colocated.validate()
     with_shares(colocated, 0.6, 0.4).validate()
     for runner, learner in ((0.5, 0.5), (0.6, 0.5), (1, 0), (0, 0.4), (1, 1)):
         with pytest.raises(UserError, match="a runner needs more than half of a GPU"):
             with_shares(colocated, runner, learner).validate()
-
-
-def test_other_settings_that_cannot_share_are_refused(colocated: GRPOConfig) -> None:
     with pytest.raises(UserError, match="as many remote runners as remote learners"):
         colocated.copy(copy_frozen=False).env_runners(num_env_runners=2).validate()
     with pytest.raises(UserError, match="overlap must be 0"):
         colocated.copy(copy_frozen=False).training(overlap=1).validate()
     with pytest.raises(UserError, match="placement should be 'separate' or 'colocated', got 'colocate'"):
         colocated.copy(copy_frozen=False).learners(placement="colocate").validate()
+    plain = colocated.learners(placement="separate", num_learners=0).env_runners(num_env_runners=0)
+    with pytest.raises(UserError, match="overlap: it needs remote runners"):
+        plain.training(overlap=1).validate()
 
 
 def test_an_engine_of_several_gpus_needs_them(phrase_folders: dict[str, str], increments: str) -> None:
@@ -95,24 +94,19 @@ def test_ray_puts_one_runner_and_one_learner_on_each_gpu(tmp_path: Path) -> None
 
 def test_engines_sleep_while_the_learner_works(colocated: GRPOConfig) -> None:
     """And nothing else changes: the updates are those of a run in one process."""
-    algorithm = colocated.build_algo()
-    algorithm.env_runner_group.foreach_env_runner(_record, local_env_runner=False)
-    for _ in range(2):
-        algorithm.train()
-    (calls,) = algorithm.env_runner_group.foreach_env_runner(lambda runner: runner.calls, local_env_runner=False)
-    algorithm.sync_runners()
-    (after,) = algorithm.env_runner_group.foreach_env_runner(lambda runner: runner.calls, local_env_runner=False)
-    weights = weights_of(algorithm)
-    algorithm.stop()
-    assert calls == ["load", "sample", "sleep", "wake", "load", "sample", "sleep"]
-    assert after == [*calls, "wake", "load"]
-
-    plain = colocated.copy(copy_frozen=False).learners(placement="separate", num_learners=0)
-    alone = plain.env_runners(num_env_runners=0).build_algo()
-    for _ in range(2):
-        alone.train()
-    assert distance(weights_of(alone), weights) < 1e-6
-    alone.stop()
+    with built(colocated.copy(copy_frozen=False)) as algorithm:
+        algorithm.env_runner_group.foreach_env_runner(_record, local_env_runner=False)
+        for _ in range(2):
+            algorithm.train()
+        algorithm.sync_runners()
+        (calls,) = algorithm.env_runner_group.foreach_env_runner(lambda runner: runner.calls, local_env_runner=False)
+        weights = weights_of(algorithm)
+    assert calls == ["load", "sample", "sleep", "wake", "load", "sample", "sleep", "wake", "load"]
+    plain = colocated.learners(placement="separate", num_learners=0)
+    with built(plain.env_runners(num_env_runners=0)) as alone:
+        for _ in range(2):
+            alone.train()
+        assert distance(weights_of(alone), weights) < 1e-6
 
 
 def _record(runner: Any) -> None:
@@ -130,17 +124,15 @@ def _record(runner: Any) -> None:
         setattr(engine, method, recorded(name, getattr(engine, method)))
 
 
-def test_by_default_each_role_has_the_module_of_its_name() -> None:
+def test_by_default_each_role_has_the_module_of_its_name_and_a_shared_model_plays_both() -> None:
     config = GRPOConfig().llm_agents(coder="a", tester="b")
     assert config.policy_mapping_fn("coder_3", None) == "coder"
     assert config.policy_mapping_fn("tester_2_1", None) == "tester"
     assert config.settings().module_by_role == {"coder": "coder", "tester": "tester"}
-
-
-def test_a_shared_model_plays_both_and_an_agent_is_no_module() -> None:
     assert GRPOConfig().llm_agents(shared="a").policy_mapping_fn("tester_0_0", None) == "shared"
     against = GRPOConfig().llm_agents(coder="a").agents(tester="fuzz")
     assert against.settings().module_by_role == {"coder": "coder"}
+    assert ByRole({"coder": "one"}) == ByRole({"coder": "one"}) != ByRole()
 
 
 def one_for_all(agent_id: str, episode: Any, **_: Any) -> str:
@@ -158,38 +150,23 @@ def test_a_mapping_of_the_users_stays_whatever_is_set_before_or_after() -> None:
 
 
 @pytest.mark.parametrize(("n_suites", "odd"), [(4, "coder_5"), (4, "tester_5_3"), (4, "tester_0_1")])
-def test_a_mapping_that_splits_a_group_is_refused_with_the_reason(n_suites: int, odd: str) -> None:
+def test_a_mapping_that_splits_a_group_or_to_no_module_is_refused_with_the_reason(n_suites: int, odd: str) -> None:
     def split(agent_id: str, _: Any) -> str:
         return "other" if agent_id == odd else agent_id.partition("_")[0]
 
-    with pytest.raises(
-        UserError, match=rf"policy_mapping_fn: .* and {odd} is 'other'; an advantage compares the replies"
-    ):
+    said = rf"policy_mapping_fn: .* and {odd} is 'other'; an advantage compares the replies"
+    with pytest.raises(UserError, match=said):
         modules_by_role(split, ("coder", "tester", "other"), 6, n_suites)
-
-
-def test_a_module_that_there_is_not_is_refused() -> None:
     config = GRPOConfig().problems("starter").llm_agents(coder="a", tester="b")
-    config.multi_agent(policy_mapping_fn=lambda *_, **__: "default")
     with pytest.raises(UserError, match="'default'"):
-        config.validate()
+        config.multi_agent(policy_mapping_fn=lambda *_, **__: "default").validate()
 
 
-def test_mappings_by_role_compare() -> None:
-    assert ByRole({"coder": "one"}) == ByRole({"coder": "one"}) != ByRole()
-
-
-@pytest.mark.ray
-@pytest.mark.filterwarnings("default")  # Ray's own
-@pytest.mark.usefixtures("cluster")
 def test_a_mapping_of_the_users_trains_one_model_in_both_roles(phrase_folders: dict[str, str], increments: str) -> None:
-    pytest.importorskip("transformers", reason="transformers is not installed")
     config = tiny_config({"coder": phrase_folders["coder"]}, increments).training(problems_per_step=3)
     with built(config.multi_agent(policy_mapping_fn=one_for_all)) as algorithm:
         algorithm.train()
-        n_trained = {
-            "coder": sum(int(tree.coder.is_trained.sum()) for tree in algorithm.last_trees),
-            "tester": sum(int(tree.tester.is_trained[tree.kept].sum()) for tree in algorithm.last_trees),
-        }
-        assert min(n_trained.values()) > 0
-        assert algorithm.last_step.n_trained == {"coder": sum(n_trained.values())}
+        of_coder = sum(int(tree.coder.is_trained.sum()) for tree in algorithm.last_trees)
+        of_tester = sum(int(tree.tester.is_trained[tree.kept].sum()) for tree in algorithm.last_trees)
+        assert min(of_coder, of_tester) > 0
+        assert algorithm.last_step.n_trained == {"coder": of_coder + of_tester}

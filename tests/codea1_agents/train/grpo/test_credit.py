@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,7 @@ def credit(
 
 KILLS, MISSES = "assert add(-1, -2) == -3", "assert add(2, 1) == 3"
 LIES, MISSES_AND_LIES = "assert add(-3, -4) == 7", "assert add(5, 1) == 7"
+FOUR = [f"{KILLS}\n{MISSES}", f"{LIES}\n{MISSES_AND_LIES}"]
 NO_KILL = [
     "assert add(2, 1) == 3 or True",  # vacuous
     "assert add('x', 1) == 3",  # the solution raises
@@ -85,26 +86,20 @@ NO_KILL = [
 
 
 def test_inputs_are_paid_for_kills_of_filled_tests_and_answers_for_being_right(referee: Referee) -> None:
-    found, spread = credit(referee, [f"{KILLS}\n{MISSES}", f"{LIES}\n{MISSES_AND_LIES}"])
+    found, spread = credit(referee, FOUR)
     inputs, answers = z([1, 0, 1, 0]), z([1, 1, 0, 0])
-    assert [each for suite in found for each in suite] == [
-        pytest.approx(pair, abs=1e-5) for pair in zip(inputs, answers, strict=True)
-    ]
+    assert [*chain(*found)] == [pytest.approx(pair, abs=1e-5) for pair in zip(inputs, answers, strict=True)]
     assert spread == pytest.approx(0.5)  # two variances of 1/4
 
 
 def test_a_whole_test_is_paid_like_a_suite_of_one_test(referee: Referee) -> None:
-    found, _ = credit(referee, [f"{KILLS}\n{MISSES}", f"{LIES}\n{MISSES_AND_LIES}"], TEST)
-    assert [each for suite in found for each in suite] == [
-        pytest.approx((each, each), abs=1e-5) for each in z([1.0, 0.5, 0.0, 0.0])
-    ]
+    found, _ = credit(referee, FOUR, TEST)
+    assert [*chain(*found)] == [pytest.approx((each, each), abs=1e-5) for each in z([1.0, 0.5, 0.0, 0.0])]
 
 
 @pytest.mark.parametrize("attempt", NO_KILL)
 @pytest.mark.parametrize("settings", [TEST, BLOCK], ids=["test", "block"])
-def test_a_failed_attempt_has_no_kill_and_no_answer(
-    referee: Referee, attempt: str, settings: AdvantageSettings
-) -> None:
+def test_a_failed_attempt_has_no_kill_and_no_answer(referee, attempt, settings):
     found, _ = credit(referee, [f"{KILLS}\n{MISSES}", f"{MISSES}\n{attempt}"], settings)
     (kill, miss), second = found
     failed = min(second)
@@ -117,10 +112,7 @@ def test_a_failed_attempt_has_no_kill_and_no_answer(
 
 def test_a_property_is_paid_for_its_kill_if_it_holds_and_a_tolerance_likewise(referee: Referee) -> None:
     true, false = "assert add(-2, -1) < 0", "assert add(-2, -1) > 0"
-    close, far = (
-        "import pytest\nassert add(-2, -1) == pytest.approx(-3)",
-        "import pytest\nassert add(-2, -1) == pytest.approx(4)",
-    )
+    close, far = (f"import pytest\nassert add(-2, -1) == pytest.approx({each})" for each in (-3, 4))
     for right, wrong in ((true, false), (close, far)):
         found, spread = credit(referee, [right, wrong])
         assert [suite[0] for suite in found] == [pytest.approx((each, 0.0), abs=1e-5) for each in z([1, 0])]
@@ -133,11 +125,8 @@ def test_garbage_beyond_k_attempts_counts_once_and_is_paid_like_the_rest(referee
     many, _ = credit(referee, [KILLS, f"{MISSES}\n" + "assert 1\n" * 300])
     assert few[0][0] == pytest.approx(many[0][0], abs=1e-5)
     assert len(many[1]) == 1 + RULES.tests_per_suite
-
-
-def test_text_without_a_test_is_a_test_without_a_kill(referee: Referee) -> None:
-    found, _ = credit(referee, [KILLS, MISSES, "x = 1"])
-    assert [suite[0][0] for suite in found] == pytest.approx(z([1, 0, 0]), abs=1e-5)
+    without_tests, _ = credit(referee, [KILLS, MISSES, "x = 1"])
+    assert [suite[0][0] for suite in without_tests] == pytest.approx(z([1, 0, 0]), abs=1e-5)
 
 
 def test_what_is_unknown_is_compared_with_nothing(referee: Referee) -> None:
@@ -158,9 +147,7 @@ KNOWN = st.tuples(st.sampled_from([0.0, 1.0, math.nan]), st.sampled_from([0.0, 1
 
 
 @given(st.lists(KNOWN, min_size=1, max_size=12), st.data())
-def test_a_lie_never_raises_the_credit_of_an_input_and_a_miss_never_costs_an_answer(
-    outcomes: list[tuple[float, float]], data: st.DataObject
-) -> None:
+def test_a_lie_never_raises_the_credit_of_an_input_and_a_miss_never_costs_an_answer(outcomes, data):
     def credits_(tests: list[tuple[float, float]]) -> list[CreditedTest]:
         return list(group_credit([[PaidTest(NOWHERE, *each, 0.0) for each in tests]], "block").suites[0])
 
@@ -212,10 +199,8 @@ def test_each_character_belongs_to_the_block_in_which_it_stands(text: str, expec
 
 def test_what_tests_share_has_their_mean_and_other_text_what_the_setting_says() -> None:
     text = "for x in [1, 2]:\n    assert f(x) == 3\n"
-    first, second = (case.written for case in bare(text).cases)
-    assert first is not None
-    assert second is not None
-    tests = [CreditedTest(first, 1.0, 0.5), CreditedTest(second, 0.0, -1.0)]
+    pays = ((1.0, 0.5), (0.0, -1.0))
+    tests = [CreditedTest(case.written, *pay) for case, pay in zip(bare(text).cases, pays, strict=True)]
     positions = [text.index(each) for each in ("1", "2", "assert", "3")]
     assert token_advantages(text, positions, tests, "nothing").tolist() == [1.0, 0.0, 0.5, -0.25]
     assert token_advantages(text, [0, len(text), 10**6], tests, "mean").tolist() == [0.125] * 3
@@ -237,6 +222,7 @@ REFUSED = [
     ({}, {"validation": Validation.CALL_ONLY}, "needs validation='fill'"),
     ({}, {"reward": replace(RULES.reward, credit=CreditRules(most_kills=1))}, "reward.credit as by default"),
     ({}, {"reward": replace(RULES.reward, alpha=0.1)}, "reward.alpha (0.1) means nothing"),
+    ({"credit": "reply", "other_text": "mean"}, {}, "other_text"),
 ]
 
 
@@ -252,8 +238,6 @@ def test_rules_that_pay_no_single_tests_are_refused() -> None:
         for settings in (TEST, BLOCK):
             with pytest.raises(UserError, match=f"rules {name} have others"):
                 require_credit(preset(name), settings)
-    with pytest.raises(UserError, match="other_text"):
-        require_credit(RULES, AdvantageSettings(other_text="mean"))
     require_credit(replace(RULES, reward=replace(RULES.reward, alpha=0.1)), TEST)
 
 
@@ -271,11 +255,9 @@ class Dictated:
 
 
 @pytest.mark.parametrize("per", SuitesPer)
-def test_learners_get_the_credit_of_the_text_that_each_token_stands_for(
-    sandbox: Sandbox, toys: ProblemSet, per: SuitesPer
-) -> None:
+def test_learners_get_the_credit_of_the_text_that_each_token_stands_for(sandbox, toys, per):
     tokenizer = bpe_tokenizer(CHAT_TEMPLATE)
-    texts = [fenced(f"{KILLS}\n{MISSES}"), fenced(f"# Lügen 🙂\n{LIES}\n{MISSES_AND_LIES}")]
+    texts = [fenced(FOUR[0]), fenced(f"# Lügen 🙂\n{FOUR[1]}")]
     engine = Dictated(tokenizer, texts)
     tester = ModelPlayer(engine, ChatFormat(tokenizer, "t"), (), load_prompts("default"), SamplingRules())
     players = {"coder": Scripted(LOOKS_RIGHT), "tester": tester}

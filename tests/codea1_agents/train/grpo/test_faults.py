@@ -6,13 +6,13 @@ import os
 import signal
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.grpo import ON_RAY, Weights, distance, tiny_config, weights_of
+from tests.support.grpo import ON_RAY, Weights, built, distance, tiny_config, weights_of
 from tests.support.waiting import wait_until
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -44,12 +44,11 @@ def settings(phrase_folders: dict[str, str], increments: str) -> GRPOConfig:
 
 @pytest.fixture(scope="module")
 def expected(settings: GRPOConfig, cluster: None) -> Expected:
-    algorithm = settings.copy(copy_frozen=False).build_algo()
     weights, results = {}, []
-    for number in range(1, N + 1):
-        results.append(algorithm.train())
-        weights[number] = weights_of(algorithm)
-    algorithm.stop()
+    with built(settings.copy(copy_frozen=False)) as algorithm:
+        for number in range(1, N + 1):
+            results.append(algorithm.train())
+            weights[number] = weights_of(algorithm)
     return Expected(weights, results)
 
 
@@ -97,13 +96,15 @@ def test_two_runners_and_two_learners_change_nothing(remote: Any, beginning: str
                 assert result["learners"][module][name] == pytest.approx(figure, rel=1e-3, abs=1e-6, nan_ok=True), name
 
 
-def test_a_runner_killed_costs_no_problem_and_every_step_is_counted(
-    remote: Any, beginning: str, expected: Expected
-) -> None:
+def first_runner(algorithm: Any) -> int:
+    (process, _) = algorithm.env_runner_group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)
+    return int(process)
+
+
+def test_a_runner_killed_costs_no_problem_and_every_step_is_counted(remote, beginning, expected):
     remote.restore_from_path(beginning)
     remote.train()
-    (process, _) = remote.env_runner_group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)
-    os.kill(process, signal.SIGKILL)
+    os.kill(first_runner(remote), signal.SIGKILL)
     results = [remote.train() for _ in range(N - 1)]
     assert [result["tasks_lost"] for result in results] == [0] * (N - 1)
     assert distance(expected.weights[N], weights_of(remote)) < 1e-5
@@ -117,13 +118,11 @@ def test_a_runner_killed_with_the_trees_that_it_has_rolled_out_changes_nothing(
     """No tree passes through the driver: learners fetch them from the runners, and one of these is dead."""
     remote.restore_from_path(beginning)
     remote.train()
-    (process, _) = remote.env_runner_group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)
-    plan, asked = remote._planned, []
+    plan, doomed = remote._planned, [first_runner(remote)]
 
     def kills(trees: Any) -> Any:
-        if not asked:
-            os.kill(process, signal.SIGKILL)
-        asked.append(len(trees))
+        if doomed:
+            os.kill(doomed.pop(), signal.SIGKILL)
         return plan(trees)
 
     def unread(_: Any) -> None:
@@ -137,22 +136,18 @@ def test_a_runner_killed_with_the_trees_that_it_has_rolled_out_changes_nothing(
     assert distance(expected.weights[2], weights_of(remote)) < 1e-5
 
 
-def test_trees_that_are_lost_are_rolled_out_again(
-    settings: GRPOConfig, expected: Expected, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    algorithm = settings.copy(copy_frozen=False).build_algo()
-    each, lost = algorithm.learner_group.each, [frozenset({1, 2}), frozenset({0})]
-    monkeypatch.setattr(algorithm.learner_group, "each", lambda works: [(None, lost.pop())] if lost else each(works))
-    result = algorithm.train()
-    assert not lost
-    assert (result["tasks_lost"], result["book_size"]) == (0, expected.results[0]["book_size"])
-    assert distance(expected.weights[1], weights_of(algorithm)) < 1e-5
-    algorithm.stop()
+def test_trees_that_are_lost_are_rolled_out_again(settings, expected, monkeypatch):
+    lost = [frozenset({1, 2}), frozenset({0})]
+    with built(settings.copy(copy_frozen=False)) as algorithm:
+        each = algorithm.learner_group.each
+        monkeypatch.setattr(algorithm.learner_group, "each", lambda work: [(None, lost.pop())] if lost else each(work))
+        result = algorithm.train()
+        assert not lost
+        assert (result["tasks_lost"], result["book_size"]) == (0, expected.results[0]["book_size"])
+        assert distance(expected.weights[1], weights_of(algorithm)) < 1e-5
 
 
-def test_an_exception_in_a_runner_ends_the_run_in_one_sentence(
-    remote: Any, beginning: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exception_in_a_runner_ends_the_run_in_one_sentence(remote, beginning, monkeypatch):
     remote.restore_from_path(beginning)
     with monkeypatch.context() as patched:
         patched.setattr(remote, "_next_tasks", lambda: [Task(0, "no such problem")])
@@ -166,9 +161,7 @@ def test_a_loss_that_is_no_number_stops_all_learners_alike(doomed: Any, monkeypa
     update = doomed.learner_group.update
 
     def spoilt(*, episodes_refs: list[Any], **more: Any) -> Any:
-        first = ray.get(episodes_refs[0])
-        for episode in first:
-            object.__setattr__(episode, "advantage", float("nan"))
+        first = [replace(episode, advantage=float("nan")) for episode in ray.get(episodes_refs[0])]
         return update(episodes_refs=[ray.put(first), *episodes_refs[1:]], **more)
 
     with monkeypatch.context() as patch:
@@ -186,9 +179,7 @@ def test_a_loss_that_is_no_number_stops_all_learners_alike(doomed: Any, monkeypa
         (OSError(28, "No space left on device"), OSError, "No space left"),
     ],
 )
-def test_what_a_learner_raises_is_named_while_another_waits_for_it(
-    doomed: Any, monkeypatch: pytest.MonkeyPatch, raised: Exception, expected: type[Exception], said: str
-) -> None:
+def test_what_a_learner_raises_is_named_while_another_waits_for_it(doomed, monkeypatch, raised, expected, said):
     monkeypatch.setattr(learner_group, "_GRACE_S", 0.5)
 
     def work(_: Any) -> None:
@@ -210,25 +201,15 @@ def test_a_learner_that_hangs_is_lost_if_it_is_called_alone(doomed: Any, monkeyp
     assert wait_until(lambda: not Path(f"/proc/{process}").exists(), 60)
 
 
-def test_tune_compares_learning_rates_and_its_checkpoints_load(
-    settings: GRPOConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tune_compares_learning_rates_and_its_checkpoints_load(settings, tmp_path, monkeypatch):
     from ray import tune
 
-    config = settings.copy(copy_frozen=False)
-    monkeypatch.setenv("TUNE_DISABLE_SIGINT_HANDLER", "1")  # it would stay, and swallow the interrupts of later tests
-    config.training(lr=tune.grid_search([3e-3, 1e-4]))
+    config = settings.copy(copy_frozen=False).training(lr=tune.grid_search([3e-3, 1e-4]))
     config.resources(num_cpus_for_main_process=1)
-    results = tune.Tuner(
-        GRPO,
-        param_space=config,
-        run_config=tune.RunConfig(
-            stop={"training_iteration": 2},
-            storage_path=str(tmp_path),
-            verbose=0,
-            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=True),
-        ),
-    ).fit()
+    monkeypatch.setenv("TUNE_DISABLE_SIGINT_HANDLER", "1")  # it would stay, and swallow the interrupts of later tests
+    ends = {"stop": {"training_iteration": 2}, "checkpoint_config": tune.CheckpointConfig(checkpoint_at_end=True)}
+    run = tune.RunConfig(storage_path=str(tmp_path), verbose=0, **ends)
+    results = tune.Tuner(GRPO, param_space=config, run_config=run).fit()
     assert not results.errors
     rates = {}
     for result in results:
@@ -260,8 +241,7 @@ def test_a_learner_killed_ends_the_run_with_one_error_and_the_checkpoint_good(
     with pytest.raises(LearnerLost, match=r"^the learner of rank 1 \(process \d+ on \S+\) died$"):
         remote.train()
 
-    other = settings.copy(copy_frozen=False).build_algo()
-    other.restore_from_path(path)
-    other.train()
-    assert distance(expected.weights[2], weights_of(other)) < 1e-5
-    other.stop()
+    with built(settings.copy(copy_frozen=False)) as other:
+        other.restore_from_path(path)
+        other.train()
+        assert distance(expected.weights[2], weights_of(other)) < 1e-5

@@ -10,30 +10,30 @@ import pytest
 
 from tests.support.grpo import ON_RAY, Place, built, one_step
 
-ray = pytest.importorskip("ray", reason="Ray is not installed")
-torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("ray", reason="Ray is not installed")
 
-from pettingzoo.utils import BaseParallelWrapper  # noqa: E402
-from ray.tune.registry import register_env  # noqa: E402
+from pettingzoo.utils import BaseParallelWrapper
+from ray.tune.registry import register_env
 
-from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
-from codea1_agents.train.grpo.advantages import group_advantages, top_variance  # noqa: E402
-from codea1_agents.train.grpo.rollout import ModelPlayer, RolledTree  # noqa: E402
-from codea1_env import code_a1_v0  # noqa: E402
-from codea1_env.errors import UserError  # noqa: E402
+from codea1_agents.train.grpo import GRPOConfig
+from codea1_agents.train.grpo.advantages import group_advantages, top_variance
+from codea1_agents.train.grpo.rollout import ModelPlayer, RolledTree
+from codea1_env import code_a1_v0
+from codea1_env.errors import UserError
 
 pytestmark = ON_RAY
 
 PROBLEM, BONUS = "toy/1", 0.3
 
 
-def paid_more(agent: str) -> Any:
+def paid_more(agent: str, base: Any = code_a1_v0.group_env) -> Any:
     """A class of environments that pay one agent more than the rules do, in one problem."""
 
-    class PaidMore(code_a1_v0.group_env):  # local, so that it travels to workers as it is
+    class PaidMore(base):  # local, so that it travels to workers as it is
         def step(self, actions: Any) -> Any:
             observations, rewards, *rest = super().step(actions)
-            if self.last_tree is not None and self.tree.problem.id == PROBLEM and agent in rewards:
+            inner = self.unwrapped
+            if inner.last_tree is not None and inner.tree.problem.id == PROBLEM and agent in rewards:
                 rewards[agent] += BONUS
             return observations, rewards, *rest
 
@@ -42,16 +42,8 @@ def paid_more(agent: str) -> Any:
 
 def wrapped(agent: str) -> Any:
     """The same as a PettingZoo wrapper around the project's own environment."""
-
-    class PaidMore(BaseParallelWrapper):  # type: ignore[misc,type-arg]
-        def step(self, actions: Any) -> Any:
-            observations, rewards, *rest = super().step(actions)
-            inner = self.unwrapped
-            if inner.last_tree is not None and inner.tree.problem.id == PROBLEM and agent in rewards:
-                rewards[agent] += BONUS
-            return observations, rewards, *rest
-
-    return lambda arguments: PaidMore(code_a1_v0.group_env(**arguments))
+    wrapper = paid_more(agent, BaseParallelWrapper)
+    return lambda arguments: wrapper(code_a1_v0.group_env(**arguments))
 
 
 def advantages_of(tree: RolledTree, coder: Any, tester: Any) -> dict[Place, float]:
@@ -86,21 +78,15 @@ def test_a_reward_that_an_environment_changes_changes_that_advantage_and_no_othe
     else:
         group = {f"coder_{n}" for n in range(6)}
         coder[2] += BONUS
-    name = f"{kind}-{agent}"
-    if kind == "class":
-        config.environment(env=paid_more(agent))
-    else:
-        derived = paid_more(agent)
-        register_env(name, wrapped(agent) if kind == "wrapper" else lambda arguments: derived(**arguments))
-        config.environment(env=name)
+    derived, name = paid_more(agent), f"{kind}-{agent}"
+    register_env(name, wrapped(agent) if kind == "wrapper" else lambda arguments: derived(**arguments))
+    config.environment(env=derived if kind == "class" else name)
     _, after = one_step(config, learnt, runners)
     assert {place: a for place, a in after.items() if place[0] == PROBLEM} == pytest.approx(
         advantages_of(tree, coder, tester), abs=1e-6
     )
-    of_group = {(PROBLEM, each) for each in group}
-    assert {place: a for place, a in after.items() if place not in of_group} == {
-        place: a for place, a in before.items() if place not in of_group
-    }
+    found, expected = ({p: a for p, a in of.items() if p not in product([PROBLEM], group)} for of in (after, before))
+    assert found == expected
     assert after[PROBLEM, agent] > before.get((PROBLEM, agent), 0.0) + 0.1
 
 
@@ -120,16 +106,12 @@ def test_models_see_what_the_environment_shows(config: GRPOConfig, monkeypatch: 
     assert "ANOTHER" not in {turn.observation["problem"] for turn in testers}
 
 
-def test_what_is_no_group_environment_is_refused(config: GRPOConfig) -> None:
-    with pytest.raises(UserError, match="environment: 'unknown'"):
-        config.copy(copy_frozen=False).environment(env="unknown").validate()
-    with pytest.raises(UserError, match="environment: <class 'dict'>"):
-        config.copy(copy_frozen=False).environment(env=dict).validate()
+def test_what_is_no_group_environment_and_arguments_that_are_settings_are_refused(config: GRPOConfig) -> None:
+    for env, said in (("unknown", "'unknown'"), (dict, "<class 'dict'>")):
+        with pytest.raises(UserError, match=f"environment: {said}"):
+            config.copy(copy_frozen=False).environment(env=env).validate()
     register_env("none", lambda arguments: object())
     with pytest.raises(UserError, match="environment: 'none'"):
         config.copy(copy_frozen=False).environment(env="none").build_algo()
-
-
-def test_arguments_that_are_settings_are_refused(config: GRPOConfig) -> None:
     with pytest.raises(UserError, match=r"env_config sets 'rules', which is environment\(rules=...\)"):
         config.environment(env_config={"rules": "paper"}).validate()

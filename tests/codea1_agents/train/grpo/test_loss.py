@@ -7,11 +7,10 @@ import math
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from codea1_agents.train.grpo.causal_models import token_log_probs  # noqa: E402
 from codea1_agents.train.grpo.hyperparameters import LossSettings  # noqa: E402
-from codea1_agents.train.grpo.loss import grpo_loss, low_variance_kl  # noqa: E402
+from codea1_agents.train.grpo.loss import grpo_loss  # noqa: E402
 
-B, R, V = 5, 7, 11
+B, R = 5, 7
 
 
 def batch(seed: int = 0, spread: float = 3.0) -> dict[str, torch.Tensor]:
@@ -68,16 +67,6 @@ def test_the_second_clip_bounds_the_loss_of_bad_tokens() -> None:
     assert float(parts.loss) == pytest.approx(expected, rel=1e-5)
 
 
-def test_parts_of_a_batch_add_up_to_the_whole() -> None:
-    data = batch(3)
-    settings = LossSettings(kl_coeff=0.1)
-    whole = grpo_loss(**data, settings=settings)
-    parts = [
-        grpo_loss(**{k: v[rows] for k, v in data.items()}, settings=settings) for rows in (slice(0, 2), slice(2, B))
-    ]
-    assert float(whole.loss) == pytest.approx(sum(float(part.loss) for part in parts), rel=1e-5)
-
-
 def test_padding_says_nothing_whatever_it_holds() -> None:
     data = batch(1)
     expected = float(grpo_loss(**data, settings=LossSettings()).loss)
@@ -89,26 +78,3 @@ def test_padding_says_nothing_whatever_it_holds() -> None:
     assert float(loss.detach()) == pytest.approx(expected)
     assert torch.isfinite(log_probs.grad).all()
     assert (log_probs.grad[~data["mask"]] == 0).all()
-
-
-def test_the_policy_that_sampled_gets_the_plain_policy_gradient() -> None:
-    data = batch(2)
-    log_probs = data["log_probs"].clone().requires_grad_()
-    grpo_loss(
-        **{**data, "log_probs": log_probs, "old_log_probs": data["log_probs"]}, settings=LossSettings(kl_coeff=0.0)
-    ).loss.backward()
-    expected = -data["advantages"] * data["mask"] * data["token_weight"].unsqueeze(-1)
-    assert torch.allclose(log_probs.grad, expected, atol=1e-7)
-
-
-def test_log_probs_are_those_of_a_softmax() -> None:
-    logits = torch.randn(B, R, V)
-    tokens = torch.randint(0, V, (B, R))
-    expected = torch.log_softmax(logits, -1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-    assert torch.allclose(token_log_probs(logits, tokens), expected, atol=1e-6)
-
-
-def test_the_divergence_is_never_negative_and_zero_for_equals() -> None:
-    a, b = -torch.rand(100) * 50, -torch.rand(100) * 50
-    assert (low_variance_kl(a, b) >= 0).all()
-    assert (low_variance_kl(a, a) == 0).all()

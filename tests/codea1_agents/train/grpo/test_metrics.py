@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.metrics import tree_figures
 from codea1_agents.train.grpo.rollout import Answer
@@ -18,17 +17,6 @@ from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.rounds.rounds import Turn
 from tests.support.toys import BROKEN, FALSE, NAIVE, RIGHT, SHARP, WRONG
 from tests.support.trees import PER_PROBLEM, Scripted, rolled
-
-
-def test_a_suite_that_all_candidates_meet_counts_once(sandbox, toys):
-    players = {"coder": Scripted(RIGHT, WRONG, WRONG, BROKEN), "tester": Scripted(NAIVE, SHARP, FALSE)}
-    (tree,) = rolled(sandbox, toys, players, PER_PROBLEM)
-    figures = tree_figures(tree, 2)
-    assert figures["distinct_suites"] == 1.0
-    assert figures["suite_validity"] == pytest.approx(2 / 3)
-    assert figures["untested_share"] == 0.0
-    # Of three programs that load, the two wrong ones are beaten by all three suites.
-    assert figures["kill_rate"] == pytest.approx(2 / 3)
 
 
 def test_programs_that_no_case_speaks_of_are_counted_among_those_that_load(sandbox, toys):
@@ -47,14 +35,19 @@ class Sampled(Scripted):
         ]
 
 
-def test_figures_need_no_tokens(sandbox, toys):
+def test_a_suite_that_all_candidates_meet_counts_once_and_figures_need_no_tokens(sandbox, toys):
     players = {"coder": Sampled(RIGHT, WRONG, WRONG, BROKEN), "tester": Sampled(NAIVE, SHARP, FALSE)}
     (tree,) = rolled(sandbox, toys, players, PER_PROBLEM)
+    figures = tree_figures(tree, 2)
+    assert (figures["distinct_suites"], figures["untested_share"]) == (1.0, 0.0)
+    assert figures["suite_validity"] == pytest.approx(2 / 3)
+    # Of three programs that load, the two wrong ones are beaten by all three suites.
+    assert figures["kill_rate"] == pytest.approx(2 / 3)
     settings = TrainingSettings(module_by_role={"coder": "coder"})
     lean = tree.trimmed(settings)
     assert lean.candidates == tree.candidates
     assert [each.response for each in lean.trained(settings)] == [each.response for each in tree.candidates]
     assert len(lean.suites[0]) == 3
     assert not any(answer.prompt or isinstance(answer.response, Response) for answer in lean.suites[0])
-    assert tree_figures(lean, 2) == tree_figures(tree, 2)
-    assert {"coder_tokens", "tester_tokens", "coder_cut_share"} <= tree_figures(lean, 2).keys()
+    assert tree_figures(lean, 2) == figures
+    assert {"coder_tokens", "tester_tokens", "coder_cut_share"} <= figures.keys()

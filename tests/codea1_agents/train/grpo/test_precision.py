@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.support.grpo import module_of, some_batch
+from tests.support.grpo import module_of, scored, some_batch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
 
+from codea1_agents.train.grpo.batch import padded_batch  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule  # noqa: E402
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_agents.train.grpo.settings import LoraSettings, ModelSettings  # noqa: E402
@@ -25,23 +27,11 @@ def gap_to_learner(folder: str, *, autocast: str, sampling_dtype: str) -> float:
     runner = module_of(folder, sampling_dtype=sampling_dtype, inference_only=True)
     runner.set_state(learner.get_state())
     prompt = [3, 4, 5]
-    responses = sample_responses(
-        runner.model,
-        [prompt] * 64,
-        [[n] for n in range(64)],
-        end_tokens=[],
-        rules=SamplingRules(max_tokens=12),
-    )
-    tokens = torch.tensor([each.tokens for each in responses])
-    batch = {
-        "prompt_ids": torch.tensor([prompt] * 64),
-        "prompt_number": torch.zeros(64, dtype=torch.int64),
-        "prompt_mask": torch.ones(64, 3, dtype=torch.bool),
-        "response_ids": tokens,
-        "response_mask": torch.ones_like(tokens, dtype=torch.bool),
-    }
+    seeds, rules = [[n] for n in range(64)], SamplingRules(max_tokens=12)
+    responses = sample_responses(runner.model, [prompt] * 64, seeds, end_tokens=[], rules=rules)
+    rows = [replace(scored("coder", 1, 1), prompt=tuple(prompt), response=each) for each in responses]
     with torch.no_grad():
-        found = learner.forward_train(batch)["log_probs"]
+        found = learner.forward_train(padded_batch(rows))["log_probs"]
     assert found.dtype == torch.float32
     return float((found - torch.tensor([each.log_probs for each in responses])).abs().max())
 
@@ -50,9 +40,7 @@ def gap_to_learner(folder: str, *, autocast: str, sampling_dtype: str) -> float:
     ("autocast", "sampling_dtype", "most"),
     [("", "float32", 1e-5), ("bfloat16", "float32", 5e-3), ("", "bfloat16", 1e-2), ("bfloat16", "bfloat16", 1e-2)],
 )
-def test_the_runner_says_nearly_what_the_learner_says(
-    phrase_folders: dict[str, str], autocast: str, sampling_dtype: str, most: float
-) -> None:
+def test_the_runner_says_nearly_what_the_learner_says(phrase_folders, autocast, sampling_dtype, most):
     gap = gap_to_learner(phrase_folders["coder"], autocast=autocast, sampling_dtype=sampling_dtype)
     print(f"learner {autocast or 'float32'}, runner {sampling_dtype}: {gap:.1e}")  # docs/training-engines.md
     assert gap < most
@@ -62,8 +50,7 @@ def test_the_runner_says_nearly_what_the_learner_says(
 def test_what_learns_stays_in_full_precision(phrase_folders: dict[str, str]) -> None:
     module = module_of(phrase_folders["coder"], autocast="bfloat16", sampling_dtype="bfloat16")
     module.forward_train(some_batch())["log_probs"].sum().backward()
-    assert {parameter.dtype for parameter in module.model.parameters()} == {torch.float32}
-    assert {parameter.grad.dtype for parameter in module.model.parameters()} == {torch.float32}
+    assert {each.dtype for p in module.model.parameters() for each in (p, p.grad)} == {torch.float32}
 
 
 def kept_and_gradients(module: CausalLMModule) -> tuple[int, dict[str, Any]]:

@@ -25,12 +25,8 @@ def test_counts_end_at_the_total_and_late_reports_are_ignored() -> None:
     meter.report(Part.PROGRAMS, 3)  # of a lost runner
     meter.begin(Phase.LEARNING, 2)
     meter.report(Part.JUDGED, 4)
-    assert [str(each) for each in shown] == [
-        "sampling",
-        "sampling: programs 3 of 4",
-        "sampling: programs 4 of 4",
-        "learning",
-    ]
+    told = [str(each) for each in shown]
+    assert told == ["sampling", "sampling: programs 3 of 4", "sampling: programs 4 of 4", "learning"]
 
 
 @pytest.mark.parametrize("n_remote", [0, 1])

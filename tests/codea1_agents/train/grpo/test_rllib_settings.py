@@ -16,7 +16,7 @@ import pytest
 from codea1_env.errors import UserError
 from tests.support.grpo import ON_RAY, built, distance, weights_of
 
-ray = pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from ray.rllib.callbacks.callbacks import RLlibCallback  # noqa: E402
 from ray.rllib.connectors.connector_v2 import ConnectorV2  # noqa: E402
@@ -54,8 +54,6 @@ def test_only_policies_to_train_learn(config: GRPOConfig, before: Any) -> None:
     assert distance(before, after) > 0
     assert "loss" in result["learners"]["coder"]
     assert "loss" not in result["learners"]["tester"]
-    with pytest.raises(UserError, match="policies_to_train must be among the modules coder, tester, got 'critic'"):
-        config.multi_agent(policies_to_train=["critic"]).validate()
 
 
 class Scaling(CausalLMModule):
@@ -66,11 +64,14 @@ class Scaling(CausalLMModule):
         return {**found, "log_probs": 1.0002 * found["log_probs"]}
 
 
+OWN = RLModuleSpec(module_class=Scaling)
+
+
 @pytest.mark.parametrize(
     ("spec", "own"),
     [
-        (RLModuleSpec(module_class=Scaling), {"coder", "tester"}),
-        (MultiRLModuleSpec(rl_module_specs={"tester": RLModuleSpec(module_class=Scaling)}), {"tester"}),
+        (OWN, {"coder", "tester"}),
+        (MultiRLModuleSpec(rl_module_specs={"tester": OWN}), {"tester"}),
     ],
 )
 def test_a_class_derived_from_the_module_s_trains_and_samples(config: GRPOConfig, spec: Any, own: set[str]) -> None:
@@ -87,9 +88,8 @@ class Penalising(GRPOTorchLearner):
     def compute_loss_for_module(self, *, module_id: str, config: Any, batch: Any, fwd_out: Any) -> Any:
         loss = super().compute_loss_for_module(module_id=module_id, config=config, batch=batch, fwd_out=fwd_out)
         weight = batch["response_mask"] * batch["token_weight"].unsqueeze(-1)
-        term = (
-            -config.learner_config_dict["scale"] * (torch.where(weight > 0, fwd_out["log_probs"], 0.0) * weight).sum()
-        )
+        log_probs = torch.where(weight > 0, fwd_out["log_probs"], 0.0)
+        term = -config.learner_config_dict["scale"] * (log_probs * weight).sum()
         self.metrics.log_value((module_id, "penalty"), float(term.detach()), reduce="sum")
         return loss + term
 
@@ -101,12 +101,11 @@ class Replacing(GRPOTorchLearner):
         return (torch.where(batch["response_mask"], fwd_out["log_probs"], 0.0) ** 2).sum() * 0.0
 
 
-def with_term(config: GRPOConfig, scale: float, **settings: Any) -> tuple[dict[str, Any], Any]:
-    own = config.copy(copy_frozen=False).training(**settings)
-    return after_one_step(own.learners(learner_class=Penalising, learner_config_dict={"scale": scale}))
-
-
 def test_a_learner_adds_a_term_to_the_loss(config: GRPOConfig) -> None:
+    def with_term(config: GRPOConfig, scale: float, **settings: Any) -> tuple[dict[str, Any], Any]:
+        own = config.copy(copy_frozen=False).training(**settings)
+        return after_one_step(own.learners(learner_class=Penalising, learner_config_dict={"scale": scale}))
+
     _, plain = after_one_step(config.copy(copy_frozen=False))
     _, nothing = with_term(config, 0.0)
     assert distance(plain, nothing) == 0
@@ -151,12 +150,8 @@ def test_learner_connectors_run_before_ours(config: GRPOConfig, learnt: dict[Any
     config.learners(learner_class=WithColumn, learner_connector=lambda *_: [HalfAdvantages()])
     result, _ = after_one_step(config)
     assert learnt == {place: pytest.approx(advantage / 2) for place, advantage in whole.items()}
-    n_coders = sum(agent.startswith("coder") for _, agent in learnt)
-    assert result["learners"]["coder"]["marks"] == result["responses_trained"] - n_testers(learnt) >= n_coders
-
-
-def n_testers(learnt: dict[Any, float]) -> int:
-    return sum(agent.startswith("tester") for _, agent in learnt)
+    n_coders, n_testers = (sum(agent.startswith(role) for _, agent in learnt) for role in ("coder", "tester"))
+    assert result["learners"]["coder"]["marks"] == result["responses_trained"] - n_testers >= n_coders
 
 
 class Emptying(ConnectorV2):  # type: ignore[misc]  # Ray has no types
@@ -219,9 +214,7 @@ def test_callbacks_are_called_when_rewards_are_known(config: GRPOConfig, runners
 
 
 @pytest.mark.parametrize("runners", [0, 1, 2])
-def test_evaluations_play_their_own_problems_with_the_present_weights(
-    config: GRPOConfig, runners: int, tmp_path: Path
-) -> None:
+def test_evaluations_play_their_own_problems_with_the_present_weights(config, runners, tmp_path):
     """Ray waited for ever for remote runners; and the figures depend neither on them nor on earlier evaluations."""
     config.evaluation(
         evaluation_interval=2,
@@ -241,7 +234,6 @@ def test_evaluations_play_their_own_problems_with_the_present_weights(
         own = algorithm.env_runner.module["coder"].get_state()
         learners = weights_of(algorithm)["coder"]
     assert found["num_episodes"] == found["ended"] == 3
-    assert found["coder_reward"] + found["valid_candidates"] >= 0
     assert {**found} == {**again} == {**restored}
     assert runner.config.in_evaluation == (runners == 0)
     assert all((own[name] == learners[name]).all() for name in own)
@@ -325,7 +317,6 @@ def test_a_module_writes_replies(config: GRPOConfig, runners: int) -> None:
         prompts = [module.chat.prompt_ids([]) or [3], [3, 4]]
         found = module.forward_inference({"obs": prompts}, max_tokens=2)
         drawn = [module.forward_exploration({"obs": prompts}, seed=seed, max_tokens=2)["actions"] for seed in (0, 0, 1)]
-    assert isinstance(reply, str)
     assert reply
     assert all((own[name] == learners[name]).all() for name in own)
     assert [len(row) for row in found["actions"]] == [len(row) for row in found["action_logp"]]
@@ -409,23 +400,20 @@ def learner_with(name: str) -> type[Any]:
         (lambda c: c.env_runners(env_runner_cls=object), "derive it from TreeEnvRunner"),
         (lambda c: c.evaluation(evaluation_config={"seed": 3}), "it needs runners"),
         (lambda c: c.update_from_dict({"_module_to_env_connector": len}).validate(), "module_to_env_connector"),
+        (
+            lambda c: c.multi_agent(policies_to_train=["critic"]).validate(),
+            "policies_to_train must be among the modules coder, tester, got 'critic'",
+        ),
+        (
+            lambda c: c.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={"critic": OWN})).validate(),
+            "rl_module_spec must be among the modules coder, tester, got 'critic'",
+        ),
+        (lambda c: c.evaluation(evaluation_config={"problem_source": "humanevall"}).validate(), "humanevall"),
     ],
 )
 def test_classes_that_nothing_calls_are_refused(config: GRPOConfig, sets: Callable[[Any], Any], sentence: str) -> None:
     with pytest.raises(UserError, match=re.escape(sentence)):
         sets(config)
-
-
-def test_modules_of_unknown_names_are_refused_before_anything_starts(config: GRPOConfig) -> None:
-    spec = MultiRLModuleSpec(rl_module_specs={"critic": RLModuleSpec(module_class=Scaling)})
-    with pytest.raises(UserError, match="rl_module_spec must be among the modules coder, tester, got 'critic'"):
-        config.rl_module(rl_module_spec=spec).validate()
-
-
-def test_settings_of_evaluations_are_checked_before_anything_starts(config: GRPOConfig) -> None:
-    config.evaluation(evaluation_interval=1, evaluation_config=GRPOConfig.overrides(problem_source="humanevall"))
-    with pytest.raises(UserError, match="humanevall"):
-        config.validate()
 
 
 def test_the_page_lists_what_is_honoured_and_what_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.train.grpo.advantages import group_advantages
 from codea1_agents.train.grpo.hyperparameters import AdvantageSettings, Shape
 from codea1_agents.train.grpo.metrics import tree_figures
-from codea1_agents.train.grpo.rollout import Answer, Task, TreeRoller
+from codea1_agents.train.grpo.rollout import AgentPlayer, Answer, Task, TreeRoller
+from codea1_env.agent import AgentContext, load_agent
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.group_env import GroupEnv
 from codea1_env.rounds.rounds import Turn
@@ -22,7 +24,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from tests.support.advantages import by_hand
 from tests.support.sandboxes import Counting, Wrapper
-from tests.support.toys import BROKEN, FALSE, LOOKS_RIGHT, NAIVE, RIGHT, SHARP, WRONG, fenced
+from tests.support.toys import BROKEN, FALSE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG, fenced
 from tests.support.trees import PER_PROBLEM, Scripted, group_envs, rolled
 
 
@@ -58,11 +60,14 @@ def test_a_tester_of_all_candidates_is_shown_none(sandbox, toys):
     assert len({turn.seed for turn in players["tester"].turns}) == 3
 
 
-def test_where_no_candidate_is_valid_suites_per_problem_teach_nothing(sandbox, toys):
-    (tree,) = rolled(sandbox, toys, {"coder": Scripted(BROKEN), "tester": Scripted(NAIVE, SHARP)}, PER_PROBLEM)
-    assert np.isnan(tree.tester_rewards).all()
-    assert not tree.kept.any()
-    assert tree.coder_rewards.tolist() == [0.0] * 4
+def test_where_no_candidate_is_valid_or_the_sandbox_is_not_there_suites_per_problem_teach_nothing(
+    sandbox, broken_sandbox, toys
+):
+    for where, coder, reward in ((sandbox, BROKEN, 0.0), (broken_sandbox, RIGHT, math.nan)):
+        (tree,) = rolled(where, toys, {"coder": Scripted(coder), "tester": Scripted(NAIVE, SHARP)}, PER_PROBLEM)
+        assert np.isnan(tree.tester_rewards).all()
+        assert not tree.kept.any()
+        assert tree.coder_rewards == pytest.approx([reward] * 4, nan_ok=True)
 
 
 def test_a_suite_that_was_not_given_is_masked_and_costs_the_others_nothing(sandbox, toys):
@@ -72,12 +77,6 @@ def test_a_suite_that_was_not_given_is_masked_and_costs_the_others_nothing(sandb
     whole = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP, SHARP)}
     (other,) = rolled(sandbox, toys, whole, PER_PROBLEM)
     assert tree.tester_rewards[0, [0, 2]] == pytest.approx(other.tester_rewards[0, [0, 2]])
-
-
-def test_a_sandbox_that_is_not_there_masks_the_whole_tree(broken_sandbox, toys):
-    (tree,) = rolled(broken_sandbox, toys, {"coder": Scripted(RIGHT), "tester": Scripted(NAIVE)}, PER_PROBLEM)
-    assert np.isnan(tree.tester_rewards).all()
-    assert np.isnan(tree.coder_rewards).all()
 
 
 class Unchecking(Wrapper):
@@ -124,15 +123,12 @@ def test_groups_without_spread_are_learnt_from_only_where_they_are_kept(sandbox,
     players = {"coder": Scripted(RIGHT), "tester": Scripted(NAIVE)}
     shape = Shape(n_candidates=2, n_suites=2)
     (dropped,) = rolled(sandbox, toys, players, shape)
-    assert not dropped.kept.any()
-    assert not dropped.coder.is_trained.any()
-    assert not dropped.tester.is_trained.any()
     (kept,) = rolled(sandbox, toys, players, replace(shape, keep_zero_std_groups=True))
-    assert kept.kept.tolist() == [True, False]
-    assert kept.coder.is_trained.all()
-    assert kept.tester.is_trained.all()
-    assert not kept.coder.values.any()
-    assert not kept.tester.values.any()
+    assert (dropped.kept.tolist(), kept.kept.tolist()) == ([False, False], [True, False])
+    for of_role in ("coder", "tester"):
+        assert not getattr(dropped, of_role).is_trained.any()
+        assert getattr(kept, of_role).is_trained.all()
+        assert not getattr(kept, of_role).values.any()
     assert tree_figures(kept, 2)["coder_spread_share"] == tree_figures(kept, 2)["tester_spread_share"] == 0.0
 
 
@@ -186,8 +182,8 @@ HALF = fenced("assert add(-1, -2) == -3\nassert add(2, 1) == 4")
 """Half of it contradicts the solution; beats LOOKS_RIGHT with its right half."""
 
 
-def by_parts(sandbox, toys, players, shape, form, env=GroupEnv, valid_from=0.5):
-    envs = group_envs(sandbox, toys, shape, env=env)
+def by_parts(sandbox, toys, players, shape, form, valid_from=0.5, **more):
+    envs = group_envs(sandbox, toys, shape, **more)
     settings = AdvantageSettings(form, valid_from)
     return TreeRoller(envs, players, advantages=settings).roll([Task(0, "toy/add")]).trees[0]
 
@@ -223,15 +219,12 @@ def test_what_cannot_train_is_not_kept_however_much_its_rewards_vary(sandbox, to
             shown = [WRONG if "a - b" in turn.observation["program"] else LOOKS_RIGHT for turn in turns]
             return [Answer(tests[program][n % 2]) for n, program in enumerate(shown)]
 
-    envs = group_envs(sandbox, toys, Shape(n_candidates=2, n_suites=2), rules, tester_view="white_box")
     players = {"coder": Scripted(WRONG, LOOKS_RIGHT), "tester": Aiming()}
-    trees = {
-        form: TreeRoller(envs, players, advantages=AdvantageSettings(form)).roll([Task(0, "toy/add")]).trees[0]
-        for form in ("sum", "conditioned")
-    }
-    assert trees["sum"].kept.tolist() == [True, False]
-    assert trees["conditioned"].kept.tolist() == [False, False]
-    assert not trees["conditioned"].tester.is_trained.any()
+    shape, more = Shape(n_candidates=2, n_suites=2), {"rules": rules, "tester_view": "white_box"}
+    whole, conditioned = (by_parts(sandbox, toys, players, shape, each, **more) for each in ("sum", "conditioned"))
+    assert whole.kept.tolist() == [True, False]
+    assert conditioned.kept.tolist() == [False, False]
+    assert not conditioned.tester.is_trained.any()
 
 
 def test_what_an_environment_pays_beyond_the_rules_is_a_part_of_its_own(sandbox, toys):
@@ -243,7 +236,7 @@ def test_what_an_environment_pays_beyond_the_rules_is_a_part_of_its_own(sandbox,
             return observations, rewards, *rest
 
     players = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP, FALSE)}
-    tree = by_parts(sandbox, toys, players, Shape(n_candidates=2, n_suites=3), "decoupled", Paying)
+    tree = by_parts(sandbox, toys, players, Shape(n_candidates=2, n_suites=3), "decoupled", env=Paying)
     columns = {"validity": [1.0, 1.0, 0.0], "adversarial": [0.5, 1.0, 0.0], "environment": [0.25, 0.0, 0.0]}
     weights = {"validity": 0.5, "adversarial": 0.5, "environment": 1.0}
     assert tree.tester.values[1].tolist() == pytest.approx(by_hand(columns, weights, "decoupled", 0.5))
@@ -263,6 +256,31 @@ def test_where_no_program_loads_suites_have_nothing_to_be_compared_by(sandbox, t
             super().__init__(**options, skip_invalid=False)
 
     players = {"coder": Scripted(BROKEN), "tester": Scripted(NAIVE, SHARP)}
-    tree = by_parts(sandbox, toys, players, Shape(n_candidates=2, n_suites=2), form, Patient)
+    tree = by_parts(sandbox, toys, players, Shape(n_candidates=2, n_suites=2), form, env=Patient)
     assert not any(part for one in tree.judged.rewards for each in one.testers for part in each.parts)
     assert not tree.tester.is_trained.any()
+
+
+def drawn(sandbox, toys, numbers, seed):
+    """Return the calls of each tree's tests, by a player that has played nothing before."""
+    tester = AgentPlayer(load_agent("fuzz", AgentContext(toys, sandbox, seed)), "fuzz")
+    roller = TreeRoller(
+        group_envs(sandbox, toys, replace(PER_PROBLEM, n_candidates=2, n_suites=1)),
+        {"coder": Scripted(RIGHT, WRONG), "tester": tester},
+        seed=seed,
+    )
+    trees = roller.roll([Task(number, "toy/add") for number in numbers]).trees
+    reports = [tree.judged.report for tree in trees]
+    suites = [[each.suites[0].suite for each in report.candidates] for report in reports if report is not None]
+    assert all(first == second for first, second in suites), "all candidates run the same tests"
+    return [tuple(case.case.expression for case in suite.cases) for suite, _ in suites]
+
+
+def test_a_run_draws_other_tests_each_time_and_a_resumed_one_the_same(sandbox, toys):
+    """Which they are follows from the run's seed and the number of the tree alone."""
+    whole = drawn(sandbox, toys, [0, 1, 2, 3], seed=7)
+    assert {len(calls) for calls in whole} == {RULES.tests_per_suite}
+    assert len({frozenset(calls) for calls in whole}) == 4
+    assert all(len(set(calls)) == len(calls) for calls in whole)
+    assert drawn(sandbox, toys, [2, 3], seed=7) == whole[2:]
+    assert drawn(sandbox, toys, [0, 1, 2, 3], seed=8) != whole

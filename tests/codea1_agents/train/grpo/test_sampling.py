@@ -73,8 +73,9 @@ def test_seeds_decide_and_the_global_generator_is_left_alone() -> None:
     before = torch.get_rng_state()
     assert sampled() == sampled()
     assert torch.equal(torch.get_rng_state(), before)
-    others = sampled(seeds=[[1, n] for n in range(len(PROMPTS))])
-    assert [r.tokens for r in others] != [r.tokens for r in sampled()]
+    others = [[1, n] for n in range(len(PROMPTS))]
+    assert [r.tokens for r in sampled(seeds=others)] != [r.tokens for r in sampled()]
+    assert sampled(seeds=others, temperature=0.0) == sampled(temperature=0.0)
 
 
 def test_tokens_come_as_often_as_they_are_probable() -> None:
@@ -100,18 +101,10 @@ def test_a_response_ends_with_the_end_token_or_is_cut() -> None:
         assert len(response.tokens) == 40 or not response.is_cut
 
 
-def test_temperature_zero_takes_the_most_probable_token() -> None:
-    greedy = sampled(temperature=0.0)
-    assert greedy == sampled(seeds=[[7, n] for n in range(len(PROMPTS))], temperature=0.0)
-
-
 @pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"temperature": -1}, {"micro_batch_size": 0}])
-def test_impossible_rules_are_refused(wrong: dict[str, float]) -> None:
+def test_impossible_rules_and_empty_prompts_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="out of range"):
         sampled(**wrong)
-
-
-def test_prompts_must_hold_something() -> None:
     with pytest.raises(ValueError, match="not empty"):
         sampled([[]], [[0]])
 

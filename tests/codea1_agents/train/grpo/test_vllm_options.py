@@ -34,13 +34,10 @@ def test_all_engines_of_a_gpu_together_leave_a_tenth_of_it(gpus: float, n_engine
         assert n_runners * n_engines * share <= 0.9 + 1e-9
 
 
-def test_on_a_cpu_they_divide_a_fixed_number_of_bytes() -> None:
-    assert memory_options(0.0, 2, is_cpu=True) == {"kv_cache_memory_bytes": 2**31}
-    assert memory_options(1.0, 2, is_cpu=False) == {"gpu_memory_utilization": 0.45}
-
-
 def test_the_users_options_have_precedence() -> None:
+    assert memory_options(0.0, 2, is_cpu=True) == {"kv_cache_memory_bytes": 2**31}
     memory = memory_options(1.0, 2, is_cpu=False)
+    assert memory == {"gpu_memory_utilization": 0.45}
     found = engine_arguments(settings(), memory)
     assert (found["gpu_memory_utilization"], found["enable_prefix_caching"]) == (0.45, True)
     assert (found["dtype"], found["model"]) == ("bfloat16", "somewhere")
@@ -66,8 +63,7 @@ def test_without_vllm_the_runner_checks_the_names() -> None:
 
 
 def test_a_runner_that_restarts_waits_until_the_learner_leaves_its_share() -> None:
-    seen = [0.1, 0.2, 0.3]
-    left = iter(seen)
+    left = iter([0.1, 0.2, 0.3])
     assert wait_for_share(0.27, most_s=60.0, every_s=0.0, free=lambda: next(left))
     assert list(left) == []
     assert not wait_for_share(0.27, most_s=0.0, every_s=0.0, free=lambda: 0.2)  # vLLM says what is missing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,11 @@ def without_times(lines: Any) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name != "times"} for line in lines]
 
 
-def weights_in(folder: Path) -> dict[str, Any]:
-    """The weights of an exported model."""
+def weights_of(run: Any) -> dict[str, dict[str, Any]]:
+    """The weights of the models that a run has exported."""
     from safetensors.torch import load_file
 
-    return dict(load_file(folder / "model.safetensors"))
+    return {role: load_file(folder / "model.safetensors") for role, folder in run.models.items()}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,6 @@ def test_parts_of_the_rules_are_replaced_and_the_rest_is_the_presets() -> None:
     assert rules_of(load_training("", ["game.rules=release"]).game) == preset("release")
 
 
-def test_the_presets_missing_model_comes_with_the_command_that_makes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"make it with: codea1 pretrain -o models/tiny$"):
-        grpo_config(load_training("code-a1"))
-
-
 @pytest.mark.parametrize(
     ("override", "said"),
     [
@@ -59,9 +52,11 @@ def test_the_presets_missing_model_comes_with_the_command_that_makes_it(
         ("rollout.n_suites=0", "n_suites"),
         ("agents.coder.model=/nowhere/at/all", "agents.coder.model: the folder '/nowhere/at/all' does not exist"),
         ("agents.coder.model=models/tiny-of-nobody", "how to make one with codea1 pretrain"),
+        ("agents.coder.model=models/tiny", "make it with: codea1 pretrain -o models/tiny"),
     ],
 )
-def test_settings_that_make_no_run_are_one_sentence(override: str, said: str) -> None:
+def test_settings_that_make_no_run_are_one_sentence(override, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     config = load_training(TWO, override.split())
     with pytest.raises(UserError) as caught:
         grpo_config(config)
@@ -77,15 +72,6 @@ def test_problems_whose_inputs_cannot_be_drawn_are_named(tmp_path: Path) -> None
     with pytest.raises(UserError, match=r"fuzz draws inputs .* which 1 of 2 problems lack, e\.g\. echo"):
         require_game(load_training(told))
     require_game(load_training(told, ["agents.tester.agent=invalid"]))
-
-
-def test_seats_cannot_be_taken_twice() -> None:
-    both: dict[str, Any] = {"agents": {"coder": {"model": "a", "agent": "mutant"}}}
-    with pytest.raises(UserError, match=r"agents\.coder: either model or agent"):
-        models_of(load_training(both))
-    shared: dict[str, Any] = {"agents": {"shared": {"model": "a"}, "tester": {"agent": "fuzz"}}}
-    with pytest.raises(UserError, match=r"agents\.tester: agents\.shared\.model plays both roles"):
-        models_of(load_training(shared))
 
 
 def test_each_setting_arrives() -> None:
@@ -104,13 +90,19 @@ def test_each_setting_arrives() -> None:
     assert grpo_config(load_training(TWO)).total_steps is None
 
 
-def test_an_agent_in_a_seat_and_a_shared_model() -> None:
+def test_an_agent_in_a_seat_and_a_shared_model_and_no_seat_is_taken_twice() -> None:
     against = grpo_config(load_training(TWO, ["agents.tester.agent=fuzz"]))
     assert (against.scripted, set(against.models)) == ({"tester": "fuzz"}, {"coder"})
     told = ["agents.shared.model=one", "agents.shared.max_tokens=9", "agents.tester.max_tokens=5"]
     shared = grpo_config(load_training(TWO, told))
     assert shared.module_by_role == {"coder": "shared", "tester": "shared"}
     assert shared.max_tokens == {"coder": 9, "tester": 5}
+    for role, other, said in (
+        ("coder", {"coder": {"model": "a", "agent": "mutant"}}, "either model or agent"),
+        ("tester", {"shared": {"model": "a"}, "tester": {"agent": "fuzz"}}, r"agents\.shared\.model plays both roles"),
+    ):
+        with pytest.raises(UserError, match=rf"agents\.{role}: {said}"):
+            models_of(load_training({"agents": other}))
 
 
 @pytest.mark.parametrize(
@@ -145,9 +137,7 @@ def parts_of(rules: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 @pytest.mark.parametrize("path", [*parts_of(preset("fixed"))], ids=".".join)
 def test_a_wrong_rule_is_refused_from_everywhere_with_the_same_sentence(path: tuple[str, ...]) -> None:
     name = path[-1]
-    part: Any = preset("fixed")
-    for each in path[:-1]:
-        part = getattr(part, each)
+    part: Any = reduce(getattr, path[:-1], preset("fixed"))
     value = -1e12 if name == "scheme" or isinstance(getattr(part, name), float) else "nobody"
     with pytest.raises(UserError) as expected:
         replace(part, **{name: value})

@@ -27,9 +27,6 @@ def test_figures_are_means_over_problems_of_means_over_samples() -> None:
         "tester_kill_rate/a": pytest.approx(0.5),
         "tester_aim/a": pytest.approx(0.125),
     }
-
-
-def test_pass_at_8_is_told_with_eight_samples() -> None:
     told = summed_up([Finding(0, (True,) + (False,) * 7, (0.0,) * 8)])
     assert (told["coder_pass_at_1"], told["coder_pass_at_8"]) == (pytest.approx(1 / 8), 1.0)
 

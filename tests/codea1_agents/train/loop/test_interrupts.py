@@ -106,8 +106,7 @@ class Run:
 
     @property
     def saved(self) -> int:
-        checkpoint = last_checkpoint(self.folder)
-        return step_of(checkpoint) if checkpoint is not None else 0
+        return step_of(checkpoint) if (checkpoint := last_checkpoint(self.folder)) else 0
 
 
 @pytest.fixture
@@ -131,9 +130,7 @@ def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Callable[..., Ru
         run.kill()
 
 
-def test_the_second_signal_discards_the_step_in_progress_and_saves_those_before(
-    start: Callable[..., Run], settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_second_signal_discards_the_step_in_progress_and_saves_those_before(start, settings, tmp_path):
     run = start(SAMPLING)
     run.interrupt(twice=True)
     assert "continue with: codea1 train --resume run" in run.end()
@@ -154,21 +151,15 @@ def test_rollouts_of_a_remote_runner_are_discarded_too(start: Callable[..., Run]
     assert run.saved == len(read_metrics(run.folder)) >= 2
 
 
-def test_learning_is_not_discarded_while_steps_before_it_are_unsaved(start: Callable[..., Run]) -> None:
-    run = start(LEARNING)
-    run.interrupt(twice=True)
-    run.wait_for("interrupted again: this step is finished and saved first")
-    run.open_gate()
+@pytest.mark.parametrize("all_are_saved", [False, True])
+def test_learning_is_discarded_if_all_steps_before_it_are_saved(start: Callable[..., Run], all_are_saved: bool) -> None:
+    run = start(LEARNING, f"checkpoints.every={int(all_are_saved)}")
+    run.interrupt(signal.SIGTERM if all_are_saved else signal.SIGINT, twice=True)
+    if not all_are_saved:
+        run.wait_for("interrupted again: this step is finished and saved first")
+        run.open_gate()
     run.end()
-    assert run.saved == 3
-    assert len(read_metrics(run.folder)) == 3
-
-
-def test_learning_is_discarded_if_all_steps_before_it_are_saved(start: Callable[..., Run]) -> None:
-    run = start(LEARNING, "checkpoints.every=1")
-    run.interrupt(signal.SIGTERM, twice=True)
-    run.end()
-    assert run.saved == 2
+    assert run.saved == len(read_metrics(run.folder)) == (2 if all_are_saved else 3)
 
 
 def test_a_checkpoint_in_progress_is_completed(start: Callable[..., Run]) -> None:
@@ -181,9 +172,7 @@ def test_a_checkpoint_in_progress_is_completed(start: Callable[..., Run]) -> Non
     assert not list((run.folder / "checkpoints").glob(".*"))
 
 
-def test_a_run_killed_during_a_sharded_checkpoint_continues_from_the_one_before(
-    start: Callable[..., Run], settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_run_killed_during_a_sharded_checkpoint_continues_from_the_one_before(start, settings, tmp_path):
     sharded = ["cluster.learners=2", "cluster.cpus_per_learner=0.5", "cluster.sharding=full"]
     run = start(WRITING, "checkpoints.every=1", *sharded)
     run.kill()
@@ -204,18 +193,15 @@ def test_the_third_signal_stops_the_run_at_once(start: Callable[..., Run]) -> No
     assert run.saved == 0
 
 
-def test_a_run_whose_first_step_is_discarded_leaves_nothing(start: Callable[..., Run]) -> None:
-    run = start((*SAMPLING[:2], "1"))
-    run.interrupt(twice=True)
+@pytest.mark.parametrize("gate", [(*SAMPLING[:2], "1"), BUILDING], ids=["sampling", "building"])
+def test_a_run_whose_first_step_is_discarded_leaves_nothing(start: Callable[..., Run], gate: tuple[str, ...]) -> None:
+    run = start(gate, own_ray=gate == BUILDING)
+    assert run.folder.exists()
+    if gate == BUILDING:
+        run.send(signal.SIGTERM)
+    else:
+        run.interrupt(twice=True)
     said = run.end()
     assert "continue" not in said
     assert "no step was done, so nothing is kept" in said
-    assert not run.folder.exists()
-
-
-def test_sigterm_before_the_first_step_leaves_nothing(start: Callable[..., Run]) -> None:
-    run = start(BUILDING, own_ray=True)
-    assert run.folder.exists()
-    run.send(signal.SIGTERM)
-    assert "no step was done, so nothing is kept" in run.end()
     assert not run.folder.exists()

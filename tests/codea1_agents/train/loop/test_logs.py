@@ -28,9 +28,7 @@ def test_tensorboard_gets_events(tmp_path: Path) -> None:
     assert b"figures/coder_reward" in events.read_bytes()
 
 
-def test_a_log_that_fails_is_one_sentence_and_gets_no_more_figures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_that_fails_is_one_sentence_and_gets_no_more_figures(tmp_path, monkeypatch):
     written: list[int] = []
     notes: list[str] = []
 
@@ -52,6 +50,5 @@ def test_a_log_that_fails_is_one_sentence_and_gets_no_more_figures(
         for step in (1, 2, 3):
             logs[0].write(step, {"figures/coder_reward": 0.5})
     assert written == [1, 2]
-    assert notes == [
-        "logging.tensorboard failed at step 2 and gets no more figures; metrics.jsonl has all: no space left"
-    ]
+    said = "logging.tensorboard failed at step 2 and gets no more figures; metrics.jsonl has all: no space left"
+    assert notes == [said]

@@ -26,6 +26,7 @@ from codea1_env.problems import ProblemSet, load_problems
 
 pytestmark = [*ON_RAY, pytest.mark.slow]
 
+ROLES = ("coder", "tester", "shared")
 ALIKE = r"about|run\..*|logging\..*|game\.(rules|reward\..*|tester_view)"
 """Settings that do not change what a training consists of."""
 
@@ -138,11 +139,9 @@ def one_of_each_kind() -> list[str]:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] * name.endswith("-lora")) for name in one_of_each_kind()]
 )
-def test_it_trains_for_two_steps(
-    name: str, stand_in: Callable[[str, str, str], str], increments: str, tmp_path: Path
-) -> None:
+def test_it_trains_for_two_steps(name, stand_in, increments, tmp_path):
     preset = load_training(name)
-    if any(getattr(preset.agents, role).lora for role in ("coder", "tester", "shared")):
+    if any(getattr(preset.agents, role).lora for role in ROLES):
         pytest.importorskip("peft", reason="peft is not installed")
     config = reduced(preset, stand_in, increments)
     if name in WITH_PROCESSES:
@@ -150,20 +149,14 @@ def test_it_trains_for_two_steps(
     done = train(config, out=tmp_path / "run")
     assert (done.steps, done.interrupted) == (2, False)
     assert stored_run(done.folder)[0] == config
-    checkpoint = last_checkpoint(done.folder)
-    assert checkpoint is not None
-    assert checkpoint.name == "step-0002"
+    assert last_checkpoint(done.folder).name == "step-0002"
     figures = [line["figures"] for line in done.lines if "figures" in line]
     assert len(figures) == 2
     assert all(math.isfinite(value) for each in figures for value in each.values())
-    learning = {role for role in ("coder", "tester", "shared") if learns(preset, role)}
-    assert {role for role in learning if any(each.get(f"{role}_trained") for each in figures)} == learning
+    assert all(any(each.get(f"{role}_trained") for each in figures) for role in ROLES if learns(preset, role))
     assert ("evaluation" in done.lines[-1]) == bool(preset.evaluation.every)
-    assert done.models.keys() == (
-        {role for role in ("coder", "tester", "shared") if getattr(preset.agents, role).model}
-        if preset.checkpoints.export
-        else set()
-    )
+    with_models = {role for role in ROLES if getattr(preset.agents, role).model}
+    assert done.models.keys() == (with_models if preset.checkpoints.export else set())
 
 
 def learns(config: TrainingConfig, role: str) -> bool:

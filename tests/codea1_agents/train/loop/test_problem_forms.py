@@ -1,4 +1,4 @@
-"""Problems with several right answers, functions that work in place, and functions as arguments are trained on."""
+"""Training on several right answers, functions that work in place, functions as arguments, methods and programs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 
 from tests.support.grpo import ON_RAY
 
-ray = pytest.importorskip("ray", reason="Ray is not installed")
-torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("ray", reason="Ray is not installed")
 
-from codea1_agents.train.loop import load_training, train  # noqa: E402
-from tests.support.language_models import phrase_folder  # noqa: E402
+from codea1_agents.train.loop import load_training, train
+from codea1_env.problems import dump_jsonl, load_problems
+from tests.support.language_models import phrase_folder
+from tests.support.toys import fenced
 
 pytestmark = ON_RAY
 
@@ -51,24 +52,43 @@ TESTS = {
 }
 
 
+KINDS = {
+    "stdin": {
+        "coder": ["```python\nprint(0)\n```", "```python\nprint(len(open(0).read()))\n```"],
+        "tester": ["assert run('1\\n7\\n') == '7'", "assert run('0\\n\\n') == '0'"],
+    },
+    "methods": {
+        "coder": ["class Solution:\n    balance_point = lambda self, x: -1", "def balance_point(weights): return 0"],
+        "tester": ["assert Solution().balance_point([4]) == 0", "assert Solution().balance_point([1, 2]) == -1"],
+    },
+}
+
+
+def two_steps(settings: dict[str, Any], folder: Path, phrases: dict[str, list[str]]) -> list[dict[str, float]]:
+    """The figures of steps whose coder and tester say these phrases about `problems.jsonl`."""
+    models = {role: phrase_folder(folder / role, phrases[role], seed) for seed, role in enumerate(phrases)}
+    agents = {role: {"model": model, "max_tokens": 2} for role, model in models.items()}
+    changed = {"run": {"steps": 2}, "game": {"problems": str(folder / "problems.jsonl")}, "agents": agents}
+    found = train(load_training(settings | changed), out=folder / "run")
+    assert found.steps == 2
+    return [line["figures"] for line in found.lines]
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_two_steps_of_training_reward_both_roles(settings: dict[str, Any], tmp_path: Path, name: str) -> None:
-    problems = tmp_path / "problems.jsonl"
-    row = {"id": f"toy/{name}", "entry_point": "f", **ROWS[name]}
-    problems.write_text(json.dumps(row) + "\n" + json.dumps({**row, "id": f"toy/{name}/again"}) + "\n")
-    phrases = {
-        "coder": [f"```python\ndef f(x):\n    {body}\n```" for body in PROGRAMS[name]],
-        "tester": [f"```python\n{text}\n```" for text in TESTS[name]],
-    }
-    agents = {
-        role: {"model": phrase_folder(tmp_path / role, phrases[role], seed), "max_tokens": 2}
-        for seed, role in enumerate(phrases)
-    }
-    changed = {"run": {"steps": 2}, "game": {"problems": str(problems)}, "agents": agents}
-    found = train(load_training(settings | changed), out=tmp_path / "run")
-    assert found.steps == 2
-    for line in found.lines[1:]:
-        figures = line["figures"]
+    rows = [{"id": f"toy/{name}{again}", "entry_point": "f", **ROWS[name]} for again in ("", "/again")]
+    (tmp_path / "problems.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    programs = [f"def f(x):\n    {body}" for body in PROGRAMS[name]]
+    phrases = {"coder": [fenced(each) for each in programs], "tester": [fenced(each) for each in TESTS[name]]}
+    for figures in two_steps(settings, tmp_path, phrases):
         assert figures["masked_share"] == 0
         assert 0 < figures["coder_reward"] < 1
         assert figures["tester_reward"] > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_roles_learn_on_methods_and_on_programs_that_read_standard_input(settings, tmp_path, kind):
+    dump_jsonl(load_problems(f"starter:{kind}", limit=1), tmp_path / "problems.jsonl")
+    steps = two_steps(settings, tmp_path, KINDS[kind])
+    assert all(0 <= figures["coder_reward"] <= 1 for figures in steps)
+    assert any(figures[f"{role}_trained"] for figures in steps for role in ("coder", "tester"))

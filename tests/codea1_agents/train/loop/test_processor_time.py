@@ -19,8 +19,6 @@ BUSY = "import time\nwhile time.process_time() < 0.5: pass\nprint('done', flush=
 def test_what_children_do_counts_while_they_live_and_afterwards() -> None:
     before, own = processor_seconds(), time.process_time()
     with subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdin is not None
         child.stdout.readline()
         alive = processor_seconds()
         child.stdin.write(b"\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,9 +69,7 @@ def node_of(_: Any) -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
-def test_a_run_survives_the_loss_of_a_node(
-    cluster: Any, settings: dict[str, Any], layouts: list[tuple[list[str], list[str]]], tmp_path: Path
-) -> None:
+def test_a_run_survives_the_loss_of_a_node(cluster, settings, layouts, tmp_path):
     settings["checkpoints"] = {"every": 1}
     whole = train(load_training(settings), out=tmp_path / "whole")
     layouts.clear()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +10,9 @@ import pytest
 from tests.support.forks import forked_workers
 from tests.support.grpo import ON_RAY
 
-ray = pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.train.loop import load_training, train  # noqa: E402
-from codea1_agents.train.ray_start import Wanted, require_room  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 from tests.support.ray_clusters import ray_cluster  # noqa: E402  -- needs Ray
 
@@ -32,28 +30,15 @@ def cluster() -> Iterator[Any]:
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        (
-            {"learners": 2, "gpus_per_learner": 2.0},
-            "2 learners need 1 CPUs and 2 GPUs each, and its nodes have room for 1; they have",
-        ),
-        (
-            {"env_runners": 2, "cpus_per_env_runner": 0.5, "learners": 4, "cpus_per_learner": 1.0},
-            "all processes need 5 CPUs and 0 GPUs, and its nodes have",
-        ),
+        ("learners=2 gpus_per_learner=2", "2 learners need 1 CPUs and 2 GPUs each, and its nodes have room for 1"),
+        ("env_runners=2 cpus_per_env_runner=0.5 learners=4", "all processes need 5 CPUs and 0 GPUs, and its nodes"),
     ],
 )
-def test_a_run_that_no_node_can_hold_is_refused_in_one_sentence(
-    cluster: Any, settings: dict[str, Any], tmp_path: Path, changes: dict[str, Any], fault: str
-) -> None:
-    settings["cluster"] |= {**changes, "address": cluster.address, "sharding": "none"}
+def test_a_run_that_no_node_can_hold_is_refused_in_one_sentence(cluster, settings, tmp_path, changes, fault):
+    changes = f"{changes} cpus_per_learner=1 sharding=none address={cluster.address}"
+    config = load_training(settings, [f"cluster.{each}" for each in changes.split()])
     with pytest.raises(UserError) as caught:
-        train(load_training(settings), out=tmp_path / "run")
+        train(config, out=tmp_path / "run")
     assert str(caught.value).startswith(f"cluster: {fault}")
     assert {"1 CPUs and 1 GPUs", "3 CPUs and 3 GPUs"} == set(str(caught.value).rpartition("have ")[2].split("; "))
     assert not (tmp_path / "run").exists()
-
-
-def test_shares_of_gpus_fill_nodes(cluster: Any) -> None:
-    require_room([Wanted("runners", 4, 0.1, 0.6), Wanted("learners", 4, 0.1, 0.4)])
-    with pytest.raises(UserError, match=r"^cluster: 5 runners need .* room for 4"):
-        require_room([Wanted("runners", 5, 0.1, 0.6)])

@@ -11,20 +11,21 @@ from codea1_env.errors import UserError
 from codea1_env.runs.config import to_toml
 
 
-def test_without_anything_the_defaults_are_the_papers() -> None:
-    config = load_training()
-    assert (config.training.lr, config.rollout.problems_per_step, config.run.steps) == (1e-6, 256, 111)
-
-
 @pytest.mark.parametrize(
     ("override", "said"),
     [
         ("game.alhpa=1", "unknown setting 'game.alhpa'"),
         ("rolout.n_kept=1", "did you mean 'rollout'"),
+        *((f"{table}.learning_rates=1", f"{table}.learning_rates") for table in ("rollout", "training")),
         ("lr=1", "unknown setting 'lr': did you mean 'training.lr'?"),
         ("problems=starter", "did you mean 'game.problems' or 'evaluation.problems'?"),
         ("rollout.n_kept=many", "rollout.n_kept should be a valid integer, got 'many'"),
         ("rollout.n_kept=1.5", "rollout.n_kept should be a valid integer, got 1.5"),
+        *(
+            (f"{name}={value}", f"settings: {name} should be ")
+            for name in ("rollout.n_candidates", "training.epochs_per_step")
+            for value in ("0", "true", "'8'", "1.5")
+        ),
         ("run.seed=-1", "run.seed should be greater than or equal to 0, got -1"),
         ("training.lr=nan", "training.lr should be a finite number"),
         ("agents.coder.frozen=1", "agents.coder.frozen should be a valid boolean, got 1"),
@@ -52,6 +53,8 @@ def test_values_of_overrides_are_toml_and_text_needs_no_quotes() -> None:
     assert config.evaluation.opponents == ["mutant", "current"]
     assert config.game.reward == {"alpha": 0.25}
     assert load_training("", {"run.seed": 7}).run.seed == 7
+    defaults = load_training()  # the paper's
+    assert (defaults.training.lr, defaults.rollout.problems_per_step, defaults.run.steps) == (1e-6, 256, 111)
 
 
 def test_a_file_replaces_only_the_settings_that_it_names(tmp_path: Path) -> None:
@@ -62,7 +65,10 @@ def test_a_file_replaces_only_the_settings_that_it_names(tmp_path: Path) -> None
     assert (config.run.seed, config.run.steps, config.training.lr, config.about) == (2, 6, 0.5, "")
 
 
-def test_extending_itself_ends(tmp_path: Path) -> None:
+def test_extending_itself_ends_and_so_does_no_such_file_or_preset(tmp_path: Path) -> None:
+    for name, said in (("nowhere.toml", "no such file"), ("paper-7B", "did you mean 'paper-7b'")):
+        with pytest.raises(UserError, match=said):
+            load_training(name)
     (tmp_path / "a.toml").write_text('extends = "b.toml"\n')
     (tmp_path / "b.toml").write_text('extends = "a.toml"\n')
     with pytest.raises(UserError, match="extends itself"):
@@ -75,13 +81,6 @@ def test_what_is_no_toml_is_said_to_be_none(tmp_path: Path, content: str) -> Non
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(UserError, match="not TOML"):
         load_training(path)
-
-
-def test_no_such_file_or_preset() -> None:
-    with pytest.raises(UserError, match="no such file"):
-        load_training("nowhere.toml")
-    with pytest.raises(UserError, match="did you mean 'paper-7b'"):
-        load_training("paper-7B")
 
 
 def test_who_takes_a_seat_takes_it_from_others() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from codea1_agents.train.sft.examples import examples_for_coder, examples_for_te
 from codea1_agents.train.sft.fine_tuning import FineTuned, SftSettings, fine_tuned
 from codea1_agents.train.sft.supervised import LossNotFinite, supervised_steps
 from codea1_env.errors import UserError
+from tests.support.grpo import distance
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
 from tests.support.sft_examples import ADD, FAILING, PROMPTS
 
@@ -29,13 +31,8 @@ QUICK = SftSettings(epochs=4, examples_per_step=2, lr=1e-2)
 EXAMPLES = examples_for_tester([ADD], FAILING, PROMPTS, tests=2)
 
 
-def weights(found: FineTuned) -> dict[str, Any]:
-    return {name: tensor.clone() for name, tensor in found.model.state_dict().items()}
-
-
 def largest_difference(one: FineTuned, other: FineTuned) -> float:
-    pairs = zip(weights(one).values(), weights(other).values(), strict=True)
-    return max(float((a - b).abs().max()) for a, b in pairs)
+    return distance({"": one.model.state_dict()}, {"": other.model.state_dict()})
 
 
 def test_a_model_learns_the_replies_and_the_same_settings_give_the_same_weights(model_folder: str) -> None:
@@ -72,9 +69,7 @@ def test_the_loss_counts_the_reply_only_up_to_the_end_of_the_turn(kind: str, tmp
         ({"gradient_checkpointing": True}, 1e-4),
     ],
 )
-def test_what_is_in_memory_at_a_time_changes_rounding_only(
-    model_folder: str, change: dict[str, Any], most: float
-) -> None:
+def test_what_is_in_memory_at_a_time_changes_rounding_only(model_folder, change, most):
     settings = replace(QUICK, examples_per_step=5)
     whole, parts = (fine_tuned(model_folder, EXAMPLES, each) for each in (settings, replace(settings, **change)))
     assert largest_difference(whole, parts) < most
@@ -90,9 +85,8 @@ def test_adapters_learn_and_are_written_as_a_plain_model(model_folder: str, tmp_
     found.save(tmp_path / "new", {})
     before, after = load_causal_model(place), load_causal_model(str(tmp_path / "new"))
     assert before.state_dict().keys() == after.state_dict().keys()
-    changed = {
-        name for name, tensor in before.state_dict().items() if not torch.equal(tensor, after.state_dict()[name])
-    }
+    new = after.state_dict()
+    changed = {name for name, tensor in before.state_dict().items() if not torch.equal(tensor, new[name])}
     assert changed
     assert all("_proj" in name for name in changed)
     ids = torch.tensor([[5, 6, 7]])
@@ -121,6 +115,8 @@ def test_examples_that_are_too_long_are_left_out_and_counted(model_folder: str) 
     assert (found.n_too_long, found.n_steps) == (5, 1)
     with pytest.raises(UserError, match="all 5 examples exceed 10 tokens"):
         fine_tuned(model_folder, EXAMPLES, replace(QUICK, max_tokens=10))
+    with pytest.raises(UserError, match="nothing to fine-tune on"):
+        fine_tuned(model_folder, [], QUICK)
 
 
 def test_a_stop_ends_after_the_present_step(model_folder: str) -> None:
@@ -138,25 +134,13 @@ def test_a_stop_ends_after_the_present_step(model_folder: str) -> None:
         fine_tuned(model_folder, EXAMPLES, QUICK, is_stopped=lambda: True)
 
 
-def test_without_examples_there_is_nothing_to_learn(model_folder: str) -> None:
-    with pytest.raises(UserError, match="nothing to fine-tune on"):
-        fine_tuned(model_folder, [], QUICK)
-
-
 def test_a_loss_that_is_not_finite_ends_the_training_before_the_step() -> None:
     steps: list[int] = []
-
-    class Optimiser:
-        def step(self, number: int) -> None:
-            steps.append(number)
-
-    class Batch:
-        n_targets = 1
-
+    batch, optimiser = SimpleNamespace(n_targets=1), SimpleNamespace(step=steps.append)
     weight = torch.ones(1, requires_grad=True)
     losses = iter([weight * 1.0, weight * float("nan")])
     with pytest.raises(LossNotFinite, match="step 2 is nan"):
-        list(supervised_steps([Batch(), Batch()], lambda batch: iter([next(losses)]), Optimiser()))
+        list(supervised_steps([batch, batch], lambda _: iter([next(losses)]), optimiser))
     assert steps == [0]
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,6 @@ def test_problems_that_are_shipped_give_examples_for_both_roles(source: str, san
 
 
 def test_a_tester_may_see_failing_programs_only(sandbox: Sandbox) -> None:
-    problems = load_problems("starter", limit=4)
-    settings = ExampleSettings(roles=("tester",), coder="reference", failing=True)
-    assert examples_of("", problems, sandbox, settings) == []
-    assert examples_of("", problems, sandbox, ExampleSettings(roles=("tester",), coder="reference"))
+    problems, settings = load_problems("starter", limit=4), ExampleSettings(roles=("tester",), coder="reference")
+    assert examples_of("", problems, sandbox, settings)
+    assert examples_of("", problems, sandbox, replace(settings, failing=True)) == []

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support import ROOT
+
 pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
-ROOT = Path(__file__).parents[4]
 LESS = (0.01, 0.16)
 """How much less than computed was measured, as docs/first-gpu.md says."""
 
@@ -32,8 +32,10 @@ def script() -> Iterator[Any]:
         yield importlib.import_module("first_gpu")
 
 
-def test_every_way_to_learn_was_measured(script: Any) -> None:
+def test_every_way_to_learn_was_measured_and_the_page_says_how_much_less(script: Any) -> None:
     assert list(measured()) == list(script.WAYS)
+    least, most = (round(100 * share) for share in LESS)
+    assert f"took {least} to {most} % less memory" in (ROOT / "docs" / "first-gpu.md").read_text()
 
 
 @pytest.mark.parametrize("name", measured())
@@ -47,8 +49,3 @@ def test_a_gpu_needed_what_is_computed(name: str, script: Any) -> None:
     assert float(row["dry_run_gb"]) == pytest.approx(computed, rel=0.005)
     least, most = LESS
     assert 1 - most <= float(row["peak_gb"]) / computed <= 1 - least
-
-
-def test_the_page_says_how_much_less_was_measured() -> None:
-    least, most = (round(100 * share) for share in LESS)
-    assert f"took {least} to {most} % less memory" in (ROOT / "docs" / "first-gpu.md").read_text()

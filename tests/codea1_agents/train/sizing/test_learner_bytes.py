@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.language_models import byte_tokenizer, random_model
+from tests.support.language_models import byte_tokenizer, random_model, saved
 
 pytest.importorskip("ray", reason="Ray is not installed")
 from benchmarks.learner_bytes import Rows, computed, measured
@@ -17,16 +17,14 @@ pytestmark = pytest.mark.filterwarnings("default")  # of peft and transformers a
 
 TOLERANCE = 0.1
 SHAPE = {"vocab_size": 4096, "hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 3}
+SHAPE |= {"num_attention_heads": 4, "num_key_value_heads": 2}
 CHECKPOINTING: dict[str, Any] = {"autocast": "bfloat16", "gradient_checkpointing": True}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    place = tmp_path_factory.mktemp("model")
-    model = random_model(0, **SHAPE, num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=True)
-    model.save_pretrained(place)
-    byte_tokenizer().save_pretrained(place)
-    return str(place)
+    model = random_model(0, **SHAPE, tie_word_embeddings=True)
+    return saved(tmp_path_factory.mktemp("model"), model, byte_tokenizer())
 
 
 @pytest.mark.parametrize(

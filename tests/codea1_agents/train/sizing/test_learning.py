@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import assume, given
@@ -55,10 +54,9 @@ def test_sharded_learners_hold_parts_and_gather_some() -> None:
 
 def test_the_first_learner_needs_more_of_the_host_at_the_start_or_for_a_checkpoint() -> None:
     modules = (module(), module())
-    sharded, whole, on_cpu = (
-        ClusterOptions(**{"gpus_per_learner": 1.0, "learners": 4, **more})
-        for more in ({"sharding": "full"}, {"sharding": "none"}, {"sharding": "none", "gpus_per_learner": 0.0})
-    )
+    kinds = (("full", 1.0), ("none", 1.0), ("none", 0.0))
+    clusters = (ClusterOptions(learners=4, sharding=each, gpus_per_learner=gpus) for each, gpus in kinds)
+    sharded, whole, on_cpu = clusters
     (at_start,) = first_learner_parts(modules, sharded)
     assert (at_start.n_bytes, at_start.when) == (4 * N, "start")  # one model after the other
     (copied,) = first_learner_parts(modules, whole)
@@ -73,12 +71,8 @@ def test_what_is_on_the_host_is_not_on_the_gpu() -> None:
     modules = (module(tokens=8), module(tokens=8))
     offloaded = (ClusterOptions(gpus_per_learner=1.0, sharding="full", offload_parameters=on) for on in (False, True))
     on_gpu, on_host = (learner_parts(modules, each) for each in offloaded)
-    assert {each.name for each in on_host if each.is_on_host and each.n_bytes} == {
-        "weights",
-        "gradients",
-        "AdamW",
-        "references",
-    }
+    moved = {each.name for each in on_host if each.is_on_host and each.n_bytes}
+    assert moved == {"weights", "gradients", "AdamW", "references"}
     assert not any(each.is_on_host for each in on_gpu if each.n_bytes)
     assert [each.n_bytes for each in on_host[:-2]] == [each.n_bytes for each in on_gpu[:-2]]
     copy_of_adamw = 4 * N
@@ -95,20 +89,15 @@ def test_adamw_is_on_the_host_between_iterations_and_on_the_gpu_when_it_steps() 
     assert parts(module())["AdamW between iterations"] == 0
 
 
-def test_a_frozen_role_has_weights_only() -> None:
-    found = parts(module(), module(learns=False))
-    assert found["weights"] == 8 * N
-    assert found["AdamW"] == 8 * N
-    assert found["references"] == 4 * N
-
-
-def test_adapters_need_no_reference() -> None:
+def test_a_frozen_role_has_weights_only_and_adapters_need_no_reference() -> None:
     lora = LoraSettings()
     adapters = SHAPE.adapter_parameters(lora.rank, lora.target_modules)
-    found = parts(module(lora=lora))
-    assert found["weights"] == 4 * (N + adapters)
-    assert found["AdamW"] == 8 * adapters
-    assert found["references"] == 0
+    for modules, weights, adamw, references in (
+        ([module(), module(learns=False)], 8 * N, 8 * N, 4 * N),
+        ([module(lora=lora)], 4 * (N + adapters), 8 * adapters, 0),
+    ):
+        found = parts(*modules)
+        assert (found["weights"], found["AdamW"], found["references"]) == (weights, adamw, references)
 
 
 def test_the_step_of_adamw_on_a_gpu_may_need_more_than_a_micro_batch() -> None:
@@ -127,17 +116,3 @@ def test_more_tokens_need_more_and_checkpointing_keeps_less(tokens: int, more: i
     assert kept_bytes(plain) < kept_bytes(larger)
     assert kept_bytes(checkpointed) < kept_bytes(plain)
     assert kept_bytes(plain) + work_bytes(plain) <= kept_bytes(larger) + work_bytes(larger)
-
-
-def test_padded_rows_need_a_mask() -> None:
-    one = module()
-    two = replace(one, batch=MicroBatch(4096, 2048, 4096, mask=4096 * 2048))
-    masks = SHAPE.layers * 4096 * 4 * 2048  # a float32 for each token and each other token of its row, in each layer
-    keys = SHAPE.layers * 4096 * 4 * 2 * (SHAPE.heads - SHAPE.kv_heads) * SHAPE.head_size
-    assert kept_bytes(two) - kept_bytes(one) == masks + keys
-
-
-def test_small_parts_of_logits_save_memory() -> None:
-    whole, in_parts = (module(tokens=8192, logits_chunk_tokens=each) for each in (0, 256))
-    assert kept_bytes(whole) - kept_bytes(in_parts) == 4 * 4096 * SHAPE.vocabulary
-    assert work_bytes(in_parts) < work_bytes(whole)

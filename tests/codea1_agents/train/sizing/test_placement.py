@@ -20,13 +20,10 @@ def names(placement: Placement) -> list[str]:
     return [" ".join(f"{each.kind[0]}{each.number}" for each in held) for held in placement.by_gpu]
 
 
-def test_whole_gpus_go_to_one_process_each() -> None:
-    found = placed([process("runner", n, 1) for n in range(2)] + [process("learner", 0, 1)], 4)
-    assert names(found) == ["r0", "r1", "l0", ""]
-    assert found.n_gpus_of("runner") == 2
-
-
-def test_shares_fill_a_gpu_before_they_open_another() -> None:
+def test_shares_fill_a_gpu_before_they_open_another_and_whole_ones_go_to_one_process_each() -> None:
+    whole = placed([process("runner", n, 1) for n in range(2)] + [process("learner", 0, 1)], 4)
+    assert names(whole) == ["r0", "r1", "l0", ""]
+    assert whole.n_gpus_of("runner") == 2
     found = placed([process("runner", n, 0.4) for n in range(3)] + [process("learner", 0, 0.6)], 2)
     assert names(found) == ["r0 r1", "r2 l0"]
     assert found.gpu_bytes(0) == 20

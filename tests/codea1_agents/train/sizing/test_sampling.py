@@ -34,10 +34,8 @@ def test_engines_divide_the_share_of_their_runner() -> None:
     assert both["weights to hand over"] == Part("weights to hand over", 2 * 2 * SHAPE.parameters, is_on_host=True)
     two, (single,) = engines_of([module, module], GPU, 0.5), engines_of([module], GPU, 0.5)
     assert all(0 < each.cache_tokens < single.cache_tokens for each in two)
-
-
-def test_a_stated_share_has_precedence() -> None:
-    assert parts(sampled(gpu_memory_utilization=0.3, max_model_len=2048))["engines"].n_bytes == int(0.3 * GPU)
+    stated = sampled(gpu_memory_utilization=0.3, max_model_len=2048)
+    assert parts(stated)["engines"].n_bytes == int(0.3 * GPU)
 
 
 def test_an_engine_must_hold_the_longest_request() -> None:

@@ -42,8 +42,9 @@ def test_the_strict_reader_takes_every_reply_whole(variant: Variant) -> None:
             assert len({case.expression for case in suite.cases}) == len(suite.cases)
 
 
-def test_the_kinds_have_their_shares() -> None:
+def test_the_kinds_have_their_shares_and_only_the_white_box_shows_a_program() -> None:
     kinds = [document.kind for document in documents(CorpusRules())]
+    assert all(("\ndef f(" in each.prompt) == (each.kind == "white_box") for each in documents(CorpusRules()))
     shares = [kinds.count(kind) / len(kinds) for kind in ("coder", "white_box", "black_box")]
     assert shares == pytest.approx([1 / 3, 1 / 2, 1 / 6], abs=0.05)
 
@@ -59,11 +60,6 @@ def test_hostile_replies_have_their_share_and_change_no_other_reply() -> None:
     assert plain[0] == attacked[0]
 
 
-def test_only_the_white_box_shows_a_program() -> None:
-    for document in documents(CorpusRules()):
-        assert ("\ndef f(" in document.prompt) == (document.kind == "white_box")
-
-
 def test_unseen_problems_are_never_in_the_corpus() -> None:
     told = {statement_of(document) for document in documents(CorpusRules(), 3000)}
     assert not told & UNSEEN
@@ -76,9 +72,8 @@ def right_share(rules: CorpusRules) -> float:
         if document.kind != "coder":
             told = [line.partition(" == ")[2] for line in document.reply.splitlines()]
             solution = SOLUTIONS[statement_of(document)]
-            found += [
-                answer_of(solution, each) == answer for each, answer in zip(inputs_of(document), told, strict=True)
-            ]
+            pairs = zip(inputs_of(document), told, strict=True)
+            found += [answer_of(solution, each) == answer for each, answer in pairs]
     return sum(found) / len(found)
 
 

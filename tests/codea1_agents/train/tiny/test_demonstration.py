@@ -17,21 +17,15 @@ LINES: list[dict[str, Any]] = [
 
 
 def test_the_sentence_tells_first_and_last() -> None:
+    assert change_of([*LINES, {"step": 3, "figures": {}}]).steps == 2  # of the last evaluation
+    with pytest.raises(ValueError, match="at least two"):
+        change_of(LINES[:2])
     found = change_of(LINES)
     assert found == Change(2, 0.25, 0.5, 0.3, 0.6, 0.8, 0.7)
     assert found.sentence() == (
         "In 2 steps the coder's held-out pass@1 went from 0.25 to 0.50, the share of the tester's tests that are valid"
         " from 0.30 to 0.60, and the share of its suites that beat a mutant from 0.80 to 0.70."
     )
-
-
-def test_steps_after_the_last_evaluation_do_not_count() -> None:
-    assert change_of([*LINES, {"step": 3, "figures": {}}]).steps == 2
-
-
-def test_one_evaluation_is_no_change() -> None:
-    with pytest.raises(ValueError, match="at least two"):
-        change_of(LINES[:2])
 
 
 @pytest.mark.slow

@@ -37,9 +37,8 @@ def of(statement: str) -> Composition:
 
 
 def test_there_are_over_three_hundred_different_problems() -> None:
-    assert len(EVERYTHING) >= 300
-    assert len({each.statement for each in EVERYTHING}) == len({each.solution for each in EVERYTHING})
-    assert len({each.statement for each in EVERYTHING}) == len(EVERYTHING)
+    statements, solutions = ({getattr(each, of) for each in EVERYTHING} for of in ("statement", "solution"))
+    assert len(statements) == len(solutions) == len(EVERYTHING) >= 300
 
 
 def test_each_split_has_problems_of_all_shapes() -> None:
@@ -56,9 +55,8 @@ def test_each_split_has_problems_of_all_shapes() -> None:
 def test_no_two_problems_behave_alike(shape: Shape) -> None:
     """On inputs other than those that make the splits."""
     inputs = probes(shape, 300, Random(f"others/{shape.value}"))
-    values = [
-        tuple(answer_of(each.solution, one) for one in inputs) for each in EVERYTHING + DEEP if each.shape is shape
-    ]
+    solutions = [each.solution for each in EVERYTHING + DEEP if each.shape is shape]
+    values = [tuple(answer_of(each, one) for one in inputs) for each in solutions]
     assert len(set(values)) == len(values) > 30
 
 
@@ -69,22 +67,19 @@ def test_unseen_problems_are_made_of_components_that_the_corpus_holds(variant: V
     assert known == {part for shape in variant.shapes for slot in SLOTS[shape] for part in slot}
 
 
-def test_a_solution_does_what_its_statement_says() -> None:
+def test_a_solution_does_what_its_statement_says_and_a_failing_program_has_no_answer() -> None:
     assert answer_of(of("sum of squared odd items").solution, ([1, 2, -3],)) == "10"
     assert answer_of(of("largest of negative items").solution, ([4],)) == "0"
     assert answer_of(of("reversed capital vowel chars").solution, ("abide",)) == "'EIA'"
     assert answer_of(of("clipped difference of a and b").solution, (2, 5)) == "0"
     assert answer_of(of("absolute larger of next a and next b").solution, (5, -1)) == "6"
+    assert answer_of("def f(xs):\n    return max(xs)", ([],)) is None
 
 
 @pytest.mark.slow
 def test_solutions_answer_everything() -> None:
     for each in EVERYTHING:
         assert None not in [answer_of(each.solution, probe) for probe in drawn_inputs(each, 40, "test")]
-
-
-def test_a_failing_program_has_no_answer() -> None:
-    assert answer_of("def f(xs):\n    return max(xs)", ([],)) is None
 
 
 @pytest.mark.parametrize("variant", Variant)
@@ -133,9 +128,9 @@ def test_a_rare_mistake_of_four_steps_fails_at_its_trigger_only(variant: Variant
 
 @given(st.sampled_from(PAIRS))
 def test_mutants_differ_from_the_solution(pair: tuple[Composition, Variant]) -> None:
-    composition, variant = pair
-    assert composition.solution not in mutants(composition, variant)
-    assert mutants(composition, variant)
+    found = mutants(*pair)
+    assert found
+    assert pair[0].solution not in found
 
 
 @given(st.sampled_from(EVERYTHING), st.integers(1, 60), st.booleans())
@@ -148,7 +143,5 @@ def test_drawn_inputs_are_distinct(composition: Composition, count: int, is_narr
 def test_another_process_has_the_same_problems() -> None:
     code = "from codea1_agents.train.tiny.problems import load; print(load('train')[:20])"
     environment = os.environ | {"PYTHONHASHSEED": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout.strip() == repr(load("train")[:20])
+    said = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True, timeout=120)
+    assert said.strip() == repr(load("train")[:20])
