@@ -408,7 +408,12 @@ def learner_with(name: str) -> type[Any]:
             lambda c: c.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={"critic": OWN})).validate(),
             "rl_module_spec must be among the modules coder, tester, got 'critic'",
         ),
-        (lambda c: c.evaluation(evaluation_config={"problem_source": "humanevall"}).validate(), "humanevall"),
+        (
+            lambda c: c.evaluation(
+                evaluation_interval=1, evaluation_config={"problem_source": "humanevall"}
+            ).validate(),
+            "humanevall",
+        ),
     ],
 )
 def test_classes_that_nothing_calls_are_refused(config: GRPOConfig, sets: Callable[[Any], Any], sentence: str) -> None:
