@@ -32,7 +32,7 @@ def base(muon: str, seed: int, steps: int) -> dict[str, Any]:
     curve: dict[str, dict[str, float]] = {}
 
     def note(done: int, losses: Any) -> None:
-        if done % (steps // _POINTS) == 0:
+        if done % max(1, steps // _POINTS) == 0:
             curve[str(done)] = dict(losses)
 
     begun = time.process_time()

@@ -20,6 +20,7 @@ _T = TypeVar("_T")
 _CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
 MOST_ITEMS = 65_536
 """Most jobs of a request. Each broken job is answered with an error up to a hundred times its size."""
+_NOT_SENT = {"__all__": {"problem_id"}}
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -34,14 +35,14 @@ def _reports() -> TypeAdapter[list[JobReport]]:
 
 
 def jobs_to_json(jobs: Sequence[Job]) -> bytes:
-    """Return jobs as a JSON array.
+    """Return jobs as a JSON array, without `problem_id`, which only people here read.
 
     UTF-8 has no lone surrogates. A source with one is a syntax error, and so is one with NUL, which replaces it.
     """
     try:
-        return _jobs().dump_json([*jobs])
+        return _jobs().dump_json([*jobs], exclude=_NOT_SENT)
     except PydanticSerializationError:
-        text = json.dumps(_jobs().dump_python([*jobs], mode="json"), ensure_ascii=False)
+        text = json.dumps(_jobs().dump_python([*jobs], mode="json", exclude=_NOT_SENT), ensure_ascii=False)
         return _LONE_SURROGATE.sub(r"\\u0000", text).encode()
 
 

@@ -29,7 +29,7 @@ class ServiceBounds:
     n_waiting: int = 256
     """Requests that wait for a place; one more gets 429."""
     max_limits: Limits = Limits(  # noqa: RUF009  frozen
-        cpu_s=3600, wall_s=7300, memory_mb=8192, value_bytes=16 << 20, max_restarts=64, job_factor=64
+        cpu_s=3600, wall_s=7300, memory_mb=8192, value_bytes=32 << 20, max_restarts=64, job_factor=64
     )
     """The most that a request can set."""
 

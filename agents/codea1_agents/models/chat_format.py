@@ -238,8 +238,8 @@ def load_tokenizer(place: str, *, trust_remote_code: bool = False) -> Any:
     import transformers  # noqa: PLC0415  heavy, and an extra
     from huggingface_hub import constants, get_session, try_to_load_from_cache  # noqa: PLC0415  comes with transformers
 
-    if not Path(place).is_dir() and not isinstance(try_to_load_from_cache(place, "config.json"), str):
-        with loading_errors(f"model {place!r}, sought on {constants.ENDPOINT} as this machine's cache lacks it,"):
+    with loading_errors(f"model {place!r}, sought on {constants.ENDPOINT} as this machine's cache lacks it,"):
+        if not Path(place).is_dir() and not isinstance(try_to_load_from_cache(place, "config.json"), str):
             get_session().head(constants.ENDPOINT, timeout=5.0)
     options = {"padding_side": "left", "trust_remote_code": trust_remote_code}
     tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import pickle
 import socket
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from codea1_env.errors import SandboxError, UserError
+from codea1_env.judging.golden import GOLDEN_LIMITS, PROGRAM_LIMITS
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.sandbox import Call, Guarantee, Job, Limits, Place, Sandbox, load_sandbox
+from codea1_env.sandbox.job_json import jobs_to_json
 from codea1_env.sandbox.remote import RemoteSandbox
+from codea1_env.service.bounds import ServiceBounds
 from tests.support.chat_server import chat_servers
 from tests.support.serving import HALF_RIGHT, RIGHT, WRONG, ServiceServer
 
@@ -43,6 +47,12 @@ def test_jobs_of_all_kinds_cross(server: ServiceServer, sandbox: Sandbox) -> Non
         assert (there.load.kind, there.load.error_type) == (here.load.kind, here.load.error_type)
         assert there.tier == here.tier
     assert remote.run([]) == []
+    assert jobs_to_json([replace(jobs[0], problem_id="a")]) == jobs_to_json(jobs[:1])  # servers need not know the field
+
+
+def test_a_server_takes_all_limits_of_our_own() -> None:
+    for limits in (Limits(), GOLDEN_LIMITS, PROGRAM_LIMITS):
+        assert ServiceBounds().require_allowed(limits) is limits
 
 
 def test_what_is_too_large_for_one_request_is_divided(server: ServiceServer) -> None:

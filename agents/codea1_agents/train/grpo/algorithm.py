@@ -86,6 +86,9 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def setup(self, config: GRPOConfig) -> None:
         """Build runners and learners, and open the Mistake Book."""
+        if gc.get_freeze_count():  # below, by an algorithm that may not have been stopped
+            gc.unfreeze()
+            gc.collect()
         self.settings = config.settings()
         self.problems = load_problems(self.settings.problems)
         self.book = MistakeBook()
@@ -127,10 +130,12 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Stop runners and learners."""
         if self._ahead is not None and not self._ahead.is_over:
             self.kill_remote_runners()
-        if self._relay is not None:
-            self._relay.close()
-        super().cleanup()
-        gc.unfreeze()
+        try:
+            if self._relay is not None:
+                self._relay.close()
+            super().cleanup()
+        finally:
+            gc.unfreeze()  # what others have frozen, too: it only costs time
 
     def training_step(self) -> None:
         """Run one iteration."""

@@ -166,6 +166,7 @@ class VllmEngine:
             tensors = {name: tensor.to(self._way).contiguous() for name, tensor in piece.items()}
             sent |= {name: sum_in_place(tensor) for name, tensor in tensors.items()}
             self._send(tensors)
+            del tensors  # or two pieces would be on the GPU
         return sent
 
     def _send(self, tensors: Mapping[str, Tensor]) -> None:

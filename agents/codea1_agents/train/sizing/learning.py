@@ -16,6 +16,8 @@ from codea1_agents.train.settings.options import ClusterOptions
 
 FLOAT = 4
 """Bytes of a float32, in which a learner keeps weights, gradients and the states of AdamW."""
+CONTEXT_BYTES = 5 * 10**8
+"""What CUDA itself takes of a GPU in each process: an assumption."""
 _LOGIT_BYTES = 16
 """Four float32 per logit exist at the same time in the backward pass."""
 _NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

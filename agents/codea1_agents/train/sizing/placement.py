@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from codea1_agents.train.sizing.learning import Part
+from codea1_agents.train.sizing.learning import CONTEXT_BYTES, Part
 
-CONTEXT = Part("CUDA context", 5 * 10**8, 5 * 10**8)
-"""What CUDA itself takes of a GPU in each process, and keeps while the process sleeps: an assumption."""
+CONTEXT = Part("CUDA context", CONTEXT_BYTES, CONTEXT_BYTES)
+"""It stays while a process sleeps."""
 
 
 @dataclass(frozen=True, slots=True)

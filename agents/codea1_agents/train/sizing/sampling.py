@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_agents.train.grpo.settings import engine_share
-from codea1_agents.train.sizing.learning import FLOAT, Part, SizedModule
+from codea1_agents.train.sizing.learning import CONTEXT_BYTES, FLOAT, Part, SizedModule
 
 _CACHE_GROWTH = 1.5
 """The cache of the engine `transformers` grows by half."""
@@ -15,7 +15,7 @@ VLLM_ROWS = 256
 _VLLM_BATCHED_TOKENS = 8192
 """vLLM's default of max_num_batched_tokens, tokens of a batch."""
 _VLLM_GRAPHS = 10**9
-"""CUDA graphs and buffers of one engine, which stay while it sleeps: an assumption."""
+"""CUDA graphs and buffers of one engine, which stay while it sleeps, as does its context: an assumption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,20 @@ def runner_parts(modules: Sequence[SizedModule], engines: Sequence[Engine], *, s
         Part("weights", sum(each.sampling_weights for each in own)),
         Part("cache and logits", max(map(_sampler_bytes, own), default=0)),  # one module samples after the other
         Part("engines", int(served_bytes), len(engines) * _VLLM_GRAPHS),
-        Part("a piece on its way to an engine", max((_piece_bytes(each.module) for each in engines), default=0)),
+        Part("CUDA contexts of engines", len(engines) * CONTEXT_BYTES, len(engines) * CONTEXT_BYTES),
+        Part("a piece on its way to an engine", max(map(_shared_bytes, engines), default=0)),
         Part("weights to hand over", sum(each.sampling_weights for each in served), is_on_host=True),
         Part("weights of sleeping engines", sum(each.sampling_weights for each in modules) * sleeps, 0, True, "later"),
         Part(
             "pieces of weights on their way", max(map(_piece_bytes, modules), default=0), is_on_host=True, when="later"
         ),
     )
+
+
+def _shared_bytes(engine: Engine) -> int:
+    """Return the bytes of a piece on the GPU, where an engine of one worker reads it; others read a file."""
+    by_file = engine.module.settings.handover_folder or _tensor_parallel(engine.module) > 1
+    return 0 if by_file else _piece_bytes(engine.module)
 
 
 def _piece_bytes(module: SizedModule) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,10 @@ def test_full_collections_leave_out_what_was_loaded_until_the_end(config: GRPOCo
     gc.unfreeze()  # what another test left
     algorithm = config.build_algo()
     assert gc.get_freeze_count() > 100_000  # torch, transformers and RLlib
+    first = weakref.ref(algorithm.env_runner.module["coder"].model)
+    for _ in range(2):  # as a cell of a notebook that runs again: nobody stops what it replaces
+        algorithm = config.copy(copy_frozen=False).build_algo()
+    assert first() is None
     algorithm.stop()
     assert not gc.get_freeze_count()
 
