@@ -22,8 +22,6 @@ import os
 import pickle
 import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +31,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from measuring import machine
+from measuring import machine, printed_by
 from rich.console import Console
 from rich.table import Table
 
@@ -430,12 +428,7 @@ def growth(points: Sequence[dict[str, Any]]) -> dict[str, float]:
 def run_in_process(n_trees: int, n_entries: int) -> dict[str, Any]:
     """Measure one number of trees in its own process."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "disabled", "TOKENIZERS_PARALLELISM": "0"}
-    command = [sys.executable, __file__, "--arm", str(n_trees), "--book", str(n_entries)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{n_trees} trees failed:\n{done.stderr[-4000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return printed_by([__file__, "--arm", str(n_trees), "--book", str(n_entries)], environment)
 
 
 def show(found: dict[str, Any]) -> None:

@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import resource
 import statistics
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +53,16 @@ class Spread:
     def to_json(self) -> dict[str, float]:
         """Return the three figures by name."""
         return asdict(self)
+
+
+def printed_by(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the JSON that a Python process of its own prints in its last line; exit with its error if it fails."""
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments)} failed:\n{done.stderr[-4000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def option_parser(doc: str | None, *, json: str = "") -> argparse.ArgumentParser:

@@ -10,16 +10,16 @@ ONEDNN_MAX_CPU_ISA=AVX2` before it, it is as on a processor without AVX-512.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from statistics import fmean
 from typing import Any
 
-import numpy as np
-from measuring import option_parser
+from measuring import option_parser, printed_by
 
 from codea1_agents.play.versions import processor_kind
+from codea1_lab.experiments.grid import Cell
+from codea1_lab.experiments.spread import paired
 
 _TYPES = ("float32", "bfloat16")
 _POINTS = 4
@@ -42,12 +42,7 @@ def base(muon: str, seed: int, steps: int) -> dict[str, Any]:
 
 def one(muon: str, seed: int, steps: int) -> dict[str, Any]:
     """Return `base` of a process of its own."""
-    command = [sys.executable, __file__, "--base", muon, "--seed", str(seed), "--steps", str(steps)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{muon}, seed {seed}: {done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return printed_by([__file__, "--base", muon, "--seed", str(seed), "--steps", str(steps)])
 
 
 def main() -> None:
@@ -73,22 +68,17 @@ def main() -> None:
     some = found["float32"][0]["losses"]
     rows += [("losses", step, kind) for step in some for kind in some[step]]
     for path in rows:
-        of_type = {muon: np.array([_at(each, path) for each in found[muon]]) for muon in _TYPES}
-        told = "; ".join(f"{muon} {v.mean():.3f} ({', '.join(f'{x:.3f}' for x in v)})" for muon, v in of_type.items())
-        print(f"{' '.join(path)}: {told}; {_difference(of_type['float32'] - of_type['bfloat16'])}")
+        of_type = [{Cell(muon, seed, 0): _at(each, path) for seed, each in enumerate(found[muon])} for muon in _TYPES]
+        told = [f"{fmean(each.values()):.3f} ({', '.join(f'{x:.3f}' for x in each.values())})" for each in of_type]
+        difference = paired(*of_type)
+        shown = "; ".join(f"{muon} {each}" for muon, each in zip(_TYPES, told, strict=True))
+        print(f"{' '.join(path)}: {shown}; {difference.mean:+.3f} ± {difference.half_width:.3f}")
 
 
 def _at(found: Any, path: tuple[str, ...]) -> float:
     for name in path:
         found = found[name]
     return float(found)
-
-
-def _difference(pairs: np.ndarray[Any, Any]) -> str:
-    from scipy.stats import t  # noqa: PLC0415
-
-    half = t.ppf(0.975, len(pairs) - 1) * pairs.std(ddof=1) / len(pairs) ** 0.5 if len(pairs) > 1 else np.nan
-    return f"{pairs.mean():+.3f} ± {half:.3f}"
 
 
 if __name__ == "__main__":

@@ -89,8 +89,8 @@ class ExpectedValues:
         wanted = {problem.id: dict.fromkeys(_expected_calls(problem)) for problem in problems}
         found = {call: self._known[call] for calls in wanted.values() for call in calls if call in self._known}
         jobs = [
-            Job(_NO_PROGRAM, _NO_ENTRY_POINT, missing, limits=self._limits)
-            for calls in wanted.values()
+            Job(_NO_PROGRAM, _NO_ENTRY_POINT, missing, limits=self._limits, problem_id=name)
+            for name, calls in wanted.items()
             if (missing := tuple(call for call in calls if call not in found))
         ]
         new: dict[Call, Outcome] = {}

@@ -27,6 +27,7 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import DEFAULT_SOURCE, Problem, ProblemSet, load_problems
 from codea1_env.runs.config import problems_digest
 from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_env.sandbox.local import LocalSandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class EvalSession:
     def running(self) -> tuple[str, float] | None:
         """Return what an agent is asked, else whose program has been running for longest; and since when."""
         asked = next(filter(None, (agent.asked for agent in self.agents)), None)
-        return asked or getattr(self.sandbox, "oldest", lambda: None)()
+        return asked or (self.sandbox.oldest() if isinstance(self.sandbox, LocalSandbox) else None)
 
     def tested(self, what: str) -> list[Problem]:
         """Return the problems that have golden tests.
