@@ -18,12 +18,14 @@ DOWNLOAD := $(if $(filter dev-models dev-adapters rllib lora transformers,$(subs
 
 # Tests start hundreds of processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -q -rs -n auto --dist loadgroup
+# Half as many workers again as processors: much of their time, tests wait for processes and limits of time.
+export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN) && echo $$(((n * 3 + 1) / 2)))
 
 # Extras of adapters whose packages fit in no environment with the others, or whose tests take long.
 ALONE ?= tianshou agilerl verl comlrl openenv
 
-.PHONY: demo coevolve test test-fast adapters-test $(ALONE:%=adapters-test-%) check format lint types imports wheel-test docs notebook install install-dev clean help
+.PHONY: demo coevolve test test-skipped test-fast adapters-test $(ALONE:%=adapters-test-%) check format lint types imports wheel-test docs notebook install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -55,6 +57,10 @@ coevolve: ## train two language models against each other from nothing, on this 
 
 test: install-dev ## the tests; with CODEA1_ALL_TESTS=1 those that take long, too
 	$(PYTEST)
+
+test-skipped: ## what the last `make test` skipped, with a browser's driver, and a container engine where one answers
+	@$(MAKE) --no-print-directory install-dev EXTRAS=$(EXTRAS),dev-browser
+	$(PYTEST) --skipped
 
 test-fast: ## the tests that start no models, Ray, browser or container engine: a minute and a half
 	@$(MAKE) --no-print-directory install-dev EXTRAS=dev

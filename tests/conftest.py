@@ -41,8 +41,52 @@ NEEDS_TORCH = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:ray|torch|trans
 """Stands in a module whose tests are all marked `models`."""
 
 
+SKIPPED = "codea1/skipped"
+"""Where pytest's cache keeps what the last run skipped, for a run with more packages and programs."""
+
+
+PICKED = pytest.StashKey[set[str]]()
+"""With `--skipped`, the tests and modules to run."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--skipped", action="store_true", help="run only what the last run without this option skipped")
+
+
+class SkippedTests:
+    """Keeps the tests that a run skips, and the modules that it skips as a whole."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.cache = config.cache
+        self.names: set[str] = set()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self.pytest_runtest_logreport(report)
+
+    def pytest_runtest_logreport(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.names.add(re.sub(r"@[\w -]+$", "", report.nodeid))  # without the group that pytest-xdist appends
+
+    def pytest_sessionfinish(self) -> None:
+        self.cache.set(SKIPPED, sorted(self.names))
+
+
+def skipped_before(config: pytest.Config) -> set[str]:
+    """Return the names of the tests and modules that the last run skipped."""
+    names = config.cache.get(SKIPPED, None)
+    if not names:
+        raise pytest.UsageError(
+            "--skipped: the last run skipped nothing, or there was none; run the tests without it first"
+        )
+    return set(names)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Load a profile of hypothesis, and take interrupts in the background (`nohup`), too, since tests send some."""
+    if config.option.skipped:
+        config.stash[PICKED] = skipped_before(config)
+    elif not hasattr(config, "workerinput"):  # the process that hears of all tests
+        config.pluginmanager.register(SkippedTests(config))
     settings.load_profile("fast" if "not slow" in config.option.markexpr else "untimed")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -100,6 +144,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
         long = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+    if picked := config.stash.get(PICKED, None):
+        items[:] = [item for item in items if {item.nodeid, item.nodeid.partition("::")[0]} & picked]
     for item in items:
         for fixture in MARKS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARKS[fixture])
@@ -119,11 +165,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Tests of models that are not wanted are not even imported, which takes ten seconds and more."""
-    is_wanted = "not models" not in config.option.markexpr
-    if is_wanted or collection_path.suffix != ".py" or not NEEDS_TORCH.search(source_of(collection_path)):
+    """Tests that are not wanted are not even imported, which takes ten seconds and more for those of models."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
-    return True
+    picked = config.stash.get(PICKED, None)
+    if picked and collection_path.relative_to(ROOT).as_posix() not in {name.partition("::")[0] for name in picked}:
+        return True
+    is_wanted = "not models" not in config.option.markexpr or not NEEDS_TORCH.search(source_of(collection_path))
+    return None if is_wanted else True
 
 
 @cache

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,7 +90,9 @@ def test_readme_is_short_with_an_agent_in_twelve_lines_a_verdict_in_four_and_a_t
 def test_readme_gives_the_commands_of_ci():
     shown = re.findall(r"(?m)^ {4}(make \w+)", README)
     assert shown == ["make demo", "make test"]
-    assert "make demo" in (ROOT / ".ci" / "run").read_text().splitlines()
+    printed = subprocess.run([ROOT / ".ci" / "readme", "--print"], capture_output=True, text=True, check=True)
+    assert printed.stdout.splitlines() == shown
+    assert "tests readme .ci/readme" in (ROOT / ".ci" / "run").read_text().splitlines()
     assert re.search(r"(?m)^check:.*\btest\b", (ROOT / "Makefile").read_text())  # CI runs `make check`
 
 
