@@ -181,6 +181,7 @@ def test_the_pages_of_environments_show_their_arguments(page, environment):
 
 
 def test_the_python_interface_has_all_public_names():
+    pytest.importorskip("ray", reason="modules of the pages import Ray and torch")
     text = "\n".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
     targets = set(re.findall(r"(?m)^\.\. auto\w+:: (\S+)$", text))
     modules = re.findall(r"(?m)^\.\. automodule:: (\S+)$", text)

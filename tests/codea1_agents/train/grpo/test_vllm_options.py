@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+pytest.importorskip("torch", reason="torch is not installed")
+
 from codea1_agents.train.grpo.settings import ModelSettings, engine_share, memory_options
 from codea1_agents.train.grpo.vllm_engine import engine_arguments, free_share, require_engine_options, wait_for_share
 from codea1_env.errors import UserError
