@@ -114,7 +114,7 @@ def _book_forgery(testbed: Testbed, report: ProblemReport, sandbox: Sandbox) -> 
 
 
 def _n_beating(suite: SuiteReport) -> int:
-    return sum(case.verdict.is_failure and case.case.prediction_right is not False for case in suite.cases)
+    return sum(case.is_right_kill for case in suite.cases)
 
 
 # -- other faults ----------------------------------------------------------------------------------

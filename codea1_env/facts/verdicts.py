@@ -218,6 +218,11 @@ class CaseReport:
     """The candidate's result, for people: a literal, or `Type: message`; at most 300 characters; empty for PASSED and
     NOT_RUN. For DENIED, why the solution denies the case."""
 
+    @property
+    def is_right_kill(self) -> bool:
+        """Whether the candidate fails a right case: one whose prediction was right, or is not required."""
+        return self.verdict.is_failure and self.case.prediction_right is not False
+
     def __repr__(self) -> str:
         gave = f"; it gave {self.actual!r:.60}" if self.actual else ""
         return f"<CaseReport {self.verdict}: {self.case.case.to_assert()!r:.80}{gave}>"
@@ -236,8 +241,13 @@ class SuiteReport:
 
     @property
     def beats(self) -> bool:
-        """Whether the candidate fails one of the cases."""
+        """Whether the candidate fails one of the cases, be it one whose wrong prediction was corrected."""
         return any(case.verdict.is_failure for case in self.cases)
+
+    @property
+    def beats_rightly(self) -> bool:
+        """Whether the candidate fails one of the right cases: a wrong answer beats nobody."""
+        return any(case.is_right_kill for case in self.cases)
 
 
 @dataclass(frozen=True, slots=True)

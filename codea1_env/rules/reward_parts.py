@@ -83,7 +83,7 @@ def n_failed(reports: tuple[CaseReport, ...]) -> int:
 
 def n_credited(reports: tuple[CaseReport, ...]) -> int:
     """Return how many cases the candidate failed whose prediction was right (or not required)."""
-    return sum(report.verdict.is_failure and report.case.prediction_right is not False for report in reports)
+    return sum(report.is_right_kill for report in reports)
 
 
 def rewarded_cases(reports: tuple[CaseReport, ...], rules: Ruleset) -> tuple[CaseReport, ...]:

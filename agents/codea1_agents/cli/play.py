@@ -117,7 +117,7 @@ class PlayOptions(Options):
         int | None,
         Option(
             min=0,
-            help="Number of duels to draw, those first in which the program fails a test.",
+            help="Number of duels to draw, those first in which the program fails a right test.",
             show_default="1; 0 with --json or --quiet",
         ),
     ] = None
@@ -212,7 +212,7 @@ class _Run:
     """Whether each program so far is the solution of its problem."""
     n_drawn: int = field(default=0, init=False)
     undrawn: list[PlayedEpisode] = field(default_factory=list, init=False)
-    """The first games in which no program fails a test, to be drawn if there are too few others."""
+    """The first games in which no program fails a right test, to be drawn if there are too few others."""
 
     def play(self) -> Path:
         """Play all episodes and return the run's folder."""
@@ -321,9 +321,9 @@ class _Run:
     def _picture(self, game: PlayedEpisode, progress: Progress) -> None:
         if self.n_drawn >= self._n_wanted or not game.rounds:
             return
-        if any(suite.beats for judged in game.rounds for suite in judged.report.candidates[0].suites):
+        if any(suite.beats_rightly for judged in game.rounds for suite in judged.report.candidates[0].suites):
             with progress.paused():
-                self._draw(game, f"{'another' if self.n_drawn else 'the first'} whose program fails a test")
+                self._draw(game, f"{'another' if self.n_drawn else 'the first'} whose program fails a right test")
         elif len(self.undrawn) < self._n_wanted:
             self.undrawn.append(game)
 
@@ -343,7 +343,7 @@ class _Run:
     def _finish(self, folder: RunFolder, wall_s: float) -> None:
         """Write the metrics, draw the duels that are still wanted, and print the result."""
         for game in self.undrawn[: self._n_wanted - self.n_drawn]:
-            self._draw(game, f"since no {'other ' * bool(self.n_drawn)}program fails a test")
+            self._draw(game, f"since no {'other ' * bool(self.n_drawn)}program fails a right test")
         metrics = self._metrics(wall_s)
         folder.write_metrics(metrics)
         self.page.show(summary_table(self.tally.summary(seed=self.config.seed), self.config))
@@ -390,8 +390,13 @@ def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
     rows = [(label, *estimate_cells(getattr(summary, name))) for name, label in LABELS.items()]
     table = new_table(("mean over problems", "mean", "95 % interval", "rounds"), rows, right=(1, 3))
     ends = [f"tests: {funnel_sentence(summary.tests)}"]
-    if summary.tests.keys() & {"stated_example", "wrong_prediction"}:
-        ends.append("suite validity includes copies of examples, suites that beat the program also wrong answers")
+    if summary.tests.keys() & {"stated_example"}:
+        ends.append("suite validity includes copies of examples")
+    if summary.not_loading:
+        named = ", ".join(f"{n} {why.replace('_', ' ')}" for why, n in summary.not_loading.items())
+        ends.append(
+            f"{sum(summary.not_loading.values())} of {counted(summary.n_rounds, 'program')} do not load: {named}"
+        )
     ends.append(f"Mistake Book: {counted(summary.book_size, 'case')}")
     if summary.n_unasked_rounds:
         ends.append(f"{counted(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")

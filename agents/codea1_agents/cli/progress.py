@@ -31,12 +31,13 @@ _T = TypeVar("_T")
 _FIRST_LINE_S, _FORETOLD_S, _LINE_S, _POLL_S, _LONG_S = 1.0, 10.0, 30.0, 0.25, 5.0
 
 
-def bar_columns() -> tuple[ProgressColumn, ...]:
+def bar_columns(unit: str = "") -> tuple[ProgressColumn, ...]:
     """Return description, bar, count, time so far and time left."""
     return (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
+        MofNCompleteColumn(" of "),
+        *([TextColumn(unit)] if unit else []),
         TextColumn("elapsed"),
         TimeElapsedColumn(),
         TextColumn("left"),

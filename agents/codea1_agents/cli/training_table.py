@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.rendering import harmless
 
 _MEAN_OVER = 10
+_WIDEST = 160
+"""Characters of a line where there is no terminal."""
 
 Line = Mapping[str, Any]
 
@@ -47,7 +50,7 @@ _OF_GAME = (
     ("replayed", "pass_replayed"),
     ("load", "valid_candidates"),
     ("validity", "suite_validity"),
-    ("kills", "kill_rate"),
+    ("kills", "right_kill_rate"),
     ("book", "book_size"),
     ("added", "book_added"),
     ("removed", "book_removed"),
@@ -110,14 +113,14 @@ class PlainLines(_StepWatcher):
         if self.page.quiet:
             return
         figures, times = line.get("figures", {}), line.get("times", {})
-        parts = [f"step {line['step']}/{self.steps}"]
+        parts = [f"step {line['step']} of {self.steps}"]
         parts += [
             f"{label} {figures[name]:.3f}"
             for label, name in (
                 ("coder", "coder_reward"),
                 ("tester", "tester_reward"),
                 ("validity", "suite_validity"),
-                ("kills", "kill_rate"),
+                ("kills", "right_kill_rate"),
             )
             if name in figures
         ]
@@ -126,12 +129,13 @@ class PlainLines(_StepWatcher):
         if self._first < line["step"] < self.steps:
             spent = (time.monotonic() - self._begun) / (line["step"] - self._first)
             parts.append(f"left {clock(spent * (self.steps - line['step']))}")
-        if "evaluation" in line:
-            parts.append(_evaluation(line["evaluation"]))
         alarms = line.get("alarms", {})
         self._alarms = {name: self._alarms.get(name, 0) + 1 for name in alarms}
         parts += [f"{name} for {n} steps" for name, n in self._alarms.items() if n > 1]
-        self.page.say("  ".join(parts))
+        if "evaluation" in line:
+            parts += ["held out:", *(f"{name} {value}" for name, value in _held_out(line["evaluation"]).items())]
+        for row in textwrap.wrap("  ".join(parts), _WIDEST, subsequent_indent="  ", break_on_hyphens=False):
+            self.page.say(row)
         for name, sentence in alarms.items():
             if self._alarms[name] == 1:
                 self.page.warn(f"step {line['step']}: {name}: {sentence}")
@@ -159,8 +163,8 @@ class LiveTable(_StepWatcher):
         super().__init__(page)
         self._phase = "starting"
         # A step may take many minutes: the speed is that of the whole session.
-        self._bar = RunBar(*bar_columns(), auto_refresh=False, speed_estimate_period=float("inf"))
-        self._task = self._bar.add_task("step", total=None)
+        self._bar = RunBar(*bar_columns("steps"), auto_refresh=False, speed_estimate_period=float("inf"))
+        self._task = self._bar.add_task("", total=None)
         self._live = Live(
             console=Console(stderr=True),
             refresh_per_second=1,
@@ -219,7 +223,7 @@ def tables_of(lines: Sequence[Line]) -> Iterator[RenderableType]:
         yield Text(_times(stepped[-1]["times"]))
     evaluated = [line for line in lines if "evaluation" in line]
     if evaluated:
-        yield _held_out(evaluated[0], evaluated[-1])
+        yield _evaluations(evaluated[0], evaluated[-1])
 
 
 def _table(what: str, columns: Sequence[tuple[str, str]], names: Sequence[str], lines: Sequence[Line]) -> Table:
@@ -228,19 +232,28 @@ def _table(what: str, columns: Sequence[tuple[str, str]], names: Sequence[str], 
     for name in names:
         figures = [_WRITES.get(found := figure.format(name), found) for _, figure in columns]
         rows.append((name or "last step", *(_number(lines[-1]["figures"].get(each)) for each in figures)))
-        rows.append((f"  mean of {_MEAN_OVER}", *(_number(_mean(lines[-_MEAN_OVER:], each)) for each in figures)))
+        last = lines[-_MEAN_OVER:]
+        rows.append((f"  mean of {len(last)}", *(_number(_mean(last, each)) for each in figures)))
     return new_table((what, *(heading for heading, _ in columns)), rows, right=range(1, len(columns) + 1), whole=(0,))
 
 
-def _held_out(first: Line, last: Line) -> Table:
+def _evaluations(first: Line, last: Line) -> Table:
     """Return a table of the first and the last evaluation; there may be only one."""
     shown = [first, last] if last is not first else [last]
-    rows = [
-        (name, *(_number(line["evaluation"].get(name)) for line in shown))
-        for name in last["evaluation"]
-        if name != "problems"
-    ]
+    cells = [_held_out(line["evaluation"]) for line in shown]
+    rows = [(name, *(each.get(name, "-") for each in cells)) for name in cells[-1]]
     return new_table(("held out", *(f"step {line['step']}" for line in shown)), rows, right=range(1, 3))
+
+
+def _held_out(figures: Mapping[str, float]) -> dict[str, str]:
+    """Return the figures of an evaluation as text, with the interval of one that has an interval."""
+    texts = {}
+    for name, value in figures.items():
+        if name != "problems" and not name.endswith(("_low", "_high")):
+            low, high = (figures.get(f"{name}_{end}") for end in ("low", "high"))
+            interval = "" if low is None or high is None else f" ({_number(low)} to {_number(high)})"
+            texts[name] = _number(value) + interval
+    return texts
 
 
 def _mean(lines: Sequence[Line], name: str) -> float | None:
@@ -262,7 +275,3 @@ def _times(times: Mapping[str, float]) -> str:
     parts = ("sync", "rollout", "generate", "judge", "learn")
     split = ", ".join(f"{name} {times[f'{name}_s']:.2f}" for name in parts)
     return f"{times['step_s']:.2f} s ({split}), {times['tokens_per_s']:.0f} tokens/s"
-
-
-def _evaluation(figures: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.3f}" for name, value in figures.items() if name != "problems")

@@ -38,18 +38,24 @@ class Summary:
     """The same for cases of the Mistake Book."""
     suite_validity: Estimate
     """Valid cases whose prediction is not wrong, divided by the number of requested cases, at most 1."""
+    right_kill_rate: Estimate
+    """Share of suites for valid candidates with at least one right case that the candidate fails."""
     kill_rate: Estimate
-    """Share of suites for valid candidates with at least one case that the candidate fails."""
+    """The same with corrected cases, so it also rises with wrong answers to good inputs."""
     zero_evidence: Estimate
     """Share of valid candidates for which no case, new or replayed, was run."""
     book_size: int
     """Entries of the Mistake Book after the last round of each problem."""
     tests: Mapping[str, int]
     """Tests by the reason why they beat no program (`codea1_env.rules.funnel`)."""
+    not_loading: Mapping[str, int]
+    """Programs that do not load, by the error's class, or by the verdict of one that was not run."""
 
     def to_json(self) -> dict[str, object]:
         """Return plain data; nan becomes null."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "tests"}
+        values = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("tests", "not_loading")
+        }
         values["funnel"] = {stage.name: {"n": stage.n, "lost": stage.lost} for stage in funnel(self.tests)}
         return {n: estimate_document(v) if isinstance(v, Estimate) else v for n, v in values.items()}
 
@@ -63,6 +69,7 @@ class Tally:
         self._problems: set[str] = set()
         self._book_sizes: dict[str, int] = {}
         self._tests: Counter[str] = Counter()
+        self._not_loading: Counter[str] = Counter()
         self._n_episodes = self._n_rounds = self._n_masked = self._n_unasked = 0
 
     @property
@@ -92,6 +99,9 @@ class Tally:
             self._n_unasked += played.tester_reply is None
             if played.tester_reply is not None:
                 self._tests += tests_of(played)
+            if not _candidate_validity(played, 0):
+                error = played.candidate.detail.partition(":")[0]
+                self._not_loading[error if error.isidentifier() else played.candidate.verdict] += 1
             for name, measure in MEASURES.items():
                 value = measure(played, self._tests_per_suite)
                 if value is not None:
@@ -107,6 +117,7 @@ class Tally:
             n_unasked_rounds=self._n_unasked,
             book_size=self.book_size,
             tests=dict(self._tests),
+            not_loading=dict(self._not_loading.most_common()),
             **{name: mean_interval(values, seed=seed) for name, values in self._values.items()},
         )
 
@@ -127,10 +138,11 @@ def _suite_validity(played: RoundRecord, tests_per_suite: int) -> float | None:
     return mean([min(1.0, n / tests_per_suite) for n in right])
 
 
-def _kill_rate(played: RoundRecord, _: int) -> float | None:
+def _kill_rate(played: RoundRecord, counts: Callable[[CaseRecord], bool]) -> float | None:
+    """Return the share of the suites with a failed case that counts."""
     if played.tester_reply is None or not _candidate_validity(played, 0):
         return None
-    return mean([any(case.verdict.is_failure for case in suite.cases) for suite in played.suites])
+    return mean([any(case.verdict.is_failure and counts(case) for case in suite.cases) for suite in played.suites])
 
 
 def _zero_evidence(played: RoundRecord, _: int) -> bool | None:
@@ -146,7 +158,8 @@ LABELS = {
     "pass_replayed": "  pass rate, replayed tests",
     "tester_reward": "tester reward",
     "suite_validity": "  suite validity",
-    "kill_rate": "  suites that beat the program",
+    "right_kill_rate": "  suites that beat the program",
+    "kill_rate": "  suites that beat it, wrong answers too",
     "zero_evidence": "programs without evidence",
 }
 """The figures in the order of a table, where an indented one is about the role above it."""
@@ -158,7 +171,8 @@ MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
     "pass_new": lambda played, _: _pass_rate(new_cases(played)),
     "pass_replayed": lambda played, _: _pass_rate(played.replayed),
     "suite_validity": _suite_validity,
-    "kill_rate": _kill_rate,
+    "right_kill_rate": lambda played, _: _kill_rate(played, lambda case: case.prediction_right is not False),
+    "kill_rate": lambda played, _: _kill_rate(played, lambda case: True),
     "zero_evidence": _zero_evidence,
 }
 """By name: from an unmasked round and the requested tests per suite to a value; None: the round does not enter."""

@@ -31,8 +31,10 @@ def of_training(
             parts = " and ".join(f"the {role}'s reward {_moved(figure)}" for role, figure in rewards.items())
             size = max(1, len(steps) // _TENTH)
             found.append(f"In training, {parts} (first and last {size} of {len(steps)} steps).")
-        if "kill_rate" in figures:
-            found.append(f"The share of suites that beat a program {_moved(figures['kill_rate'])}.")
+        if "right_kill_rate" in figures:
+            found.append(f"The share of suites that beat a program {_moved(figures['right_kill_rate'])}.")
+        elif "kill_rate" in figures:  # of a run before 2026-11-28
+            found.append(f"The share of suites that beat a program, wrong answers too, {_moved(figures['kill_rate'])}.")
     return tuple(found)
 
 
@@ -73,7 +75,7 @@ def of_games(summary: Summary, coder: str, tester: str) -> tuple[str, ...]:
         coder: name of the coder.
         tester: name of the tester.
     """
-    beaten, found = summary.kill_rate, []
+    beaten, found = summary.right_kill_rate, []
     if not isnan(beaten.mean):
         ahead = tester if beaten.low > _HALF else coder if beaten.high < _HALF else ""
         interval = "" if isnan(beaten.low) else f" ({beaten.low:.0%} to {beaten.high:.0%})"

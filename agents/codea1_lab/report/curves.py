@@ -39,7 +39,7 @@ _ValuesByProblem = Mapping[str, Sequence[float]]
 
 _PANELS = (
     PanelSpec("rewards", "Rewards", "The rewards.", by_role("reward")),
-    *reply_panels("candidate_validity", "kill_rate", {}),
+    *reply_panels("candidate_validity", {}),
 )
 
 

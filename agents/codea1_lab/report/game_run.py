@@ -33,7 +33,7 @@ from codea1_lab.report.material import (
 )
 from codea1_lab.report.palette import tone_of
 
-_TILES = {"coder_reward": "coder", "tester_reward": "tester", "kill_rate": "tester"}  # to tones
+_TILES = {"coder_reward": "coder", "tester_reward": "tester", "right_kill_rate": "tester"}  # to tones
 _MUCH = 0.05  # share of programs without evidence from which the report warns
 _MOST_NAMED = 3  # masked rounds
 

@@ -110,12 +110,11 @@ class PanelSpec:
         return Panel(self.key, self.title, self.note + remark, known, x_label, low, high, bar_width=bar_width)
 
 
-def reply_panels(loads: str, beats: str, more: Mapping[str, str]) -> tuple[PanelSpec, PanelSpec]:
+def reply_panels(loads: str, more: Mapping[str, str]) -> tuple[PanelSpec, PanelSpec]:
     """Return the panels of programs and of suites.
 
     Args:
         loads: figure of the programs that load.
-        beats: figure of the suites that beat a program.
         more: further curves of programs.
     """
     passes = {"pass_new": "pass new", "pass_replayed": "pass replayed"}
@@ -123,11 +122,13 @@ def reply_panels(loads: str, beats: str, more: Mapping[str, str]) -> tuple[Panel
         "Share of programs that load, of cases that a valid program passes, and of golden tests if they are run."
     )
     of_suites = (
-        "Share of the requested tests that the solution confirms as written; share of suites that beat a program."
+        "Share of the requested tests that the solution confirms as written; share of suites that beat a program by"
+        " such a test, and by any, since a test with a wrong answer runs with the solution's."
     )
+    suites = {"suite_validity": "valid", "right_kill_rate": "beat", "kill_rate": "beat, wrong answers too"}
     return (
         PanelSpec("passes", "Programs", of_programs, {loads: "load", **passes, **more}, SHARE),
-        PanelSpec("suites", "Suites", of_suites, {"suite_validity": "valid", beats: "beat"}, SHARE),
+        PanelSpec("suites", "Suites", of_suites, suites, SHARE),
     )
 
 

@@ -54,7 +54,8 @@ _KEPT = "Problems and episodes below are of the rollouts that the run kept, not 
 _TENTHS = {
     "coder_reward": ("coder reward", "coder"),
     "tester_reward": ("tester reward", "tester"),
-    "kill_rate": ("suites that beat a program", "tester"),
+    "right_kill_rate": ("suites that beat a program", "tester"),
+    "kill_rate": ("suites that beat a program, wrong answers too", "tester"),
     "suite_validity": ("suite validity", tone_of("valid", 0)),
 }
 _Line: TypeAlias = Mapping[str, Any]
@@ -62,7 +63,7 @@ _Line: TypeAlias = Mapping[str, Any]
 
 _PANELS = (
     PanelSpec("rewards", "Rewards", "Mean rewards of the rollouts.", by_role("reward")),
-    *reply_panels("valid_candidates", "kill_rate", {"golden_pass_rate": "golden"}),
+    *reply_panels("valid_candidates", {"golden_pass_rate": "golden"}),
     PanelSpec(
         "parts",
         "Parts of the rewards",
@@ -104,7 +105,14 @@ _TIMES = {"generate_s": "sampling", "judge_s": "judging", "learn_s": "learning",
 _EVALUATIONS = {
     "coder_": ("Held-out problems: coder", "Programs that pass all golden tests, and golden tests passed."),
     "tester_validity/": ("Held-out problems: validity", "Share of the requested tests that are valid, by opponent."),
-    "tester_kill_rate/": ("Held-out problems: suites that beat", "Share of suites that beat a program, by opponent."),
+    "tester_right_kill_rate/": (
+        "Held-out problems: suites that beat",
+        "Share of suites that beat a program by a right test, by opponent.",
+    ),
+    "tester_kill_rate/": (
+        "Held-out problems: suites that beat, wrong answers too",
+        "Share of suites with a test that a program fails with the solution's answer, by opponent.",
+    ),
     "tester_aim/": ("Held-out problems: aim", "How much more often than golden tests its cases fail a program."),
 }
 """Prefix of the figures' names -> title and note."""

@@ -45,7 +45,7 @@ _MOST_KEPT = 12
 _GOING = "going on"
 _GOING_S = 300.0
 """Seconds without a line after which a run that is not complete counts as stopped."""
-_FIGURES = ("coder_reward", "tester_reward", "kill_rate", "suite_validity")
+_FIGURES = ("coder_reward", "tester_reward", "right_kill_rate", "suite_validity")
 _MEANS = TypeAdapter(dict[str, FiniteFloat | None])
 _MOST_ALARMS, _LONGEST = 12, 500
 """Alarms that the list shows of a run, and their characters."""
@@ -175,7 +175,7 @@ def _state(path: Path, name: str) -> dict[str, Any]:
             found |= {"step": record.episode + 1 if record else 0, "of": config.episodes}
             if found["step"] >= config.episodes and whole.is_file():
                 means = json.loads(whole.read_bytes())["summary"]
-                found["figures"] = _MEANS.validate_python({key: means[key]["mean"] for key in _FIGURES})
+                found["figures"] = _MEANS.validate_python({key: means[key]["mean"] for key in _FIGURES if key in means})
             elif record:
                 wanted = config.rules.tests_per_suite
                 found["figures"] = {key: MEASURES[key](record.rounds[-1], wanted) for key in _FIGURES}

@@ -55,6 +55,9 @@ def summary(*records: EpisodeRecord):
         # A suite beats a program if any new case does. Nobody beats an invalid program.
         ([episode("a", "pppw"), episode("b", "pp", "ww"), episode("c")], "kill_rate", 1 / 3, 3),
         ([episode("a", "nn", verdict=INVALID)], "kill_rate", nan, 0),
+        # A wrong answer beats nobody, though the program fails its input.
+        ([episode("a", "pppw"), episode("b", "pw", right=False)], "right_kill_rate", 0.5, 2),
+        ([episode("a", "pppw"), episode("b", "pw", right=False)], "kill_rate", 1.0, 2),
         ([episode("a", "nn", verdict=INVALID)], "suite_validity", 0.5, 1),
         # Cases that were not run are not evidence.
         ([episode("a", "pn", "n")], "pass_new", 1.0, 1),
@@ -67,6 +70,14 @@ def summary(*records: EpisodeRecord):
 def test_a_figure_is_a_mean_of_so_many_rounds(records: list[EpisodeRecord], name: str, mean: float, n: int) -> None:
     found = getattr(summary(*records), name)
     assert (found.mean, found.n) == (pytest.approx(mean, nan_ok=True), n)
+
+
+def test_programs_that_do_not_load_are_counted_by_the_reason() -> None:
+    records = [episode(name, verdict=INVALID) for name in "abcd"]
+    details = ("SyntaxError: line 1", "AssertionError", "AssertionError: 2", "it holds no program")
+    for record, detail in zip(records, details, strict=True):
+        object.__setattr__(record.rounds[0].candidate, "detail", detail)
+    assert summary(episode("a", "p"), *records).not_loading == {"AssertionError": 2, "SyntaxError": 1, INVALID: 1}
 
 
 def test_rounds_without_a_tester_are_counted_and_say_nothing_about_testers() -> None:

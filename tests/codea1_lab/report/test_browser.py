@@ -48,7 +48,7 @@ def test_it_loads_from_disk_and_shows_the_runs_numbers(browser: Any, small_repor
     assert {label: float(value) for label, value in browser.ask(tiles)} == {
         "coder reward": summary.coder_reward.mean,
         "tester reward": summary.tester_reward.mean,
-        "suites that beat the program": summary.kill_rate.mean,
+        "suites that beat the program": summary.right_kill_rate.mean,
     }
     rows = browser.ask(cells_of(".funnel tbody tr"))
     assert [stage for stage, *_ in rows] == ["written", "read", "right", "not vacuous", "not a copy", "killing"]

@@ -10,7 +10,7 @@ from codea1_lab.report.training_run import _figures
 
 
 def line(step: int, coder: float, kills: float = 0.5, **more: Any) -> dict[str, Any]:
-    return {"step": step, "figures": {"coder_reward": coder, "tester_reward": 0.5, "kill_rate": kills}, **more}
+    return {"step": step, "figures": {"coder_reward": coder, "tester_reward": 0.5, "right_kill_rate": kills}, **more}
 
 
 def test_a_training_says_what_moved_from_what_to_what() -> None:
@@ -41,7 +41,7 @@ def test_a_training_says_what_moved_from_what_to_what() -> None:
 def test_games_say_who_wins_and_what_both_earn() -> None:
     def summary(kills: float, low: float, high: float, reward: float = 0.4) -> Any:
         known = {name: Estimate(reward, 0.3, 0.5, 9, 9, 9) for name in ("coder_reward", "tester_reward")}
-        return SimpleNamespace(kill_rate=Estimate(kills, low, high, 9, 9, 9), **known)
+        return SimpleNamespace(right_kill_rate=Estimate(kills, low, high, 9, 9, 9), **known)
 
     found = of_games(summary(0.75, 0.6, 0.9), "mutant", "fuzz")
     assert found[0] == "fuzz wins more often: fuzz's suites beat 75% of the programs of mutant that load (60% to 90%)."

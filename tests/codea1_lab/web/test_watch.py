@@ -64,7 +64,7 @@ def training_in(path: Path, n_steps: int, of: int) -> Path:
 
 
 def step_line(step: int, **alarms: str) -> str:
-    figures = {"coder_reward": step / 10, "tester_reward": 0.5, "kill_rate": 0.25}
+    figures = {"coder_reward": step / 10, "tester_reward": 0.5, "right_kill_rate": 0.25}
     return json.dumps({"step": step, "figures": figures, "times": {}, "alarms": alarms}) + "\n"
 
 
@@ -94,7 +94,7 @@ def test_games_show_the_last_round_and_when_all_are_played_the_means(folder: Pat
     path = written_run(folder / "games", 10, lambda number: "def f(x): return x")
     whole = (path / "episodes.jsonl").read_bytes().splitlines(keepends=True)
     (path / "episodes.jsonl").write_bytes(b"".join(whole[:7]))  # a program that is beaten by a suite of half the size
-    last = {"coder_reward": 0.75, "tester_reward": 0.25, "kill_rate": 1.0, "suite_validity": 0.5}
+    last = {"coder_reward": 0.75, "tester_reward": 0.25, "right_kill_rate": 1.0, "suite_validity": 0.5}
     (path / "metrics.json").write_text(means := json.dumps({"summary": {key: {"mean": None} for key in last}}))
     assert [each["figures"] for each in _Runs(folder).listed()] == [last]  # the means are of a shorter run
     (path / "episodes.jsonl").write_bytes(b"".join(whole))
@@ -102,7 +102,7 @@ def test_games_show_the_last_round_and_when_all_are_played_the_means(folder: Pat
     (path / "metrics.json").write_text(means.replace("null", "0.5"))
     assert [each["figures"] for each in _Runs(folder).listed()] == [dict.fromkeys(last, 0.5)]
     (path / "metrics.json").unlink()  # the run ended between its last line and its means; the tester had no turn
-    assert [each["figures"]["kill_rate"] for each in _Runs(folder).listed()] == [None]
+    assert [each["figures"]["right_kill_rate"] for each in _Runs(folder).listed()] == [None]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_games_show_the_last_round_and_when_all_are_played_the_means(folder: Pat
 )
 def test_means_may_be_anything(folder: Path, address: str, content: str, why: str) -> None:
     path = written_run(folder / "games", 3, lambda number: "def f(x): return x")
-    keys = ("coder_reward", "tester_reward", "kill_rate", "suite_validity")
+    keys = ("coder_reward", "tester_reward", "right_kill_rate", "suite_validity")
     means = ", ".join(f'"{key}": {{"mean": {content}}}' for key in keys)
     (path / "metrics.json").write_text(f'{{"summary": {{{means}}}}}' if why == "finite" else content)
     (found,) = json.loads(answer_of(f"{address}/watch/runs")[1])["runs"]

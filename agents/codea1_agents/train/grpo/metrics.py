@@ -208,6 +208,7 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
     right = [n_right(suite.cases) for each in written for suite in each.suites]
     yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
     met = [suite for each in candidates if each.is_valid for suite in each.suites]
+    yield "right_kill_rate", _mean(suite.beats_rightly for suite in met)
     yield "kill_rate", _mean(suite.beats for suite in met)
     yield from _judging(candidates)
     written_suites = [suite.suite for each in written for suite in each.suites]

@@ -44,8 +44,10 @@ class Finding:
     """Share of golden tests that each of these programs passes."""
     validity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """By opponent, the validity of each suite: right cases over the number requested, at most 1."""
+    right_kills: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
+    """By opponent, whether each suite beats the program by a right case."""
     kills: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
-    """By opponent, whether each suite beats the program."""
+    """The same by any case, so also where only a wrong prediction was corrected."""
     aims: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """By opponent, for each suite, the share of its cases that the program fails less the share of golden tests that it
     fails, which are naive inputs."""
@@ -86,8 +88,9 @@ def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
 
     `coder_pass_at_1`, and with eight samples or more `coder_pass_at_8`, are the unbiased estimates; `..._low` and
     `..._high` are the ends of the first one's 95 % bootstrap interval over problems. `coder_golden_rate` is the share
-    of golden tests passed. `tester_validity/OPPONENT` and `tester_kill_rate/OPPONENT` follow; the kill rate is the
-    share of suites for valid programs that beat their program. `tester_aim/OPPONENT` says how much more often than
+    of golden tests passed. `tester_validity/OPPONENT` and `tester_right_kill_rate/OPPONENT` follow, the share of suites
+    for valid programs that beat their program by a right case; `tester_kill_rate/OPPONENT` counts all cases, so it also
+    rises with wrong answers. `tester_aim/OPPONENT` says how much more often than
     golden tests the cases fail these programs. `problems` is the number of problems.
     """
     figures = {"problems": float(len(findings))}
@@ -98,6 +101,8 @@ def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
     figures["coder_golden_rate"] = known_mean(known_mean(f.golden) for f in findings)
     for opponent in sorted({name for f in findings for name in f.validity}):
         figures[f"tester_validity/{opponent}"] = known_mean(known_mean(f.validity.get(opponent, ())) for f in findings)
+        right_kills = (known_mean(f.right_kills.get(opponent, ())) for f in findings)
+        figures[f"tester_right_kill_rate/{opponent}"] = known_mean(right_kills)
         figures[f"tester_kill_rate/{opponent}"] = known_mean(known_mean(f.kills.get(opponent, ())) for f in findings)
         figures[f"tester_aim/{opponent}"] = known_mean(known_mean(f.aims.get(opponent, ())) for f in findings)
     return {name: value for name, value in figures.items() if not math.isnan(value)}
@@ -129,6 +134,7 @@ def _evaluated(positions: Sequence[int], options: EvaluationOptions, runner: Tre
                 passed=tuple(each.passed for each in programs if each.passed is not None),
                 golden=tuple(each.pass_rate for each in programs if each.pass_rate is not None),
                 validity={opponent: tuple(bench.validity(each.report) for each in of) for opponent, of in met.items()},
+                right_kills={name: tuple(each.report.beats_rightly for each in of) for name, of in met.items()},
                 kills={opponent: tuple(each.report.beats for each in of) for opponent, of in met.items()},
                 aims={opponent: tuple(map(_aim, of)) for opponent, of in met.items()},
             )

@@ -14,7 +14,7 @@ Line = Mapping[str, Any]
 
 PASS = "coder_pass_at_1"
 VALIDITY = "tester_validity/current"
-KILLS = "tester_kill_rate/mutant,strength=1"
+KILLS = "tester_right_kill_rate/mutant,strength=1"
 _PANELS = (
     ("coder: right programs, held-out problems", (("evaluation", PASS, ""),)),
     (

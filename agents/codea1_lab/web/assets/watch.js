@@ -30,7 +30,7 @@
 
   function rowsOf({ name, kind, state, step, of, figures, age_s: age, alarms }) {
     const box = el("input", { type: "checkbox", value: name, "aria-label": plain(`Compare ${name}`), onchange: pick });
-    const numbers = ["coder_reward", "tester_reward", "kill_rate", "suite_validity"].map((key) => told(figures?.[key]));
+    const numbers = ["coder_reward", "tester_reward", "right_kill_rate", "suite_validity"].map((key) => told(figures?.[key]));
     const link = el("a", { href: address([name]) }, visible(name)), at = step === undefined ? "–" : `${step} of ${of}`;
     return [
       renewed(name, el("tr", {}, el("th", { scope: "row" }, box, " ", link), [kind, state, at, ...numbers, ago(age)].map((text, n) => cell(HEADS[n + 1], text)))),

@@ -41,8 +41,9 @@ def test_a_suite_that_all_candidates_meet_counts_once_and_figures_need_no_tokens
     figures = tree_figures(tree, 2)
     assert (figures["distinct_suites"], figures["untested_share"]) == (1.0, 0.0)
     assert figures["suite_validity"] == pytest.approx(2 / 3)
-    # Of three programs that load, the two wrong ones are beaten by all three suites.
+    # Of three programs that load, the two wrong ones fail all three suites; in one suite only for a wrong answer.
     assert figures["kill_rate"] == pytest.approx(2 / 3)
+    assert figures["right_kill_rate"] == pytest.approx(2 / 3 * 2 / 3)
     settings = TrainingSettings(module_by_role={"coder": "coder"})
     lean = tree.trimmed(settings)
     assert lean.candidates == tree.candidates

@@ -134,7 +134,7 @@ def cells(text: str, heading: str, row: str) -> dict[str, str]:
 def test_the_tables_show_one_figure_per_cell_the_split_and_alarms() -> None:
     text = drawn(LINES)
     assert cells(text, "role", "coder")["reward"] == "0.200"
-    assert cells(text, "role", "mean of 10")["reward"] == "0.150"
+    assert cells(text, "role", "mean of 2")["reward"] == "0.150"
     assert cells(text, "role", "tester")["reward"] == "-"
     assert cells(text, "game", "last step")["book"] == "1234"
     model = cells(text, "model", "coder")
@@ -158,7 +158,7 @@ def test_without_a_terminal_there_is_a_line_per_step(kind, capsys):
         watcher.note("something")
     told = capsys.readouterr()
     if kind is PlainLines:
-        assert [line[:10] for line in told.out.splitlines()] == ["step 0/10 ", "step 1/10 ", "step 2/10 "]
+        assert [line[:10] for line in told.out.splitlines()] == ["step 0 of ", "step 1 of ", "step 2 of "]
         assert "coder 0.200" in told.out
         assert "step 2: cut_coder: 90% are cut" in told.err
     assert "something" in told.err
@@ -213,7 +213,7 @@ def test_a_step_says_how_long_the_others_will_take(clock: Clock, capsys: pytest.
     clock.now = 30.0
     watcher.step({"step": 6})
     watcher.step({"step": 10})
-    assert capsys.readouterr().out.splitlines() == ["step 6/10  left 1:00", "step 10/10"]
+    assert capsys.readouterr().out.splitlines() == ["step 6 of 10  left 1:00", "step 10 of 10"]
 
 
 def test_a_quiet_page_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,10 +227,10 @@ def test_a_quiet_page_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_live_table_shows_the_run_s_bar_and_the_progress_of_a_step() -> None:
     watcher = LiveTable(Page())
     watcher.begin(Path("run"), TEN, LINES)  # it continues where the run stopped
-    assert "2/10" in drawn_text(watcher.drawn()).splitlines()[0]
+    assert "2 of 10 steps" in drawn_text(watcher.drawn()).splitlines()[0]
     watcher.begin(Path("run"), TEN, [])
     watcher.step(LINES[1])
     watcher.progress(Progress(Phase.LEARNING, 4, {Part.MINIBATCHES: 3}))
     bar, phase, *_ = drawn_text(watcher.drawn()).splitlines()
-    assert "1/10" in bar
+    assert "1 of 10 steps" in bar
     assert phase.strip() == "learning: minibatches 3 of 4"

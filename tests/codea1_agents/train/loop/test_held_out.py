@@ -13,8 +13,16 @@ from codea1_env.errors import UserError
 
 def test_figures_are_means_over_problems_of_means_over_samples() -> None:
     findings = [
-        Finding(0, (True, False), (1.0, 0.5), {"a": (1.0, 0.5)}, {"a": (True, True)}, {"a": (0.5, math.nan)}),
-        Finding(1, (False, False), (0.0, 0.0), {"a": (0.0,)}, {"a": (False,)}, {"a": (-0.25,)}),
+        Finding(
+            0,
+            (True, False),
+            (1.0, 0.5),
+            {"a": (1.0, 0.5)},
+            {"a": (True, False)},
+            {"a": (True, True)},
+            {"a": (0.5, math.nan)},
+        ),
+        Finding(1, (False, False), (0.0, 0.0), {"a": (0.0,)}, {"a": (False,)}, {"a": (False,)}, {"a": (-0.25,)}),
         Finding(2),  # nothing could be found out about it
     ]
     assert summed_up(findings) == {
@@ -24,6 +32,7 @@ def test_figures_are_means_over_problems_of_means_over_samples() -> None:
         "coder_pass_at_1_high": 0.5,
         "coder_golden_rate": pytest.approx(0.375),
         "tester_validity/a": pytest.approx(0.375),
+        "tester_right_kill_rate/a": pytest.approx(0.25),
         "tester_kill_rate/a": pytest.approx(0.5),
         "tester_aim/a": pytest.approx(0.125),
     }

@@ -143,7 +143,7 @@ def test_the_second_signal_discards_the_step_in_progress_and_saves_those_before(
 
 def test_rollouts_of_a_remote_runner_are_discarded_too(start: Callable[..., Run], tmp_path: Path) -> None:
     changes = ["run.steps=1000", "cluster.env_runners=1", "agents.tester.agent=gated_agents:tester"]
-    run = start(NO_GATE, *changes, until="step 2/1000")
+    run = start(NO_GATE, *changes, until="step 2 of 1000")
     os.mkfifo(tmp_path / "gate")
     (tmp_path / "arrived").read_bytes()
     run.interrupt(twice=True)

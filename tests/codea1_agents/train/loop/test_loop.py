@@ -167,7 +167,7 @@ def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path
     told = json.loads(result.stdout)
     assert (told["out"], told["steps"], told["interrupted"]) == (str(run), 1, False)
     assert told["figures"] == read_metrics(run)[-1]["figures"]
-    assert "step 1/1" in result.stderr
+    assert "step 1 of 1" in result.stderr
     out = tmp_path / "tester"
     assert codea1("export", "model", run, "--role", "tester", "-o", out, "--json").exit_code == 0
     assert (out / "model.safetensors").is_file()
