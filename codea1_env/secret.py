@@ -50,29 +50,27 @@ def require_no_secrets(text: str) -> None:
     Traceback (most recent call last):
     codea1_env.errors.UserError: 'api_key' holds a secret: put it into an environment variable and give its name, ...
     """
-    assigned = [(name, _words(name), value) for name, value in _ASSIGNED.findall(text)]
-    name = next((name for name, words, value in assigned if value and _is_secret(words)), None)
+    name = next((name for name, value in _named(text) if value), None)
     if name or _ADDRESS.search(text):
         what = f"{name!r:.60} holds a secret" if name else "an address holds a user, a password, a query or a fragment"
         raise UserError(
             f"{what}: put it into an environment variable and give its name, as in api_key_env=MY_KEY, since"
             " specifications and settings are recorded with the run"
         )
-    for name, words, value in assigned:
-        if _names_variable(words) and not _VARIABLE.fullmatch(value.strip(_QUOTES)):
+    for name, value in _named(text, by_variable=True):
+        if not _VARIABLE.fullmatch(value):
             raise UserError(f"{name!r} is the name of an environment variable in capitals, as in api_key_env=MY_KEY")
 
 
-def _words(name: str) -> str:
-    return " ".join(_WORD.findall(name)).lower()
-
-
-def _is_secret(words: str) -> bool:
-    return bool(_SECRET.search(words)) and not _OF_TEXT.search(words)
-
-
-def _names_variable(words: str) -> bool:
-    return words.endswith(" env") and _is_secret(words.removesuffix(" env"))
+def _named(text: str, *, by_variable: bool = False) -> list[tuple[str, str]]:
+    """Return the names of secrets in a text, or of variables with secrets, such as `key_env`, with their values."""
+    ending, secrets = " env" if by_variable else "", []
+    for name, value in _ASSIGNED.findall(text):
+        words = " ".join(_WORD.findall(name)).lower()
+        what = words.removesuffix(ending)
+        if words.endswith(ending) and _SECRET.search(what) and not _OF_TEXT.search(what):
+            secrets.append((name, value.strip(_QUOTES)))
+    return secrets
 
 
 def require_variables(text: str) -> None:
@@ -81,8 +79,8 @@ def require_variables(text: str) -> None:
     Raises:
         UserError: one does not; the message does not repeat it.
     """
-    for name, value in _ASSIGNED.findall(text):
-        if _names_variable(_words(name)) and value.strip(_QUOTES) not in os.environ:
+    for name, value in _named(text, by_variable=True):
+        if value not in os.environ:
             raise UserError(
                 f"{name!r} must name an environment variable that is set, as in api_key_env=MY_KEY, and never"
                 " be the key itself"

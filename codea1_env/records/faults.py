@@ -23,10 +23,11 @@ def read_json(what: str, data: bytes) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    given = dict(pairs)
-    if len(given) < len(pairs):
-        name = next(name for n, (name, _) in enumerate(pairs) if name in dict(pairs[:n]))
-        raise BrokenInput(f"expected each name once, got {name!r:.60} twice")
+    given: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in given:
+            raise BrokenInput(f"expected each name once, got {name!r:.60} twice")
+        given[name] = value
     return given
 
 
