@@ -125,7 +125,7 @@ def test_the_same_run_gives_the_same_page_and_what_is_none_is_told(small_run: Pa
     with pytest.raises(BrokenInput, match="neither"):
         read_run(tmp_path, "run")
     with pytest.raises(UserError, match="cannot be written"):
-        write_report([read_run(small_run, "run")], tmp_path / "lost" / "report.html", "title")
+        write_report([read_run(small_run, "run")], small_run / "config.toml" / "report.html", "title")
     for name in ("first", "second"):
         write_report([read_run(small_run, "run")], tmp_path / name, "title")
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
