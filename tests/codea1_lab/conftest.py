@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,6 +76,9 @@ def screen(browser: Browser, width: int, scheme: str = "light") -> Iterator[None
 
 @pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes
 def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    pytest.importorskip("selenium", reason="needs the extra dev-browser")
+    if missing := [program for program in ("chromium", "chromedriver") if shutil.which(program) is None]:
+        pytest.skip(f"needs {' and '.join(missing)}")
     script = runpy.run_path(str(ROOT / "benchmarks" / "pictures.py"))
     made = script["chromium"](tmp_path_factory.mktemp("profile"))
     yield made

@@ -22,8 +22,6 @@ from tests.codea1_lab.report.conftest import beaten_report, written_run
 from tests.support.runs import summarise
 
 Keys: Any = pytest.importorskip("selenium.webdriver.common.keys", reason="needs the extra dev-browser").Keys
-if shutil.which("chromium") is None or shutil.which("chromedriver") is None:
-    pytest.skip("needs chromium and chromedriver", allow_module_level=True)
 
 N_ROUNDS = 45  # of 30 episodes, every second of which has two
 N_SHOWN = "document.querySelectorAll('#list button').length"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from importlib.resources import files
 from typing import Any
 
@@ -14,8 +13,6 @@ from tests.codea1_agents.cli.test_demo_duel import FINDS
 from tests.codea1_lab.conftest import screen
 
 Keys: Any = pytest.importorskip("selenium.webdriver.common.keys", reason="needs the extra dev-browser").Keys
-if shutil.which("chromium") is None or shutil.which("chromedriver") is None:
-    pytest.skip("needs chromium and chromedriver", allow_module_level=True)
 
 WRONG_TEST = "assert is_balanced('(') == True\nhello"
 EVIL = "</script><img src=x onerror=\"document.title='pwned'\"><b onclick=alert(1)>\u202eevil"
