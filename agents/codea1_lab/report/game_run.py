@@ -14,7 +14,7 @@ from codea1_env.errors import CodeA1Error
 from codea1_env.plugins import from_record
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem
-from codea1_env.runs.config import RunConfig, problems_digest
+from codea1_env.runs.config import RunConfig, flat, problems_digest
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_lab.report.conclusion import of_games
@@ -67,6 +67,7 @@ def game_run(path: Path, name: str) -> RunMaterial:
         panels=(*charts.panels(tally.values), *_time_panel(metrics)),
         groups=lambda: map(_group, iter_episodes(path)),
         remarks=remarks,
+        settings=flat(config.model_dump(mode="json")),
         tests=summary.tests,
         book=charts.sizes,
         problems=problems,

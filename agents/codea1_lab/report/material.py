@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import hypot, nan
+from typing import Any
 
 from codea1_agents.statistics import Estimate
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -216,6 +217,8 @@ class RunMaterial:
     panels: tuple[Panel, ...]
     groups: Callable[[], Iterable[Group]]
     """Reads the groups from disk, in order; each call reads them again."""
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """All settings by dotted name, for the table of those in which runs differ."""
     remarks: tuple[Remark, ...] = ()
     tests: Mapping[str, int] = field(default_factory=dict)
     """Tests by the reason why they beat no program (`codea1_env.rules.funnel`); empty: not counted."""

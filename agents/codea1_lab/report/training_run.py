@@ -23,6 +23,7 @@ from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
 from codea1_env.rules.funnel import KILLING
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.config import flat
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord
 from codea1_lab.report.conclusion import of_training
@@ -138,6 +139,7 @@ def training_run(path: Path, name: str) -> RunMaterial:
             *remarks,
             Remark(_KEPT if samples else "The run kept no rollouts, so there are no episodes to read."),
         ),
+        settings=flat(settings),
         tests=_tests(steps),
         book=_book_of(path),
         problems=problems,
