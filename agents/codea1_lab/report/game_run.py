@@ -162,5 +162,13 @@ def _time_panel(metrics: dict[str, Any]) -> Iterator[Panel]:
     series = tuple(Series(label, (Point(0.0, float(seconds)),), tone_of(label, 0)) for label, seconds in known)
     if series:
         yield Panel(
-            "time", "Where the time went", "Seconds of the whole run.", series, "run", 0.0, stacked=True, bar_width=BAR
+            "time",
+            "Where the time went",
+            "Seconds of the whole run.",
+            series,
+            "run",
+            0.0,
+            stacked=True,
+            bar_width=BAR,
+            y_label="seconds",
         )

@@ -17,7 +17,7 @@ import pytest
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.folder import iter_episodes
 from codea1_lab.report.archive import Archive
-from codea1_lab.report.charts import nice_ticks
+from codea1_lab.report.charts import nice_ticks, panel_svg
 from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.curves import _bars_of
 from codea1_lab.report.material import RunMaterial
@@ -242,3 +242,17 @@ def test_reports_of_several_runs_say_in_which_settings_they_differ(tmp_path: Pat
         "both", [runs[0], replace(runs[1], settings={})], (), {}
     )
     assert "do not differ in any setting" in page_of("same", [runs[0], runs[0]], (), {})
+
+
+def test_every_chart_names_both_axes(small_run: Path, training: Path) -> None:
+    runs = [read_run(path, path.name) for path in (small_run, training)]
+    panels = [*runs[0].panels, *runs[1].panels, *comparison_panels([runs[1], runs[1]])]
+    named = [
+        (panel.title, re.findall(r'<text class="axis"[^>]*>([^<]+)', panel_svg(panel, title_id="t")))
+        for panel in panels
+    ]
+    assert all(len(names) == 2 for _, names in named)
+    known = dict(named)
+    assert known["Where the time goes"] == ["step", "seconds"]
+    assert known["Rewards: coder"] == ["step", "reward"]
+    assert known["Size of the Mistake Book"] == ["step", "cases"]
