@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_agents.ray_sandbox import init_ray
 from codea1_env.errors import UserError
 
 _TOKEN = "RAY_AUTH_TOKEN"
@@ -24,8 +25,8 @@ def ray_running(n_cpus: int, address: str = "") -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    start_ray(ray, n_cpus, address)
     try:
+        start_ray(ray, n_cpus, address)
         yield
     finally:
         ray.shutdown()
@@ -93,14 +94,15 @@ def start_ray(ray: Any, n_cpus: int, address: str = "") -> None:
     """
     logging.getLogger("ray").setLevel(logging.ERROR)  # it logs much about its own internals
     if address or os.environ.get("RAY_ADDRESS"):
-        ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
+        init_ray(ray, address=address or None, log_to_driver=False, logging_level="ERROR")
         return
     names = ("RAY_AUTH_MODE", _TOKEN, f"{_TOKEN}_PATH")
     if not any(name in os.environ for name in names) and not (Path.home() / ".ray" / "auth_token").exists():
         os.environ[_TOKEN] = secrets.token_hex(32)  # otherwise Ray writes one to the home directory
     for is_last in (False, True):
         try:
-            ray.init(
+            init_ray(
+                ray,
                 address="local",
                 num_cpus=max(os.cpu_count() or 1, n_cpus),
                 include_dashboard=False,
