@@ -39,7 +39,7 @@ from codea1_env.records.closing import Closing
 from codea1_env.records.faults import first_fault
 from codea1_env.records.file_errors import file_errors, require_run
 from codea1_env.records.journal import Journal, unused_folder, whole_lines
-from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, write_whole
+from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, restore_folder, write_whole
 from codea1_env.runs.config import to_toml
 
 _CONFIG, _FACTS, _METRICS = "config.toml", "run.json", "metrics.jsonl"
@@ -236,16 +236,18 @@ class TrainingFolder(Closing):
     def cut(self) -> None:
         """Remove what was written after the last checkpoint. It waits for one in progress; errors as in `save`."""
         self.finish()
+        with file_errors(self.path):
+            for aside in self.path.glob("*/.*.before"):
+                restore_folder(aside.with_name(aside.stem.removeprefix(".")))
         checkpoint = last_checkpoint(self.path)
         last = -1 if checkpoint is None else step_of(checkpoint)
         with file_errors(self.path):
             lines = [line for line in whole_lines(self._journal.path) if _step_in(line) <= last]
             self._digests = {_step_in(line): sha256(line).hexdigest() for line in lines}
             self._journal.replace(b"".join(lines))
-            for part in (_CHECKPOINTS, "samples", "models"):
-                for ending in ("new", "old"):  # not yet complete, and not yet removed
-                    for left in (self.path / part).glob(f".*.{ending}"):
-                        remove_folder(left)
+            for ending in ("new", "old"):  # not yet complete, and not yet removed
+                for left in self.path.glob(f"*/.*.{ending}"):
+                    remove_folder(left)
 
 
 def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:

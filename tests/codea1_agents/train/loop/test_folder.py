@@ -133,7 +133,9 @@ def test_continuing_cuts_what_the_last_checkpoint_does_not_know(tmp_path: Path) 
                 checkpoint(folder, step)
     with (tmp_path / "metrics.jsonl").open("ab") as file:
         file.write(b'{"step": 4, "fig')
-    for left in (".step-0003.new", ".step-0001.old"):  # half written, and half removed
+    # Half written, half removed, moved aside for one that came, and for one that did not.
+    (tmp_path / "models").mkdir()
+    for left in (".step-0003.new", ".step-0001.old", ".step-0002.before", "../models/.coder.before"):
         (tmp_path / "checkpoints" / left).mkdir()
         (tmp_path / "checkpoints" / left / "state").touch()
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2, 3]
@@ -142,6 +144,7 @@ def test_continuing_cuts_what_the_last_checkpoint_does_not_know(tmp_path: Path) 
         folder.append({"step": 3})
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2, 3]
     assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == ["step-0002"]
+    assert (tmp_path / "models" / "coder" / "state").is_file()
 
 
 def test_copies_beside_checkpoints_and_damaged_lines_are_not_taken_for_ours(tmp_path: Path) -> None:
