@@ -16,6 +16,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from codea1_agents.interrupts import sigterm_interrupts
 from codea1_env.errors import SandboxError, extra_needed
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.sandbox import Closing, Guarantee, Job, JobReport
@@ -201,7 +202,7 @@ class RaySandbox(Closing):
     def _live_nodes(self) -> list[_Node]:
         """Return the nodes that are alive now; start a pool on each node without one."""
         if not self._ray.is_initialized():
-            self._ray.init(log_to_driver=False)
+            init_ray(self._ray, log_to_driver=False)
         here = self._ray.get_runtime_context().get_node_id()
         alive = {node["NodeID"]: node for node in self._ray.nodes() if node["Alive"]}
         with self._lock:
@@ -248,6 +249,23 @@ class RaySandbox(Closing):
 def _lost(job: Job, error: Exception) -> JobReport:
     outcome = Outcome(OutcomeKind.INTERNAL_ERROR, message=f"lost with every node that tried it: {error}"[:300])
     return JobReport(outcome, (outcome,) * len(job.calls))
+
+
+def init_ray(ray: Any, **options: Any) -> None:
+    """Call `ray.init`, and handle SIGTERM as before.
+
+    Args:
+        ray: the package, which sets a handler of its own: it would end this process without what Ctrl-C does first.
+        options: of `ray.init`.
+
+    Raises:
+        KeyboardInterrupt: a signal came in between.
+    """
+    try:
+        with sigterm_interrupts():
+            ray.init(**options)
+    except SystemExit:  # of its handler
+        raise KeyboardInterrupt from None
 
 
 @one_per_process

@@ -12,6 +12,8 @@ from tempfile import TemporaryFile
 
 from codea1_env.errors import UserError
 
+_HERE, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD; of linux/fs.h
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file's content atomically.
@@ -110,18 +112,47 @@ def _unwritable(path: Path) -> Iterator[None]:
 def new_folder(place: Path) -> Iterator[Path]:
     """Yield an empty folder, which replaces the one at `place` at the end of the block; if it raises, nothing changes.
 
+    If this process is killed, the old folder or the new one is there, whole. Where the kernel or the file system cannot
+    exchange two folders, none may be there until the next call, or one of `restore_folder`.
+
     Raises:
         OSError: it cannot be written.
     """
+    place = Path(os.path.realpath(place))  # of a link, the target is replaced
     draft = place.with_name(f".{place.name}.new")
+    restore_folder(place)
     try:
         remove_folder(draft)
         draft.mkdir(parents=True)
         yield draft
-        remove_folder(place)
-        draft.rename(place)
+        if not place.exists():
+            draft.rename(place)
+        elif not _exchange(draft, place):
+            place.rename(_aside(place))
+            draft.rename(place)
     finally:
+        restore_folder(place)
         remove_folder(draft)
+
+
+def restore_folder(place: Path) -> None:
+    """Put a folder back that `new_folder` has moved aside, unless the new one has taken its place."""
+    if place.exists():
+        remove_folder(_aside(place))
+    elif _aside(place).exists():
+        _aside(place).rename(place)
+
+
+def _aside(place: Path) -> Path:
+    return place.with_name(f".{place.name}.before")
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; return False where that is not possible."""
+    from ctypes import CDLL  # noqa: PLC0415  only here
+
+    rename = getattr(CDLL(None), "renameat2", None)
+    return rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _RENAME_EXCHANGE) == 0
 
 
 def write_whole_folder(place: Path, write: Callable[[Path], object]) -> None:

@@ -65,7 +65,11 @@ class RunConfig(BaseModel):
 
         The number of episodes may grow. Versions and the path of the problems may change, but not their contents.
         """
-        found = changes_between(self, requested, may_change=lambda name: name.partition(".")[0] in _MAY_CHANGE)
+        found = changes_between(
+            self.model_dump(mode="json"),
+            requested.model_dump(mode="json"),
+            may_change=lambda name: name.partition(".")[0] in _MAY_CHANGE,
+        )
         if requested.episodes < self.episodes:
             found += (f"episodes was {self.episodes}, now {requested.episodes}",)
         return found
@@ -104,15 +108,17 @@ def read_config(text: bytes, place: str) -> RunConfig:
         raise BrokenInput(f"{place}: {first_fault(error)}") from error
 
 
-def changes_between(stored: BaseModel, requested: BaseModel, *, may_change: Callable[[str], bool]) -> tuple[str, ...]:
+def changes_between(
+    stored: Mapping[str, Any], requested: Mapping[str, Any], *, may_change: Callable[[str], bool] = lambda _: False
+) -> tuple[str, ...]:
     """Return one clause per setting that differs, e.g. `run.seed was 0, now 1`.
 
     Args:
-        stored: settings of a run.
+        stored: settings of a run, in nested tables.
         requested: settings with which the run is to be continued.
         may_change: returns whether the setting of a dotted name may differ.
     """
-    mine, other = (flat(settings.model_dump(mode="json")) for settings in (stored, requested))
+    mine, other = flat(stored), flat(requested)
     return tuple(
         f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
         for name in dict.fromkeys((*mine, *other))

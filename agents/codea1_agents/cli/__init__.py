@@ -23,7 +23,14 @@ def main() -> NoReturn:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  stays open until the process ends
-    from codea1_agents.cli.app import app  # noqa: PLC0415  only when run
+    from codea1_agents.interrupts import sigterm_interrupts  # noqa: PLC0415  only when run
 
-    app(prog_name="codea1")
+    try:
+        with sigterm_interrupts():
+            from codea1_agents.cli.app import app  # noqa: PLC0415  only when run
+
+            app(prog_name="codea1")
+    except KeyboardInterrupt:  # before a command began, or after it has ended
+        print("error: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
     raise SystemExit(0)  # not reached: typer exits

@@ -16,7 +16,7 @@ from typer import Option
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.console import Page, problems_document
 from codea1_agents.cli.options import Host, Options, Port, Problems, Rules, SandboxName
-from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
+from codea1_agents.interrupts import STOP_SIGNALS, handled_signals
 from codea1_env.errors import UserError
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.sandbox import Sandbox, load_sandbox

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from math import inf
 from typing import Any, TypeVar
 
+from codea1_agents.interrupts import handled_signals
 from codea1_agents.play.games import RunSettings
-from codea1_agents.play.interrupts import handled_signals
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
 from codea1_env.agent.threads import CLOSE_TIMEOUT_S, CallThread, LoopThread, awaited, too_late

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_agents.ray_sandbox import init_ray
 from codea1_env.errors import UserError, message_of
 
 _TOKEN = "RAY_AUTH_TOKEN"
@@ -24,8 +25,8 @@ def ray_running(n_cpus: int, address: str = "") -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    start_ray(ray, n_cpus, address)
     try:
+        start_ray(ray, n_cpus, address)
         yield
     finally:
         ray.shutdown()
@@ -94,7 +95,7 @@ def start_ray(ray: Any, n_cpus: int, address: str = "") -> None:
     logging.getLogger("ray").setLevel(logging.ERROR)  # it logs much about its own internals
     if address or os.environ.get("RAY_ADDRESS"):
         try:
-            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
+            init_ray(ray, address=address or None, log_to_driver=False, logging_level="ERROR")
         except Exception as error:  # as below
             raise UserError(
                 f"no Ray answers at {address or os.environ['RAY_ADDRESS']!r}: {message_of(error)}"
@@ -105,7 +106,8 @@ def start_ray(ray: Any, n_cpus: int, address: str = "") -> None:
         os.environ[_TOKEN] = secrets.token_hex(32)  # otherwise Ray writes one to the home directory
     for is_last in (False, True):
         try:
-            ray.init(
+            init_ray(
+                ray,
                 address="local",
                 num_cpus=max(os.cpu_count() or 1, n_cpus),
                 include_dashboard=False,

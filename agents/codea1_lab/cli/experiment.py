@@ -15,7 +15,6 @@ from codea1_agents.cli.options import NoProgress, Options, output
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.train import require_training
 from codea1_agents.evaluation.canvas import require_drawing
-from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.plugins import also_typed
@@ -120,7 +119,6 @@ def _run(
     with (
         ExperimentFolder(path, experiment),
         Progress(experiment.name, len(cells), page, done=len(results_of(path, experiment, cells))) as progress,
-        sigterm_interrupts(),
     ):
 
         def report_progress(cells_done: CellProgress) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from codea1_agents.play.interrupts import sigterm_interrupts
+from codea1_agents.interrupts import sigterm_interrupts
 from codea1_agents.play.versions import processor_kind
 from codea1_agents.train.settings.loading import changed
 from codea1_agents.train.settings.options import TrainingConfig

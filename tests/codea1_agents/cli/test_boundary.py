@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from typer.testing import CliRunner
 from codea1_agents.cli.boundary import Boundary
 from codea1_env.errors import BrokenInput, MissingExtra, SandboxError, UserError
 from tests.support.command_line import codea1, finished, started
+from tests.support.processes import command_of, descendants
+from tests.support.waiting import wait_until
 
 
 def app_that_raises(error: BaseException) -> typer.Typer:
@@ -124,3 +127,64 @@ def test_a_full_disk_behind_stdout_is_one_sentence(arguments: list[str]) -> None
     )
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+MINE = """\
+import pathlib, time
+
+
+def tester(observation):
+    pathlib.Path("asked").touch()
+    time.sleep(0.05)
+    return observation["examples"]
+"""
+AT_WORK = {
+    "play": ["--tester", "mine:tester", "-n", 500],
+    "play --concurrency 4": ["--tester", "mine:tester", "-n", 500],
+    "eval tester": ["--agent", "mine:tester"],
+    "eval select": ["--coder", "mutant", "--tester", "mine:tester"],
+    "export tests": ["--agent", "mine:tester", "-o", "tests.jsonl"],
+    "crossplay": ["mine:tester", "mutant", "-o", "crossed"],
+    "advise": ["--coder", "mutant", "--tester", "mine:tester"],
+}
+
+
+def ignore_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_background", [False, True], ids=["", "background"])
+@pytest.mark.parametrize("command", AT_WORK)
+def test_sigterm_ends_a_command_as_ctrl_c_does_and_leaves_nothing(command, in_background, folder, tmp_path_factory):
+    """A shell's background job ignores Ctrl-C, but not SIGTERM."""
+    (folder / "mine.py").write_text(MINE)
+    scratch = tmp_path_factory.mktemp("scratch")
+    words = [*command.split(), "-p", "starter", *AT_WORK[command]]
+    before = ignore_ctrl_c if in_background else None
+    process = started(*words, env={"TMPDIR": str(scratch)}, preexec_fn=before, start_new_session=True)
+    assert wait_until((folder / "asked").exists, 60.0)
+    left = {pid: command_of(pid) for pid in descendants(process.pid)}
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert wait_until(lambda: not any(text and command_of(pid) == text for pid, text in left.items()))
+    assert list(scratch.iterdir()) == []
+    assert not (folder / "tests.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_before_a_command_begins_ends_it_in_one_line(name: str) -> None:
+    at_import = f"""
+import os, signal, sys
+class Sender:
+    def find_spec(self, name, *_):
+        if name == "codea1_agents.cli.app":
+            os.kill(os.getpid(), signal.{name})
+sys.meta_path.insert(0, Sender())
+"""
+    process = started("list", "rewards", code=at_import)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "error: interrupted\n")

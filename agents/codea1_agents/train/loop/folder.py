@@ -13,8 +13,9 @@
 
 A step is done when its line is written. A run continues from its last checkpoint, after the lines behind it are cut. A
 checkpoint is written under another name and then renamed, so there is a whole one or none. Its `manifest.json` has the
-digest of each of its files, which are compared before any is read. A thread computes them and waits for the disk, while
-the next step runs (docs/decisions/015).
+digest of each of its files, which are compared before any is read. One of them, `run_record.json`, says with which
+settings and after which lines it was written, so that a continued run is the one that was begun. A thread computes the
+digests and waits for the disk, while the next step runs (docs/decisions/015).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from hashlib import file_digest
+from dataclasses import asdict, dataclass
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,21 +39,35 @@ from codea1_env.records.closing import Closing
 from codea1_env.records.faults import first_fault
 from codea1_env.records.file_errors import file_errors, require_run
 from codea1_env.records.journal import Journal, unused_folder, whole_lines
-from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, write_whole
+from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, restore_folder, write_whole
 from codea1_env.runs.config import to_toml
 
 _CONFIG, _FACTS, _METRICS = "config.toml", "run.json", "metrics.jsonl"
 _RESTARTS = "restarts.jsonl"
-_CHECKPOINTS, _BOOK, _MANIFEST = "checkpoints", "book.sqlite", "manifest.json"
+_CHECKPOINTS, _BOOK, _MANIFEST, _RECORD = "checkpoints", "book.sqlite", "manifest.json", "run_record.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What a checkpoint knows of its run."""
+
+    settings: Mapping[str, Any]
+    """A source for `load_training`."""
+    facts: Mapping[str, Any]
+    """The content of `run.json`."""
+    lines: Mapping[int, str]
+    """SHA-256 of each line of `metrics.jsonl` by step, in order."""
 
 
 class TrainingFolder(Closing):
     """The folder of a run in progress. Use it as a context manager. One process at a time may write to it."""
 
-    def __init__(self, path: Path, journal: Journal) -> None:
+    def __init__(self, path: Path, journal: Journal, config: TrainingConfig, facts: Mapping[str, Any]) -> None:
         """For internal use: call `create` or `open`."""
         self.path = path
-        self._journal = journal
+        self._journal, self._config, self._facts = journal, config, facts
+        self._digests: dict[int, str] = {}
+        """Of the lines of `metrics.jsonl`, as in `RunRecord`."""
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._pending: Future[None] | None = None
         """The checkpoint that waits for the disk, or the last one that did."""
@@ -70,7 +86,7 @@ class TrainingFolder(Closing):
         """
         path = out if out is not None else unused_folder(Path("runs"))
         advice = f"choose another folder, or continue with --resume {path}"
-        folder = cls(path, Journal.begin(path, _METRICS, advice))
+        folder = cls(path, Journal.begin(path, _METRICS, advice), config, facts)
         with folder.closed_on_error(), file_errors(path):
             folder.store(config)
             write_whole(path / _FACTS, (json.dumps(facts, indent=2) + "\n").encode())
@@ -84,14 +100,15 @@ class TrainingFolder(Closing):
             BrokenInput: the folder is not a run.
             UserError: another process is writing to it, or it cannot be written.
         """
-        stored_run(path)
-        folder = cls(path, Journal(path, _METRICS))
+        config, facts = stored_run(path)
+        folder = cls(path, Journal(path, _METRICS), config, facts)
         with folder.closed_on_error():
             folder.cut()
         return folder
 
     def store(self, config: TrainingConfig) -> None:
         """Replace the stored settings."""
+        self._config = config
         with file_errors(self.path):
             write_whole(self.path / _CONFIG, to_toml(config).encode())
 
@@ -101,8 +118,9 @@ class TrainingFolder(Closing):
         Raises:
             UserError: the disk is full or missing. Checkpoints are intact.
         """
-        text = json.dumps(line, allow_nan=False, separators=(",", ":"))
-        self._journal.append(text.encode() + b"\n", f"; {self._hint()}")
+        text = json.dumps(line, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        self._journal.append(text, f"; {self._hint()}")
+        self._digests[line["step"]] = sha256(text).hexdigest()
 
     def append_restart(self, line: Mapping[str, Any]) -> None:
         """Write the line of a restart."""
@@ -128,6 +146,8 @@ class TrainingFolder(Closing):
         with self._checkpoint_errors(place), ExitStack() as stack:
             draft = stack.enter_context(new_folder(place))
             write(draft)
+            record = RunRecord(self._config.model_dump(mode="json", exclude_none=True), self._facts, self._digests)
+            (draft / _RECORD).write_text(json.dumps(asdict(record)))
             snapshot = book()
             unfinished = stack.pop_all()
         self._pending = self._thread.submit(self._finish, place, draft, unfinished, snapshot, keep)
@@ -216,14 +236,18 @@ class TrainingFolder(Closing):
     def cut(self) -> None:
         """Remove what was written after the last checkpoint. It waits for one in progress; errors as in `save`."""
         self.finish()
+        with file_errors(self.path):
+            for aside in self.path.glob("*/.*.before"):
+                restore_folder(aside.with_name(aside.stem.removeprefix(".")))
         checkpoint = last_checkpoint(self.path)
         last = -1 if checkpoint is None else step_of(checkpoint)
         with file_errors(self.path):
-            self._journal.replace(b"".join(line for line in whole_lines(self._journal.path) if _step_in(line) <= last))
-            for part in (_CHECKPOINTS, "samples", "models"):
-                for ending in ("new", "old"):  # not yet complete, and not yet removed
-                    for left in (self.path / part).glob(f".*.{ending}"):
-                        remove_folder(left)
+            lines = [line for line in whole_lines(self._journal.path) if _step_in(line) <= last]
+            self._digests = {_step_in(line): sha256(line).hexdigest() for line in lines}
+            self._journal.replace(b"".join(lines))
+            for ending in ("new", "old"):  # not yet complete, and not yet removed
+                for left in self.path.glob(f"*/.*.{ending}"):
+                    remove_folder(left)
 
 
 def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
@@ -302,6 +326,62 @@ def require_intact(checkpoint: Path) -> None:
             f"{checkpoint / min(differing)}: it is not as it was written, so the checkpoint cannot be restored; "
             "without its folder the run continues from the one before"
         )
+
+
+def record_in(checkpoint: Path) -> RunRecord | None:
+    """Return what a checkpoint knows of its run; None for one of an earlier version.
+
+    Raises:
+        BrokenInput: a file of the checkpoint is not as it was written.
+        UserError: a file cannot be read.
+    """
+    with file_errors(checkpoint):
+        manifest, record = (
+            path.read_bytes() if path.is_file() else b"" for path in (checkpoint / _MANIFEST, checkpoint / _RECORD)
+        )
+    digest = _json(manifest).get(_RECORD)
+    if digest is None:
+        return None
+    if digest != sha256(record).hexdigest():
+        require_intact(checkpoint)
+    fields = _json(record)
+    return RunRecord(fields["settings"], fields["facts"], {int(step): text for step, text in fields["lines"].items()})
+
+
+def require_lines(run: Path, last: int, digests: Mapping[int, str] | None) -> None:
+    """Compare the lines of `metrics.jsonl` up to a step with those that a checkpoint knows.
+
+    Args:
+        run: the folder.
+        last: the step.
+        digests: as in `RunRecord`; None for a checkpoint of an earlier version, which knows only the steps.
+
+    Raises:
+        BrokenInput: a line is missing, new, doubled, changed or moved; it names the first such step.
+    """
+    path, lines = run / _METRICS, dict[int, list[bytes]]()
+    with file_errors(run):
+        for number, line in enumerate(whole_lines(path) if path.is_file() else (), start=1):
+            if _step_in(line) <= last:
+                lines.setdefault(checked_line(line, f"{path} line {number}")["step"], []).append(line)
+    wanted = digests if digests is not None else dict.fromkeys(range(0 if 0 in lines else 1, last + 1), "")
+    moved = next((step for step, place in zip(wanted, lines, strict=False) if step != place), None)
+    for step in dict.fromkeys((*wanted, *lines)):
+        match lines.get(step, []):
+            case []:
+                fault = "is missing"
+            case [line] if step in wanted and wanted[step] in ("", sha256(line).hexdigest()):
+                continue
+            case [_]:
+                fault = "was changed" if step in wanted else "is not of this run"
+            case several:
+                fault = f"is there {len(several)} times"
+        break
+    else:
+        if moved is None:
+            return
+        step, fault = moved, "is not in its place"
+    raise BrokenInput(f"{path}: the run cannot be continued, because the line of step {step} {fault}")
 
 
 def _manifest_of(checkpoint: Path) -> bytes:

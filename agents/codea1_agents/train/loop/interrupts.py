@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 
-from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
+from codea1_agents.interrupts import STOP_SIGNALS, handled_signals
 
 _FIRST = "interrupted: this step is finished and saved first; press Ctrl-C again to discard it"
 _DEFERRED = "interrupted again: this step is finished and saved first; press Ctrl-C once more to stop at once"

@@ -12,7 +12,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from codea1_agents.play.interrupts import sigterm_interrupts
+from codea1_agents.interrupts import sigterm_interrupts
 from codea1_agents.train.failures import LearnerLost, TrainingFailed, TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
@@ -27,7 +27,7 @@ from codea1_agents.train.loop.folder import (
 from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.restarts import Restarts
-from codea1_agents.train.loop.resuming import differences, facts_of, require_same
+from codea1_agents.train.loop.resuming import facts_of, require_begun, require_same
 from codea1_agents.train.ray_start import Wanted, ray_running, require_room
 from codea1_agents.train.settings.loading import changed, load_training
 from codea1_agents.train.settings.options import TrainingConfig
@@ -123,9 +123,7 @@ def resume(
     """
     stored, _ = stored_run(run)
     wanted = changed(config or stored, changes)
-    found = differences(stored, wanted)
-    if found:
-        raise UserError(f"{run}: cannot be continued with other settings: {'; '.join(found)}")
+    require_begun(run, wanted)
     load_sandbox(wanted.game.sandbox)  # as below: the workers use it, but only here is known what the user has typed
     for each in (wanted.agents.coder, wanted.agents.tester):
         if each.agent:
@@ -210,8 +208,7 @@ def _run_loop(
     lines = read_metrics(folder.path)
     with opened_logs(config, folder.path, done, watcher.note) as logs, torch_threads(config.cluster.torch_threads):
         watcher.progress(Progress(Phase.STARTING))
-        # Signals are handled again, since Ray has a handler of its own.
-        with ray_running(made.n_cpus, config.cluster.address), sigterm_interrupts():
+        with ray_running(made.n_cpus, config.cluster.address):
             require_room(wanted)
             watcher.progress(Progress(Phase.LOADING))
             with _algorithm(made, checkpoint) as algorithm:

@@ -9,9 +9,10 @@ from typing import Any
 
 from codea1_agents.play.versions import git_commit, installed_versions, processor_kind
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES
-from codea1_agents.train.loop.folder import stored_run
+from codea1_agents.train.loop.folder import last_checkpoint, record_in, require_lines, step_of, stored_run
+from codea1_agents.train.settings.loading import load_training
 from codea1_agents.train.settings.options import TrainingConfig
-from codea1_env.errors import BrokenInput
+from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import load_problems
 from codea1_env.runs.config import changes_between, problems_digest
@@ -24,6 +25,7 @@ _CHECKED_BY_CONTENT = (
     "agents.tester.model",
     "agents.shared.model",
 )
+_HUB = "hub:"
 _ENDS = 1 << 20  # bytes of each end of a weights file in its digest; the whole file would take minutes
 
 
@@ -37,7 +39,11 @@ def differences(stored: TrainingConfig, wanted: TrainingConfig) -> tuple[str, ..
     if stored.training.lr_schedule == "constant":
         may_change.append("run.steps")
     prefixes = tuple(f"{each}." for each in may_change)
-    return changes_between(stored, wanted, may_change=lambda name: f"{name}.".startswith(prefixes))
+    return changes_between(
+        stored.model_dump(mode="json"),
+        wanted.model_dump(mode="json"),
+        may_change=lambda name: f"{name}.".startswith(prefixes),
+    )
 
 
 def facts_of(config: TrainingConfig) -> dict[str, Any]:
@@ -56,6 +62,23 @@ def facts_of(config: TrainingConfig) -> dict[str, Any]:
     }
 
 
+def require_begun(run: Path, wanted: TrainingConfig) -> None:
+    """Check that a run can be continued: its settings, `run.json` and lines are those of its last checkpoint.
+
+    Raises:
+        UserError: a setting differs that may not change, or the folder was edited; it names the setting or the step.
+    """
+    stored, facts = stored_run(run)
+    checkpoint = last_checkpoint(run)
+    record = None if checkpoint is None else record_in(checkpoint)
+    if changes := differences(stored if record is None else load_training(record.settings), wanted):
+        raise UserError(f"{run}: cannot be continued with other settings: {'; '.join(changes)}")
+    if record is not None and (changes := changes_between(record.facts, facts)):
+        raise BrokenInput(f"{run}: cannot be continued, because its run.json was edited: {'; '.join(changes)}")
+    if checkpoint is not None:
+        require_lines(run, step_of(checkpoint), None if record is None else record.lines)
+
+
 def require_same(run: Path, facts: Mapping[str, Any]) -> None:
     """Raise UserError if the problems, the models or the judge of a run are not those of its start."""
     _, stored = stored_run(run)
@@ -65,15 +88,16 @@ def require_same(run: Path, facts: Mapping[str, Any]) -> None:
             raise BrokenInput(f"{run}: cannot be continued: the problems of {name} changed since its start")
     for name, digest in facts["models"].items():
         before = stored.get("models", {}).get(name)
-        if before and digest and before != digest:
+        # A model of the hub may have become a folder, and the other way round.
+        if before and before != digest and before.startswith(_HUB) == digest.startswith(_HUB):
             raise BrokenInput(f"{run}: cannot be continued: agents.{name}.model changed since its start")
 
 
 def _model_digest(model: str) -> str:
-    """Return a digest of a model's directory; empty for a hub id."""
+    """Return a digest of a model's directory; a hub id stands for itself."""
     folder = Path(model).expanduser()
     if not folder.is_dir():
-        return ""
+        return f"{_HUB}{model}"
     found = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.suffix in (".safetensors", ".bin") or path.name in ("config.json", "tokenizer.json"):

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from codea1_agents.evaluation.zero_shot import ZeroShotTask, zero_shot
+from codea1_agents.interrupts import stop_requests
 from codea1_agents.models.model_facts import USUAL_REPLY, model_facts
-from codea1_agents.play.interrupts import stop_requests
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
 from codea1_agents.statistics import Estimate, estimate_document

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, stored_run
-from codea1_agents.train.loop.resuming import differences, facts_of, require_same
+from codea1_agents.train.loop.resuming import differences, facts_of, require_begun, require_same
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from tests.support.folders import powerless
@@ -98,7 +101,7 @@ def test_a_folder_is_closed_when_its_checkpoint_is_whole(tmp_path: Path, monkeyp
         threads.clear()
         folder.save(1, lambda place: (place / "state").write_text("1"), lambda: b"", 1)
     assert threading.main_thread() not in threads
-    assert len(threads) == 4  # metrics, state, manifest, book
+    assert len(threads) == 5  # metrics, state, run record, manifest, book
     assert last_checkpoint(tmp_path) == tmp_path / "checkpoints" / "step-0001"
 
 
@@ -130,7 +133,9 @@ def test_continuing_cuts_what_the_last_checkpoint_does_not_know(tmp_path: Path) 
                 checkpoint(folder, step)
     with (tmp_path / "metrics.jsonl").open("ab") as file:
         file.write(b'{"step": 4, "fig')
-    for left in (".step-0003.new", ".step-0001.old"):  # half written, and half removed
+    # Half written, half removed, moved aside for one that came, and for one that did not.
+    (tmp_path / "models").mkdir()
+    for left in (".step-0003.new", ".step-0001.old", ".step-0002.before", "../models/.coder.before"):
         (tmp_path / "checkpoints" / left).mkdir()
         (tmp_path / "checkpoints" / left / "state").touch()
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2, 3]
@@ -139,6 +144,7 @@ def test_continuing_cuts_what_the_last_checkpoint_does_not_know(tmp_path: Path) 
         folder.append({"step": 3})
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2, 3]
     assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == ["step-0002"]
+    assert (tmp_path / "models" / "coder" / "state").is_file()
 
 
 def test_copies_beside_checkpoints_and_damaged_lines_are_not_taken_for_ours(tmp_path: Path) -> None:
@@ -201,6 +207,93 @@ def test_only_what_cannot_change_the_result_may_change() -> None:
     assert found == ("run.seed was 0, now 3", "game.reward.alpha was unset, now 0.1")
     cosine, shorter = (load_training("", ["training.lr_schedule=cosine", f"run.steps={n}"]) for n in (111, 9))
     assert differences(cosine, shorter) == ("run.steps was 111, now 9",)
+
+
+def run_with_checkpoints(path: Path) -> Path:
+    """A run with the steps 0 to 5, of which checkpoints hold those until 2 and until 4."""
+    with new(path) as folder:
+        for step in range(6):
+            folder.append({"step": step, "figures": {"loss": float(step)}})
+            if step in (2, 4):
+                checkpoint(folder, step)
+    return path
+
+
+LINES = {
+    "step 2 is missing": lambda lines: lines[:2] + lines[3:],
+    "step 3 is missing": lambda lines: lines[:3],
+    "step 0 is missing": lambda lines: [],
+    "step 4 is missing": lambda lines: [*lines[:4], lines[4].rstrip()],
+    "step 2 is there 2 times": lambda lines: [*lines[:3], *lines[2:]],
+    "step 1 was changed": lambda lines: [lines[0], lines[1].replace(b"1.0", b"9.0"), *lines[2:]],
+    "step 1 is not in its place": lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+    "line 2: not a JSON object": lambda lines: [lines[0], b"garbage\n", *lines[1:]],
+}
+
+
+@pytest.mark.parametrize(("said", "edit"), LINES.items(), ids=LINES)
+def test_a_run_whose_lines_are_not_those_of_its_checkpoint_is_not_continued(said, edit, tmp_path):
+    file = run_with_checkpoints(tmp_path) / "metrics.jsonl"
+    require_begun(tmp_path, CONFIG)
+    file.write_bytes(b"".join(edit(file.read_bytes().splitlines(keepends=True))))
+    before = file.read_bytes()
+    with pytest.raises(UserError, match=said):
+        require_begun(tmp_path, CONFIG)
+    assert file.read_bytes() == before
+
+
+def test_lines_are_compared_up_to_the_last_checkpoint_that_is_there(tmp_path: Path) -> None:
+    file = run_with_checkpoints(tmp_path) / "metrics.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:5]))
+    require_begun(tmp_path, CONFIG)
+    file.write_bytes(b"".join(lines[:3]))
+    shutil.rmtree(tmp_path / "checkpoints" / "step-0004")
+    require_begun(tmp_path, CONFIG)
+    with TrainingFolder.open(tmp_path) as folder:  # as after a restart, lines are added to those that were read
+        folder.append({"step": 3})
+        checkpoint(folder, 3)
+    require_begun(tmp_path, CONFIG)
+    file.unlink()
+    with pytest.raises(UserError, match="step 0 is missing"):
+        require_begun(tmp_path, CONFIG)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_checkpoint_of_an_earlier_version_knows_only_the_steps(step: int, tmp_path: Path) -> None:
+    file, place = run_with_checkpoints(tmp_path) / "metrics.jsonl", tmp_path / "checkpoints" / "step-0004"
+    (place / "run_record.json").unlink()
+    with pytest.raises(UserError, match=r"run_record\.json: it is not as it was written"):
+        require_begun(tmp_path, CONFIG)
+    manifest = json.loads((place / "manifest.json").read_bytes())
+    (place / "manifest.json").write_text(json.dumps({k: v for k, v in manifest.items() if k != "run_record.json"}))
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[1:]))  # a run without an evaluation before its first step
+    require_begun(tmp_path, CONFIG)
+    file.write_bytes(b"".join(lines[:step] + lines[step + 1 :]))
+    with pytest.raises(UserError, match=f"step {step} is missing"):
+        require_begun(tmp_path, CONFIG)
+
+
+def test_a_run_whose_settings_or_facts_were_edited_is_not_continued(tmp_path: Path) -> None:
+    run_with_checkpoints(tmp_path)
+    other = load_training(CONFIG.model_dump(exclude_none=True), ["training.lr=0.5", "run.name=b"])
+    with TrainingFolder.open(tmp_path) as folder:
+        folder.store(other)
+    with pytest.raises(UserError, match=r"training\.lr was \S+, now 0\.5$"):
+        require_begun(tmp_path, other)
+    require_begun(tmp_path, CONFIG)  # typed as it was
+    (tmp_path / "run.json").write_text('{"problems_digest": "y", "judge_version": 9}')
+    with pytest.raises(UserError, match=r"run\.json .* problems_digest was x, now y; judge_version was unset, now 9"):
+        require_begun(tmp_path, CONFIG)
+
+
+@pytest.mark.parametrize(("before", "now", "is_same"), [("hub:a/b", "hub:a/c", False), ("hub:a/b", "12", True)])
+def test_another_model_of_the_hub_is_another_model(before: str, now: str, is_same: bool, tmp_path: Path) -> None:
+    facts = facts_of(CONFIG)
+    TrainingFolder.create(tmp_path, CONFIG, {**facts, "models": {"coder": before}}).close()
+    with nullcontext() if is_same else pytest.raises(UserError, match=r"agents\.coder\.model changed"):
+        require_same(tmp_path, {**facts, "models": {"coder": now}})
 
 
 def test_a_run_of_another_version_of_the_judge_is_not_continued(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -29,13 +30,16 @@ def handled_signals(numbers: Iterable[signal.Signals], handler: Callable[..., ob
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGTERM inside the `with` block of the main thread, so that cleanup runs."""
+    """Do at SIGTERM what Ctrl-C does at that time, inside the `with` block of the main thread, so that cleanup runs."""
     with handled_signals((signal.SIGTERM,), _interrupt):
         yield
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):  # a shell's background job ignores Ctrl-C
+        raise KeyboardInterrupt
+    handler(signal.SIGINT, frame)
 
 
 @contextmanager
