@@ -14,16 +14,18 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import EntryPoint, distributions
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from codea1_env.errors import CodeA1Error, UnknownName, UserError, message_of
+
+_T = TypeVar("_T")
 
 Group = Literal["agents", "problems", "sandboxes", "rewards"]
 
@@ -59,6 +61,22 @@ def resolve(group: Group, name: str) -> Any:
     if group == "agents" and "." in name:
         raise UnknownName(f"{unknown}; your own class or function is {':'.join(name.rsplit('.', 1))}")
     raise unknown
+
+
+def result_of(what: str, function: Callable[..., _T], *given: Any, **options: Any) -> _T:
+    """Return what somebody's function or class returns.
+
+    Raises:
+        UserError: it raises anything; the message begins with `what`.
+    """
+    try:
+        return function(*given, **options)
+    except CodeA1Error:
+        raise
+    except (Exception, SystemExit) as error:
+        text = message_of(error)
+        text = text if text and isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {text}"
+        raise UserError(f"{what}: {text}".rstrip(": ")) from error
 
 
 _PATH = r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*"
@@ -150,11 +168,8 @@ def _imported(path: str, what: str, *, must_be_typed: bool = False) -> Any:
 
 def _module(name: str, what: str) -> ModuleType:
     try:
-        return importlib.import_module(name)
-    except CodeA1Error:
-        raise
-    except ImportError as error:
-        raise UserError(f"{what}: cannot import {name!r} ({error})") from error
-    except (Exception, SystemExit) as error:  # third-party modules may raise anything
-        text = f"{type(error).__name__}: {message_of(error)}".rstrip(": ")
-        raise UserError(f"{what}: importing {name!r} failed: {text}") from error
+        return result_of(f"{what}: importing {name!r} failed", importlib.import_module, name)
+    except UserError as error:
+        if not isinstance(error.__cause__, ImportError):
+            raise
+        raise UserError(f"{what}: cannot import {name!r} ({error.__cause__})") from error.__cause__

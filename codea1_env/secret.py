@@ -6,32 +6,41 @@ variable, only the variable's name is written down, and the process that needs t
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
+from urllib.parse import SplitResult, urlsplit
 
 from codea1_env.errors import UserError
 
-_NAME = (
-    r"(?:[\w-]*[_-])?(?:key|apikey|passwd|password|secret|credentials?|authorization)"
-    r"|(?:\w*(?:api|auth|access|bearer|hf)_?)?token"
+_ASSIGNED = re.compile(r"(?<![\w/-])([\w-]++)(?:\s*=(?!=)|\\*[\"']\s*[:=])\s*(?=([^\s,;&}]*))")
+"""A name, and behind `=`, or behind a quote and `:`, the first word of its value."""
+_QUOTES = "\\\"')]"
+_WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\\W\\d_]+")
+_SECRET = re.compile(
+    "(?:^| )(?:key|pass|passcode|pwd|auth|authentication|bearer|cookies?|creds|sig|signatures?|jwt)$"
+    "|(?:token|secrets?|passwords?|passwd|passphrases?|credentials?|authorization)$|(?:api|access|private) ?keys$"
+    "|(?:access|account|api|app|auth|client|hf|master|private|secret|service|session|shared|signing|user)(?:key|pwd)$"
 )
-_OPTION = re.compile(rf"(?:^|[,;?&.\"'{{]\s*|--)({_NAME})(?:[\"']?\s*=|[\"']\s*:)\s*[^\s,;&}}]", re.IGNORECASE)
-_KEY_FOR_NAME = re.compile(
-    r"(?:^|[,;.\"'{]\s*|--)(\w*(?:key|token|password)_env)\s*=(?!\s*[A-Z_][A-Z0-9_]*\s*(?:[,;\"']|$))"
+_OF_TEXT = re.compile(
+    "(?:bos|cls|end|eos|first|image|last|mask|max|min|next|pad|per|sep|special|start|stop|think|unk) ?token$"
 )
+"""Names of tokens of a language model, and of limits on them."""
+_VARIABLE = re.compile("[A-Z_][A-Z0-9_]*")
 """A variable's name is in capitals: without this rule, a token such as `hf_...` is one."""
 _HIDDEN = "***"
 _SHORTEST = 7
 """Shorter keys are not hidden: local servers accept ordinary words such as `none` or `EMPTY`."""
 _SENDABLE = re.compile("[!-~]*")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^,;\s]*@", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^,;\s]*[@?#]", re.IGNORECASE)
+_LONGEST_ADDRESS = 2000
 
 
 def require_no_secrets(text: str) -> None:
     """Check that a text does not contain a key or a password.
 
-    Those are the values of options, and of the query of an address, whose names are `key`, `password`, `secret`,
-    `token` and the like, and the user of an address. The message does not repeat them.
+    Those are the values of names whose last word is `key`, `password`, `secret`, `token`, `auth`, `cookie` or the like,
+    in any spelling, and the user, the query and the fragment of an address. The message does not repeat them.
 
     Raises:
         UserError: it holds one.
@@ -41,18 +50,27 @@ def require_no_secrets(text: str) -> None:
     Traceback (most recent call last):
     codea1_env.errors.UserError: 'api_key' holds a secret: put it into an environment variable and give its name, ...
     """
-    option = _OPTION.search(text)
-    if option or _ADDRESS.search(text):
-        what = f"{option[1]!r} holds a secret" if option else "an address holds a user or a password"
+    name = next((name for name, value in _named(text) if value), None)
+    if name or _ADDRESS.search(text):
+        what = f"{name!r:.60} holds a secret" if name else "an address holds a user, a password, a query or a fragment"
         raise UserError(
             f"{what}: put it into an environment variable and give its name, as in api_key_env=MY_KEY, since"
             " specifications and settings are recorded with the run"
         )
-    if name := _KEY_FOR_NAME.search(text):
-        raise UserError(f"{name[1]!r} is the name of an environment variable in capitals, as in api_key_env=MY_KEY")
+    for name, value in _named(text, by_variable=True):
+        if not _VARIABLE.fullmatch(value):
+            raise UserError(f"{name!r} is the name of an environment variable in capitals, as in api_key_env=MY_KEY")
 
 
-_NAMED = re.compile(r"\b(\w*(?:key|token|password)_env)[\"']?\s*[=:]\s*[\"']?([^\s,;\"'}]+)")
+def _named(text: str, *, by_variable: bool = False) -> list[tuple[str, str]]:
+    """Return the names of secrets in a text, or of variables with secrets, such as `key_env`, with their values."""
+    ending, secrets = " env" if by_variable else "", []
+    for name, value in _ASSIGNED.findall(text):
+        words = " ".join(_WORD.findall(name)).lower()
+        what = words.removesuffix(ending)
+        if words.endswith(ending) and _SECRET.search(what) and not _OF_TEXT.search(what):
+            secrets.append((name, value.strip(_QUOTES)))
+    return secrets
 
 
 def require_variables(text: str) -> None:
@@ -61,12 +79,37 @@ def require_variables(text: str) -> None:
     Raises:
         UserError: one does not; the message does not repeat it.
     """
-    for option, name in _NAMED.findall(text):
-        if name not in os.environ:
+    for name, value in _named(text, by_variable=True):
+        if value not in os.environ:
             raise UserError(
-                f"{option!r} must name an environment variable that is set, as in api_key_env=MY_KEY, and never"
+                f"{name!r} must name an environment variable that is set, as in api_key_env=MY_KEY, and never"
                 " be the key itself"
             )
+
+
+def require_address(name: str, url: str) -> SplitResult:
+    """Return the parts of an address of HTTP, which holds neither a user nor a query nor a fragment.
+
+    Args:
+        name: what the address is of.
+        url: in visible ASCII, as every client can send it.
+
+    Raises:
+        UserError: it is none.
+    """
+    require_no_secrets(url if "://" in url else f"http://{url}")
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        host.encode("idna")
+        if host.replace(".", "").isdigit():
+            ipaddress.ip_address(host)
+        is_usable = parts.scheme in ("http", "https") and host != "" and parts.port != 0
+    except ValueError:  # such as a port that is not a number, a name with an empty part
+        is_usable = False
+    if not is_usable or len(url) > _LONGEST_ADDRESS or not _SENDABLE.fullmatch(url):
+        raise UserError(f"{name} must be an address such as http://127.0.0.1:8080, got {url!r:.100}")
+    return parts
 
 
 def secret_in(variable: str) -> str:

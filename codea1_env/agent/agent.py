@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
 
-from codea1_env.agent.options import constructor_options
+from codea1_env.agent.options import constructor_options, parameters_of
 from codea1_env.agent.threads import CLOSE_TIMEOUT_S, LoopThread
-from codea1_env.errors import CodeA1Error, UserError, message_of
+from codea1_env.errors import UserError
 from codea1_env.facts.submissions import Info, Observation, Role
-from codea1_env.plugins import resolve
+from codea1_env.plugins import resolve, result_of
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.secret import require_no_secrets
@@ -214,16 +214,9 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
         arguments = constructor_options(cls, options)
     except UserError as error:
         raise type(error)(f"agent {_shown(spec)}: {error}") from None
-    if "context" in inspect.signature(cls).parameters:
+    if "context" in parameters_of(cls):
         arguments["context"] = context
-    try:
-        return cls(**arguments)
-    except CodeA1Error:
-        raise
-    except (Exception, SystemExit) as error:  # third-party classes may raise anything
-        text = message_of(error)
-        text = text if text and isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {text}"
-        raise UserError(f"agent {_shown(spec)}: {text}") from error
+    return result_of(f"agent {_shown(spec)}", cls, **arguments)
 
 
 def _option(spec: str, pair: str) -> tuple[str, str]:
@@ -234,10 +227,7 @@ def _option(spec: str, pair: str) -> tuple[str, str]:
 
 
 def _n_positional(function: Callable[..., Any]) -> int:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some builtins have no signature
-        return 1
+    parameters = parameters_of(function).values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return 2
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)

@@ -22,7 +22,7 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
         UserError: an option is unknown, missing, or not of its type.
     """
     named = option_parameters(cls)
-    if not any(each.kind is each.VAR_KEYWORD for each in inspect.signature(cls).parameters.values()):
+    if not any(each.kind is each.VAR_KEYWORD for each in parameters_of(cls).values()):
         for name in texts:
             if name not in named:
                 raise UnknownName.of("option", name, named)
@@ -35,9 +35,16 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
 
 def option_parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
     """Return the parameters that options can set, by name: all that have names of their own, but `context`."""
-    parameters = inspect.signature(target).parameters.items()
     settable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {name: each for name, each in parameters if name != "context" and each.kind in settable}
+    return {name: each for name, each in parameters_of(target).items() if name != "context" and each.kind in settable}
+
+
+def parameters_of(target: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    """Return all parameters by name; {} where Python does not know them, as for some builtins."""
+    try:
+        return inspect.signature(target).parameters
+    except (TypeError, ValueError):
+        return {}
 
 
 def _hints(cls: type) -> dict[str, Any]:

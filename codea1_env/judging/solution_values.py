@@ -42,7 +42,18 @@ from codea1_env.sandbox.inside.changes import (
     N_DECISIVE,
     NoChange,
 )
-from codea1_env.sandbox.interface import LENGTHS_OF_EQUALS, SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import (
+    LEAST_OF_A_LIMIT,
+    LENGTHS_OF_EQUALS,
+    SLEPT,
+    Call,
+    Harness,
+    Job,
+    JobReport,
+    Limits,
+    Place,
+    Sandbox,
+)
 
 _MAX_REMEMBERED = 65_536
 
@@ -55,8 +66,8 @@ def limits_of_solutions(limits: Limits) -> Limits:
     """
     return replace(
         limits,
-        cpu_s=limits.cpu_s / 2,
-        wall_s=limits.wall_s / 2,
+        cpu_s=max(LEAST_OF_A_LIMIT, limits.cpu_s / 2),
+        wall_s=max(LEAST_OF_A_LIMIT, limits.wall_s / 2),
         memory_mb=max(1, limits.memory_mb // 2),
         value_bytes=max(1, limits.value_bytes // LENGTHS_OF_EQUALS),
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
@@ -23,6 +25,7 @@ _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _BOM = b"\xef\xbb\xbf"
 _BATCH_ROWS = 64
+_COLUMN = re.compile(r"[^\W\d][\w .-]{0,99}")
 
 
 def load_file(path: str | os.PathLike[str], *, strict: bool = False) -> ProblemSet:
@@ -142,9 +145,23 @@ def _json_rows(path: Path, content: bytes) -> Iterator[FoundRow]:
         raise BrokenInput(
             f"{path}: it is one JSON object over several lines: write each row on one line, or all as one JSON array"
         )
+    if _is_csv(path, content):
+        raise BrokenInput(
+            f"{path}: it is CSV, expected JSON lines, a JSON array or Parquet: write each row as one JSON object"
+        )
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
             yield _line_row(f"{path.name} line {number}", line)
+
+
+def _is_csv(path: Path, content: bytes) -> bool:
+    """Return whether a text that is no JSON has a header of two columns at least, or CSV's name."""
+    header = content.lstrip().split(b"\n", 1)[0].decode(errors="replace").strip()
+    if not header or header[0] in "{[":
+        return False
+    names = [next(csv.reader([header], delimiter=mark), []) for mark in ",;\t"]
+    has_columns = any(len(row) > 1 and all(_COLUMN.fullmatch(name.strip()) for name in row) for row in names)
+    return has_columns or path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
 
 
 def _is_one_object(content: bytes) -> bool:

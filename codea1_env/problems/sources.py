@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ def _from_plugin(name: str, options: str = "") -> ProblemSet:
     if options and not (is_function and inspect.signature(target).parameters):
         raise UserError(f"{name}: these problems take no options, got {options!r}")
     if is_function:
-        target = target(options) if options else target()
+        target = plugins.result_of(name, target, *([options] if options else []))
     return _as_set(target, name)
 
 
@@ -108,14 +108,17 @@ def _as_set(found: object, name: str) -> ProblemSet:
     if not isinstance(found, Iterable):
         raise UserError(f"{name}: {type(found).__name__} is not a set of problems")
     if not isinstance(found, ProblemSet):
-        problems = tuple(found)
-        for problem in problems:
-            if not isinstance(problem, Problem):
-                raise UserError(f"{name}: {type(problem).__name__} is not a problem")
-        found = ProblemSet(name, problems)
+        found = ProblemSet(name, plugins.result_of(name, tuple, _only_problems(name, found)))
     if not found:
         raise UserError(f"{found.name}: it contains no problems")
     return found
+
+
+def _only_problems(name: str, found: Iterable[object]) -> Iterator[Problem]:
+    for problem in found:
+        if not isinstance(problem, Problem):
+            raise UserError(f"{name}: {type(problem).__name__} is not a problem")
+        yield problem
 
 
 def _load_path(path: Path, strict: bool) -> ProblemSet:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from codea1_env.errors import UserError
 
@@ -25,7 +27,7 @@ def write_whole(path: Path, content: bytes) -> None:
         with target.open("wb", buffering=0) as stream:
             _write_all(stream.fileno(), content)
         return
-    draft = target.with_name(f".{target.name}.{os.getpid()}.new")
+    draft = _draft_of(target)
     try:
         with draft.open("wb") as file:
             file.write(content)
@@ -40,14 +42,66 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
+def _draft_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.new")
+
+
 def write_text(path: Path, text: str) -> None:
-    """Replace a file by text, encoded as UTF-8, atomically; see `write_whole`.
+    """Replace a file by text, encoded as UTF-8, atomically; see `write_whole`. The folders above it are made.
 
     Raises:
         UserError: it cannot be written.
     """
-    try:
+    with _unwritable(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode("utf-8", "surrogatepass"))
+
+
+def require_file(path: Path) -> None:
+    """Check that `write_text` can write a file; this changes nothing and leaves nothing.
+
+    Raises:
+        UserError: it cannot, since the path or one above it is something else, too long, or not to be written.
+    """
+    target = Path(os.path.realpath(path))
+    with _unwritable(path), _made(target.parent):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "a folder, expected a file")
+        if not target.exists() or target.is_file():
+            _draft_of(target).touch()
+            _draft_of(target).unlink()
+
+
+def require_folder(path: Path) -> None:
+    """Check that a folder can be made and written, or written if it is there; this changes nothing and leaves nothing.
+
+    Raises:
+        UserError: as `require_file`.
+    """
+    with _unwritable(path), _made(path):
+        TemporaryFile(dir=path).close()
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Have a folder; at the end of the block, remove it and those above it if they were not there."""
+    whole = Path(os.path.abspath(folder))
+    missing = [each for each in (whole, *whole.parents) if not each.exists()]
+    try:
+        whole.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
+
+
+@contextmanager
+def _unwritable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError as error:
+        raise UserError(f"{path}: cannot be written: a file with this name exists") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import cast
 
 from codea1_env.errors import UserError
-from codea1_env.plugins import resolve
+from codea1_env.plugins import resolve, result_of
 from codea1_env.records.closing import Closing
 from codea1_env.sandbox.interface import Call, Guarantee, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.secret import require_address
 
 __all__ = ["Call", "Closing", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox", "load_sandbox"]
 
 
-_ADDRESSES = ("http://", "https://")
-
-
 def require_sandbox(name: str) -> None:
     """Check a text that names a back end, without making one; see `load_sandbox` for the forms and the errors."""
-    if not name.startswith(_ADDRESSES):
+    if "://" in name:
+        require_address("a sandbox's server", name)
+    else:
         resolve("sandboxes", name)
 
 
@@ -31,7 +31,7 @@ def load_sandbox(spec: Sandbox | str) -> Sandbox:
     Raises:
         UserError: nothing has that name, or it is not a sandbox.
     """
-    if isinstance(spec, str) and spec.startswith(_ADDRESSES):
+    if isinstance(spec, str) and "://" in spec:
         from codea1_env.sandbox.remote import shared_remote_sandbox  # noqa: PLC0415  slow to import
 
         return shared_remote_sandbox(spec)
@@ -39,7 +39,7 @@ def load_sandbox(spec: Sandbox | str) -> Sandbox:
     if isinstance(target, type):
         raise UserError(f"sandbox {spec!r}: {target.__name__} is a class, expected a function that returns an instance")
     if not _can_run(target) and callable(target):
-        target = target()
+        target = result_of(f"sandbox {spec!r}", target)
     if not _can_run(target):
         raise UserError(f"sandbox {spec!r}: {type(target).__name__} does not have the method run(jobs)")
     return cast(Sandbox, target)

@@ -56,7 +56,9 @@ class Place(StrEnum):
 
 MOST_OF_A_LIMIT = 1 << 30
 """Larger numbers overflow in the kernel."""
-_Amount = Annotated[float, Range(above=0, most=MOST_OF_A_LIMIT)]
+LEAST_OF_A_LIMIT = 0.001
+"""Shorter times end a process before it has begun."""
+_Amount = Annotated[float, Range(LEAST_OF_A_LIMIT, MOST_OF_A_LIMIT)]
 _Number = Annotated[int, Range(above=0, most=MOST_OF_A_LIMIT)]
 
 

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from codea1_env.errors import BrokenInput
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_json
 from codea1_env.sandbox.interface import Job, JobReport
 
 _T = TypeVar("_T")
@@ -52,10 +52,7 @@ def jobs_from_json(data: bytes) -> list[Job]:
     Raises:
         BrokenInput: it is none of jobs; the message names the first fault.
     """
-    try:
-        given = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise BrokenInput("the jobs are not JSON") from error
+    given = read_json("the jobs", data)
     lists = [given, *(each.get("calls") for each in given if isinstance(each, dict))] if isinstance(given, list) else ()
     if any(isinstance(each, list) and len(each) > MOST_ITEMS for each in lists):
         raise BrokenInput(f"expected at most {MOST_ITEMS} jobs, with at most {MOST_ITEMS} calls each")
@@ -78,6 +75,6 @@ def reports_from_json(data: bytes) -> list[JobReport]:
 
 def _read(adapter: TypeAdapter[_T], data: bytes) -> _T:
     try:
-        return adapter.validate_json(data)
+        return adapter.validate_json(data, strict=True)
     except ValidationError as error:
         raise BrokenInput(first_fault(error)) from error

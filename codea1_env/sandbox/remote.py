@@ -11,26 +11,29 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from http import HTTPStatus
+from math import inf
 from typing import Any
-from urllib.parse import urlsplit
 
-from codea1_env.errors import BrokenInput, SandboxError, UserError
+from codea1_env.errors import BrokenInput, SandboxError, UserError, message_of
 from codea1_env.records.closing import Closing
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.job_json import jobs_to_json, reports_from_json
-from codea1_env.secret import secret_in, without
+from codea1_env.secret import require_address, secret_in, without
 
 TOKEN_VARIABLE = "CODEA1_SERVE_TOKEN"
 """Environment variable with the token, of server and client."""
 
 JOBS_PER_REQUEST = 256
+LARGEST_ANSWER_BYTES = 256 << 20
+"""Longest body of a response that is read."""
+_PING_S = 10.0
 _TRIES = 2
 _LONGEST_WAIT_S = 60.0
 _WAYS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 class TooLarge(UserError):
-    """A request is larger than the server accepts."""
+    """A request is larger than the server accepts, or its response than is read."""
 
 
 class Service:
@@ -48,31 +51,51 @@ class Service:
             patience_s: how long a request is sent again while the server is full.
 
         Raises:
-            UserError: the address is none, or holds a user or a query.
+            UserError: as `require_address`.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise UserError(f"expected an address like http://localhost:8080, got {parts.scheme}://{parts.hostname}")
-        self.url = url.rstrip("/")
-        self._parts, self._timeout_s, self._patience_s = parts, timeout_s, patience_s
+        self._parts, self.url = require_address("a sandbox's server", url), url.rstrip("/")
+        self._timeout_s, self._patience_s = timeout_s, patience_s
         self._token_env = token_env
 
-    def send(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """Return the body of the response.
+    def guarantee(self) -> Guarantee:
+        """Return what the server's sandbox promises.
 
         Raises:
-            UserError: the server refuses the request: its content, its size, its token.
+            UserError: it is not a server of this project.
+            SandboxError: as `send`.
+        """
+        try:  # a server that is none of ours may be silent for long, which one of ours is only when it has work
+            pong = json.loads(self.send("GET", "/v1/ping", silent_s=_PING_S))
+            return Guarantee(json.loads(self.send("GET", "/") if pong == "pong" else b"")["sandbox"]["guarantee"])
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserError(f"{self.url} must be the address of a codea1 serve, and it answers as none does") from error
+
+    def send(self, method: str, path: str, body: bytes | None = None, *, silent_s: float = inf) -> bytes:
+        """Return the body of the response.
+
+        Args:
+            method: of HTTP.
+            path: behind the server's address.
+            body: of JSON, if any.
+            silent_s: longest silence, and longest time for the body of the response, if that is less than `timeout_s`.
+
+        Raises:
+            UserError: the server refuses the request: its content, its size, its token; or the response is too large.
             SandboxError: the server does not answer, stays full, or fails.
         """
         end = time.monotonic() + self._patience_s
         wait_s, n_failed = 0.1, 0
         while True:
             try:
-                status, found = self._once(method, path, body)
+                status, found = self._once(method, path, body, min(silent_s, self._timeout_s))
             except (OSError, http.client.HTTPException) as error:
                 n_failed += 1
                 if n_failed == _TRIES:
-                    raise SandboxError(f"{self.url} does not answer: {type(error).__name__}: {error}") from error
+                    raise SandboxError(
+                        f"{self.url} does not answer: {type(error).__name__}: {message_of(error)}"
+                    ) from error
                 continue
             if status == HTTPStatus.OK:
                 return found
@@ -81,26 +104,38 @@ class Service:
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
-    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    def _once(self, method: str, path: str, body: bytes | None, silent_s: float) -> tuple[int, bytes]:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout_s)
+        connection = kind(str(self._parts.hostname), self._parts.port, timeout=silent_s)
         token = secret_in(self._token_env)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             connection.request(
                 method, self._parts.path.rstrip("/") + path, body, headers | {"Content-Type": "application/json"}
             )
-            response = connection.getresponse()
-            return response.status, response.read()
+            with connection.getresponse() as response:
+                return response.status, self._body_of(response, time.monotonic() + silent_s)
         finally:
             connection.close()
+
+    def _body_of(self, response: http.client.HTTPResponse, end: float) -> bytes:
+        found = bytearray()
+        while part := response.read1(1 << 20):
+            found += part
+            if len(found) > LARGEST_ANSWER_BYTES:
+                raise TooLarge(f"{self.url} answers with more than {LARGEST_ANSWER_BYTES} bytes")
+            if time.monotonic() > end:
+                raise TimeoutError("its answer did not end in time")
+        if response.length:
+            raise http.client.IncompleteRead(bytes(found[:100]), response.length)
+        return bytes(found)
 
     def _failure(self, status: int, body: bytes) -> Exception:
         said = without(body.decode("utf-8", "replace"), secret_in(self._token_env))
         try:
             detail = str(json.loads(said)["detail"])
-        except (ValueError, LookupError, TypeError):
-            detail = said[:200]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            detail = " ".join(said[:200].split()) or "no reason"
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return TooLarge(f"{self.url}: {detail}")
         is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _WAYS_TO_WAIT
@@ -124,9 +159,10 @@ class RemoteSandbox(Closing):
         """What the server's sandbox promises.
 
         Raises:
+            UserError: it is not a server of this project, or refuses the token.
             SandboxError: the server does not answer.
         """
-        return Guarantee(json.loads(self._service.send("GET", "/"))["sandbox"]["guarantee"])
+        return self._service.guarantee()
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
         """Run all jobs; reports in the order of the jobs.

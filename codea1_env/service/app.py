@@ -15,7 +15,7 @@ from codea1_env.service.bodies import JudgeAnswer, JudgeRequest
 from codea1_env.service.judging import ServedJudge
 
 with extra_needed("the server of codea1 serve", "serve"):
-    from fastapi import FastAPI, Request
+    from fastapi import Depends, FastAPI, Request
     from starlette.exceptions import HTTPException
     from starlette.responses import JSONResponse, Response
 
@@ -37,6 +37,7 @@ def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
         version=version(DISTRIBUTION),
         docs_url=None,  # these pages would load scripts from another host, with the rights of this one
         redoc_url=None,
+        dependencies=[Depends(_require_no_query)],
         exception_handlers=refusals(),
     )
     routes = _Routes(judge, admission)
@@ -48,6 +49,11 @@ def new_app(judge: ServedJudge, admission: Admission) -> FastAPI:
     )
     app.post("/jobs", openapi_extra=_body_of({"type": "array"}))(routes.jobs)
     return app
+
+
+async def _require_no_query(request: Request) -> None:
+    if request.url.query:
+        raise UserError("expected no query behind the address: the fields of a request are in its body")
 
 
 def _body_of(schema: dict[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -22,11 +22,13 @@ from codea1_env import plugins, values
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import ValidCase
-from codea1_env.records.faults import first_fault
+from codea1_env.records.faults import first_fault, read_json
 from codea1_env.rounds.referee import Reply, Scored, reply_text
 from codea1_env.rules.ruleset import PRESETS, RewardScheme, Ruleset, preset
 from codea1_env.runs.records import CaseRecord, ReportRecord, Text
 from codea1_env.sandbox.interface import Limits
+
+_T = TypeVar("_T")
 
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+["\\]?', re.DOTALL)
 
@@ -44,7 +46,7 @@ def require_few_values(body: bytes, most: int) -> None:
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -70,9 +72,10 @@ _LIMITS = TypeAdapter(list[Limits], config=ConfigDict(extra="forbid"))
 def _ruleset(given: Any) -> Ruleset:
     """Return the rules of a preset's name or of an object; what a client writes is never imported."""
     rewards = plugins.names("rewards")
+    name = given.get("name") if isinstance(given, dict) else given
+    if isinstance(name, str) and name not in (*PRESETS, *rewards):
+        raise UnknownName.of("preset", name, [*PRESETS, *rewards])
     if isinstance(given, str):
-        if given not in (*PRESETS, *rewards):
-            raise UnknownName.of("preset", given, [*PRESETS, *rewards])
         return preset(given)
     parts = [given, *(part for part in given.values() if isinstance(part, dict))] if isinstance(given, dict) else []
     if sum(map(len, parts)) > _MOST_RULES:
@@ -81,22 +84,24 @@ def _ruleset(given: Any) -> Ruleset:
     known = [*map(str, RewardScheme), *rewards]
     if scheme is not None and scheme not in known:
         raise ValueError(f"unknown reward scheme {scheme!r:.60}: known are {', '.join(known)}")
-    return _RULESET.validate_python([_completed(given)])[0]
+    if isinstance(name, str):  # with the fields of its preset that the object leaves out
+        given = _changed(_RULESET.dump_python([preset(name)], mode="json")[0], given)
+    return _strictly(_RULESET, given)
 
 
 def _limits(given: Any) -> Limits:
     if isinstance(given, dict) and (unknown := [name for name in given if name not in Limits.__slots__][:1]):
         raise ValueError(f"unknown limit {unknown[0]!r:.60}: known are {', '.join(Limits.__slots__)}")
-    return _LIMITS.validate_python([given])[0]
+    return _strictly(_LIMITS, given)
 
 
-def _completed(given: Any) -> Any:
-    """Return the object of a ruleset with the fields that it leaves out: those of the preset of its name, if any."""
-    if not isinstance(given, dict) or given.get("name") not in list(PRESETS):
-        return given
-    whole = _RULESET.dump_python([preset(given["name"])], mode="json")[0]
-    parts = {name: whole[name] | value for name, value in given.items() if isinstance(value, dict) and name in whole}
-    return whole | given | parts
+def _strictly(kind: TypeAdapter[list[_T]], given: Any) -> _T:
+    return kind.validate_json(json.dumps([given]), strict=True)[0]  # which takes an object for a dataclass
+
+
+def _changed(whole: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    both = {name for name, value in given.items() if isinstance(value, dict) and isinstance(whole.get(name), dict)}
+    return whole | {name: _changed(whole[name], value) if name in both else value for name, value in given.items()}
 
 
 Rules = Annotated[str | Ruleset, BeforeValidator(_ruleset)]
@@ -136,11 +141,9 @@ class JudgeRequest(_Body):
             UserError: it is not JSON, or not a valid request; the message names the first fault.
         """
         try:
-            return cls.model_validate(json.loads(body))
+            return cls.model_validate(read_json("the body", body))
         except ValidationError as error:
             raise UserError(first_fault(error)) from error
-        except (ValueError, RecursionError) as error:
-            raise UserError("the body is not JSON") from error
 
     def replies(self) -> tuple[list[Reply], list[Reply | None] | None]:
         """Return programs and suites as a referee takes them.
@@ -159,10 +162,13 @@ class JudgeRequest(_Body):
         """Return the replayed cases by problem.
 
         Raises:
-            UserError: there are too many, one is not a case, or an expected value is not encoded.
+            UserError: there are too many, one is not a case or of no problem of the request, or an expected value is
+                not encoded.
         """
         if any(not isinstance(cases, list) for cases in self.replayed.values()):  # not validated yet
             raise UserError("replayed: expected a list of cases for each problem")
+        if unknown := self.replayed.keys() - {*self.problem_ids}:
+            raise UserError(f"replayed: {min(unknown)!r:.100} is not in problem_ids, so its cases would never run")
         if sum(map(len, self.replayed.values())) > _MOST:
             raise UserError(f"replayed: expected at most {_MOST} cases in a request")
         return {name: [_case(name, case) for case in cases] for name, cases in self.replayed.items()}
@@ -170,7 +176,7 @@ class JudgeRequest(_Body):
 
 def _case(problem_id: str, given: Any) -> ValidCase:
     try:
-        case = CaseRecord.model_validate(given).to_report().case
+        case = CaseRecord.model_validate_json(json.dumps(given), strict=True).to_report().case
         values.validate(case.expected)
     except ValidationError as error:
         raise UserError(f"replayed.{problem_id}: {first_fault(error)}") from error

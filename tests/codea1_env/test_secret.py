@@ -7,11 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.errors import UserError
-from codea1_env.secret import require_no_secrets, require_variables, secret_in, without
+from codea1_env.secret import require_address, require_no_secrets, require_variables, secret_in, without
 
 VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.", min_size=8, max_size=40).map("Q".__add__)
 NAMES = st.sampled_from(["key", "api_key", "api-key", "x-api-key", "API_KEY", "apikey", "hf_token", "token"])
-NAMES |= st.sampled_from(["access_token", "password", "passwd", "client_secret"])
+NAMES |= st.sampled_from(
+    ["access_token", "password", "passwd", "client_secret", "session_token", "accessKey", "APIKey"]
+)
+NAMES |= st.sampled_from(
+    ["pwd", "dbPass", "passphrase", "auth", "X-Auth", "bearer", "cookie", "sig", "apiKeys", "CSRFTOKEN"]
+)
 FORMS = st.sampled_from(
     [
         *("openai,model=m,{name}={value}", "openai,model=m, {name} = {value},retries=0"),
@@ -19,7 +24,9 @@ FORMS = st.sampled_from(
         *("agents.coder.agent=openai,{name}={value}", "agents.coder.{name}={value}"),
         *("{{'agents': {{'coder': {{'{name}': '{value}'}}}}}}", '{{"{name}": "{value}"}}'),
         *("openai,base_url=http://host/v1?{name}={value}", "openai,base_url=http://me:{value}@host/v1"),
-        *("http://{value}@host", "http://me:{value}/with-a-slash@host/v1"),
+        *("http://{value}@host", "http://me:{value}/with-a-slash@host/v1", "x=http://host/v1?code={value}"),
+        *("openai,base_url=http://host/v1#{value}", "mine:Agent,x=1={name}={value}", "openai:{name}={value}"),
+        *('openai,extra_body={{"headers": {{"{name}": "Bearer {value}"}}}}', '"{{\\"{name}\\": \\"{value}\\"}}"'),
     ]
 )
 
@@ -36,8 +43,8 @@ def test_a_secret_is_refused_in_one_sentence_that_does_not_repeat_it(form: str, 
     "text",
     [
         "openai,model=m,api_key_env=MY_KEY,max_tokens=9",
-        "openai,base_url=http://127.0.0.1:8000/v1?api-version=2024-10",
-        *("transformers,model=models/tiny,prompts=tiny", "mine:Agent,eos_token=</s>,keys=3,monkey=1"),
+        "openai,base_url=http://127.0.0.1:8000/v1,top_k=3,stop_token_ids=1,n_tokens=2,max_token=9,key_fn=len",
+        *("transformers,model=models/tiny,prompts=tiny", "mine:Agent,eos_token=</s>,keys=3,monkey=1,bypass=1"),
         *("training.micro_batch_tokens=64", "problems/key=value.jsonl", "runs/first@base"),
         "{'about': 'Find the key: a study', 'book': {}}",
         "{'agents': {'coder': {'agent': 'openai,model=m,api_key_env=MY_KEY'}}}",
@@ -49,10 +56,14 @@ def test_what_holds_no_secret_passes(text: str) -> None:
 
 @pytest.mark.parametrize("value", ["sk-canary-123", "hf_canary", ""])
 @pytest.mark.parametrize(
-    "form", ["openai,api_key_env={}", "key_env={}", "--key_env={}", "mine:Agent,agent=openai;api_key_env={};model=m"]
+    "form",
+    [
+        *("openai,api_key_env={}", "key_env={}", "--key_env={}", "mine:Agent,agent=openai;api_key_env={};model=m"),
+        *("mine:Agent,authEnv={}", "mine:Agent,session-token-env={}"),
+    ],
 )
 def test_a_key_where_a_name_belongs_is_refused_and_not_repeated(form: str, value: str) -> None:
-    with pytest.raises(UserError, match="key_env' is the name of an environment variable") as caught:
+    with pytest.raises(UserError, match=r"[eE]nv' is the name of an environment variable") as caught:
         require_no_secrets(form.format(value))
     assert "canary" not in str(caught.value)
 
@@ -67,6 +78,36 @@ def test_a_key_that_could_be_a_name_is_none_of_a_variable(form: str, monkeypatch
     assert "CANARY" not in str(caught.value)
     monkeypatch.setenv("AKIACANARY7", "x")
     require_variables(text)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://h:99999", "http://h:abc", "http://h:0", "http://[", "http://", "http://:80", "ftp://h", "h:8080", ""),
+        *(
+            "http://a..b",
+            f"http://{'a' * 70}.x",
+            "http://\u00fc" + "\u00fc" * 80,
+            "http://999.1.1.1",
+            "http://h/\u00fc",
+        ),
+        *("http://h/\x7f", "http://h /", " http://h", "http://h/" + "a" * 5000, "http://h\udcff"),
+        *("http://me:canary@h", "http://h?canary", "http://h/v1#canary", "h/v1?code=canary", "http://h?", "http://h#"),
+    ],
+)
+def test_an_address_that_cannot_be_meant_is_one_sentence(url: str) -> None:
+    with pytest.raises(UserError, match="address") as caught:
+        require_address("base_url", url)
+    assert "canary" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [("http://[::1]:80/v1", "::1"), ("https://API.example.com/a/b", "api.example.com"), ("http://1.2.3.4", "1.2.3.4")],
+)
+def test_an_address_has_parts(url: str, host: str) -> None:
+    assert require_address("base_url", url).hostname == host
 
 
 @pytest.mark.parametrize("value", ["canary-key\n", "canary key", "canary-\u20ac"])

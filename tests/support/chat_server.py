@@ -31,6 +31,8 @@ class FaultyServer(ThreadingHTTPServer):
         self.behaviours = list(behaviours)
         self.asked: list[dict[str, Any]] = []
         self.models = ["only"]
+        self.give: Any = None
+        """Answers GET; None: the list of `models` does."""
         self.lock = threading.Lock()
         self.busy = self.busiest = 0
 
@@ -49,6 +51,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Nobody reads it."""
 
     def do_GET(self) -> None:
+        if self.server.give is not None:
+            self.server.give(self)
+            return
         models = [{"id": name, "object": "model"} for name in self.server.models]
         self.send(200, json.dumps({"object": "list", "data": models}))
 

@@ -16,7 +16,6 @@ from codea1_agents.cli.progress import Progress
 from codea1_env import values
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import UnknownName
-from codea1_env.records.file_errors import file_errors
 from codea1_env.rendering import shortened
 
 Top = Annotated[int, how_many("--top", "Number of cases to show, the most frequent first.")]
@@ -73,9 +72,7 @@ def opened_book(path: Path) -> MistakeBook:
     Raises:
         UserError: the book does not exist.
     """
-    with file_errors(path):  # such as a folder without permission, or a name that is too long
-        place = path / _BOOK_OF_RUN if path.is_dir() else path
-    return MistakeBook(place, read_only=True)
+    return MistakeBook(path / _BOOK_OF_RUN if path.is_dir() else path, read_only=True)
 
 
 def case_cells(problem_id: str, test: str, width: int) -> tuple[str, str]:

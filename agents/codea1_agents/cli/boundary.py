@@ -56,7 +56,7 @@ class Boundary(TyperGroup):
 
 def _refuse_secrets(args: list[str]) -> None:
     """Raise UserError before any other message can repeat a word that holds a key."""
-    suspects = [word for word in args if "=" in word or "://" in word]
+    suspects = [word for word in args if re.search("[=:]", word)]
     if suspects:
         from codea1_env.secret import (  # noqa: PLC0415  slow to import for the first help
             require_no_secrets,
@@ -97,8 +97,7 @@ def _handling_errors() -> Iterator[None]:
             raise
         if wants_traceback():
             show_traceback("".join(traceback.format_exception(error)))
-        is_full_disk = isinstance(error, OSError) and error.errno == errno.ENOSPC
-        _say(f"cannot write: {os.strerror(errno.ENOSPC)}" if is_full_disk else str(error))
+        _say(f"{error.filename or 'cannot write'}: {error.strerror}" if isinstance(error, OSError) else str(error))
         raise typer.Exit(code) from error
     finally:
         _flush_stdout()
@@ -132,7 +131,7 @@ def _flush_stdout() -> None:
 
 
 def _exit_code(error: Exception) -> int | None:
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if isinstance(error, OSError) and error.errno and (error.filename or error.errno == errno.ENOSPC):
         return USER_ERROR
     # If the module is not loaded, none of its errors was raised; importing it would slow `--help` down.
     errors = sys.modules.get("codea1_env.errors")

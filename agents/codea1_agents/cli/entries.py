@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
+from math import isfinite
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
@@ -137,6 +138,11 @@ def _add(app: typer.Typer, name: str, command: str) -> None:
     options: type[Any] = get_type_hints(body)["options"]
 
     def run(**given: Any) -> None:
+        for name, value in given.items():
+            if isinstance(value, float) and not isfinite(value):
+                from codea1_env.errors import UserError  # noqa: PLC0415  slow to import for the first help
+
+                raise UserError(f"--{name.replace('_', '-')} must be a finite number, got {value}")
         body(options(**given))
 
     known = inspect.signature(options).parameters

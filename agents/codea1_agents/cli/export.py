@@ -29,7 +29,7 @@ class ExportTestsOptions(SessionOptions):
     """
 
     agent: Annotated[str, agent_spec("--agent", "The tester (see codea1 list agents).")]
-    out: Annotated[Path, output("File of JSON lines to write.")]
+    out: Annotated[Path, output("File of JSON lines to write.", is_file=True)]
     problems: Problems = DEFAULT_SOURCE
     suites: Annotated[int, n_suites("Suites per problem; a test in several suites is written once.")] = 1
     tests: Annotated[int, n_tests()] = 8

@@ -20,7 +20,6 @@ from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems import DEFAULT_SOURCE, load_problems
-from codea1_env.records.file_errors import file_errors
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.reward_parts import n_failed, n_right, n_written
 from codea1_env.rules.ruleset import preset
@@ -78,7 +77,6 @@ def run_grade(options: GradeOptions) -> None:
 
 def _text(path: Path) -> str:
     try:
-        with file_errors(path):
-            return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+        return sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: cannot be read as text: {error}") from error

@@ -14,7 +14,6 @@ from typer import Argument
 from codea1_agents.cli.console import Page, show_next
 from codea1_agents.cli.options import Options
 from codea1_env.errors import UserError
-from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
 
 
@@ -133,9 +132,8 @@ def _write(options: NewOptions, kind: str, ending: str, text: str) -> None:
         raise UserError(
             f"{options.name}: Python has this name itself, so the module could not be loaded: choose another"
         )
-    with file_errors(file):
-        if file.exists():
-            raise UserError(f"{file} exists: choose another name")
+    if file.exists():
+        raise UserError(f"{file} exists: choose another name")
     write_text(file, text)
     page.say(f"{file}: change it as you like, it runs as it is")
     page.finish(out=str(file))

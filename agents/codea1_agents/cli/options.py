@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-from typer import Option
+from typer import Context, Option
 
 from codea1_env.errors import UserError
+from codea1_env.records.whole_files import require_file, require_folder
 from codea1_env.rules.ruleset import PRESETS, Ruleset
 
 _RULES = f"Rules preset: {', '.join(PRESETS)}; or the name of a reward (codea1 list rewards)."
@@ -25,9 +27,22 @@ def how_many(name: str, about: str, **settings: Any) -> Any:
     return Option(name, "-n", min=1, help=about, **settings)
 
 
-def output(about: str, **settings: Any) -> Any:
-    """Return the declaration of the option that names the command's file or folder."""
-    return Option("--out", "-o", help=about, **settings)
+def output(about: str, *names: str, is_file: bool = False, **settings: Any) -> Any:
+    """Return the declaration of an option that names a file or folder to write: `--out`, or another name.
+
+    A place that cannot be written is refused before any work.
+    """
+    names = names or ("--out", "-o")
+    return Option(*names, help=about, callback=_checked(require_file if is_file else require_folder), **settings)
+
+
+def _checked(require: Callable[[Path], None]) -> Callable[[Context, Path | None], Path | None]:
+    def given(context: Context, path: Path | None) -> Path | None:
+        if path is not None and not context.resilient_parsing:  # in which a shell completes words
+            require(path)
+        return path
+
+    return given
 
 
 def problem_source(about: str = "Problem source: a name or a path.", **settings: Any) -> Any:

@@ -22,7 +22,7 @@ from codea1_agents.train.tiny.problems import Part
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.errors import UnknownName
 from codea1_env.problems import load_problems
-from codea1_env.sandbox import load_sandbox
+from codea1_env.sandbox import load_sandbox, require_sandbox
 
 if TYPE_CHECKING:
     from codea1_agents.train.tiny.pretraining import Base, PretrainingSettings
@@ -70,6 +70,7 @@ def run_pretrain(options: PretrainOptions) -> None:
     with Progress("starting", None, page):
         settings = _settings(options)
     require_new(options.out)
+    require_sandbox(options.sandbox)
     with page.apart():
         started = time.process_time()
         base = _pretrained(settings, page)

@@ -76,7 +76,7 @@ def run_training(options: TrainOptions) -> None:
     """
     resume, changes = options.resume, _changes(options)
     require_out_or_resume(options.out, resume)
-    if options.config is None and resume is None:
+    if not options.config and resume is None:
         raise UserError("name a TOML file or a preset (see codea1 list presets), or a run to --resume")
     if options.on is not None and not options.dry_run:
         raise UserError("--on requires --dry-run: a real run uses the GPUs of this machine")

@@ -49,4 +49,5 @@ def canvas(*paths: Path, size: tuple[float, float], n_rows: int = 1, n_columns: 
         yield figure, figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         for path in paths:
             with file_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
                 figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {})

@@ -21,7 +21,6 @@ from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
-from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, SuitesPer, Tree, suite_of
@@ -141,6 +140,4 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """
     if not rows:
         raise UserError(f"{path} was not written: no test was confirmed")
-    with file_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, "".join(f"{json.dumps(row)}\n" for row in rows))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError
 from codea1_env.records.file_errors import file_errors
+from codea1_env.records.whole_files import require_folder
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -83,10 +83,10 @@ def no_progress_bars() -> Iterator[None]:
 
 def require_new(folder: Path) -> None:
     """Raise UserError if no new model could be written to the folder; call it before the work begins."""
-    with file_errors(folder, ", so no model can be written there"):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    require_folder(folder)
+    with file_errors(folder):
+        if folder.exists() and any(folder.iterdir()):
             raise UserError(f"{folder} exists already; the model's folder must be new or empty")
-        tempfile.TemporaryFile(dir=next(each for each in (folder, *folder.absolute().parents) if each.exists())).close()
 
 
 def _nearest(folder: Path) -> Path | None:

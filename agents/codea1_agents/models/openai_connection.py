@@ -8,12 +8,11 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from random import Random
 from typing import Annotated, Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
 
 from codea1_env.agent.threads import LoopThread
 from codea1_env.declared import CountOrZero, Range, require_declared
 from codea1_env.errors import UserError, extra_needed
-from codea1_env.secret import require_no_secrets, secret_in, without
+from codea1_env.secret import require_address, require_no_secrets, secret_in, without
 
 CLOUD = "https://api.openai.com/v1"
 
@@ -29,7 +28,7 @@ class OpenAIConnection:
         """Check the settings.
 
         Args:
-            base_url: as in `usable_address`.
+            base_url: of the server; empty: OPENAI_BASE_URL, else OpenAI's own.
             key_env: environment variable with the key, which may be unset for a server of one's own.
             timeout_s: longest time of one request, above 0.
             concurrency: most requests at once, at least 1.
@@ -39,7 +38,8 @@ class OpenAIConnection:
         """
         if not (timeout_s > 0 and concurrency >= 1):
             raise UserError("timeout_s must be above 0, and concurrency at least 1")
-        self.place, self._key_env = usable_address(base_url), key_env
+        self.place, self._key_env = base_url or os.environ.get("OPENAI_BASE_URL", "") or CLOUD, key_env
+        require_address("base_url", self.place)
         require_key(key_env, self.place)
         self._timeout_s, self._concurrency = timeout_s, concurrency
         self.loop = LoopThread("openai-agent")
@@ -55,11 +55,9 @@ class OpenAIConnection:
     def client(self) -> Any:
         """The client; use it only in `loop`."""
         if self._client is None:
-            address = urlsplit(self.place)
             self._client = imported_openai().AsyncOpenAI(
                 api_key=secret_in(self._key_env) or "none",  # the package requires one
-                base_url=address._replace(query="", fragment="").geturl(),
-                default_query=dict(parse_qsl(address.query, keep_blank_values=True)),
+                base_url=self.place,
                 max_retries=0,  # the package's own retries draw their waits from the global random state
                 timeout=self._timeout_s,
             )
@@ -84,27 +82,6 @@ class OpenAIConnection:
         """Close the connections and cancel running requests. A later request opens new connections."""
         client, self._client, self._slots = self._client, None, None
         self.loop.close(client.close if client is not None else None)
-
-
-def usable_address(given: str) -> str:
-    """Return the address: `given`, else OPENAI_BASE_URL, else OpenAI's own.
-
-    Raises:
-        UserError: it is not an address, or holds a password or a key.
-    """
-    url = given or os.environ.get("OPENAI_BASE_URL", "") or CLOUD
-    require_no_secrets(url)
-    if not _is_address(url):
-        raise UserError(f"base_url {url!r} must be an address such as http://127.0.0.1:8000/v1")
-    return url
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # such as a port that is not a number
-        return False
 
 
 def require_key(variable: str, base_url: str) -> None:

@@ -8,10 +8,10 @@ client.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -33,7 +33,7 @@ from codea1_agents.models.openai_connection import (
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.agent.threads import awaited
-from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.errors import AgentUnavailable, UserError, message_of, of_type, one_of
 
 _SETTINGS = {401: "refuses the key", 402: "requires payment", 403: "refuses access", 404: "lacks this model or path"}
 """Statuses that depend on the settings, not on the observation: they stop the run."""
@@ -113,6 +113,7 @@ class OpenAIAgent(CompletionAgent):
         """
         imported_openai()
         Sampling(temperature, top_p, max_tokens)  # for its checks
+        one_of("limit_field", limit_field, ("max_tokens", "max_completion_tokens"))
         self._backoff = Backoff(retries, backoff_s)
         self._model = str(model) or os.environ.get("OPENAI_MODEL", "")
         self._prompts, self._system = load_prompts(prompts), system
@@ -176,7 +177,7 @@ class OpenAIAgent(CompletionAgent):
                 raise self._unavailable(str(error)) from None
             except imported_openai().APIStatusError as error:
                 fault, requested_s = self._fault_of(error), _requested_wait_s(error)
-            except (imported_openai().OpenAIError, TimeoutError, json.JSONDecodeError, MalformedResponse) as error:
+            except (imported_openai().OpenAIError, TimeoutError, MalformedResponse) as error:
                 fault = self._sentence(error)
             if attempt < self._backoff.retries:
                 self._usage = replace(self._usage, retries=self._usage.retries + 1)
@@ -185,9 +186,11 @@ class OpenAIAgent(CompletionAgent):
 
     async def _sent(self, body: dict[str, Any]) -> Completion:
         client = self._connection.client
-        if not self._model:
-            self._model = self._only([self._connection.without_key(each.id) async for each in client.models.list()])
-        found = await client.chat.completions.create(**body, model=self._model, extra_body=self._extra_body)
+        with _malformed():
+            listed = [] if self._model else [of_type("a model", each.id, str) async for each in client.models.list()]
+        self._model = self._model or self._only([self._connection.without_key(name) for name in listed])
+        with _malformed():
+            found = await client.chat.completions.create(**body, model=self._model, extra_body=self._extra_body)
         return read_completion(found)
 
     def _only(self, listed: list[str]) -> str:
@@ -223,6 +226,15 @@ class OpenAIAgent(CompletionAgent):
     def _unavailable(self, what: str) -> AgentUnavailable:
         self._usage = replace(self._usage, unanswered=self._usage.unanswered + 1)
         return AgentUnavailable(f"{self!r} {what}")
+
+
+@contextmanager
+def _malformed() -> Iterator[None]:
+    """Turn what the package raises where a response is not as it expects into a MalformedResponse."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise MalformedResponse(f"the response cannot be read: {type(error).__name__}: {message_of(error)}") from error
 
 
 def read_completion(response: Any) -> Completion:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import UserError
+from codea1_env.errors import UserError, message_of
 
 _TOKEN = "RAY_AUTH_TOKEN"
 
@@ -93,7 +93,12 @@ def start_ray(ray: Any, n_cpus: int, address: str = "") -> None:
     """
     logging.getLogger("ray").setLevel(logging.ERROR)  # it logs much about its own internals
     if address or os.environ.get("RAY_ADDRESS"):
-        ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
+        try:
+            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
+        except Exception as error:  # as below
+            raise UserError(
+                f"no Ray answers at {address or os.environ['RAY_ADDRESS']!r}: {message_of(error)}"
+            ) from error
         return
     names = ("RAY_AUTH_MODE", _TOKEN, f"{_TOKEN}_PATH")
     if not any(name in os.environ for name in names) and not (Path.home() / ".ray" / "auth_token").exists():

@@ -28,7 +28,6 @@ from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.canvas import require_drawing
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
-from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_lab.crossplay.cells import StoredProgram, StoredSuite, Submissions
@@ -101,8 +100,6 @@ def run_crossplay(options: CrossplayOptions) -> None:
     rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=options.tests)
     if options.out is not None:
         require_drawing()
-        with file_errors(options.out):
-            options.out.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, eval_session(options) as session:
         entries = _entries(options, Path(scratch))
         findings, submissions = _played(options, entries, session, rules)

@@ -54,8 +54,9 @@ class ExperimentOptions(Options):
     report_only: Annotated[bool, Option("--report-only", help="Run nothing; write the report again.")] = False
     results: Annotated[
         Path | None,
-        Option(
-            help="Folder for report and results.jsonl. The cells of a results.jsonl that is there do not run again.",
+        output(
+            "Folder for report and results.jsonl. The cells of a results.jsonl that is there do not run again.",
+            "--results",
             show_default="OUT/report, for which all cells run",
         ),
     ] = None

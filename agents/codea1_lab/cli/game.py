@@ -17,7 +17,6 @@ from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.statistics import estimate_document, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.errors import UserError, extra_needed
-from codea1_env.records.file_errors import file_errors
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox
 from codea1_lab.games.bank_game import BankGame, WhiteBoxSolution
@@ -58,7 +57,8 @@ class SolveOptions(SourceOptions):
         Option(help="Whether the coder can choose the right program.", show_default="yes, except in a run's bank"),
     ] = None
     save: Annotated[
-        Path | None, Option(help="Also write the bank into this file (.bank.jsonl).", show_default="none")
+        Path | None,
+        output("Also write the bank into this file (.bank.jsonl).", "--save", is_file=True, show_default="none"),
     ] = None
 
 
@@ -129,25 +129,14 @@ def _loaded_bank(options: SolveOptions, page: Page) -> JudgedBank:
     return bank if options.problem is None else bank.select([options.problem])
 
 
-def picture_folder(out: Path) -> Path:
-    """Return the folder; create it if it does not exist.
-
-    Raises:
-        UserError: it cannot be created.
-    """
-    with file_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
-    return out
-
-
 def _payoff_pictures(
     bank: JudgedBank, game: BankGame, equilibria: tuple[Equilibrium, ...], out: Path | None
 ) -> list[str]:
     if out is None:
         return []
-    folder, drawn = picture_folder(out), []
+    drawn = []
     for each, table, found in list(zip(bank.problems, game.games, equilibria, strict=True))[:_MAX_PICTURED]:
-        path = folder / f"payoffs-{each.bank.problem.id.replace('/', '-')}.svg"
+        path = out / f"payoffs-{each.bank.problem.id.replace('/', '-')}.svg"
         draw_payoffs(
             table,
             found,

@@ -22,7 +22,7 @@ from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.errors import extra_needed
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox, load_sandbox
-from codea1_lab.cli.game import SourceOptions, picture_folder
+from codea1_lab.cli.game import SourceOptions
 from codea1_lab.games.bank_game import BankGame, stacked
 from codea1_lab.games.pictures import draw_curves
 from codea1_lab.games.questions import (
@@ -194,7 +194,7 @@ def _with_interval(estimate: Estimate) -> str:
 def _draw(thresholds: list[_Threshold], books: dict[str, list[tuple[BookStep, ...]]], out: Path | None) -> list[str]:
     if out is None:
         return []
-    folder, drawn = picture_folder(out), []
+    drawn = []
     alphas = _ALPHAS.tolist()
     shares = {f"{t.rules}, {t.testers}": (alphas, list(t.curve)) for t in thresholds if t.coder == "equilibrium coder"}
     played: dict[str, Any] = {
@@ -208,7 +208,7 @@ def _draw(thresholds: list[_Threshold], books: dict[str, list[tuple[BookStep, ..
         ("alpha", shares, "alpha", "share of problems: validity only is best"),
         ("book", played, "round", "share of new cases that fail"),
     ):
-        path = folder / f"questions-{name}.svg"
+        path = out / f"questions-{name}.svg"
         draw_curves(curves, path, x=x, y=y)
         drawn.append(str(path))
     return drawn

@@ -21,7 +21,6 @@ from codea1_agents.evaluation.canvas import require_drawing
 from codea1_agents.statistics import json_number
 from codea1_env.errors import UnknownName
 from codea1_env.records.whole_files import write_text
-from codea1_lab.cli.game import picture_folder
 from codea1_lab.games.pictures import draw_maps
 from codea1_lab.tabular.learning import Schedule
 from codea1_lab.tabular.payments import AIMING, ALPHAS, PAYMENTS_OF, WORLDS, Line, compare
@@ -188,7 +187,7 @@ def _known(each: Any) -> dict[str, Any]:
 
 
 def _write(folder: Path, name: str, document: dict[str, Any]) -> None:
-    write_text(picture_folder(folder) / name, json.dumps(document, indent=1) + "\n")
+    write_text(folder / name, json.dumps(document, indent=1) + "\n")
 
 
 def lead_cells(row: dict[str, Any]) -> tuple[str, ...]:

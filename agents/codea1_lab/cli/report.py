@@ -14,6 +14,7 @@ from codea1_agents.cli.console import Page, counted, show_next
 from codea1_agents.cli.options import Options, output
 from codea1_agents.cli.progress import Progress
 from codea1_env.errors import UserError
+from codea1_env.records.whole_files import require_file
 from codea1_lab.report.writing import read_run, write_pictures, write_report
 
 
@@ -33,10 +34,11 @@ class ReportOptions(Options):
         Path | None,
         output(
             "The HTML file; an existing file is replaced.",
+            is_file=True,
             show_default="beside the first run: RUN.html, RUN-and-2-more.html",
         ),
     ] = None
-    pictures: Annotated[Path | None, Option(help="Also write every chart as SVG into this folder.")] = None
+    pictures: Annotated[Path | None, output("Also write every chart as SVG into this folder.", "--pictures")] = None
     max_mb: Annotated[float, Option(min=1, help="Largest file size in MB; texts are left out to stay below it.")] = 20
 
 
@@ -50,8 +52,7 @@ def run_report(options: ReportOptions) -> None:
     folders = [(run if run.name not in {"", ".."} else run.resolve()).parent for run in options.runs]  # also of `.`
     more = f"-and-{len(options.runs) - 1}-more" if len(options.runs) > 1 else ""
     out = options.out or folders[0] / f"{options.runs[0].resolve().name}{more}.html"
-    if out.is_dir():
-        raise UserError(f"{out} is a folder; name a file")
+    require_file(out)
     names = _names(options.runs)
     with Progress("reading and writing", None, page):
         runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]

@@ -51,7 +51,12 @@ class Duel:
     problem_id: str
     program: str
     beaten_share: float
-    """Share of its cases that it failed; 2: none of its suites beat it."""
+    """Share of its cases that are right and beat it; 2: only others beat it; 3: none of its suites did."""
+
+    @property
+    def is_won_right(self) -> bool:
+        """Whether a right test that copies no example beats it."""
+        return self.beaten_share <= 1
 
 
 @dataclass(slots=True)
@@ -86,7 +91,7 @@ class Archive:
         self.n_rows = 0
         """Number of candidates."""
         self.closest: dict[int, Duel] = {}
-        """By run, the first of those that the smallest share of their cases beat."""
+        """By run, the first of those that the smallest share of right cases beat, else of those that others beat."""
         self.last: dict[int, Duel] = {}
         """By run."""
         self._texts = _Texts()
@@ -143,7 +148,8 @@ class Archive:
         for name, value in row.items():
             self._columns[name].append(value)
         is_beaten = outcome_of(played) is Outcome.BEATEN
-        share = sum(case.verdict.is_failure for case in cases) / len(cases) if is_beaten else 2.0
+        n_right = is_beaten * sum(c.verdict.is_failure and _predicted(c) not in _UNCOUNTED for c in new_cases(played))
+        share = n_right / len(cases) if n_right else 2.0 if is_beaten else 3.0
         self.last[run] = duel = Duel(self.n_rows, group.problem_id, played.candidate.program, share)
         self.closest[run] = min(self.closest.get(run, duel), duel, key=lambda each: each.beaten_share)
         self.n_rows += 1
@@ -193,6 +199,10 @@ class Archive:
 
 
 _COLUMNS = ("run", "group", "member", "step", "problem", "outcome", "coder", "tester", "failed", "cases")
+
+
+_UNCOUNTED = (0, 2)
+"""What `_predicted` returns for a test that wins nothing: a wrong one, or a copied example."""
 
 
 def _predicted(case: CaseRecord) -> int | None:

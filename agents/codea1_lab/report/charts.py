@@ -17,7 +17,7 @@ from codea1_lab.report.material import Panel, Point, Series
 from codea1_lab.report.palette import DASHES
 
 WIDTH, HEIGHT = 400.0, 250.0
-_LEFT, _TOP, _BOTTOM = 40.0, 12.0, 38.0
+_LEFT, _TOP, _BOTTOM = 40.0, 26.0, 38.0
 _LETTER = 6.1  # average width of a letter at the size of the labels
 _LABEL_GAP = 13.0
 _MARKERS = (  # paths around a point: circle, square, triangle
@@ -60,7 +60,7 @@ def panel_svg(panel: Panel, *, title_id: str) -> str:
     """Return a chart as one `<svg>` element; `title_id` is the id of its title's element, for screen readers."""
     panel = _laid_out(panel)
     frame = _Frame.around(panel)
-    parts = [_grid(frame), _x_axis(frame, panel)]
+    parts = [_grid(frame), _axes(frame, panel)]
     kind = "area" if panel.stacked else "band"
     parts += [_of_run(_band(frame, series, kind), series) for series in panel.series]
     if not panel.stacked:
@@ -130,7 +130,7 @@ def _grid(frame: _Frame) -> str:
     return f'<g class="grid">{lines}</g><g class="ticks">{names}</g>'
 
 
-def _x_axis(frame: _Frame, panel: Panel) -> str:
+def _axes(frame: _Frame, panel: Panel) -> str:
     inner = [t for t in nice_ticks(frame.x_low, frame.x_high, 5) if frame.x_low <= t <= frame.x_high]
     ticks = [t for t in inner if panel.bar_width or t == int(t)] or [frame.x_low]
     if panel.stacked and panel.bar_width:  # a single bar has no x
@@ -143,7 +143,8 @@ def _x_axis(frame: _Frame, panel: Panel) -> str:
     title = (
         f'<text class="axis" x="{middle:.1f}" y="{HEIGHT - 5:.1f}" text-anchor="middle">{safe(panel.x_label)}</text>'
     )
-    return f'<g class="ticks">{names}{title}</g>'
+    upright = f'<text class="axis" x="2" y="12">{safe(panel.y_label)}</text>'
+    return f'<g class="ticks">{names}{title}{upright}</g>'
 
 
 def _band(frame: _Frame, series: Series, kind: str) -> str:

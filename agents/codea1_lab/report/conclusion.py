@@ -7,11 +7,10 @@ from math import isnan
 from typing import Any
 
 from codea1_agents.play.summary import Summary
-from codea1_agents.statistics import Estimate
+from codea1_agents.statistics import Estimate, direction
 from codea1_lab.report.material import Figure
 
-_TENTH, _HALF = 10, 0.5
-_FEW = 3  # steps below which there is no first and no last part
+_HALF = 0.5
 
 
 def of_training(
@@ -25,28 +24,26 @@ def of_training(
         lines: all lines.
     """
     found = [*_held_out(figures.get("pass_at_1"), [line for line in lines if line.get("evaluation")])]
-    if len(steps) >= _FEW:
-        rewards = {role: figures[f"{role}_reward"] for role in ("coder", "tester") if f"{role}_reward" in figures}
-        if rewards:
-            parts = " and ".join(f"the {role}'s reward {_moved(figure)}" for role, figure in rewards.items())
-            size = max(1, len(steps) // _TENTH)
-            found.append(f"In training, {parts} (first and last {size} of {len(steps)} steps).")
-        if "right_kill_rate" in figures:
-            found.append(f"The share of suites that beat a program {_moved(figures['right_kill_rate'])}.")
-        elif "kill_rate" in figures:  # of a run before 2026-11-28
-            found.append(f"The share of suites that beat a program, wrong answers too, {_moved(figures['kill_rate'])}.")
+    rewards = {role: figures[f"{role}_reward"] for role in ("coder", "tester") if f"{role}_reward" in figures}
+    if rewards:
+        parts = " and ".join(f"the {role}'s reward {_moved(figure)}" for role, figure in rewards.items())
+        size = max(figure.value.n + figure.value.n_masked for figure in rewards.values())
+        found.append(f"In training, {parts} (first and last {size} of {len(steps)} steps).")
+    if "right_kill_rate" in figures:
+        found.append(f"The share of suites that beat a program {_moved(figures['right_kill_rate'])}.")
+    elif "kill_rate" in figures:  # of a run before 2026-11-28
+        found.append(f"The share of suites that beat a program, wrong answers too, {_moved(figures['kill_rate'])}.")
     return tuple(found)
 
 
 def _held_out(figure: Figure | None, evaluated: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if figure is None or figure.before is None:
+    if figure is None or figure.before is None or figure.change is None:
         return
     last, name = evaluated[-1], "coder_pass_at_1"
     best = max(evaluated, key=lambda line: line["evaluation"].get(name, -1.0))
     most = best["evaluation"][name]
     passed = f" after {most:.3f} at step {best['step']}" if most > figure.value.mean else ""
-    difference = figure.value.mean - figure.before.mean
-    word = "rose" if difference > 0 else "fell" if difference < 0 else "stayed"
+    word = direction(figure.change) or "has too few problems to tell, it went"
     interval = "" if isnan(figure.value.low) else f" ({figure.value.low:.3f} to {figure.value.high:.3f})"
     yield (
         f"On held-out problems the coder's pass@1 {word} from {figure.before.mean:.3f} to {figure.value.mean:.3f}"
@@ -58,9 +55,10 @@ def _held_out(figure: Figure | None, evaluated: Sequence[Mapping[str, Any]]) -> 
 def _moved(figure: Figure) -> str:
     change = figure.change
     if figure.before is None or change is None:
-        return f"is {_told(figure.value)}"
-    word = "rose" if change.low > 0 else "fell" if change.high < 0 else "hardly moved,"
-    return f"{word} from {_told(figure.before)} to {_told(figure.value)}"
+        return f"is {_told(figure.value)}, too few steps to tell a change"
+    known = f"from {_told(figure.before)} to {_told(figure.value)}"
+    word = direction(change)
+    return f"{word} {known}" if word else f"went {known}, too few steps to tell a change"
 
 
 def _told(value: Estimate) -> str:

@@ -14,7 +14,7 @@ from codea1_env.errors import CodeA1Error
 from codea1_env.plugins import from_record
 from codea1_env.problems import load_problems
 from codea1_env.problems.problem import Problem
-from codea1_env.runs.config import RunConfig, problems_digest
+from codea1_env.runs.config import RunConfig, flat, problems_digest
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_lab.report.conclusion import of_games
@@ -67,6 +67,7 @@ def game_run(path: Path, name: str) -> RunMaterial:
         panels=(*charts.panels(tally.values), *_time_panel(metrics)),
         groups=lambda: map(_group, iter_episodes(path)),
         remarks=remarks,
+        settings=flat(config.model_dump(mode="json")),
         tests=summary.tests,
         book=charts.sizes,
         problems=problems,
@@ -161,5 +162,13 @@ def _time_panel(metrics: dict[str, Any]) -> Iterator[Panel]:
     series = tuple(Series(label, (Point(0.0, float(seconds)),), tone_of(label, 0)) for label, seconds in known)
     if series:
         yield Panel(
-            "time", "Where the time went", "Seconds of the whole run.", series, "run", 0.0, stacked=True, bar_width=BAR
+            "time",
+            "Where the time went",
+            "Seconds of the whole run.",
+            series,
+            "run",
+            0.0,
+            stacked=True,
+            bar_width=BAR,
+            y_label="seconds",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import hypot, nan
+from typing import Any
 
 from codea1_agents.statistics import Estimate
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -59,6 +60,8 @@ class Panel:
     """Whether the curves are parts of a whole and drawn as stacked areas."""
     bar_width: float = 0.0
     """Above 0: each point is a bar of this width, as in the distribution of a figure over problems."""
+    y_label: str = "share"
+    """What the y axis counts."""
 
     @property
     def question(self) -> str:
@@ -74,6 +77,16 @@ HEALTH = "Is it healthy?"
 _OF_HEALTH = frozenset({"spread", "variety", "tokens", "cut", "kl", "entropy", "clip_share", "grad_norm", "verdicts"})
 
 
+_UNITS = {
+    "rewards": "reward",
+    "parts": "part of a reward",
+    "tokens": "tokens",
+    "kl": "nats per token",
+    "entropy": "nats",
+    "grad_norm": "norm",
+}
+_UNITS |= {"time": "seconds", "held-out-tester-aim": "difference of shares"}
+"""Key of a panel -> name of its y axis, for those that show no share."""
 BAR = 0.4
 """Width of the only bar of a chart."""
 SHARE = (0.0, 1.0)
@@ -107,7 +120,9 @@ class PanelSpec:
         series = (Series(name, points_of(figure), tone_of(name, number)) for number, (figure, name) in named)
         known = tuple(each for each in series if each.points)
         low, high = (0.0, None) if bar_width else self.bounds
-        return Panel(self.key, self.title, self.note + remark, known, x_label, low, high, bar_width=bar_width)
+        y_label = "share of problems" if bar_width else _UNITS.get(self.key, "share")
+        note = self.note + remark
+        return Panel(self.key, self.title, note, known, x_label, low, high, bar_width=bar_width, y_label=y_label)
 
 
 def reply_panels(loads: str, more: Mapping[str, str]) -> tuple[PanelSpec, PanelSpec]:
@@ -217,6 +232,8 @@ class RunMaterial:
     panels: tuple[Panel, ...]
     groups: Callable[[], Iterable[Group]]
     """Reads the groups from disk, in order; each call reads them again."""
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """All settings by dotted name, for the table of those in which runs differ."""
     remarks: tuple[Remark, ...] = ()
     tests: Mapping[str, int] = field(default_factory=dict)
     """Tests by the reason why they beat no program (`codea1_env.rules.funnel`); empty: not counted."""
@@ -245,9 +262,17 @@ def book_panels(
     """
     every = -(-len(size) // MAX_BINS)
     cases = (Series("cases", (*size[:-1:every], *size[-1:]), tone_of("cases", 0)),)
-    yield Panel("book", "Size of the Mistake Book", "Cases in the book.", cases, axis, 0.0)
+    yield Panel("book", "Size of the Mistake Book", "Cases in the book.", cases, axis, 0.0, y_label="cases")
     known = {name: points for name, points in moves.items() if points and points[-1].mean}
     if known:
         counted = [Series(name, (*p[:-1:every], *p[-1:]), tone_of(name, 0)) for name, p in known.items()]
         note = f"Counted from the start{remark}."
-        yield Panel("book-moves", "Cases that entered and left the Mistake Book", note, tuple(counted), axis, 0.0)
+        yield Panel(
+            "book-moves",
+            "Cases that entered and left the Mistake Book",
+            note,
+            tuple(counted),
+            axis,
+            0.0,
+            y_label="cases",
+        )

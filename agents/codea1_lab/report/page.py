@@ -182,11 +182,12 @@ def data_of(runs: Sequence[RunMaterial], archive: Archive, notes: Sequence[str])
 
 
 def _duel(run: RunMaterial, found: Duel | None) -> list[object] | None:
-    """Return the row of the duel to show first, and its program beside the solution, if that is known."""
+    """Return heading and row of the duel to show first, and its program beside the solution, if that is known."""
     if found is None:
         return None
     texts = next((compared(p, p.solution, found.program) for p in run.problems if p.id == found.problem_id), ())
-    return [found.row, *map(cut, texts)]
+    heading = "The duel to read first" + ("" if found.is_won_right else " (no right test beats a program)")
+    return ["The last duel" if run.is_going else heading, found.row, *map(cut, texts)]
 
 
 def compared(problem: Problem, *programs: str) -> tuple[str, ...]:
@@ -214,8 +215,23 @@ def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
     table = _table("All runs", ("run", *labels), rows, "<table><caption>Means, and their 95 % intervals.</caption>")
     return (
         '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs: means'
-        f"{' and charts' if panels else ''}</h2>{table}{_compared(runs, panels) if panels else ''}</section>"
+        f"{' and charts' if panels else ''}</h2>{table}{_differing(runs)}"
+        f"{_compared(runs, panels) if panels else ''}</section>"
     )
+
+
+def _differing(runs: Sequence[RunMaterial]) -> str:
+    """Return a table of the settings in which runs differ, a column for each run."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
+    told = {name: [str(run.settings.get(name, NOTHING)) for run in runs] for name in names}
+    rows = [
+        (safe(name), [f"<td>{safe(cut(text))}</td>" for text in texts])
+        for name, texts in told.items()
+        if len(set(texts)) > 1
+    ]
+    heads = ("setting", *(run.name for run in runs))
+    table = _table("Settings", heads, rows, "<table><caption>Settings in which the runs differ.</caption>")
+    return table if rows else "<p>The runs do not differ in any setting.</p>"
 
 
 def _compared(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
@@ -255,7 +271,6 @@ def _run_section(number: int, run: RunMaterial, *, is_folded: bool) -> str:
     facts = "".join(f"<div><dt>{safe(name)}</dt><dd>{safe(value)}</dd></div>" for name, value in run.facts)
     more = run.figures[_N_TILES:]
     rows = [(safe(figure.label), [f"<td>{_figure_cell(figure)}</td>"]) for figure in more]
-    going = " data-going" if run.is_going else ""
     kind = safe(run.kind) + (", going on" if run.is_going else "")
     first = _chart(run.panels[0], f"{number}") if run.panels else ""
     parts = [
@@ -264,7 +279,7 @@ def _run_section(number: int, run: RunMaterial, *, is_folded: bool) -> str:
         "".join(f'<p class="conclusion">{safe(sentence)}</p>' for sentence in run.conclusion),
         f'<ul class="remarks">{alarms}</ul>' if alarms else "",
         f'<dl class="tiles">{"".join(map(_tile, run.figures[:_N_TILES]))}</dl>',
-        f'<div class="first">{first}<article class="card duel" data-duel="{number}"{going} hidden></article></div>',
+        f'<div class="first">{first}<article class="card duel" data-duel="{number}" hidden></article></div>',
         _charts(number, run, is_folded=is_folded),
         f'<details class="question" data-problems="{number}" hidden><summary>Which problems are hard?</summary>',
         '</details><details class="question"><summary>All figures and settings</summary>',

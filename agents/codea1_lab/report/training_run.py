@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from codea1_agents.statistics import Estimate, mean_interval
+from codea1_agents.statistics import WINDOW, Estimate, steps_interval
 from codea1_agents.train.loop.folder import read_metrics, read_restarts
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput
@@ -23,6 +23,7 @@ from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
 from codea1_env.rules.funnel import KILLING
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.config import flat
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord
 from codea1_lab.report.conclusion import of_training
@@ -146,6 +147,7 @@ def training_run(path: Path, name: str) -> RunMaterial:
             *remarks,
             Remark(_KEPT if samples else "The run kept no rollouts, so there are no episodes to read."),
         ),
+        settings=flat(settings),
         tests=_tests(steps),
         book=_book_of(path),
         problems=problems,
@@ -198,7 +200,7 @@ def _merged(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
 
 
 def _tests(steps: Sequence[_Line]) -> dict[str, int]:
-    """Return the tests of the last tenth of the steps by the reason why they beat no program."""
+    """Return the tests of the last steps by the reason why they beat no program."""
     counts: Counter[str] = Counter()
     for line in _ends(steps)[1]:
         for name, n in line["figures"].items():
@@ -261,7 +263,7 @@ def _facts(
 
 
 def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> dict[str, Figure]:
-    """Return held-out pass@1 of the first and last evaluation, and means over the first and last tenth of the steps."""
+    """Return held-out pass@1 of the first and last evaluation, and means over the first and last steps."""
     found = {}
     evaluated = [line["evaluation"] for line in lines if "coder_pass_at_1" in line.get("evaluation", {})]
     if evaluated:
@@ -269,12 +271,9 @@ def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> dict[str, Figure
         has_begun = len(evaluated) > 1
         found["pass_at_1"] = Figure("pass@1, held-out problems", after, "coder", before if has_begun else None)
     for key, (label, tone) in _TENTHS.items():
-        before, after = (
-            mean_interval({str(line["step"]): [line["figures"][key]] for line in some if key in line["figures"]})
-            for some in _ends(steps)
-        )
+        before, after = (steps_interval(line["figures"].get(key, nan) for line in some) for some in _ends(steps))
         if after.n:
-            found[key] = Figure(f"{label}, last tenth", after, tone, before if before.n and len(steps) > 1 else None)
+            found[key] = Figure(f"{label}, last steps", after, tone, before if before.n and len(steps) > 1 else None)
     if steps and "book_size" in steps[-1]["figures"]:
         size = steps[-1]["figures"]["book_size"]
         found["book_size"] = Figure.plain("cases in the Mistake Book", size, tone=tone_of("cases", 0))
@@ -282,8 +281,8 @@ def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> dict[str, Figure
 
 
 def _ends(steps: Sequence[_Line]) -> tuple[Sequence[_Line], Sequence[_Line]]:
-    """Return the first and the last tenth of the steps."""
-    size = max(1, len(steps) // 10)
+    """Return the first and the last tenth of the steps, of `WINDOW` steps at least; below twice that, both halves."""
+    size = min(max(WINDOW, len(steps) // 10), max(1, len(steps) // 2))
     return steps[:size], steps[-size:]
 
 

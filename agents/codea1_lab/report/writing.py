@@ -99,8 +99,6 @@ def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:
     written = []
     for run in runs:
         place = folder / slug(run.name) if len(runs) > 1 else folder
-        with file_errors(place):
-            place.mkdir(parents=True, exist_ok=True)
         written += [
             _picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title) for panel in run.panels
         ]

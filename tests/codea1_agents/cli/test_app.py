@@ -49,6 +49,46 @@ def options_of(command: Any) -> list[Any]:
     return [each for each in command.params if each.param_type_name == "option"]
 
 
+_OUTPUTS = {"--out", "--save", "--pictures", "--results"}
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_anything_else(folder: Path) -> None:
+    (folder / "file").write_text("x")
+    before = sorted(folder.rglob("*"))
+    asked = [(path, name) for path, command in COMMANDS.items() for each in options_of(command) for name in each.opts]
+    asked = [(path, name) for path, name in asked if name in _OUTPUTS]
+    assert len(asked) >= 16
+    for path, name in asked:
+        for place in ("file/x", "a" * 300, "y/" + "a" * 300):
+            assert "cannot be written" in refused(*path.split(), f"{name}={place}"), (path, name)
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            f"play -p starter -n 1 --sandbox {name}"
+            for name in ("os:system", "sys:exit", "os:getcwd", "builtins:input")
+        ),
+        *("play -p starter -n 1 --coder builtins:dict", "play -p starter -n 1 --tester builtins:type"),
+        *(
+            "check problems hf:",
+            "check problems itertools:count",
+            "check problems os:system",
+        ),
+        *(f"{line} {'a' * 5000}" for line in ("check model", "crossplay -p starter --limit 1 --testers fuzz --coders")),
+        *("serve --grace inf", "pretrain --aware nan"),
+    ],
+)
+def test_a_name_that_cannot_be_meant_is_one_sentence(folder: Path, words: str) -> None:
+    assert refused(*words.split())
+
+
+def test_a_configuration_without_a_name_is_none(folder: Path) -> None:
+    assert "name a TOML file" in refused("train", "--dry-run", "")
+
+
 def test_a_letter_has_one_meaning_and_a_name_one_declaration_in_all_commands() -> None:
     letters: dict[str, set[str]] = {}
     declared: dict[str, set[tuple[Any, ...]]] = {}

@@ -37,6 +37,7 @@ def app_that_raises(error: BaseException) -> typer.Typer:
         (SandboxError("bad"), 3, "bad"),
         (UserError("row 3:\n[red]\x1b[2J " + "x" * 300), 2, f"row 3: [red]\\x1b[2J {'x' * 300}"),  # harmless
         (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(36, "File name too long", "aaa"), 2, "aaa: File name too long"),
     ],
 )
 def test_an_error_made_on_purpose_is_one_line_and_a_code(error: BaseException, code: int, said: str) -> None:

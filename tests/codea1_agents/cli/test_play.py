@@ -306,7 +306,7 @@ def test_a_run_is_not_continued_with_other_options(options: list[str], said: str
         (["--tester-view", "grey"], "tester_view: expected 'white_box' or 'black_box'"),
         (["--sandbox", "lokal"], "did you mean 'local'?"),
         (["--out", "my_agents.py"], "my_agents.py"),
-        (["--out", "/proc/nowhere"], "/proc/nowhere: No such file or directory"),
+        (["--out", "/proc/nowhere"], "cannot be written: No such file or directory"),
         (["--out", "."], "not empty"),
         (["--resume", "lost"], "lost: no such run folder"),
         (["--resume", "my_agents.py"], "my_agents.py: a file, not a run folder"),

@@ -18,7 +18,9 @@ def test_a_model_is_made_and_measured(folder: Path) -> None:
     assert "exists already" in refused("pretrain", "--out", "base")
 
 
-@pytest.mark.parametrize("options", [["--variant", "odd"], ["--aware", "2"]])
+@pytest.mark.parametrize(
+    "options", [["--variant", "odd"], ["--aware", "2"], ["--evaluate", "--steps", "1", "--sandbox", "http://["]]
+)
 def test_what_cannot_be_is_said_in_one_sentence(folder: Path, options: list[str]) -> None:
     refused("pretrain", "--out", "base", *options)
     assert not (folder / "base").exists()

@@ -86,6 +86,10 @@ def broken_connection(handler: Any, _: Any) -> None:
     handler.connection.close()
 
 
+def no_text(handler: Any, _: Any) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 3\r\n\r\n\xff\xfe\xfa")
+
+
 def half_a_body(handler: Any, _: Any) -> None:
     handler.send_response(200)
     handler.send_header("content-length", "1000")
@@ -111,6 +115,9 @@ TRANSIENT = {
     "never ended": (200, '{"choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": null}]}'),
     "no list of parts": (200, '{"choices": [{"index": 0, "message": {"content": [5]}, "finish_reason": "stop"}]}'),
     "content no text": (200, '{"choices": [{"index": 0, "message": {"content": 5}, "finish_reason": "stop"}]}'),
+    "nested too deeply": (200, "[" * 200_000),
+    "number too long": (200, '{"choices": ' + "9" * 5000 + "}"),
+    "no UTF-8": no_text,
     "dropped connection": broken_connection,
     "half a body": half_a_body,
 }
@@ -291,7 +298,7 @@ def test_a_key_that_no_header_holds_or_that_is_not_there_is_refused_and_not_told
     assert "canary" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize("url", ["http://me:canary-w/ord@h/v1", "h?key=canary-query", "http://me:canary-word@/v1"])
+@pytest.mark.parametrize("url", ["http://me:canary-w/ord@h/v1", "h?key=canary-query", "http://h/v1?sig=canary"])
 @pytest.mark.parametrize("by_variable", [False, True])
 def test_an_address_with_secrets_is_refused_without_them(url, by_variable, monkeypatch):
     if by_variable:
@@ -301,15 +308,17 @@ def test_an_address_with_secrets_is_refused_without_them(url, by_variable, monke
     assert "canary" not in str(caught.value)
 
 
-def test_a_query_that_is_no_secret_is_sent(faulty, observation, infos):
-    seen: list[str] = []
-
-    def note(handler: Any, _: Any) -> None:
-        seen.append(handler.path)
-        handler.send(*said())
-
-    agent(faulty(note).url + "?api-version=3").act(observation, infos[0])
-    assert seen == ["/v1/chat/completions?api-version=3"]
+@pytest.mark.parametrize(
+    "text", ["[]", "null", "[" * 200_000, '{"data": 3}', '{"data": [{"id": ["x"]}]}', '{"data": []}'], ids=range(6)
+)
+def test_a_list_of_models_that_is_none_is_one_sentence(faulty, observation, infos, text):
+    server = faulty(said())
+    server.give = lambda handler: handler.send(200, text)
+    asked = agent(server, model="", retries=0)
+    with pytest.raises((AgentUnavailable, UserError), match="openai") as caught:
+        asked.act(observation, infos[0])
+    assert "\n" not in str(caught.value)
+    asked.close()
 
 
 def test_a_failing_request_costs_the_others_of_its_batch_nothing(faulty, observation, infos):

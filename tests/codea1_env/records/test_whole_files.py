@@ -4,10 +4,12 @@ import os
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from codea1_env.records.whole_files import write_whole, write_whole_folder
+from codea1_env.errors import UserError
+from codea1_env.records.whole_files import require_file, require_folder, write_whole, write_whole_folder
 
 
 def test_a_file_is_replaced_with_its_permissions_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -28,6 +30,25 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
         write_whole(link, content)
         assert link.is_symlink()
         assert target.read_bytes() == content
+
+
+@pytest.mark.parametrize("check", [require_file, require_folder])
+def test_a_place_that_cannot_be_written_is_told_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("old")
+    Path("folder").mkdir()
+    Path("loop").symlink_to("loop")
+    places = ["file/x", "file/x/y", "a" * 300, f"new/{'a' * 300}/x", "x/" * 3000, "loop/x", "/proc/x/y"]
+    for place in (*places, "folder" if check is require_file else "file"):
+        with pytest.raises(UserError, match="cannot be written") as caught:
+            check(Path(place))
+        assert "\n" not in str(caught.value)
+    for place in ("file" if check is require_file else "folder", "new/er/x", "folder/x", "x"):
+        check(Path(place))
+    assert sorted(each.name for each in tmp_path.rglob("*")) == ["file", "folder", "loop"]
+    assert Path("file").read_text() == "old"
 
 
 def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_the_file_states_every_rule_and_limit_not_only_the_preset() -> None:
         ("schema_version = 1", "", "expected schema version 1, got None"),
         ('coder = "mutant,strength=0.3"', "", "coder: Field required"),
         ("alpha = 0.5", "alfa = 0.5", "rules.reward.alfa: Unexpected keyword"),
-        ("cpu_s = 2.0", "cpu_s = -2.0", "limits: Value error, limits: cpu_s must be a finite number above 0"),
+        ("cpu_s = 2.0", "cpu_s = -2.0", "limits: Value error, limits: cpu_s must be a finite number of at least 0.001"),
         ("seed = 0", "seed = zero", "not TOML"),
         ("episodes = 10", "episodes = 0", "episodes: expected greater"),
         ('tester_view = "white_box"', 'tester_view = "grey"', "tester_view: expected 'white_box'"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import socket
+import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +16,17 @@ from codea1_env.errors import SandboxError, UserError
 from codea1_env.judging.golden import GOLDEN_LIMITS, PROGRAM_LIMITS
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
-from codea1_env.sandbox import Call, Guarantee, Job, Limits, Place, Sandbox, load_sandbox
+from codea1_env.sandbox import (
+    Call,
+    Guarantee,
+    Job,
+    Limits,
+    Place,
+    Sandbox,
+    load_sandbox,
+    remote,
+    require_sandbox,
+)
 from codea1_env.sandbox.job_json import jobs_to_json
 from codea1_env.sandbox.remote import RemoteSandbox
 from codea1_env.service.bounds import ServiceBounds
@@ -63,11 +75,64 @@ def test_what_is_too_large_for_one_request_is_divided(server: ServiceServer) -> 
         remote.run([Job("#" * 70_000, "f")])
 
 
-@pytest.mark.parametrize("url", ["localhost:8080", "ftp://x", "http://", "http://user:pw@localhost", "http://x?y=1"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://user:pw@localhost", "http://x:y"])
+@pytest.mark.parametrize("door", [RemoteSandbox, load_sandbox, require_sandbox])
+def test_an_address_that_is_none_is_refused(url: str, door: Any) -> None:
     with pytest.raises(UserError, match="address") as caught:
-        RemoteSandbox(url)
+        door(url)
     assert "pw" not in str(caught.value)
+
+
+def _bytes(head: str, body: bytes = b"") -> Any:
+    def answer(handler: Any) -> None:
+        handler.wfile.write(f"HTTP/1.1 {head}\r\n\r\n".encode() + body)
+
+    return answer
+
+
+_ANSWERS = {
+    **{name: (200, text) for name, text in {"html": "<html>", "list": "[]", "deep": "[" * 200_000, "none": ""}.items()},
+    **{name: (200, json.dumps({"sandbox": held})) for name, held in {"text": "x", "promise": {"guarantee": 1}}.items()},
+    "moved": (302, ""),
+    "deep refusal": (404, "[" * 200_000),
+    "unknown status": _bytes("999 x\r\ncontent-length: 0"),
+    "latin": _bytes("200 OK\r\ncontent-length: 3", b"\xff\xfe\xfa"),
+    "early end": _bytes("200 OK\r\ncontent-length: 9", b'"po'),
+    "bad chunk": _bytes("200 OK\r\ntransfer-encoding: chunked", b"zz\r\n"),
+    "no HTTP": lambda handler: handler.wfile.write(b"\0\1\2\r\n\r\n"),
+    "huge": _bytes("200 OK", b" " * 5000),
+}
+
+
+@pytest.mark.parametrize("answer", _ANSWERS.values(), ids=_ANSWERS)
+def test_a_server_that_is_none_of_ours_ends_in_one_sentence(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "LARGEST_ANSWER_BYTES", 4000)
+    give = answer if callable(answer) else lambda handler: handler.send(*answer)
+    with chat_servers() as start:
+        server = start(lambda handler, _: give(handler))
+        server.give, sandbox = give, RemoteSandbox(server.url)
+        for ask in (lambda: sandbox.guarantee, lambda: sandbox.run([Job(RIGHT, "add")])):
+            with pytest.raises((UserError, SandboxError), match="http://") as caught:
+                ask()
+            assert "\n" not in str(caught.value)
+
+
+def test_a_server_that_dribbles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_PING_S", 0.3)
+
+    def dribble(handler: Any) -> None:
+        _bytes("200 OK\r\ncontent-length: 1000000")(handler)
+        with suppress(OSError):
+            while True:
+                handler.wfile.write(b" ")
+                handler.wfile.flush()
+                time.sleep(0.02)  # the time of the server, for which nobody waits
+
+    with chat_servers() as start:
+        server = start()
+        server.give = dribble
+        with pytest.raises(SandboxError, match="did not end in time"):
+            _ = RemoteSandbox(server.url).guarantee
 
 
 def test_a_server_that_is_away_masks_and_is_never_a_verdict(toys: ProblemSet) -> None:

@@ -78,7 +78,7 @@ def test_a_program_that_does_not_come_is_masked_and_chats_are_replies(server: Se
     "rules",
     [
         "zero_sum",
-        {"name": "mine", "reward": {"scheme": "zero_sum"}},
+        {"name": "fixed", "reward": {"scheme": "zero_sum"}},
         {"name": "zero_sum"},  # as the preset of this name
         {"name": "zero_sum", "tests_per_suite": 2},
     ],
@@ -99,10 +99,22 @@ def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet
         ({"programs": [3]}, "programs.0"),
         ({"programs": [[{"role": "user"}]]}, "chat messages"),
         ({"rules": "nice"}, "unknown preset"),
-        ({"rules": {"name": "x", "reward": {"scheme": "os:system"}}}, "unknown reward scheme"),
-        ({"rules": {"name": "x", "reward": {"alhpa": 1}}}, "alhpa"),
+        ({"rules": {"name": "papper", "tests_per_suite": 4}}, "unknown preset 'papper'"),
+        ({"rules": {"name": "paper", "reward": {"scheme": "os:system"}}}, "unknown reward scheme"),
+        ({"rules": {"name": "paper", "reward": {"alhpa": 1}}}, "alhpa"),
+        *[({"rules": {"name": "paper", "reward": {"alpha": odd}}}, "reward.alpha") for odd in (True, "1", [1], None)],
+        ({"rules": {"name": "paper", "tests_per_suite": 4.0}}, "tests_per_suite"),
+        ({"rules": {"name": "paper", "book": {"count_replay_failures": 1}}}, "count_replay_failures"),
+        ({"rules": {"name": "paper", "reward": {"credit": {"common": 1}}}}, "credit.common"),
+        ({"rules": {"tests_per_suite": 4}}, "name"),
         ({"limits": {"memory_mb": 10**6}}, "limits.memory_mb must be at most"),
-        ({"limits": {"cpu_s": -1}}, "cpu_s must be a finite number above 0"),
+        *[({"limits": {"cpu_s": odd}}, "cpu_s") for odd in (-1, True, "1", 1e-320, 1e308, 10**400, None)],
+        *[({"limits": {"max_restarts": odd}}, "max_restarts") for odd in (True, 1.0, -1)],
+        *[({"golden": odd}, "golden") for odd in ("yes", 1, 0)],
+        *[({"problem_ids": [odd]}, "problem_ids") for odd in (1, None)],
+        ({"programs": [{"unavailable": 3}]}, "programs.0"),
+        ({"programs": [{"unavailable": "x", "why": "y"}]}, "programs.0"),
+        ({"replayed": {"nowhere": []}}, "'nowhere' is not in problem_ids"),
         ({"problems": [{"id": "x"}]}, "missing"),
         ({"problems": [{"id": "x", "solution": "x," * 60_000}]}, "take too long to read"),
         ({"problem_ids": ["x"] * 41}, "at most 40 programs"),
@@ -114,6 +126,30 @@ def test_what_cannot_be_judged_is_one_sentence(server: ServiceServer, toys: Prob
     detail = json.loads(text)["detail"]
     assert (status, said in detail) == (422, True), text
     assert "\n" not in detail
+
+
+def test_a_replayed_case_is_read_strictly(server: ServiceServer, toys: ProblemSet) -> None:
+    case = ValidCase(TestCase("add(2, 2)", "4", (), True, 1), b"4", True)
+    record = CaseRecord.of(CaseReport(case, Verdict.NOT_RUN)).model_dump(mode="json")
+    for odd in ({"direct": "yes"}, {"line": "1"}, {"prediction_right": 1}, {"more": 1}, {"verdict": "nice"}):
+        asked = {"problem_ids": [toys[0].id], "programs": [RIGHT], "replayed": {toys[0].id: [record | odd]}}
+        status, text = ask(server, "/judge", asked)
+        assert (status, next(iter(odd)) in text) == (422, True), text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/judge", b'{"golden": true, "golden": false}', "'golden' twice"),
+        ("/judge", b'{"limits": {"cpu_s": NaN}}', "finite numbers, got NaN"),
+        ("/jobs", b'[{"program": "", "program": "x", "entry_point": "f"}]', "'program' twice"),
+        ("/judge?rules=paper", b"{}", "no query"),
+        ("/problems?limit=1", None, "no query"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(server: ServiceServer, path: str, body: bytes | None, said: str) -> None:
+    status, text = asked(server, path, body)
+    assert (status, said in text) == (422, True), text
 
 
 @pytest.mark.parametrize("body", [b"{", b"[", b"[" * 100_000, b"\xff", b"null", b"{}"])
@@ -130,6 +166,12 @@ def test_jobs_that_cannot_be_run_are_one_sentence(server: ServiceServer) -> None
         ([job | {"limits": {"cpu_s": 10**9}}], "limits.cpu_s"),
         ([job] * 41, "at most 40"),
         ([job | {"more": 1}], "more"),
+        ([job | {"limits": {"cpus": 1}}], "cpus"),
+        *[([job | {"limits": {"cpu_s": odd}}], "cpu_s") for odd in (True, "1", 1e-320, 1e308)],
+        *[([job | {"isolates_calls": odd}], "isolates_calls") for odd in (1, "no")],
+        ([job | {"harness": {"sauce": ""}}], "sauce"),
+        ([job | {"calls": [["f()", [], "program", "", 1]]}], "calls"),
+        ([job | {"calls": [["f()", [3]]]}], "calls"),
     ):
         status, text = ask(server, "/jobs", jobs)
         assert (status, said in json.loads(text)["detail"]) == (422, True)

@@ -60,7 +60,7 @@ def test_a_book_tells_what_became_of_its_cases(run: Path) -> None:
         ("report lost -o r.html", "no such run folder"),
         ("report .", ".: not a run of codea1 play"),
         ("report run run -o r.html", "is named twice"),
-        ("report run -o .", "a folder; name a file"),
+        ("report run -o .", "a folder, expected a file"),
         ("book history survival run --by month", "unknown grouping 'month'"),
         ("book history relapses lost.sqlite", "no such file"),
     ],

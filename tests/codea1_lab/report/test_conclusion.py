@@ -4,7 +4,10 @@ from math import nan
 from types import SimpleNamespace
 from typing import Any
 
-from codea1_agents.statistics import Estimate
+import numpy as np
+import pytest
+
+from codea1_agents.statistics import Estimate, _t_quantile
 from codea1_lab.report.conclusion import of_games, of_training
 from codea1_lab.report.training_run import _figures
 
@@ -13,29 +16,81 @@ def line(step: int, coder: float, kills: float = 0.5, **more: Any) -> dict[str, 
     return {"step": step, "figures": {"coder_reward": coder, "tester_reward": 0.5, "right_kill_rate": kills}, **more}
 
 
+def told_of(values: list[float]) -> str:
+    steps = [{"step": n, "figures": {"kill_rate": value}} for n, value in enumerate(values, 1)]
+    (sentence,) = of_training(_figures(steps, steps), steps, steps)
+    return sentence.removeprefix("The share of suites that beat a program ")
+
+
 def test_a_training_says_what_moved_from_what_to_what() -> None:
     steps = [line(n, 0.2 + 0.02 * n) for n in range(20)]
-    interval = {"coder_pass_at_1_low": 0.4, "coder_pass_at_1_high": 0.6}
     evaluated = [
-        {"step": n, "evaluation": {"coder_pass_at_1": p, "problems": 48.0, **interval}}
+        {"step": n, "evaluation": {"coder_pass_at_1": p, "problems": 48.0} | interval_of("coder_pass_at_1", p)}
         for n, p in ((0, 0.3), (9, 0.6), (19, 0.5))
     ]
     lines = [*steps, *evaluated]
     first, second, third = of_training(_figures(steps, lines), steps, lines)
     assert first == (
-        "On held-out problems the coder's pass@1 rose from 0.300 to 0.500 (0.400 to 0.600) after 0.600 at step 9 "
+        "On held-out problems the coder's pass@1 rose from 0.300 to 0.500 (0.450 to 0.550) after 0.600 at step 9 "
         "(steps 0 to 19, 48 problems)."
     )
-    assert second.startswith("In training, the coder's reward rose from 0.21 (0.20 to 0.22) to 0.57 (0.56 to 0.58) and")
-    assert (
-        "the tester's reward hardly moved, from 0.50 (0.50 to 0.50) to 0.50 (0.50 to 0.50) (first and last 2 of"
-        in second
+    assert second == (
+        "In training, the coder's reward rose from 0.24 (0.20 to 0.28) to 0.54 (0.50 to 0.58) and the tester's reward"
+        " shows no clear change, from 0.50 (0.50 to 0.50) to 0.50 (0.50 to 0.50) (first and last 5 of 20 steps)."
     )
-    one = [line(0, 0.5)]  # a run that has hardly begun says nothing
-    assert of_training({}, [], []) == of_training(_figures(one, one), one, one) == ()
     assert third == (
-        "The share of suites that beat a program hardly moved, from 0.50 (0.50 to 0.50) to 0.50 (0.50 to 0.50)."
+        "The share of suites that beat a program shows no clear change,"
+        " from 0.50 (0.50 to 0.50) to 0.50 (0.50 to 0.50)."
     )
+    assert of_training({}, [], []) == ()
+
+
+def interval_of(name: str, value: float, half: float = 0.05) -> dict[str, float]:
+    return {f"{name}_low": value - half, f"{name}_high": value + half}
+
+
+@pytest.mark.parametrize(
+    ("before", "half", "says"),
+    [
+        (0.45, 0.05, "shows no clear change, from 0.450 to 0.500"),
+        (0.7, 0.05, "fell from 0.700 to 0.500"),
+        (0.2, nan, "has too few problems to tell, it went from 0.200 to 0.500"),
+    ],
+)
+def test_held_out_problems_have_the_same_rule(before: float, half: float, says: str) -> None:
+    name = "coder_pass_at_1"
+    lines = [{"step": n, "evaluation": {name: p} | interval_of(name, p, half)} for n, p in ((0, before), (9, 0.5))]
+    (told,) = of_training(_figures([], lines), [], lines)
+    assert f"pass@1 {says}" in told
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([0.14 + 0.09 * n for n in range(10)], "rose from 0.32 (0.14 to 0.50) to 0.77 (0.59 to 0.95)."),
+        ([0.95 - 0.09 * n for n in range(10)], "fell from 0.77 (0.59 to 0.95) to 0.32 (0.14 to 0.50)."),
+        ([0.1] * 13, "shows no clear change, from 0.10 (0.10 to 0.10) to 0.10 (0.10 to 0.10)."),
+        ([0.14, 0.95], "went from 0.14 to 0.95, too few steps to tell a change."),
+        ([0.1] * 4 + [0.9] * 4, "went from 0.10 to 0.90, too few steps to tell a change."),
+        ([0.5], "is 0.50, too few steps to tell a change."),
+        ([nan, 0.1, 0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9], "went from 0.10 to 0.90 (0.90 to 0.90), too few"),
+    ],
+)
+def test_a_verdict_comes_from_windows_of_steps(values: list[float], says: str) -> None:
+    assert told_of(values).startswith(says)
+
+
+@pytest.mark.parametrize("n_steps", [10, 24, 120])
+def test_noise_moves_at_most_once_in_twenty(n_steps: int) -> None:
+    noise = np.random.default_rng(0).normal(0.5, 0.2, size=(1000, n_steps))
+    n_wrong = sum(not told_of(row.tolist()).startswith("shows no clear change") for row in noise)
+    assert 0 < n_wrong <= 65, "5 % and two standard errors"
+
+
+def test_the_quantile_is_students() -> None:
+    """Published values of t at 0.975."""
+    for freedom, expected in ((4, 2.776), (9, 2.262), (30, 2.042)):
+        assert _t_quantile(freedom) == pytest.approx(expected, abs=0.01)
 
 
 def test_games_say_who_wins_and_what_both_earn() -> None:

@@ -26,12 +26,12 @@ def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> Non
     assert panels["book-moves"].series[0].points[-1].mean == 30
     figures = {figure.label: figure.value.mean for figure in run.figures}
     tiles = {figure.label: figure.change for figure in run.figures[:3]}
-    assert list(tiles) == ["pass@1, held-out problems", "coder reward, last tenth", "tester reward, last tenth"]
-    change = tiles["coder reward, last tenth"]
-    assert change.mean == pytest.approx(27 / 30)
+    assert list(tiles) == ["pass@1, held-out problems", "coder reward, last steps", "tester reward, last steps"]
+    change = tiles["coder reward, last steps"]
+    assert change.mean == pytest.approx(25 / 30)
     assert change.low < change.mean < change.high
-    assert run.tests == {"killing": 3, "wrong_prediction": 9}
-    assert figures["coder reward, last tenth"] == pytest.approx((28 + 29 + 30) / 3 / 30)
+    assert run.tests == {"killing": 5, "wrong_prediction": 15}
+    assert figures["coder reward, last steps"] == pytest.approx(28 / 30)
     assert (figures["cases in the Mistake Book"], figures["pass@1, held-out problems"]) == (30, 0.25)
     lost = [{"step": step, "fault": f"rank {step} died", "from": 2} for step in (3, 7)]
     (training / "restarts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lost))

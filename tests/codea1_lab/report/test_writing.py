@@ -17,7 +17,7 @@ import pytest
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.folder import iter_episodes
 from codea1_lab.report.archive import Archive
-from codea1_lab.report.charts import nice_ticks
+from codea1_lab.report.charts import nice_ticks, panel_svg
 from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.curves import _bars_of
 from codea1_lab.report.material import RunMaterial
@@ -125,7 +125,7 @@ def test_the_same_run_gives_the_same_page_and_what_is_none_is_told(small_run: Pa
     with pytest.raises(BrokenInput, match="neither"):
         read_run(tmp_path, "run")
     with pytest.raises(UserError, match="cannot be written"):
-        write_report([read_run(small_run, "run")], tmp_path / "lost" / "report.html", "title")
+        write_report([read_run(small_run, "run")], small_run / "config.toml" / "report.html", "title")
     for name in ("first", "second"):
         write_report([read_run(small_run, "run")], tmp_path / name, "title")
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
@@ -208,8 +208,51 @@ def test_the_first_duel_is_compared_without_layout(tmp_path: Path) -> None:
         data = zlib.decompress(base64.b64decode(data_of([run], archive, ())["index"]))
         return json.loads(data)["duels"]
 
-    assert duels(found) == [[0, "def f(x):\n    return x * 2", "def f(x):\n    return x"]]
-    assert duels(replace(found, problems=())) == [[0]]
+    first = "The duel to read first"
+    assert duels(found) == [[first, 0, "def f(x):\n    return x * 2", "def f(x):\n    return x"]]
+    assert duels(replace(found, problems=())) == [[first, 0]]
     below = duels(replace(found, problems=(replace(problem, imports="import re"),)))
-    assert below == [[0, *(f"import re\n\ndef f(x):\n    return x{end}" for end in (" * 2", ""))]]
-    assert duels(replace(found, is_going=True)) == [[2]]
+    assert below == [[first, 0, *(f"import re\n\ndef f(x):\n    return x{end}" for end in (" * 2", ""))]]
+    assert duels(replace(found, is_going=True)) == [["The last duel", 2]]
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_the_duel_to_read_first_is_one_that_a_right_test_wins(right: bool, tmp_path: Path) -> None:
+    """The first program fails one wrong test of many, the second two tests of few."""
+    (group, *_) = read_run(written_run(tmp_path / "run", 1, str), "run").groups()
+    (played,) = group.members.values()
+    (suite,) = played.suites
+    base = next(case for case in suite.cases if case.verdict.is_failure)
+    passed = next(case for case in suite.cases if not case.verdict.is_failure)
+    lie, true = (base.model_copy(update={"prediction_right": each, "is_example": False}) for each in (False, True))
+    archive = Archive()
+    for n, cases in enumerate(((lie, *[passed] * 9), (true if right else lie, lie))):
+        members = {"": played.model_copy(update={"suites": (suite.model_copy(update={"cases": cases}),)})}
+        archive.add(0, replace(group, step=n, members=members))
+    assert (archive.closest[0].row, archive.closest[0].is_won_right) == (int(right), right)
+
+
+def test_reports_of_several_runs_say_in_which_settings_they_differ(tmp_path: Path) -> None:
+    runs = [read_run(written_run(tmp_path / name, n, str), name) for name, n in (("a", 1), ("b", 2))]
+    page = page_of("both", runs, (), {})
+    table = page[page.index("Settings in which the runs differ") :].partition("</table>")[0]
+    assert '<th scope="row">episodes</th><td>1</td><td>2</td>' in table
+    assert "limit" not in table, "both have the same"
+    assert '<th scope="row">limit</th><td>6</td><td>\N{EN DASH}</td>' in page_of(
+        "both", [runs[0], replace(runs[1], settings={})], (), {}
+    )
+    assert "do not differ in any setting" in page_of("same", [runs[0], runs[0]], (), {})
+
+
+def test_every_chart_names_both_axes(small_run: Path, training: Path) -> None:
+    runs = [read_run(path, path.name) for path in (small_run, training)]
+    panels = [*runs[0].panels, *runs[1].panels, *comparison_panels([runs[1], runs[1]])]
+    named = [
+        (panel.title, re.findall(r'<text class="axis"[^>]*>([^<]+)', panel_svg(panel, title_id="t")))
+        for panel in panels
+    ]
+    assert all(len(names) == 2 for _, names in named)
+    known = dict(named)
+    assert known["Where the time goes"] == ["step", "seconds"]
+    assert known["Rewards: coder"] == ["step", "reward"]
+    assert known["Size of the Mistake Book"] == ["step", "cases"]

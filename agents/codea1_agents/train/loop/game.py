@@ -17,13 +17,13 @@ from codea1_env.plugins import resolve
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rounds.rounds import require_golden_tests
 from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.sandbox import Limits
+from codea1_env.sandbox import Limits, require_sandbox
 
 _D = TypeVar("_D")
 
 
 def require_game(config: TrainingConfig) -> None:
-    """Check rules, limits, wording and problems; problems that the settings do not name are not checked.
+    """Check rules, limits, sandbox, wording and problems; problems that the settings do not name are not checked.
 
     Raises:
         UserError: one of them does not exist or cannot be read, the rules pay for golden tests that problems lack,
@@ -31,6 +31,7 @@ def require_game(config: TrainingConfig) -> None:
     """
     rules = rules_of(config.game)
     limits_of(config.game)
+    require_sandbox(config.game.sandbox)
     load_prompts(config.rollout.prompts)
     if config.game.problems:
         problems = load_problems(config.game.problems)

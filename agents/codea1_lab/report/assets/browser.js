@@ -315,10 +315,10 @@ async function fillRuns(browser) {
     place.hidden = false;
   }
   for (const place of document.querySelectorAll("[data-duel]")) {
-    const [row, ...texts] = browser.index.duels[Number(place.dataset.duel)] ?? [];
+    const [heading, row, ...texts] = browser.index.duels[Number(place.dataset.duel)] ?? [];
     if (row === undefined) continue;
     const [{ t, group }, problems] = await Promise.all([browser.textsOf(browser.columns.group[row]), browser.problemTexts()]);
-    place.replaceChildren(...new Detail(browser, row, t, group, problems).short("going" in place.dataset ? "The last duel" : "The duel to read first", texts).flat(9).filter(Boolean));
+    place.replaceChildren(...new Detail(browser, row, t, group, problems).short(heading, texts).flat(9).filter(Boolean));
     place.hidden = false;
   }
 }

@@ -43,6 +43,7 @@ LINES: list[dict[str, Any]] = [
         (["train", "paper-7b", "--dry-run", "--on", "24"], "--on: cannot parse '24' as GPUs"),
         (["train", "paper-7b", "--dry-run", "--on", "A10"], "did you mean 'A100'"),
         (["train", "paper-7b", "--dry-run", "--set", "game.rules=papr"], "did you mean 'paper'"),
+        (["train", "paper-7b", "--dry-run", "--set", "game.sandbox=http://["], "a sandbox's server must be an address"),
         (["train", "paper-7b", "--dry-run", "--set", "rollout.prompts=papr"], "papr"),
         (["train", "paper-7b", "--dry-run", "-p", "humanevl"], "did you mean 'humaneval'"),
         (["train", "paper-7b", "--dry-run", "--held-out", "humanevl"], "did you mean 'humaneval'"),
