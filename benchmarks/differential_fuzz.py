@@ -258,7 +258,7 @@ def _reply(test: Test) -> str:
 def _verdicts_of(subject: Subject, report: ProblemReport, figures: Figures) -> _Verdicts:
     verdicts = [
         {
-            test: (case.verdict, case.actual) if found.is_valid else (found.verdict, found.detail)
+            test: (case.verdict, case.actual) if found.loads else (found.verdict, found.detail)
             for test, suite in zip(subject.tests, found.suites, strict=True)
             for case in suite.cases[:1]
         }

@@ -115,7 +115,7 @@ def checked_reply(agent: str, action: object) -> tuple[str, int]:
 def coder_feedback(judged: JudgedRound) -> str:
     """Return the feedback to a coder: the verdict on its program and the failed cases."""
     report = judged.report.candidates[0]
-    if not report.is_valid:
+    if not report.loads:
         return f"The program is invalid ({_words(report.verdict)}). {report.detail}".strip()
     cases = [*with_decided(report).replayed, *(case for suite in report.suites for case in suite.cases)]
     failed = [case for case in cases if case.verdict.is_failure]

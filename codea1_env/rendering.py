@@ -68,7 +68,7 @@ def duel_picture(
     from codea1_env.differences import difference  # noqa: PLC0415  a game needs it only where it is told
 
     report = judged.report.candidates[0]
-    change = difference(report.candidate.program, judged.problem.solution) if reveals and report.is_valid else None
+    change = difference(report.candidate.program, judged.problem.solution) if reveals and report.loads else None
     parts: list[RenderableType] = [] if is_brief else [_headline(judged, width)]
     parts.append(_program(judged, change.line if change else 0, tells_valid=not is_brief))
     if change is not None:
@@ -185,7 +185,7 @@ def story(judged: JudgedRound) -> str:
     from codea1_env.differences import difference  # noqa: PLC0415  a game needs it only where it is told
 
     report = judged.report.candidates[0]
-    change = difference(report.candidate.program, judged.problem.solution) if report.is_valid else None
+    change = difference(report.candidate.program, judged.problem.solution) if report.loads else None
     told = change.sentence() if change is not None else f"the program {passes(report)}"
     return f"{told[0].upper()}{told[1:]}; {_found_by(report, counts_examples=True)}."
 
@@ -221,7 +221,7 @@ def _program(judged: JudgedRound, marked: int, *, tells_valid: bool) -> Renderab
 
     report = judged.report.candidates[0]
     verdict = Text("candidate: ").append(
-        "valid" if report.is_valid else _words(report.verdict), style="green" if report.is_valid else "red"
+        "valid" if report.loads else _words(report.verdict), style="green" if report.loads else "red"
     )
     if report.detail:
         verdict.append(f"  {harmless(report.detail)}", style="dim")
@@ -231,7 +231,7 @@ def _program(judged: JudgedRound, marked: int, *, tells_valid: bool) -> Renderab
     code = _excerpt(program, _MAX_LINES)
     style: dict[str, Any] = {"theme": "ansi_dark", "background_color": "default"}
     shown = Syntax(code, "python", line_numbers=True, word_wrap=True, highlight_lines={marked}, **style)
-    return Group(verdict, shown) if tells_valid or not report.is_valid else shown
+    return Group(verdict, shown) if tells_valid or not report.loads else shown
 
 
 def _excerpt(text: str, max_lines: int) -> str:
@@ -335,7 +335,7 @@ def _outcome(judged: JudgedRound) -> RenderableType:
 
 def passes(report: CandidateReport) -> str:
     """Say how many of its cases a program passes."""
-    if not report.is_valid:
+    if not report.loads:
         return "its program does not load"
     cases = tuple(case for _, case in _named(report) if case.verdict.is_evidence)
     return f"passes {n_passed(cases)} of {len(cases)} tests" if cases else "no test"

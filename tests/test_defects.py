@@ -135,7 +135,7 @@ def test_d1_d2_d3_no_cheat_passes_a_case(sandbox, name, rules):
 def test_d4_nothing_of_the_solution_is_in_reach_of_a_candidate(sandbox):
     of = problem("class Solution:\n  def f(self, x): return x\nSECRET = 7\nhelp_me = lambda x: x\ndef f(x): return x")
     for program in ("pass", "f = Solution().f", "f = help_me"):
-        assert not one(sandbox, of, program, "assert f(1) == 1").is_valid
+        assert not one(sandbox, of, program, "assert f(1) == 1").loads
     report = one(sandbox, of, "def f(x):\n    return SECRET", "assert f(7) == 7")
     assert passed(report) == [False]
 
@@ -181,7 +181,7 @@ def test_d9_answers_that_are_no_plain_data_are_rejected_and_poison_nothing(sandb
     assert [case.case.expression for case in suite.cases] == ["f(3)"]  # a defaultdict is a dict: plain data
     book = after_round(first)
     again = judged(sandbox, of, ["def f(x):\n    return {}"], "", replayed=replays(book))
-    assert again.candidates[0].is_valid
+    assert again.candidates[0].loads
 
 
 def test_d10_nan_and_inf_can_be_passed_stored_and_retired(sandbox):
@@ -264,7 +264,7 @@ def test_d16_a_hang_costs_only_its_own_case_and_never_enters_other_suites(sandbo
 def test_d16_an_input_on_which_the_solution_is_slow_is_the_testers_fault(sandbox):
     of = problem("def f(x):\n    for _ in range(x): pass\n    return x")
     report = one(sandbox, of, "def f(x):\n    return x", "assert f(10 ** 12) == 10 ** 12\nassert f(2) == 2")
-    assert report.is_valid
+    assert report.loads
     assert passed(report) == [True]
     assert report.suites[0].suite.rejections[0].reason is RejectionReason.SOLUTION_TIME_LIMIT
 
@@ -307,7 +307,7 @@ def test_d19_one_candidates_imports_help_and_hurt_no_other(sandbox):
     programs = ["import math\ndef f(x):\n    return x", "def f(x):\n    return math.floor(x)", "import no_such_thing"]
     report = judged(sandbox, IDENTITY, programs, "assert f(1) == 1")
     assert [passed(candidate) for candidate in report.candidates] == [[True], [False], [False]]
-    assert [candidate.is_valid for candidate in report.candidates] == [True, True, False]
+    assert [candidate.loads for candidate in report.candidates] == [True, True, False]
 
 
 def test_d23_unicode_costs_nothing_in_fixed_and_something_in_release(sandbox):

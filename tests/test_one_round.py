@@ -370,7 +370,7 @@ def comparable(report: CandidateReport, *, has_suite: bool) -> CandidateReport:
     Programs that run together are looked at again together. Of one that does not load, an environment says that it met
     an empty suite.
     """
-    return replace(report, rechecks=Rechecks(), suites=report.suites if report.is_valid or has_suite else ())
+    return replace(report, rechecks=Rechecks(), suites=report.suites if report.loads or has_suite else ())
 
 
 def assert_same(game: Game, kept: Kept, wanted: Kept) -> None:

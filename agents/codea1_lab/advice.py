@@ -184,7 +184,7 @@ def _add(found: Measured, problem: Problem, reports: Sequence[CandidateReport | 
     rate = known[0].golden_pass_rate if known and problem.golden else 1.0
     if len(known) < len(reports) or rate is None:
         found.n_masked += 1
-    elif not known[0].is_valid:
+    elif not known[0].loads:
         found.n_broken += 1
     else:
         (fresh,), suites = (tuple(suite.cases for suite in report.suites) for report in known[1:])

@@ -49,7 +49,7 @@ def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> t
 def _word(report: CandidateReport, suite: SuiteReport) -> str:
     """Return the judge's verdict on the only assert of a suite, or the reason why it was rejected."""
     if suite.cases:
-        return (suite.cases[0].verdict if report.is_valid else report.verdict).value
+        return (suite.cases[0].verdict if report.loads else report.verdict).value
     return suite.suite.rejections[0].reason.value
 
 

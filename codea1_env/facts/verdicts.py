@@ -202,6 +202,10 @@ class ValidSuite:
     """The solution could not be run; nothing here is evidence."""
 
 
+_SHOWN = 3
+"""Rejections of a suite that its representation names."""
+
+
 def _counted(cases: Iterable[CaseReport]) -> str:
     """Return how many cases have each verdict, the most frequent first."""
     counts = Counter(case.verdict for case in cases).most_common()
@@ -219,9 +223,14 @@ class CaseReport:
     NOT_RUN. For DENIED, why the solution denies the case."""
 
     @property
+    def answer_right(self) -> bool | None:
+        """Whether the answer that the test states is the solution's; None where it states none, or none is required."""
+        return self.case.prediction_right
+
+    @property
     def is_right_kill(self) -> bool:
-        """Whether the candidate fails a right case: one whose prediction was right, or is not required."""
-        return self.verdict.is_failure and self.case.prediction_right is not False
+        """Whether the candidate fails a right case: one whose answer was right, or is not required."""
+        return self.verdict.is_failure and self.answer_right is not False
 
     def __repr__(self) -> str:
         gave = f"; it gave {self.actual!r:.60}" if self.actual else ""
@@ -237,7 +246,11 @@ class SuiteReport:
     """One per `suite.cases`, same order; all NOT_RUN if the candidate is invalid."""
 
     def __repr__(self) -> str:
-        return f"<SuiteReport {_counted(self.cases)}; {len(self.suite.rejections)} rejections>"
+        rejected = (
+            f"{each.reason.value} ({each.detail or each.source:.60})" for each in self.suite.rejections[:_SHOWN]
+        )
+        more = f", and {n} more" if (n := len(self.suite.rejections) - _SHOWN) > 0 else ""
+        return f"<SuiteReport {_counted(self.cases)}; rejections: {', '.join(rejected) or 'none'}{more}>"
 
     @property
     def beats(self) -> bool:
@@ -287,12 +300,18 @@ class CandidateReport:
     def __repr__(self) -> str:
         said = _counted(case for report in self.suites for case in report.cases)
         golden = "" if self.golden_pass_rate is None else f"; golden {self.golden_pass_rate:.3g}"
-        return f"<CandidateReport {'loads' if self.is_valid else self.verdict}; {said}{golden}>"
+        return f"<CandidateReport {'loads' if self.loads else self.verdict}; {said}{golden}>"
 
     @property
-    def is_valid(self) -> bool:
-        """True iff the candidate loads."""
+    def loads(self) -> bool:
+        """True iff the candidate is valid: it parses, its module body runs, and it defines the entry point."""
         return self.verdict is Verdict.PASSED
+
+    @property
+    def passes(self) -> bool:
+        """True iff the candidate loads and no case, new or replayed, is evidence against it."""
+        cases = (*self.replayed, *(case for report in self.suites for case in report.cases))
+        return self.loads and not any(case.verdict.is_failure for case in cases)
 
     @property
     def has_internal_error(self) -> bool:
@@ -322,7 +341,7 @@ class ProblemReport:
     """Whether every candidate ran the same M suites, in the same order."""
 
     def __repr__(self) -> str:
-        loads = sum(each.is_valid for each in self.candidates)
+        loads = sum(each.loads for each in self.candidates)
         cases = _counted(case for each in self.candidates for suite in each.suites for case in suite.cases)
         return f"<ProblemReport {self.problem_id:.60}: {loads} of {len(self.candidates)} candidates load; {cases}>"
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from codea1_env.errors import UserError
@@ -31,6 +31,8 @@ from codea1_env.problems.snippets import read_test
 from codea1_env.python_text import TextBudget, parse
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
+from codea1_env.values.comparison import equal
+from codea1_env.values.source import describe
 
 SLOW_S = 5.0
 """Right solutions of known data sets take below 2.7 s or above 10 s on an idle core; a busy core can double that."""
@@ -51,7 +53,8 @@ class CheckStatus(StrEnum):
     """The solution fails a test, a test is itself broken, or so are the rules of answers: the checker fails, or rejects
     the solution's answer, or a wrong program passes all golden tests."""
     FLAKY = "flaky"
-    """The results depend on the run, or on the order of the tests."""
+    """The results depend on the run, or on the order of the tests; or the solution answers the same call in two ways,
+    which a game would call flaky though golden tests accept both."""
     SLOW = "slow"
     """The solution is right, but slower than allowed."""
     UNSUPPORTED = "unsupported"
@@ -171,10 +174,30 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> lis
         runs = [_run(number, run, expected) for number, run in enumerate(accepted)]
         cpu_s = max(run.cpu_s for run in runs)
         status, detail = _status(plan, runs, slow_s)
+        if status in (CheckStatus.OK, CheckStatus.UNTESTED) and (change := _changed_answer(own)):
+            status, detail = CheckStatus.FLAKY, change
         if fault and status in (CheckStatus.OK, CheckStatus.INTERNAL):
             status, detail = CheckStatus.WRONG, fault
         found.append(ProblemCheck(plan.problem.id, status, detail, cpu_s))
     return found
+
+
+def _changed_answer(runs: Sequence[GoldenRun]) -> str:
+    """Say which call a solution answers in two ways, as its runs are processes of their own; empty if none."""
+    if runs[0].problem.answers.accepts_others:
+        return ""
+    first: dict[Call | bytes, bytes] = {}
+    for run in runs:
+        direct = zip(run.case_calls, run.reports[0].outcomes, strict=False) if run.case_calls else ()
+        inner = chain.from_iterable(calls for report in run.reports for calls in report.entry_point_calls)
+        for call, outcome in (*direct, *((each.arguments, each.answer) for each in inner)):
+            if outcome is None or outcome.value is None:
+                continue
+            before = first.setdefault(call, outcome.value)
+            if not equal(before, outcome.value, nan_equal=True):
+                what = call.expression if isinstance(call, Call) else f"a call with {describe(call, 80)}"
+                return f"{what:.80} gives {describe(before, 80)}, and in another run {describe(outcome.value, 80)}"
+    return ""
 
 
 def _run(number: int, run: GoldenRun, expected: Mapping[Call, Outcome]) -> _Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Set
 from dataclasses import asdict, fields
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from codea1_env.errors import BrokenInput, UnknownName, UserError
@@ -46,7 +47,7 @@ def problem_to_row(problem: Problem) -> dict[str, Any]:
 
 def is_nearly_own(columns: Set[object]) -> bool:
     """Whether a row is one of this layout that lacks or misspells one required field."""
-    return len(REQUIRED & columns) == len(REQUIRED) - 1 and len(columns - set(_FIELDS)) <= 1
+    return len(REQUIRED & columns) == len(REQUIRED) - 1
 
 
 def problem_from_row(row: Row) -> Problem:
@@ -58,12 +59,14 @@ def problem_from_row(row: Row) -> Problem:
     `{"source"}` (a harness that defines `check(candidate)`), or plain test text such as `"assert f(1) == 2"`.
 
     Raises:
-        UserError: a field is unknown, missing or of the wrong type, or the solution does not define the entry point.
+        UserError: a field is misspelt, missing or of the wrong type, or the solution does not define the entry point.
+            A column of another name is not used, which `codea1 check problems` notes.
     """
-    for name in _UNSUPPORTED.keys() & {name for name, value in row.items() if value}:
+    for name in filter(row.get, _UNSUPPORTED):
         raise RefusedRow(_UNSUPPORTED[name], f"column {name!r}: problems with {name} are not supported")
-    if unknown := sorted(set(row) - set(_FIELDS)):
-        raise BrokenInput(str(UnknownName.of("field", unknown[0], _FIELDS)))
+    for name in sorted(set(row) - set(_FIELDS)):
+        if get_close_matches(name.lower(), _FIELDS, cutoff=0.75):
+            raise BrokenInput(str(UnknownName.of("field", name, _FIELDS)))
     kind = _member(ProblemKind, row, "kind", kind_of(optional_text(row, "entry_point")))
     programs = programs_of(kind)
     if not programs.scripts and "entry_point" not in row:

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import isnan
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists, of_type
 from codea1_env.facts.submissions import Role
@@ -291,32 +291,34 @@ class Referee(Closing):
 def judge(
     problem: Problem,
     program: Reply,
-    tests: Reply,
+    tests: Reply | Sequence[Reply],
     rules: str | Ruleset = "fixed",
     *,
     sandbox: Sandbox | str = "local",
     limits: Limits | None = None,
     golden: bool | None = None,
 ) -> CandidateReport:
-    """Judge one program by one suite of tests, as a round of the game does; waits.
+    """Judge one program by one or several suites of tests, as a round of the game does; waits.
 
     >>> from codea1_env import judge, load_problems
     >>> problem = load_problems("starter").by_id("starter/count_carries")
     >>> report = judge(problem, "def count_carries(a, b): return 0", "assert count_carries(5, 5) == 1")
-    >>> [(case.verdict.value, case.actual) for case in report.suites[0].cases]
-    [('wrong_answer', '0')]
+    >>> report.loads, report.passes
+    (True, False)
+    >>> [(case.verdict.value, case.actual, case.answer_right) for case in report.suites[0].cases]
+    [('wrong_answer', '0', True)]
 
     Args:
         problem: its solution says which tests are right.
         program: a coder's reply: Python text, with or without prose around it, or chat messages.
-        tests: a tester's reply, in the same forms.
+        tests: a tester's reply, in the same forms; or a list of M of them.
         rules: a preset's name or a ruleset.
         sandbox: a back end or its name.
         limits: bounds per call of the program; None: the defaults of `Limits`.
         golden: whether the report states a golden pass rate; None: iff the rules pay for golden tests.
 
     Returns:
-        The verdict on the program, and on each case of `suites[0]`. Which tests were rejected, and why, stands in
+        The verdict on the program, and on each case of the (M,) `suites`. Which tests were rejected, and why, stands in
         `suites[0].suite.rejections`; `codea1_env.score` makes rewards of it.
 
     Raises:
@@ -324,10 +326,21 @@ def judge(
         SandboxError: the sandbox cannot be used at all.
     """
     referee = Referee([problem], rules, sandbox=sandbox, limits=limits, golden=golden)
-    (scored,) = referee.rewards([problem.id], [program], [tests])
-    if scored.report is None:
-        raise SandboxError(scored.masked_because)
-    return scored.report
+    suites = [reply_text(reply) for reply in _replies(tests)]
+    rounds = referee.open([Tree(problem, 1, len(suites))], RoundOptions(skips_invalid=False, masks_sandbox_errors=True))
+    rounds.submit_programs([reply_text(program)])
+    rounds.submit_groups([[suites]])
+    (judged,) = rounds.results()
+    if judged.report is None:
+        raise SandboxError(judged.why_masked(0))
+    return judged.report.candidates[0]
+
+
+def _replies(tests: Reply | Sequence[Reply]) -> Sequence[Reply]:
+    """Return the replies in a list of some; chat messages are one reply."""
+    if isinstance(tests, list | tuple) and tests and all(isinstance(item, str | list | tuple) for item in tests):
+        return tests
+    return [cast(Reply, tests)]
 
 
 def reply_text(given: object) -> str | AgentUnavailable:

@@ -134,7 +134,7 @@ class JudgedTree:
 
     def _lacks_reply(self, candidate: int) -> bool:
         """Whether the program is missing, or loads and a suite of its group is missing, which might have failed it."""
-        loads = self.report is not None and self.report.candidates[candidate].is_valid
+        loads = self.report is not None and self.report.candidates[candidate].loads
         replies = (self.programs[candidate], *(self.group_of(candidate) if loads else ()))
         return any(map(is_unavailable, replies))
 
@@ -230,7 +230,7 @@ def _of_suites(
         found[n, : len(each.testers)] = [number(reward) for reward in each.testers]
     if tree.suites_per is SuitesPer.PROBLEM:
         if report is not None:  # an invalid program is not evidence about a suite
-            found[[not each.is_valid for each in report.candidates]] = np.nan
+            found[[not each.loads for each in report.candidates]] = np.nan
         found = mean_over_candidates(found)[np.newaxis]
     for g, group in enumerate(suites):
         found[g, [m for m, reply in enumerate(group) if is_unavailable(reply)]] = np.nan

@@ -50,7 +50,7 @@ def utrl(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     over a problem's candidates if they share the suite.
     """
     weights = rules.reward.utrl
-    if not report.is_valid:
+    if not report.loads:
         has_program = float(report.verdict is not Verdict.NO_CODE)
         coder = Reward.of(
             RewardPart("pass_new", 0.0, weights.pass_rate), RewardPart("format", has_program, weights.program)
@@ -82,7 +82,7 @@ def atgen(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     -0.5 for a reply without any test. The paper does not train its coder. Here the coder gets its pass rate on right
     cases, or `no_evidence` if there are none.
     """
-    if not report.is_valid:
+    if not report.loads:
         return invalid_candidate(report, rules)
     weights, testers = rules.reward.atgen, []
     for suite in report.suites:
@@ -114,8 +114,8 @@ def cure(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewa
     it, and problems without a right program are skipped. Here they are not. The recorded answer of a candidate decides
     whether it passes a wrong test; only literals of up to 300 characters are recorded.
     """
-    wrong = [each for each in group if each.is_valid and (each.golden_pass_rate or 0.0) < 1.0 and _is_known(each)]
-    any_known = any(_is_known(each) for each in group if each.is_valid)
+    wrong = [each for each in group if each.loads and (each.golden_pass_rate or 0.0) < 1.0 and _is_known(each)]
+    any_known = any(_is_known(each) for each in group if each.loads)
 
     def suite_reward(column: SuiteColumn) -> Reward:
         if not any_known:
@@ -141,7 +141,7 @@ def learnability(group: Sequence[CandidateReport], rules: Ruleset) -> list[Candi
     The constants are `reward.learnability`. In the paper, p is the solve rate of one task over 8 attempts, which is
     K = 1 here. For a candidate alone, p is its pass rate.
     """
-    valid, constants = [report for report in group if report.is_valid], rules.reward.learnability
+    valid, constants = [report for report in group if report.loads], rules.reward.learnability
 
     def suite_reward(column: SuiteColumn) -> Reward:
         written = max(map(n_written, column), default=0)
@@ -170,7 +170,7 @@ def _shared_testers(
     """Return, per candidate, the rewards of its suites computed from `evidence`; 0 for those of an invalid one."""
     n_suites = len(group[0].suites) if group else 0
     rewards = tuple(suite_reward([each.suites[number] for each in evidence]) for number in range(n_suites))
-    return [rewards if each.is_valid else (Reward.of(),) * n_suites for each in group]
+    return [rewards if each.loads else (Reward.of(),) * n_suites for each in group]
 
 
 def _right_pass_rate(report: CandidateReport) -> float | None:
@@ -214,7 +214,7 @@ def _encoded(literal: str) -> bytes | None:
 
 
 def _solver(report: CandidateReport, rules: Ruleset) -> Reward:
-    if not report.is_valid:
+    if not report.loads:
         return invalid_candidate(report, rules).coder
     rates = right_pass_rates(report)
     if not rates:

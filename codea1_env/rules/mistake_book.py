@@ -179,7 +179,7 @@ def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
     """
     if rules.update is BookUpdate.OFF:
         return ()
-    counted = [candidate for candidate in report.candidates if candidate.is_valid and not candidate.has_internal_error]
+    counted = [candidate for candidate in report.candidates if candidate.loads and not candidate.has_internal_error]
     replays = {BookKey.of(case.case): _Tally(case) for each in report.candidates for case in each.replayed}
     new: dict[BookKey, _Tally] = {}
     failed: dict[BookKey, _Tally] = {}  # in the order of the first failures, which becomes the order of age

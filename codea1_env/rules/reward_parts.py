@@ -127,7 +127,7 @@ def right_pass_rates(report: CandidateReport) -> list[float]:
 
 def golden_reward(report: CandidateReport, rules: Ruleset) -> Reward:
     """Return the pass rate on the golden tests; masked where unknown, `invalid_candidate` if it does not load."""
-    if not report.is_valid:
+    if not report.loads:
         return invalid_candidate(report, rules).coder
     if report.golden_pass_rate is None:
         return MASKED

@@ -40,7 +40,7 @@ from codea1_env.rules.reward_parts import (
     right_cases,
     with_decided,
 )
-from codea1_env.rules.ruleset import CommonKills, Replays, RewardScheme, Ruleset, reward_plugin
+from codea1_env.rules.ruleset import CommonKills, Replays, RewardScheme, Ruleset, preset, reward_plugin
 
 RewardFormula = Callable[[Sequence[CandidateReport], Ruleset], Sequence[CandidateRewards]]
 """From candidates that ran the same suites (or one alone), none of them masked, to the rewards of each, in order.
@@ -50,7 +50,7 @@ False) and `pays_tester` (default True) of the function say what the game must p
 """
 
 
-def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards, ...]:
+def score_group(report: ProblemReport, rules: str | Ruleset) -> tuple[CandidateRewards, ...]:
     """Return the rewards that `rules.reward.scheme` gives each candidate of a problem and its suites.
 
     A scheme that compares candidates (`cure`, `learnability`, a plugin) compares those that ran the same suites: all of
@@ -59,7 +59,7 @@ def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards
 
     Args:
         report: N candidates with M suites each.
-        rules: the scheme and its parameters.
+        rules: the scheme and its parameters, or a preset's name.
 
     Returns:
         (N,). All rewards of a candidate are masked if any evidence about it is our own failure. Schemes that compare
@@ -69,6 +69,7 @@ def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards
         UserError: the scheme is a plugin that is not installed, that fails, or that returns something else.
     """
     groups = [report.candidates] if report.shares_suites else [(each,) for each in report.candidates]
+    rules = preset(rules) if isinstance(rules, str) else rules
     return tuple(chain.from_iterable(_scored(group, rules) for group in groups))
 
 
@@ -96,10 +97,24 @@ def reward_of_no_suite(verdict: Verdict, rules: Ruleset) -> Reward:
     return score(report, rules).testers[0]
 
 
-def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """Return the rewards of one candidate that no other is compared with; see `score_group`."""
-    (found,) = _scored((report,), rules)
-    return found
+def score(report: CandidateReport, rules: str | Ruleset) -> CandidateRewards:
+    """Return the rewards of one candidate that no other is compared with; see `score_group`.
+
+    >>> from codea1_env import judge, load_problems, score
+    >>> problem = load_problems("starter").by_id("starter/count_carries")
+    >>> report = judge(problem, "def count_carries(a, b): return 0", "assert count_carries(5, 5) == 1")
+    >>> score(report, "fixed").coder.value
+    0.0
+
+    Args:
+        report: of `judge`.
+        rules: a preset's name or a ruleset.
+
+    Raises:
+        UserError: no preset has this name, or as in `score_group`.
+    """
+    (rewards,) = _scored((report,), preset(rules) if isinstance(rules, str) else rules)
+    return rewards
 
 
 def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
@@ -173,7 +188,7 @@ def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
     Both are 0 for a suite of more or fewer than K written tests ("exactly K", arXiv 2603.15611, 3.1).
     """
-    if not report.is_valid:
+    if not report.loads:
         return invalid_candidate(report, rules)
     replayed = pass_rate(report.replayed)
     new = [share for suite in report.suites if (share := pass_rate(suite.cases)) is not None]
@@ -211,7 +226,7 @@ def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     The coder gets the mean over its suites; a suite without valid cases counts as pass_replayed, or 0 without replays.
     """
     suites = [suite.suite for suite in report.suites]
-    if not report.is_valid:
+    if not report.loads:
         penalty = rules.reward.nonprintable_penalty
         testers = [Reward.of(RewardPart("nonprintable", suite.nonprintable_share, -penalty)) for suite in suites]
         return CandidateRewards(Reward.of(RewardPart("invalid_candidate", 0.0, 1.0)), tuple(testers))
@@ -239,7 +254,7 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     case, so invalid suites cost it nothing. Only the first K cases of a suite count, for coder and tester. Cases that
     the statement's examples answer count for the coder only (`pays_examples`).
     """
-    if not report.is_valid:
+    if not report.loads:
         return invalid_candidate(report, rules)
     k = rules.tests_per_suite
     fail_replayed = n_failed(report.replayed) / len(report.replayed) if report.replayed else None
@@ -266,7 +281,7 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     case of the suite, and else as half a failure, which favours neither side. The tester of a suite without a valid
     case gets -1. A candidate that does not load gets `invalid_candidate` (-1 in the preset), its testers the negative.
     """
-    if not report.is_valid:
+    if not report.loads:
         lost = rules.reward.invalid_candidate
         tester = Reward.of(RewardPart("invalid_candidate", lost, -1.0))
         return CandidateRewards(Reward.of(RewardPart("invalid_candidate", lost, 1.0)), (tester,) * len(report.suites))

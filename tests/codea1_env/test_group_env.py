@@ -267,9 +267,7 @@ def test_a_group_pays_what_the_game_of_two_pays_for_the_same_replies(add, rules,
     paid |= env.step(suites)[1] if env.agents else {}
     np.testing.assert_array_equal([paid[f"coder_{n}"] for n in range(len(pairs))], expected[:, 0])
     if is_shared:
-        loads = [
-            each.is_valid for each in env.last_tree.report.candidates
-        ]  # also without an entry point in the release
+        loads = [each.loads for each in env.last_tree.report.candidates]  # also without an entry point in the release
         expected = expected[loads] if any(loads) else np.full((1, 2), math.nan)
         np.testing.assert_allclose([paid["tester_0_0"]], expected[:, 1].mean(keepdims=True))
     else:

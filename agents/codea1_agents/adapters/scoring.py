@@ -97,7 +97,7 @@ def of_turn(scored: Scored) -> Scored:
     The referee pays such a suite what the rules say, whatever it contains. Under `fixed` that is 0, which says nothing
     about the suite.
     """
-    if scored.tester is None or scored.report is None or scored.report.is_valid:
+    if scored.tester is None or scored.report is None or scored.report.loads:
         return scored
     why = scored.masked_because or "the program does not load, so the tester is skipped"
     return replace(scored, tester=None, masked_because=why, parts={**scored.parts, "tester": {}})

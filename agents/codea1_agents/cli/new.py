@@ -82,7 +82,7 @@ def reward(group, rules):
     rewards = []
     for report in group:
         beaten = [float(suite.beats) for suite in report.suites]
-        unbeaten = 1.0 - sum(beaten) / max(len(beaten), 1) if report.is_valid else 0.0
+        unbeaten = 1.0 - sum(beaten) / max(len(beaten), 1) if report.loads else 0.0
         testers = tuple(Reward.of(RewardPart("beats", value, 1.0)) for value in beaten)
         rewards.append(CandidateRewards(Reward.of(RewardPart("unbeaten", unbeaten, 1.0)), testers))
     return rewards

@@ -142,7 +142,7 @@ class PersonGame:
         if self.role == "tester" and not cases:
             return judged
         self._n_tries += 1
-        self.has_won = bool(n_credited(cases)) if self.role == "tester" else report.is_valid and not n_failed(cases)
+        self.has_won = bool(n_credited(cases)) if self.role == "tester" else report.loads and not n_failed(cases)
         self.points -= not self.has_won and (self.role == "tester" or report.verdict is not Verdict.SYNTAX_ERROR)
         return judged
 
@@ -210,7 +210,7 @@ def found(game: PersonGame, judged: JudgedRound) -> str:
     report = judged.report.candidates[0]
     if game.role == "coder":
         costs = ", which costs no point" if report.verdict is Verdict.SYNTAX_ERROR else ""
-        return f"your program {passes(report)}" if report.is_valid else f"your program does not run{costs}"
+        return f"your program {passes(report)}" if report.loads else f"your program does not run{costs}"
     suite = report.suites[0]
     if not suite.cases:
         return (
@@ -239,7 +239,7 @@ def explained(game: PersonGame, judged: JudgedRound) -> list[Explained]:
     """Return the tests of a try; those that did not run come last."""
     report = judged.report.candidates[0]
     cases = sorted(enumerate(report.suites[0].cases, start=1), key=lambda each: each[1].verdict is Verdict.NOT_RUN)
-    return [_explained(number, case, game) for number, case in cases if report.is_valid]
+    return [_explained(number, case, game) for number, case in cases if report.loads]
 
 
 def missed(game: PersonGame) -> list[Explained]:
@@ -255,7 +255,7 @@ def remarks(game: PersonGame, judged: JudgedRound) -> list[str]:
         why = report.detail or report.verdict.value.replace("_", " ")
         if report.verdict is Verdict.NO_ENTRY_POINT:
             why = f"it does not define `{game.problem.entry_point}`"
-        return [] if report.is_valid else [sentence(why)]
+        return [] if report.loads else [sentence(why)]
     rejections = report.suites[0].suite.rejections
     dropped = [it for it in rejections if it.reason is not RejectionReason.WRONG_PREDICTION]  # told with its test
     lines = [

@@ -58,7 +58,7 @@ def figures_of(report: CandidateReport, rules: Ruleset, *, is_right: bool | None
     """
     if report.has_internal_error:
         return None
-    if not report.is_valid:
+    if not report.loads:
         reward = score(replace(report, suites=(), replayed=()), rules).coder.value
         return GameFigures(pass_rate=0.0, survives=0.0, coder_reward=reward)
     games = [_game(report, suite, rules, is_right) for suite in report.suites]

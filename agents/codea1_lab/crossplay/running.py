@@ -206,7 +206,7 @@ def _replies_of(player: Player, turns: Sequence[Turn]) -> list[Reply]:
 def _has_transfer_game(tree: JudgedTree, n: int) -> bool:
     """Whether a program ran stored suites, or loses without one because it does not load."""
     assert tree.report is not None
-    return bool(tree.suites[n]) or not (is_unavailable(tree.programs[n]) or tree.report.candidates[n].is_valid)
+    return bool(tree.suites[n]) or not (is_unavailable(tree.programs[n]) or tree.report.candidates[n].loads)
 
 
 def _share(flags: Iterable[bool | None]) -> float:

@@ -14,6 +14,6 @@ def sharp(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRew
 
 def _rewards(report: CandidateReport, n_tests: int) -> CandidateRewards:
     failed = [sum(case.verdict.is_failure for case in suite.cases) / n_tests for suite in report.suites]
-    survived = 1 - sum(failed) / max(len(failed), 1) if report.is_valid else 0.0
+    survived = 1 - sum(failed) / max(len(failed), 1) if report.loads else 0.0
     testers = tuple(Reward.of(RewardPart("failed", share, 1.0)) for share in failed)
     return CandidateRewards(Reward.of(RewardPart("survived", survived, 1.0)), testers)

@@ -102,7 +102,7 @@ def test_many_problems_in_one_batch_equal_one_by_one(sandbox):
 def test_a_candidate_that_does_not_load_says_why(sandbox, program, verdict):
     report = judge_one(sandbox, program, "assert add(1, 2) == 3", limits=LIMITS)
     assert report.verdict is verdict
-    assert not report.is_valid
+    assert not report.loads
     assert verdicts(report) == ["not_run"]
     assert score(report, preset("fixed")).coder.value == 0.0
 

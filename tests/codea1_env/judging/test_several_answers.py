@@ -80,7 +80,7 @@ def test_right_programs_pass_tests_that_demand_the_solutions_answer(sandbox: San
     demanding = [f"assert str({call}) == 'x'" for call in calls]  # corrected by the solution's value
     reports = judged(sandbox, example.problem, [*example.right, *wrong], [*example.golden, *demanding])
     for report in reports[: len(example.right)]:
-        assert report.is_valid
+        assert report.loads
         assert set(verdicts(report)) == {Verdict.PASSED}, name
     for report in reports[len(example.right) :]:
         assert Verdict.WRONG_ANSWER in verdicts(report)

@@ -170,7 +170,7 @@ def test_rewards_stay_in_their_range_and_are_the_sums_of_their_parts(name, group
 @given(group=groups())
 def test_schemes_that_compare_give_a_shared_suite_one_value(name, group):
     found = score_group(ProblemReport("p", group, shares_suites=True), preset(name))
-    valid = [each.testers for each, judged in zip(found, group, strict=True) if judged.is_valid]
+    valid = [each.testers for each, judged in zip(found, group, strict=True) if judged.loads]
     assert all(testers == valid[0] for testers in valid)
 
 
@@ -181,7 +181,7 @@ def test_one_more_kill_by_a_right_case_never_costs_the_tester(name, group):
         return [each.testers[0].value for each in crossed(name, *judged)]
 
     first = group[0]
-    assume(first.is_valid)
+    assume(first.loads)
     struck = tuple(
         replace(case, verdict=FAILED) if case.case.prediction_right else case for case in first.suites[0].cases
     )

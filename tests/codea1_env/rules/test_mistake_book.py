@@ -148,7 +148,7 @@ def rounds(draw: st.DrawFn, replayable: tuple[int, ...]) -> list[CandidateReport
 def released(book: dict[int, int], candidates: list[CandidateReport]) -> dict[int, int]:
     """The release's update, delta by delta (T:119-156); dicts keep the order of its list."""
     book = dict(book)
-    valid = [one for one in candidates if one.is_valid]
+    valid = [one for one in candidates if one.loads]
     for one in valid:
         for found in one.replayed:
             number = int(found.case.expected)

@@ -124,7 +124,7 @@ def credit_of_groups(
         if judged.tree.suites_per is SuitesPer.CANDIDATE:
             candidates = candidates[g : g + 1]
         suites = [
-            () if np.isnan(reward) else paid_tests([each.suites[m] for each in candidates if each.is_valid], rules)
+            () if np.isnan(reward) else paid_tests([each.suites[m] for each in candidates if each.loads], rules)
             for m, reward in enumerate(of_group)
         ]
         found.append(group_credit(suites, settings.credit))

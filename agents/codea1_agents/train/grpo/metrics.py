@@ -197,8 +197,8 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
     if tree.judged.report is None:
         return
     candidates = tree.judged.report.candidates
-    yield "valid_candidates", _mean(each.is_valid for each in candidates)
-    yield "untested_share", _mean(_is_untested(each) for each in candidates if each.is_valid)
+    yield "valid_candidates", _mean(each.loads for each in candidates)
+    yield "untested_share", _mean(_is_untested(each) for each in candidates if each.loads)
     yield "pass_new", _mean(_passed(case for each in candidates for suite in each.suites for case in suite.cases))
     yield "pass_replayed", _mean(_passed(case for each in candidates for case in each.replayed))
     yield from _parts(reward for each in tree.judged.rewards for reward in each.testers)
@@ -207,7 +207,7 @@ def _figures(tree: RolledTree, tests_per_suite: int) -> Iterator[tuple[str, floa
     written = candidates[:1] if tree.judged.report.shares_suites else candidates  # each suite once
     right = [n_right(suite.cases) for each in written for suite in each.suites]
     yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
-    met = [suite for each in candidates if each.is_valid for suite in each.suites]
+    met = [suite for each in candidates if each.loads for suite in each.suites]
     yield "right_kill_rate", _mean(suite.beats_rightly for suite in met)
     yield "kill_rate", _mean(suite.beats for suite in met)
     yield from _judging(candidates)
@@ -227,7 +227,7 @@ def _is_untested(report: CandidateReport) -> bool:
 
 def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float]]:
     """Yield how often a verdict came from more than the first comparison of values, per case of a valid program."""
-    valid = [each for each in candidates if each.is_valid]
+    valid = [each for each in candidates if each.loads]
     n_cases = sum(len(each.replayed) + sum(len(suite.cases) for suite in each.suites) for each in valid)
     n_cases += sum(each.rechecks.undecided for each in valid)
     if n_cases:

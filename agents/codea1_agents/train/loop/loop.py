@@ -74,7 +74,7 @@ class Finished:
 def train(
     config: TrainingConfig | str | Path,
     *,
-    out: Path | None = None,
+    out: Path | str | None = None,
     force: bool = False,
     watcher: Watcher | None = None,
     env: type[GroupEnv] | None = None,
@@ -94,12 +94,13 @@ def train(
             intact.
     """
     full = config if isinstance(config, TrainingConfig) else load_training(config)
-    place = out or (Path(full.run.folder) if full.run.folder else None)
+    folder = out or full.run.folder
+    place = Path(folder) if folder else None
     return _run(full, place, None, watcher or Watcher(), force=force, env=env)
 
 
 def resume(
-    run: Path,
+    run: Path | str,
     changes: Iterable[str] | Mapping[str, Any] = (),
     *,
     config: TrainingConfig | None = None,
@@ -121,6 +122,7 @@ def resume(
         UserError: the folder is not a run or is in use, or a setting differs that may not change.
         TrainingFailed: as in `train`.
     """
+    run = Path(run)
     stored, _ = stored_run(run)
     wanted = changed(config or stored, changes)
     require_begun(run, wanted)

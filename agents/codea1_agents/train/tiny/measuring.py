@@ -131,7 +131,7 @@ class _Values:
         self.n_masked = 0
 
     def add(self, problem_id: str, report: CandidateReport | None, tests: int) -> None:
-        if report is None or (report.is_valid and report.golden_pass_rate is None):
+        if report is None or (report.loads and report.golden_pass_rate is None):
             self.n_masked += 1
             return
         rate = report.golden_pass_rate or 0.0
@@ -139,7 +139,7 @@ class _Values:
         self.of["golden_rate"][problem_id].append(rate)
         for suite in report.suites:
             self.of["validity"][problem_id].append(min(1.0, n_right(suite.cases) / tests))
-            self.of["kill"][problem_id].append(float(suite.beats) if rate < 1 and report.is_valid else nan)
+            self.of["kill"][problem_id].append(float(suite.beats) if rate < 1 and report.loads else nan)
 
     def add_known(self, problem_id: str, report: CandidateReport | None) -> None:
         if report is None or report.verdict is not Verdict.PASSED:
