@@ -262,6 +262,18 @@ def test_a_program_that_hangs_is_not_asked_for_long(sandbox: Sandbox, body: str,
     assert [job.program for job in counting.jobs] == [quick.solution]  # once; the program does not run again
 
 
+def test_what_is_known_of_a_problem_is_not_believed_of_another_with_its_id(sandbox: Sandbox) -> None:
+    problems = [timed("pass"), timed("x + 0"), replace(timed("pass"), golden=(GoldenCase("f(int(7))", "int(8)"),))]
+    late = JobReport(Outcome(OutcomeKind.TIME_LIMIT), ())
+    known = GoldenTests(counting := Counting(sandbox), Comparison())
+    runs = [GoldenRun(problem, golden_jobs(problem, "def f(x): pass", SHORT), (late,)) for problem in problems]
+    for run in (*runs, *runs):
+        known.given_time([run])
+    assert [(job.program, len(job.calls)) for job in counting.jobs] == [(p.solution, len(p.golden)) for p in problems]
+    findings = run_golden([(problem, problem.solution) for problem in problems], sandbox, Comparison())
+    assert [finding.passed for finding in findings] == [True, True, False]
+
+
 def test_nothing_more_runs_for_programs_in_time(sandbox: Sandbox) -> None:
     quick, counting = timed("pass"), Counting(sandbox)
     jobs = golden_jobs(quick, "def f(x): return 1 / 0", SHORT)
