@@ -27,7 +27,18 @@ from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.limits import calibrated_cpu_s
 from codea1_env.rules.reading.direct_calls import is_direct_call
-from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import (
+    LOADED_TOO_OFTEN,
+    OPAQUE_ARGUMENT,
+    SLEPT,
+    Call,
+    Harness,
+    Job,
+    JobReport,
+    Limits,
+    Place,
+    Sandbox,
+)
 
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
 """Large, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
@@ -67,8 +78,8 @@ class GoldenResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the program passes; None if unknown (our own failure, or a broken test)."""
-        if self.broken_test or self.verdict is Verdict.INTERNAL_ERROR:
+        """Whether the program passes; None if unknown (our own failure, a broken test, or too little time to load)."""
+        if self.broken_test or self.verdict in (Verdict.INTERNAL_ERROR, Verdict.UNDECIDED):
             return None
         return self.verdict is Verdict.PASSED
 
@@ -289,6 +300,8 @@ def _harness_result(report: JobReport) -> GoldenResult:
 
 
 def _failed(outcome: Outcome, what: str) -> GoldenResult:
+    if outcome.error_type == LOADED_TOO_OFTEN and outcome.kind is OutcomeKind.NOT_RUN:
+        return GoldenResult(Verdict.UNDECIDED, f"{what}: {outcome.summary}")
     is_opaque = outcome.kind is OutcomeKind.OPAQUE
     is_test = is_opaque and outcome.error_type == OPAQUE_ARGUMENT
     return GoldenResult(verdict_of(outcome), f"{what}: {outcome.summary}", broken_test=is_test, is_opaque=is_opaque)

@@ -19,7 +19,7 @@ from codea1_env.judging.golden import (
     run_golden,
 )
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
-from codea1_env.sandbox.interface import JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import LOADED_TOO_OFTEN, JobReport, Limits, Place, Sandbox
 from tests.support.sandboxes import Counting
 
 DOUBLE = "def f(x):\n    return 2 * x\n"
@@ -154,11 +154,14 @@ def test_our_own_failure_is_no_evidence(broken_sandbox: Sandbox) -> None:
     assert golden_pass_rate(found) is None
 
 
-def test_tests_that_were_not_reached_are_not_passed() -> None:
+@pytest.mark.parametrize(("error_type", "passed"), [("", False), (LOADED_TOO_OFTEN, None)])
+def test_tests_that_were_not_reached_are_not_passed_unless_loading_took_the_time(
+    error_type: str, passed: bool | None
+) -> None:
     given = problem(GoldenCase("f(1)", "2"), GoldenCase("f(2)", "4"))
-    not_run = Outcome(OutcomeKind.NOT_RUN)
+    not_run = Outcome(OutcomeKind.NOT_RUN, error_type=error_type)
     report = JobReport(Outcome(OutcomeKind.VALUE, b"null"), (not_run, not_run))
-    assert [result.passed for result in golden_results(given, [report], {}, Comparison())] == [False, False]
+    assert [result.passed for result in golden_results(given, [report], {}, Comparison())] == [passed] * 2
 
 
 @pytest.mark.parametrize(
