@@ -1,9 +1,10 @@
 """Python text that somebody else wrote: parsed at a price that is known before anything is walked, and written back.
 
 A short text can cost a lot: each field of an f-string takes a pass over the whole of it, and a name that stands for
-`[x, x]` doubles with every line. So whoever reads a text has a `TextBudget`. What a text costs to parse is counted
-lexically and taken from it first; what is done with the tree is taken from the same budget, step by step. Replies of
-both roles, rows of data sets, programs and the bodies of requests are all parsed here, by `parse`.
+`[x, x]` doubles with every line. So whoever reads a text has a `TextBudget`. What a text costs to parse, a constant and
+a price for each token, is counted lexically and taken from it first; what is done with the tree is taken from the same
+budget, step by step. Replies of both roles, rows of data sets, programs and the bodies of requests are all parsed here,
+by `parse`.
 
 Trees deeper than `MAX_DEPTH` are not written, so that no later recursion over a tree depends on the depth of the
 caller's stack.
@@ -26,7 +27,7 @@ MAX_DEPTH = 64
 MAX_BRACKETS = 128
 """Most brackets within each other. CPython stops at 200, and writing a tree adds some."""
 
-_TOKEN_US, _FIELD_US, _NODE_US, _STEP_US = 8, 60, 60, 2
+_PARSE_US, _TOKEN_US, _FIELD_US, _NODE_US, _STEP_US = 40, 8, 60, 60, 2
 _FIELD_STEPS = 6  # 2**6 characters of f-strings per microsecond: dear, since nobody needs many
 _CHARACTERS = 2
 _LINES_PER_CHARACTER = 32  # empty lines that cost no more than to walk over a character's share of a tree
@@ -84,7 +85,7 @@ class TextBudget:
                 `MAX_BRACKETS`.
         """
         self.take_characters(len(text))  # the counting itself
-        self._take(_TOKEN_US * len(_TOKEN.findall(text)), "it is too long")
+        self._take(_PARSE_US + _TOKEN_US * len(_TOKEN.findall(text)), "it is too long")
         if "{" in text or sum(map(text.count, "([")) > MAX_BRACKETS:
             costs = _lexical_costs(text)
             if costs.depth > MAX_BRACKETS:

@@ -119,7 +119,7 @@ class Verdict(StrEnum):
     DENIED = "denied"
     """Replayed case only: the present solution has another value, or none. No evidence; the case leaves the book."""
     UNDECIDED = "undecided"
-    """Replayed case only: the judge cannot decide it. No evidence; the case stays in the book."""
+    """Replayed case or golden test: the judge cannot decide it. No evidence; the case stays in the book."""
     INTERNAL_ERROR = "internal_error"
     """The sandbox itself failed. Never evidence, never part of a reward."""
 

@@ -72,10 +72,8 @@ def _program_faults(problems: Sequence[Problem], sandbox: Sandbox, comparison: C
     """Return for each problem which of its wrong programs passes all golden tests."""
     wrong = [(problem, each) for problem in problems if problem.golden for each in problem.wrong_programs]
     found = run_golden([(problem, each.program) for problem, each in wrong], sandbox, comparison, limits=GOLDEN_LIMITS)
-    notes = {problem.id: each.note for (problem, each), run in zip(wrong, found, strict=True) if run.passed}
-    return [
-        f"a wrong program passes all golden tests: {notes[each.id]}" if each.id in notes else "" for each in problems
-    ]
+    notes = {problem: each.note for (problem, each), run in zip(wrong, found, strict=True) if run.passed}
+    return [f"a wrong program passes all golden tests: {notes[each]}" if each in notes else "" for each in problems]
 
 
 def _solution_pairs(run: GoldenRun) -> Iterator[AnswerPair]:

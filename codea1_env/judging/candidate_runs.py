@@ -41,7 +41,17 @@ from codea1_env.judging.right_answers import (
 )
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.limits import calibrated_cpu_s
-from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import (
+    BROKEN_HARNESS,
+    LOADED_TOO_OFTEN,
+    SLEPT,
+    Call,
+    Job,
+    JobReport,
+    Limits,
+    Place,
+    Sandbox,
+)
 
 _CEILING = 8.0  # times the ordinary limit: the longest limit of a single call
 # Times the ordinary limit that all calls of one candidate together may take when they run again: after a lack of
@@ -78,6 +88,17 @@ class CandidateOutcomes:
     def of_kind(self, *kinds: OutcomeKind) -> list[Call]:
         """Return the calls whose outcomes are of these kinds."""
         return [call for call, outcome in self.outcomes.items() if outcome.kind in kinds]
+
+    def not_loaded(self) -> list[Call]:
+        """Return the calls for which the program was not loaded, since loading takes long."""
+        not_run = self.of_kind(OutcomeKind.NOT_RUN)  # a program may raise an error of any name
+        return [call for call in not_run if self.outcomes[call].error_type == LOADED_TOO_OFTEN]
+
+    def out_of_time(self) -> list[Call]:
+        """Return the calls that took too long or were not run, and may run again."""
+        late = self.of_kind(OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN)
+        not_loaded = set(self.not_loaded())
+        return [call for call in late if call not in not_loaded]
 
     def failed_harness_calls(self, comparison: Comparison) -> list[Call]:
         """Return the harness calls whose outcomes are failures."""
@@ -144,7 +165,10 @@ def recheck_failures(candidates: Sequence[CandidateOutcomes], terms: Terms) -> l
         SandboxError: the sandbox cannot be used at all.
     """
     sandbox, limits, comparison = terms.sandbox, terms.limits, terms.comparison
-    found = _rerun_starved(candidates, sandbox, limits)
+    found = [
+        each.with_undecided(dict.fromkeys(each.not_loaded(), RejectionReason.UNKNOWABLE))
+        for each in _rerun_starved(candidates, sandbox, limits)
+    ]
     failures = [
         _FailedCalls(position, tuple(failed), tuple(each.expected))
         for position, each in enumerate(found)
@@ -304,7 +328,7 @@ def _rerun_starved(
     timed_solutions = [
         _Rerun(position, tuple(calls), limits, of_solution=True)
         for position, each in enumerate(candidates)
-        if (calls := each.of_kind(OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN))
+        if (calls := each.out_of_time())
     ]
     found = list(candidates)
     reports = _run([*out_of_memory, *timed_solutions], candidates, sandbox)

@@ -27,7 +27,18 @@ from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.limits import calibrated_cpu_s
 from codea1_env.rules.reading.direct_calls import is_direct_call
-from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import (
+    LOADED_TOO_OFTEN,
+    OPAQUE_ARGUMENT,
+    SLEPT,
+    Call,
+    Harness,
+    Job,
+    JobReport,
+    Limits,
+    Place,
+    Sandbox,
+)
 
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
 """Large, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
@@ -67,8 +78,8 @@ class GoldenResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the program passes; None if unknown (our own failure, or a broken test)."""
-        if self.broken_test or self.verdict is Verdict.INTERNAL_ERROR:
+        """Whether the program passes; None if unknown (our own failure, a broken test, or too little time to load)."""
+        if self.broken_test or self.verdict in (Verdict.INTERNAL_ERROR, Verdict.UNDECIDED):
             return None
         return self.verdict is Verdict.PASSED
 
@@ -86,11 +97,11 @@ class ExpectedValues:
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        wanted = {problem.id: dict.fromkeys(_expected_calls(problem)) for problem in problems}
+        wanted = {problem: dict.fromkeys(_expected_calls(problem)) for problem in problems}
         found = {call: self._known[call] for calls in wanted.values() for call in calls if call in self._known}
         jobs = [
-            Job(_NO_PROGRAM, _NO_ENTRY_POINT, missing, limits=self._limits, problem_id=name)
-            for name, calls in wanted.items()
+            Job(_NO_PROGRAM, _NO_ENTRY_POINT, missing, limits=self._limits, problem_id=problem.id)
+            for problem, calls in wanted.items()
             if (missing := tuple(call for call in calls if call not in found))
         ]
         new: dict[Call, Outcome] = {}
@@ -289,6 +300,8 @@ def _harness_result(report: JobReport) -> GoldenResult:
 
 
 def _failed(outcome: Outcome, what: str) -> GoldenResult:
+    if outcome.error_type == LOADED_TOO_OFTEN and outcome.kind is OutcomeKind.NOT_RUN:
+        return GoldenResult(Verdict.UNDECIDED, f"{what}: {outcome.summary}")
     is_opaque = outcome.kind is OutcomeKind.OPAQUE
     is_test = is_opaque and outcome.error_type == OPAQUE_ARGUMENT
     return GoldenResult(verdict_of(outcome), f"{what}: {outcome.summary}", broken_test=is_test, is_opaque=is_opaque)
@@ -299,8 +312,8 @@ class GoldenTests:
 
     def __init__(self, sandbox: Sandbox, comparison: Comparison) -> None:
         self._sandbox, self._comparison, self._expected = sandbox, comparison, ExpectedValues(sandbox)
-        self._allowed: dict[str, tuple[Limits, ...]] = {}
-        """By problem, for each of its jobs."""
+        self._allowed: dict[tuple[Job, ...], tuple[Limits, ...]] = {}
+        """For each of a problem's jobs, by the solution's jobs: they contain all that its time depends on."""
 
     def jobs(self, problem: Problem, program: str) -> tuple[Job, ...]:
         """Return the jobs of a program's first run."""
@@ -339,10 +352,11 @@ class GoldenTests:
             SandboxError: the sandbox cannot be used at all.
         """
         late = [(n, k) for n, run in enumerate(runs) for k, report in enumerate(run.reports) if _is_late(report)]
-        self._measure({runs[n].problem.id: runs[n].problem for n, _ in late})
+        timed = {n: _solution_jobs(runs[n].problem) for n, _ in late}
+        self._measure(timed.values())
         again: list[tuple[int, int, Job]] = []
         for n, k in late:
-            job, limits = runs[n].jobs[k], self._allowed[runs[n].problem.id][k]
+            job, limits = runs[n].jobs[k], self._allowed[timed[n]][k]
             if limits.cpu_s > job.limits.cpu_s or limits.wall_s > job.limits.wall_s:
                 allowed = replace(job.limits, cpu_s=limits.cpu_s, wall_s=limits.wall_s, job_factor=limits.job_factor)
                 again.append((n, k, replace(job, limits=allowed)))
@@ -352,12 +366,15 @@ class GoldenTests:
             found[n][k] = report
         return [replace(run, reports=tuple(known)) for run, known in zip(runs, found, strict=True)]
 
-    def _measure(self, problems: dict[str, Problem]) -> None:
-        unknown = [problem for name, problem in problems.items() if name not in self._allowed]
-        jobs = [golden_jobs(each, each.solution, replace(GOLDEN_LIMITS, wall_s=SHORT.wall_s)) for each in unknown]
-        reports = iter(self._sandbox.run([job for of_one in jobs for job in of_one]) if jobs else ())
-        for problem, of_one in zip(unknown, jobs, strict=True):
-            self._allowed[problem.id] = tuple(_allowed(next(reports)) for _ in of_one)
+    def _measure(self, timed: Iterable[tuple[Job, ...]]) -> None:
+        unknown = [jobs for jobs in dict.fromkeys(timed) if jobs not in self._allowed]
+        reports = iter(self._sandbox.run([job for jobs in unknown for job in jobs]) if unknown else ())
+        for jobs in unknown:
+            self._allowed[jobs] = tuple(_allowed(next(reports)) for _ in jobs)
+
+
+def _solution_jobs(problem: Problem) -> tuple[Job, ...]:
+    return golden_jobs(problem, problem.solution, replace(GOLDEN_LIMITS, wall_s=SHORT.wall_s))
 
 
 def _allowed(report: JobReport) -> Limits:
@@ -393,13 +410,13 @@ def run_golden(
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    distinct = {(problem.id, program): problem for problem, program in programs if program}
-    asked = [(problem, golden_jobs(problem, program, limits)) for (_, program), problem in distinct.items()]
+    distinct = dict.fromkeys((problem, program) for problem, program in programs if program)
+    asked = [(problem, golden_jobs(problem, program, limits)) for problem, program in distinct]
     jobs = [job for _, of_one in asked for job in of_one]
     runs = golden_runs(asked, sandbox.run(jobs) if jobs else ())
     found = dict(zip(distinct, map(_finding, GoldenTests(sandbox, comparison).results(runs)), strict=True))
     nothing = GoldenFinding(False, 0.0, Verdict.NO_CODE)
-    return [found[problem.id, program] if program else nothing for problem, program in programs]
+    return [found[problem, program] if program else nothing for problem, program in programs]
 
 
 def _finding(results: Sequence[GoldenResult]) -> GoldenFinding:

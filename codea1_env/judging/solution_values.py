@@ -108,7 +108,7 @@ class SolutionValues:
         self._limits = limits
         self._finds_vacuous = finds_vacuous
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, ...], dict[Call, SolutionEvidence]] = OrderedDict()
+        self._known: OrderedDict[tuple[object, ...], dict[Call, SolutionEvidence]] = OrderedDict()
 
     def answers(self, calls_by_problem: Sequence[tuple[Problem, Iterable[Call]]]) -> list[Answers]:
         """Return the answers to the calls of each problem, in the order of `calls_by_problem`."""
@@ -221,8 +221,9 @@ def _retry_groups(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...
     )
 
 
-def _key(problem: Problem) -> tuple[str, ...]:
-    return (problem.id, problem.entry_point, problem.imports, problem.solution)
+def _key(problem: Problem) -> tuple[object, ...]:
+    """Return all that the answers of a solution depend on."""
+    return (problem.id, problem.entry_point, problem.imports, problem.solution, problem.script, problem.calls)
 
 
 def _outcomes(report: JobReport) -> tuple[Outcome, ...]:

@@ -46,6 +46,10 @@ from answers of the program."""
 SLEPT = "Slept"
 """Error type of a TIME_LIMIT outcome: a process slept longer than allowed, in all its calls together."""
 
+LOADED_TOO_OFTEN = "LoadedTooOften"
+"""Error type of a NOT_RUN outcome: loading before each call (`Job.isolates_calls`) has used up what it may use. Such a
+call never counts against a program, whatever rules make of other calls that were not run."""
+
 
 class Place(StrEnum):
     """The process in which an expression is evaluated."""
@@ -82,8 +86,9 @@ class Limits:
     """How many calls of one job may hang, or take long and then kill their process; after that the rest is NOT_RUN. A
     call that kills its process quickly does not count."""
     job_factor: _Amount = 16.0
-    """All calls of a job together may use `job_factor * cpu_s` processor seconds, and loading another `cpu_s`. Calls
-    that have not run by then are NOT_RUN."""
+    """All calls of a job together may use `job_factor * cpu_s` processor seconds, and loading another `cpu_s`. Where
+    each call loads the program (`Job.isolates_calls`), all loading together may use `job_factor * cpu_s` of its own.
+    Calls that have not run by then are NOT_RUN."""
 
     def __post_init__(self) -> None:
         require_declared(self, "limits: ")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import codea1_env
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.python_text import MAX_BRACKETS, TextBudget, UnreadableError, parse
+from codea1_env.rules.reading.statements import read_statements
 
 ROOT = Path(codea1_env.__file__).parent
 PIECES = [
@@ -54,6 +55,12 @@ def test_whoever_has_nothing_left_gets_no_tree(text: str) -> None:
     with pytest.raises(UnreadableError) as found:
         parse(f"{text}\nxxxx", TextBudget(0))
     assert found.value.reason is RejectionReason.TOO_LONG
+
+
+@pytest.mark.parametrize("line", [";", ")", "a b", "'"])
+def test_many_short_parses_cost_as_much_as_they_take(line: str) -> None:
+    read_statements(f"{line}\n" * 1000, 1, budget := TextBudget())
+    assert TextBudget().left_us - budget.left_us > 40_000  # a parse of nothing takes some 40 microseconds
 
 
 def test_refusals_are_paid_for_as_well() -> None:

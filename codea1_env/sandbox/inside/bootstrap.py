@@ -1,6 +1,7 @@
-"""First code of a zygote's interpreter: `python -S -s -P bootstrap.py OPTIONS`, with a clean environment.
+"""First code of a zygote's interpreter: `python -S -s -P bootstrap.py`, with a clean environment.
 
-Makes this project's stdlib-only modules importable without running any package's `__init__`, then starts `zygote`.
+The options are a line of JSON on standard input, since a process can read its command line. Makes this project's
+stdlib-only modules importable without running any package's `__init__`, then starts `zygote`.
 """
 
 import json
@@ -21,4 +22,8 @@ def start(options: dict, on_imported: object = lambda: None) -> None:  # type: i
 
 
 if __name__ == "__main__":
-    start(json.loads(sys.argv[1]))
+    given = json.loads(sys.stdin.readline())
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)
+    start(given)

@@ -37,7 +37,10 @@ def enter(options: dict[str, Any]) -> NoReturn:
         _leave_root((*visible.shown, *visible.packages, *_own_sources(options["root"]), python))
     arguments = [program, *_bwrap_options(visible, python, options["root"]), "--", python, *_FLAGS]
     _try([*arguments, "-c", "import ctypes"])
-    os.execv(program, [*arguments, _BOOTSTRAP, json.dumps({**options, "is_inside": True})])
+    reading, writing = os.pipe()
+    os.write(writing, json.dumps({**options, "is_inside": True}).encode() + b"\n")
+    os.dup2(reading, 0)
+    os.execv(program, [*arguments, _BOOTSTRAP])
 
 
 def _leave_root(needed: Sequence[str]) -> None:

@@ -79,7 +79,10 @@ def _become_zygote(sources: str, request: Any, control: int) -> None:
     os.setresuid(user, user, user)  # which ends all rights of this process
     bootstrap = sources + "/codea1_env/sandbox/inside/bootstrap.py"
     environment = {name: os.environ[name] for name in allowed if name in os.environ}
-    os.execve(sys.executable, [sys.executable, "-S", "-s", "-P", "-B", bootstrap, json.dumps(options)], environment)
+    reading, writing = os.pipe()
+    os.write(writing, json.dumps(options).encode() + b"\n")
+    os.dup2(reading, 0)
+    os.execve(sys.executable, [sys.executable, "-S", "-s", "-P", "-B", bootstrap], environment)
 
 
 def _kill(number: int) -> None:

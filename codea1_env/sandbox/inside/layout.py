@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
-EXTRA_FILES = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+EXTRA_FILES = ("/etc/ld.so.cache", "/usr/share/zoneinfo", "/usr/lib/locale/C.utf8")
 """Files outside the library folders that the loader and the standard library read."""
 _HIDDEN_NAMES = ("site-packages", "dist-packages")
 

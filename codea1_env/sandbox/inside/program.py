@@ -8,6 +8,7 @@ many frames left as a script has.
 
 from __future__ import annotations
 
+import builtins
 import marshal
 import sys
 from time import process_time
@@ -229,10 +230,9 @@ def _as_plain(item: Any, until: float, n_nested: int) -> Any:
 
 def _load(channel: Channel, job: dict[str, Any]) -> Any:
     """Return the entry point; if there is none, send why and return None."""
-    module = ModuleType("program")  # dataclasses, pickle and typing find a class's module by name
-    _modules["program"] = _modules["__main__"] = module
+    module = main_module("program")
+    _modules["program"] = module  # dataclasses, pickle and typing find a class's module by name
     namespace = vars(module)
-    namespace["__file__"] = "program.py"  # as in a script; the file does not exist
     try:
         for name in ("preamble", "program"):
             code = compiled(channel, job[name])
@@ -241,17 +241,29 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
             _exec(code, namespace)
         entry = namespace.get(job["entry"])
         method = _getattr(entry, job["method"], None) if job["method"] else entry
-        if method is None and _callable(entry):  # only its instances may have it
+        if _callable(entry) and not _can_be_called(method):  # only its instances may have it
             method = _getattr(entry(), job["method"], None)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         channel.send_error(LOAD, error)
         return None
-    if not (_callable(entry) and _callable(method)):
+    if not (_callable(entry) and _can_be_called(method)):
         name, found = (job["entry"], entry) if entry is None or method is entry else (job["method"], method)
         fault = NameError(f"{name} is {'not callable' if found is not None else 'not defined'}")
         channel.send(Tag.ERROR, LOAD, describe_error(fault, name="NoEntryPoint"))
         return None
     return entry
+
+
+def _can_be_called(method: Any) -> bool:
+    """Return whether an attribute of a class is a method, or a property: its calls show what that is on an instance."""
+    return _callable(method) or hasattr(method, "__get__")
+
+
+def main_module(name: str) -> ModuleType:
+    """Return a new main module with the attributes of a script's; its file does not exist."""
+    module = _modules["__main__"] = ModuleType(name)
+    vars(module).update(__file__="program.py", __builtins__=builtins, __cached__=None)
+    return module
 
 
 def compiled(channel: Channel, source: str) -> Any:

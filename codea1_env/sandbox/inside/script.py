@@ -16,7 +16,6 @@ import os
 import sys
 from _weakref import ref as weak_reference
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside import program
@@ -125,8 +124,8 @@ def _connect(given: _Given) -> None:
         os.close(writing)
     sys.stdin = sys.__stdin__ = _stream(_STDIN, "<stdin>", "r")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _stream(_STDOUT, "<stdout>", "w")  # type: ignore[misc]
-    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # the module `site` would define them
-    sys.argv = ["program.py", *given.arguments]
+    sys.argv += given.arguments
+    sys.orig_argv += given.arguments
 
 
 def _stream(fd: int, name: str, mode: str) -> Any:
@@ -148,11 +147,8 @@ def _feed(writing: int, rest: bytes) -> None:
 
 def _execute(codes: list[Any], number: int) -> None:
     """Run the program as the main module, as far as the end of the process."""
-    module = ModuleType("__main__")
-    _modules["__main__"] = module
+    module = program.main_module("__main__")
     namespace = vars(module)
-    namespace["__file__"] = "program.py"  # as in a script; the file does not exist
-    namespace["__builtins__"] = builtins  # the module, not its dict, as in a script
     atexit._clear()
     note, status, stdout = b"", 0, sys.stdout
     try:

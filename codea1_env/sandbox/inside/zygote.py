@@ -14,12 +14,13 @@ import mmap
 import os
 import random
 import resource
+import site
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, NoReturn
 
-from codea1_env.sandbox.inside import devices, kernel, memory_layout, seal
+from codea1_env.sandbox.inside import devices, kernel, memory_layout, seal, semaphores
 from codea1_env.sandbox.wire import Op
 
 # The modules that programs import most: importing them in a child would take longer than its whole job. But each
@@ -48,11 +49,15 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     sys.meta_path.append(_AllowedPackages(options["packages"]))
     for name in (*_PREIMPORTED.split(), *options["preload"]):
         importlib.import_module(name)
+    for define in (site.setquit, site.setcopyright, site.sethelper):  # names that a script has
+        define()
+    semaphores.install()
     _warm_up()
     # Loaded last, so that the memory that every job uses lies close together.
     server = importlib.import_module("codea1_env.sandbox.inside.server")
     job = importlib.import_module("codea1_env.sandbox.inside.job")
     sys.dont_write_bytecode = True
+    _hide_origin(options["root"])
     on_imported()
     job.run_warm_up_jobs()
     try:
@@ -106,6 +111,16 @@ class _AllowedPackages:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         return self._specs.get(name) if path is None else None
+
+
+def _hide_origin(root: str) -> None:
+    """Give `sys` and `os` what they have in a script, where they would tell of this process (docs/sandbox.md)."""
+    sys.executable = sys._base_executable  # type: ignore[attr-defined]  # the environment is not visible
+    sys.argv = ["program.py"]
+    sys.orig_argv = [sys.executable, *sys.argv]
+    os.register_at_fork = sys.modules["posix"].register_at_fork
+    for path in [path for path in sys.path_importer_cache if path.startswith(os.path.join(root, "codea1_env"))]:
+        del sys.path_importer_cache[path]
 
 
 def _warm_up() -> None:

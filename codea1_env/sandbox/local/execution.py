@@ -28,7 +28,7 @@ from os import WIFSIGNALED, WTERMSIG
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.verdicts import EntryPointCall, Outcome, OutcomeKind
-from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Place
+from codea1_env.sandbox.interface import BROKEN_HARNESS, LOADED_TOO_OFTEN, SLEPT, Call, Job, JobReport, Place
 from codea1_env.sandbox.local.process import Process, Sleep, Spending, as_outcome, as_value
 from codea1_env.sandbox.local.reach import may_see_calls
 from codea1_env.sandbox.local.relay import Misled, Relay
@@ -37,6 +37,7 @@ from codea1_env.values import encode
 
 _NULL = Outcome(OutcomeKind.VALUE, encode(None))
 _NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
+_NOT_LOADED = replace(_NOT_RUN, error_type=LOADED_TOO_OFTEN, message="loading before each call took too long in all")
 _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped because of the time that measuring takes
 _ITEMS_SHARE = 0.5  # share of the limit, for iterating a result that is not plain data
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then other processes are read
@@ -194,7 +195,8 @@ class Execution:
         if process.measured_use_s(cpu_us) > self.job.limits.cpu_s + _CPU_SLACK_S:
             self._end_activity(self._took_too_long())
             return
-        if self._spending.is_all(cpu_us):
+        is_loading_apart = self.job.isolates_calls and self._stage is Stage.LOADING
+        if self._spending.is_all(0 if is_loading_apart else cpu_us):
             self._end_exhausted()
             return
         wall_s = self.job.limits.wall_s
@@ -270,6 +272,8 @@ class Execution:
             self._end_activity(outcome)
             return
         self._load = outcome
+        if self.job.isolates_calls:
+            self._spending.loading_us += round(self._program.claimed_use_s(frame) * 1e6)
         self._program.begin_after(frame)
         self._stage = Stage.DIRECT
         self._next_stage()
@@ -382,10 +386,12 @@ class Execution:
 
     def _start_again(self) -> None:
         """Continue with the next call in new processes, unless others have used up what the job may use."""
-        if self._may_start_again():
+        self._stage = Stage.DONE
+        if self._spending.has_loaded_too_often:
+            for index in (*self._direct, *self._indirect):
+                self._outcomes[index] = _NOT_LOADED
+        elif self._may_start_again():
             self._start_program()
-        else:
-            self._stage = Stage.DONE
 
     def _sources(self) -> dict[str, object]:
         return {"preamble": plain(self.job.preamble), "program": plain(self.job.program)}

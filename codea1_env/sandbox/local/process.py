@@ -248,6 +248,8 @@ class Spending:
         self._limits = limits
         self.cpu_us = 0
         """Processor time of the processes that have ended."""
+        self.loading_us = 0
+        """Of this, time that does not count as that of calls: for loading before each of them."""
         self._n_costly = 0
         self._idle_s = 0.0
         self._slept_s = 0.0
@@ -261,7 +263,13 @@ class Spending:
 
     def is_all(self, more_us: int = 0) -> bool:
         """Whether the processor time of all calls together is used up, with that of a process that still runs."""
-        return self.cpu_us + more_us > self._limits.cpu_s * (1 + self._limits.job_factor) * 1e6
+        used_us = self.cpu_us + more_us - self.loading_us
+        return used_us > self._limits.cpu_s * (1 + self._limits.job_factor) * 1e6
+
+    @property
+    def has_loaded_too_often(self) -> bool:
+        """Whether loading before each call has used up its own time, of what the processes have really used."""
+        return min(self.loading_us, self.cpu_us) > self._limits.cpu_s * self._limits.job_factor * 1e6
 
     def idle(self, seconds: float) -> bool:
         """Add idle time; return whether it must be found out what it was spent on."""

@@ -110,9 +110,9 @@ Launch = Callable[[dict[str, Any], socket.socket], Launched]
 def launch_here(options: dict[str, Any], control: socket.socket) -> subprocess.Popen[bytes]:
     """Start a zygote as a process of this machine."""
     options = {**options, "root": str(_ROOT), "control": control.fileno(), "parent": os.getpid()}
-    return subprocess.Popen(
-        [sys.executable, *_FLAGS, str(_BOOTSTRAP), json.dumps(options)],
-        stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(
+        [sys.executable, *_FLAGS, str(_BOOTSTRAP)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         pass_fds=(control.fileno(),),
@@ -120,6 +120,10 @@ def launch_here(options: dict[str, Any], control: socket.socket) -> subprocess.P
         env=clean_environment(),
         start_new_session=True,  # an interrupt from the terminal must reach only this process
     )
+    assert process.stdin is not None
+    with contextlib.suppress(OSError), process.stdin:  # one that has ended is seen as that
+        process.stdin.write(json.dumps(options).encode() + b"\n")
+    return process
 
 
 class Worker:

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.candidate_runs import drawn_order
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Isolation, preset
+from codea1_env.sandbox.interface import Limits
 from codea1_env.sandbox.local import LocalSandbox
 from tests.support.several_answers import judged, verdicts
 
@@ -73,6 +75,19 @@ def test_in_isolation_a_program_knows_nothing_of_other_calls(sandbox: LocalSandb
     assert sorted(verdicts(together)) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
     assert verdicts(alone) == [Verdict.PASSED] * 2
     assert (together.golden_pass_rate, alone.golden_pass_rate) == (0.5, 1.0)
+
+
+def test_what_was_not_run_because_loading_takes_long_counts_for_nobody(sandbox: LocalSandbox) -> None:
+    slow = "import time\nwhile time.process_time() < 0.08: pass\ndef f(x): return 2 * x if x else 7\n"
+    suite = "\n".join(f"assert f({x}) == {2 * x}" for x in range(1, 9))
+    rules, limits = replace(preset("zero_sum"), isolation=Isolation.CALL), Limits(cpu_s=0.1, job_factor=2.0)
+    (report,) = judged(sandbox, TWICE, [slow], [suite], limits, rules)
+    (suite_report,) = report.suites
+    reasons = [rejection.reason for rejection in suite_report.suite.rejections]
+    assert 0 < len(reasons) < 8
+    assert set(reasons) == {RejectionReason.UNKNOWABLE}
+    assert verdicts(report) == [Verdict.PASSED] * (8 - len(reasons))
+    assert score(report, rules).coder.value == 1.0
 
 
 ASKED = [f"f({n})" for n in range(6)]

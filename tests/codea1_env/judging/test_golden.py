@@ -19,7 +19,7 @@ from codea1_env.judging.golden import (
     run_golden,
 )
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
-from codea1_env.sandbox.interface import JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import LOADED_TOO_OFTEN, JobReport, Limits, Place, Sandbox
 from tests.support.sandboxes import Counting
 
 DOUBLE = "def f(x):\n    return 2 * x\n"
@@ -154,11 +154,14 @@ def test_our_own_failure_is_no_evidence(broken_sandbox: Sandbox) -> None:
     assert golden_pass_rate(found) is None
 
 
-def test_tests_that_were_not_reached_are_not_passed() -> None:
+@pytest.mark.parametrize(("error_type", "passed"), [("", False), (LOADED_TOO_OFTEN, None)])
+def test_tests_that_were_not_reached_are_not_passed_unless_loading_took_the_time(
+    error_type: str, passed: bool | None
+) -> None:
     given = problem(GoldenCase("f(1)", "2"), GoldenCase("f(2)", "4"))
-    not_run = Outcome(OutcomeKind.NOT_RUN)
+    not_run = Outcome(OutcomeKind.NOT_RUN, error_type=error_type)
     report = JobReport(Outcome(OutcomeKind.VALUE, b"null"), (not_run, not_run))
-    assert [result.passed for result in golden_results(given, [report], {}, Comparison())] == [False, False]
+    assert [result.passed for result in golden_results(given, [report], {}, Comparison())] == [passed] * 2
 
 
 @pytest.mark.parametrize(
@@ -260,6 +263,18 @@ def test_a_program_that_hangs_is_not_asked_for_long(sandbox: Sandbox, body: str,
     for _ in range(2):
         assert known.given_time([run, run]) == [run, run]
     assert [job.program for job in counting.jobs] == [quick.solution]  # once; the program does not run again
+
+
+def test_what_is_known_of_a_problem_is_not_believed_of_another_with_its_id(sandbox: Sandbox) -> None:
+    problems = [timed("pass"), timed("x + 0"), replace(timed("pass"), golden=(GoldenCase("f(int(7))", "int(8)"),))]
+    late = JobReport(Outcome(OutcomeKind.TIME_LIMIT), ())
+    known = GoldenTests(counting := Counting(sandbox), Comparison())
+    runs = [GoldenRun(problem, golden_jobs(problem, "def f(x): pass", SHORT), (late,)) for problem in problems]
+    for run in (*runs, *runs):
+        known.given_time([run])
+    assert [(job.program, len(job.calls)) for job in counting.jobs] == [(p.solution, len(p.golden)) for p in problems]
+    findings = run_golden([(problem, problem.solution) for problem in problems], sandbox, Comparison())
+    assert [finding.passed for finding in findings] == [True, True, False]
 
 
 def test_nothing_more_runs_for_programs_in_time(sandbox: Sandbox) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.facts.verdicts import Outcome, OutcomeKind
 from codea1_env.judging.solution_values import SolutionValues
 from codea1_env.problems import GoldenCase, Problem
@@ -85,6 +87,8 @@ def test_what_is_answered_is_asked_once_and_remembered_but_our_own_failure_is_no
         (answers,) = known.answers([(PROBLEM, questions)])
         assert answers[questions[1]].internal_error
     assert sandbox.batches == [[["1", "fail", "hang"], ["hang", "fail", "1"]], [["fail"], ["fail"]]]
+    known.answers([(replace(PROBLEM, calls=CallForms(in_place=True)), questions[:1])])  # the same id and solution
+    assert len(sandbox.batches) == 3
 
 
 def test_problems_are_asked_apart() -> None:

@@ -154,7 +154,7 @@ def test_limits_cannot_be_changed_and_that_of_the_stack_is_accepted_without_effe
         ("raise ValueError", OutcomeKind.ERROR, "ValueError"),
         ("import nothing_like_it", OutcomeKind.ERROR, "ModuleNotFoundError"),
         ("raise SystemExit(0)", OutcomeKind.ERROR, "SystemExit"),
-        ("exit()", OutcomeKind.ERROR, "NameError"),  # `exit` belongs to interactive sessions
+        ("exit()", OutcomeKind.ERROR, "SystemExit"),
         ("import os; os._exit(0)", OutcomeKind.EXITED, ""),
         ("import os; os.abort()", OutcomeKind.CRASHED, "SIGABRT"),
         ("while True: pass", OutcomeKind.TIME_LIMIT, ""),
@@ -474,7 +474,14 @@ def test_it_is_a_sandbox_that_says_what_it_is_and_refuses_nonsense_settings(sand
 
 
 @pytest.mark.parametrize(
-    "body", ["def __init__(self): self.f = lambda x: x + 1", "def __getattr__(self, name): return lambda x: x + 1"]
+    "body",
+    [
+        "def __init__(self): self.f = lambda x: x + 1",
+        "def __getattr__(self, name): return lambda x: x + 1",
+        "f = None\n  def __init__(self): self.f = lambda x: x + 1",
+        "f = property(lambda self: lambda x: x + 1)",
+        "import functools\n  f = functools.cached_property(lambda self: lambda x: x + 1)",
+    ],
 )
 def test_a_method_may_be_an_attribute_of_the_instance(sandbox: LocalSandbox, body: str) -> None:
     job = Job(f"class Solution:\n  {body}\n", "Solution().f", direct("Solution().f(1)"))

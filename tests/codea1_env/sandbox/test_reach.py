@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Call, Job, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import LOADED_TOO_OFTEN
 from codea1_env.sandbox.local.reach import may_see_calls
 
 REACHING = [
@@ -132,3 +133,14 @@ def test_calls_in_isolation_that_hang_use_up_the_restarts_of_one_job(sandbox: Sa
     job = Job(program, "f", tuple(Call(f"f({n})") for n in (1, 2, 3, 1)), limits=limits, isolates_calls=True)
     (report,) = sandbox.run([job])
     assert [outcome.kind.value for outcome in report.outcomes] == ["value", "time_limit", "time_limit", "not_run"]
+
+
+@pytest.mark.parametrize(("factor", "is_enough"), [(16.0, True), (2.0, False)])
+def test_loading_before_each_call_has_a_time_of_its_own(sandbox: Sandbox, factor: float, is_enough: bool) -> None:
+    burn = "import time\ndef burn(s):\n  end = time.process_time() + s\n  while time.process_time() < end: pass\n"
+    program, limits = f"{burn}burn(0.05)\ndef f(x):\n  burn(0.03)\n  return x\n", Limits(cpu_s=0.1, job_factor=factor)
+    job = Job(program, "f", tuple(Call(f"f({n})") for n in range(25)), limits=limits, isolates_calls=True)
+    (report,) = sandbox.run([job])
+    ended = [(outcome.kind.value, outcome.error_type) for outcome in report.outcomes]
+    assert ended[:3] == [("value", "")] * 3
+    assert set(ended[6:]) == {("value", "") if is_enough else ("not_run", LOADED_TOO_OFTEN)}
