@@ -1,6 +1,7 @@
 """Read the replies of models into candidates and suites, in one of two readings; any text is accepted.
 
-STRICT is the reading of this project. `rules.reading.strict_programs` finds a coder's program, and `strict_suites`
+STRICT is the reading of this project. `rules.reading.strict_programs` finds a coder's program, without the tests
+that the coder has added to it, and `strict_suites`
 reads a tester's asserts: operators are respected, the entry point must be called, and every dropped piece has a reason.
 `allowed_names` lists the names that a test may use; any other name, and the entry point without a call, is
 FORBIDDEN_NAME. Both get the answer in a reply (`answers`), without reasoning and the tokens of chat templates.
@@ -83,19 +84,20 @@ def read_candidate(
     if reading is Reading.RELEASE:
         from codea1_env.rules.reading import release  # noqa: PLC0415  few games read so
 
-        program = release.find_program(reply)
+        found = strict_programs.Program(release.find_program(reply))
     else:
         budget = TextBudget()
         answer = read_answer(reply, budget)
-        program = strict_programs.find_program(read_fences(answer.text, budget), entry_point, budget)
+        found = strict_programs.find_program(read_fences(answer.text, budget), entry_point, budget)
         detail = _UNFINISHED if answer.unfinished else detail
+    program = found.text
     if not program.strip():
         return Candidate("", Rejection(RejectionReason.NO_CODE, _excerpt(reply), 0, detail))
     n_bytes = len(program.encode("utf-8", "surrogatepass"))
     if max_program_bytes is not None and n_bytes > max_program_bytes:
         detail = f"a program of {n_bytes:,} bytes; at most {max_program_bytes:,} are run"
         return Candidate("", Rejection(RejectionReason.TOO_LONG, _excerpt(program), 0, detail))
-    return Candidate(program)
+    return Candidate(program, n_own_tests=found.n_own_tests)
 
 
 def read_suite(
