@@ -10,13 +10,24 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest
-from codea1_env.problems.python_source import before_function, calls_of, functions_of, joined, literal, parse, unparse
+from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem
+from codea1_env.problems.python_source import (
+    before_function,
+    calls_of,
+    functions_of,
+    imports_of,
+    joined,
+    literal,
+    parse,
+    unparse,
+)
+from codea1_env.python_text import free_names
 
 _SOLUTION_MODULE = "solution"
 """KodCode's tests contain `from solution import f`."""
@@ -86,6 +97,35 @@ def _after(before: str, imports: Sequence[ast.Import | ast.ImportFrom], harness:
         if _only_uses(source, (alias.asname or alias.name).partition(".")[0])
     ]
     return GoldenHarness(joined(before, *used, harness.source)) if before or used else harness
+
+
+def with_known_imports(problem: Problem) -> Problem:
+    """Return a problem whose golden tests import what they use of what the problem imports.
+
+    Data sets run tests in the namespace of the program, where the imports of the row, of the statement and of the
+    solution are known.
+    """
+    texts = (problem.imports, problem.statement, problem.solution)
+    known = {
+        alias.asname or alias.name.partition(".")[0]: unparse(type(node)(**{**vars(node), "names": [alias]}))
+        for node in parse("\n".join(map(imports_of, texts)), "the imports").body
+        if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__"
+        for alias in node.names
+    }
+    golden = tuple(_importing(test, known) for test in problem.golden)
+    return problem if golden == problem.golden else replace(problem, golden=golden)
+
+
+def _importing(test: GoldenTest, known: Mapping[str, str]) -> GoldenTest:
+    if isinstance(test, GoldenHarness):
+        return GoldenHarness(joined(*lines, test.source)) if (lines := _used(test.source, known)) else test
+    lines = _used("\n".join((*test.imports, test.expression, test.expected)), known)
+    return replace(test, imports=(*test.imports, *lines)) if lines else test
+
+
+def _used(source: str, known: Mapping[str, str]) -> list[str]:
+    used = free_names(source) & known.keys() if any(name in source for name in known) else set()
+    return [known[name] for name in sorted(used)]
 
 
 def _only_uses(source: str, name: str) -> bool:

@@ -99,16 +99,17 @@ def is_stated(case: TestCase, calls: Sequence[str], value: bytes, stated: Mappin
 
 
 _REL_TOL = 1e-6  # statements round
+_TEXT = re.compile(r"""((?<!\w)[bru]{0,2}(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"))""", re.DOTALL)
 _WHOLE = re.compile(r"(?<=\d)\.0(?!\d)")
 
 
 def _without_types(call: str) -> str:
-    """Return a call with whole numbers as integers and tuples and sets as lists; unchanged if it holds a text.
+    """Return a call with whole numbers as integers and tuples and sets as lists; its texts stay.
 
     It edits the source text, because it runs for each case of every suite.
     """
     if "'" in call or '"' in call:
-        return call
+        return "".join(part if number % 2 else _without_types(part) for number, part in enumerate(_TEXT.split(call)))
     # On such short texts this is several times as fast as `str.translate`.
     call = call.replace("(", "[").replace("{", "[").replace(")", "]").replace("}", "]").replace(",]", "]")
     if "." in call:
