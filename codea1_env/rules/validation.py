@@ -30,6 +30,7 @@ from codea1_env.facts.verdicts import (
     Verdict,
 )
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments, with_arguments
+from codea1_env.rules.reading.frameworks import RAISES
 from codea1_env.rules.reading.in_place import called_in_place
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, Validation
@@ -227,7 +228,7 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
         if valid.prediction_right is False:
             detail = f"the solution gives {values.describe(valid.expected)}"
             rejections.append(_rejection(case, RejectionReason.WRONG_PREDICTION, detail))
-        drops_wrong = rules.validation is Validation.DROP_WRONG or _has_tolerance(case)
+        drops_wrong = rules.validation is Validation.DROP_WRONG or not _can_be_corrected(case)
         if valid.prediction_right is not False or not drops_wrong:
             is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules.stated)
             kept.append(replace(valid, is_example=True) if is_example else valid)
@@ -327,7 +328,7 @@ def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReas
     return None if comparison.equal(value, value) else RejectionReason.UNPASSABLE
 
 
-_NONE = values.encode(None)
+_NONE, _FALSE = values.encode(None), values.encode(False)
 _ADDRESS_START, _ADDRESS = b" at 0x", re.compile(rb" at 0x[0-9a-fA-F]{6,}")
 _LIMITS = frozenset({OutcomeKind.TIME_LIMIT, OutcomeKind.MEMORY_LIMIT})
 _NO_RESULT = "the function changes its argument and returns nothing: assert what the argument is after the call"
@@ -352,7 +353,8 @@ def _reason_against(case: TestCase, item: SolutionEvidence, *, in_place: bool) -
         return RejectionReason.TOO_MANY_CALLS
     if any(call.answer is not None and _was_not_sent(call.answer) for call in record):
         return RejectionReason.OPAQUE_VALUE  # the test got a placeholder instead of the result
-    return _disagreement(case, item) or (RejectionReason.VACUOUS if item.change_evidence.is_vacuous else None)
+    is_vacuous = item.change_evidence.is_vacuous and not (_expects_exception(case) and item.first.value == _FALSE)
+    return _disagreement(case, item) or (RejectionReason.VACUOUS if is_vacuous else None)
 
 
 def _disagreement(case: TestCase, item: SolutionEvidence) -> RejectionReason | None:
@@ -390,9 +392,13 @@ def _confirmed(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> Val
     return ValidCase(case, expected, right)
 
 
-def _has_tolerance(case: TestCase) -> bool:
-    """Whether a case states a value with a tolerance: the solution's value would not say which one is right."""
-    return any("pytest" in line for line in case.imports)
+def _can_be_corrected(case: TestCase) -> bool:
+    """Whether the solution's value says what a wrong case should state: not which tolerance or exception is right."""
+    return not (_expects_exception(case) or any("pytest" in line for line in case.imports))
+
+
+def _expects_exception(case: TestCase) -> bool:
+    return case.expression.startswith(f"{RAISES}(")
 
 
 def _rejection(case: TestCase, reason: RejectionReason, detail: str) -> Rejection:

@@ -10,6 +10,7 @@ not run. Whatever is not known to be harmless stays: registrations, tables that 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -20,19 +21,14 @@ from codea1_env.rules.reading.statements import DEFINITIONS
 
 _BUILTINS = SAFE_BUILTINS | {"getattr", "hasattr", "hash", "id", "input", "object", "print", "super", "type"}
 _STAYS = (*DEFINITIONS, ast.Import, ast.ImportFrom)
-_READING_METHODS = frozenset(
-    (*dir(str), *dir(bytes), *dir(tuple), *dir(frozenset), "copy", "get", "items", "keys", "values")
-)
 _TEST_TOOLS = """
     doctest.testmod pprint.pprint pytest.main time.perf_counter time.time unittest.TestLoader unittest.TestSuite
     unittest.TextTestRunner unittest.makeSuite unittest.main
 """
 _RUNS_TESTS = frozenset(_TEST_TOOLS.split())
-_CHANGERS = "heapify heappop heappush heappushpop heapreplace insort insort_left insort_right next"
-_CHANGE_ARGUMENTS = frozenset(_CHANGERS.split())
-_MOST_STEPS = 3  # from a shared object over names to the name of a part of it
 _CACHES = frozenset({"cache", "lru_cache", "cached_property"})
 _MUTABLE = (ast.Call, ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Set, ast.SetComp)
+_IMMUTABLE = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.expr_context)
 
 
 def find_own_tests(program: str, tree: ast.Module, entry_point: str, budget: TextBudget) -> list[ast.stmt]:
@@ -148,9 +144,9 @@ class _Search:
         return not is_top and isinstance(node, ast.Pass | ast.Break | ast.Continue | ast.Raise)
 
     def _is_harmless_here(self, node: ast.AST, *, tested: bool) -> bool:
-        bound = set(_stored(node))
-        is_harmless = bound.isdisjoint(self.read) and _is_harmless(node, bound, self)
-        return is_harmless and self._may_be_called(_loaded(node), tested)
+        names = _loaded(node)
+        is_unread = self.read.isdisjoint(_stored(node))
+        return is_unread and self._is_harmless_tree(node, names) and self._may_be_called(names, tested)
 
     def _may_be_called(self, names: set[str], tested: bool) -> bool:
         """Whether calls of functions change nothing that outlives them, or only what tests of the program change."""
@@ -162,14 +158,14 @@ class _Search:
             seen.add(call)
             node = self.own[name]
             if name not in self._harmless:
-                self._harmless[name] = not _keeps_state(node) and _is_harmless(node, _bound(node), self)
+                self._harmless[name] = not _keeps_state(node) and self._is_harmless_tree(node, self.used[name])
             if not self._harmless[name]:
                 return False
             tests = name not in self.called and any(isinstance(p, ast.Assert) or _is_print(p) for p in ast.walk(node))
             pending += [(each, tested or tests) for each in self.used[name] & self.own.keys()]
         return True
 
-    def is_shared(self, name: str) -> bool:
+    def _is_shared(self, name: str) -> bool:
         """Whether a name of the module may stand for something changeable that what stays reads."""
         pending, seen = {name}, set[str]()
         while pending:
@@ -180,98 +176,48 @@ class _Search:
             pending = {part for each in changeable for value in self.data[each] for part in _loaded(value)} - seen
         return False
 
-    def is_instance(self, name: str) -> bool:
-        """Whether a name that nothing else reads stands for an object of a class of the program."""
-        values = self.data.get(name, [])
-        return name not in self.read and all(
-            isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in self.own
-            for value in values
-        )
-
-
-def _is_harmless(node: ast.AST, bound: set[str], search: _Search) -> bool:
-    """Whether running a tree changes nothing but what its own names stand for; the functions it names are not seen."""
-    search.budget.take_steps(8 * sum(1 for _ in ast.walk(node)))
-    bound = bound - search.imported.keys()
-    shared = _shared(node, bound, search)
-    for part in ast.walk(node):
-        match part:
-            case ast.Global() | ast.Delete(targets=[ast.Name()]):
-                return False
-            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
-                if _root_name(part) not in bound - shared:
-                    return False
-            case ast.AugAssign(target=ast.Name(id=name)) if name in shared:
-                return False
-            case ast.Call(func=function, args=args, keywords=keywords):
-                given = [*args, *(keyword.value for keyword in keywords)]
-                is_given = any(_root_name(each) in shared for each in given)
-                if not _may_call(function, bound - shared, is_given, search):
-                    return False
-    return True
-
-
-def _shared(node: ast.AST, bound: set[str], search: _Search) -> set[str]:
-    """Return the names in a tree that may stand for what other parts of the program read, or for a part of that."""
-    shared = {name for name in _loaded(node) - bound if search.is_shared(name)}
-    for _ in range(_MOST_STEPS if shared else 0):
+    def _is_harmless_tree(self, node: ast.AST, names: set[str]) -> bool:
+        """Whether running a tree, which uses names of the module, changes nothing but what is its own."""
+        self.budget.take_steps(4 * sum(1 for _ in ast.walk(node)))
+        if any(map(self._is_shared, names)):
+            return False
         for part in ast.walk(node):
-            if any(_loaded(value) & shared for value in _values(part)):
-                shared |= set(_stored(part)) & bound
-    return shared
+            match part:
+                case ast.Global() | ast.Delete(targets=[ast.Name()]):
+                    return False
+                case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
+                    if _root(part) in self.own.keys() | self.imported.keys():
+                        return False
+                case ast.Call(func=function) if not self._may_call(function):
+                    return False
+        return True
+
+    def _may_call(self, function: ast.expr) -> bool:
+        """Whether a call can change nothing but its arguments."""
+        root, is_plain = _root(function), isinstance(function, ast.Name)
+        if root in self.own:
+            return is_plain or isinstance(self.own[root], ast.ClassDef)
+        if root in self.imported:
+            name = self._full_name(function)
+            module, _, member = name.rpartition(".")
+            return name in _RUNS_TESTS or may_be_imported_from(module, member) or module == "numpy.testing"
+        if root in self.data:
+            return not is_plain
+        return not hasattr(builtins, root) or root in _BUILTINS  # else it is the tree's own
+
+    def _full_name(self, node: ast.expr) -> str:
+        attributes: list[str] = []
+        while isinstance(node, ast.Attribute):
+            attributes.append(node.attr)
+            node = node.value
+        return ".".join((self.imported[node.id], *reversed(attributes))) if isinstance(node, ast.Name) else ""
 
 
-def _may_call(function: ast.expr, own: set[str], is_given: bool, search: _Search) -> bool:
-    """Whether a call changes nothing that is shared; `is_given`: whether it gets something that is."""
-    name, root = _full_name(function, search), _root_name(function)
-    module, _, last = name.rpartition(".")
-    is_plain = isinstance(function, ast.Name)
-    if is_given and (last in _CHANGE_ARGUMENTS or name in search.own or (is_plain and root in own)):
-        return False
-    if root in search.own:
-        return is_plain or isinstance(search.own[root], ast.ClassDef)
-    if root in search.imported:
-        return name in _RUNS_TESTS or may_be_imported_from(module, last) or module == "numpy.testing"
-    if root in search.data and root not in own:
-        return not is_plain and (last in _READING_METHODS or search.is_instance(root))
-    if root or last in _READING_METHODS:
-        return root in own or root in _BUILTINS or not root
-    return not isinstance(search.own.get(_maker(function)), ast.FunctionDef)
-
-
-def _maker(function: ast.expr) -> str:
-    """Return the function whose result a method is called on; empty if it is something else."""
-    node = _root(function)
-    return _root_name(node.func) if isinstance(node, ast.Call) else ""
-
-
-def _full_name(node: ast.expr, search: _Search) -> str:
-    match node:
-        case ast.Name(id=name):
-            return search.imported.get(name, name)
-        case ast.Attribute(value=value, attr=name):
-            return f"{_full_name(value, search)}.{name}"
-    return ""
-
-
-def _root_name(node: ast.AST) -> str:
-    root = _root(node)
-    return root.id if isinstance(root, ast.Name) else ""
-
-
-def _root(node: ast.AST) -> ast.AST:
+def _root(node: ast.AST) -> str:
+    """Return the name that attributes and items are taken of; empty if it is no name."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
         node = node.value
-    return node
-
-
-def _values(part: ast.AST) -> list[ast.expr]:
-    """Return what a node binds names to."""
-    if isinstance(part, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-        return [part.value] if part.value else []
-    if isinstance(part, ast.For | ast.AsyncFor | ast.comprehension):
-        return [part.iter]
-    return [part.context_expr] if isinstance(part, ast.withitem) else []
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _stored(node: ast.AST) -> Iterator[str]:
@@ -287,14 +233,6 @@ def _stored(node: ast.AST) -> Iterator[str]:
             yield part.name
         else:
             pending += ast.iter_child_nodes(part)
-
-
-def _bound(node: ast.AST) -> set[str]:
-    """Return all names that are bound within a definition, by those within it, too."""
-    inner = [part for part in ast.walk(node) if part is not node]
-    names = {part.arg for part in inner if isinstance(part, ast.arg)}
-    names |= {part.id for part in inner if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
-    return names | {part.name for part in inner if isinstance(part, (*DEFINITIONS, ast.ExceptHandler)) and part.name}
 
 
 def _loaded(node: ast.AST) -> set[str]:
@@ -321,10 +259,7 @@ def _keeps_state(node: ast.stmt) -> bool:
 
 
 def _is_constant(node: ast.expr) -> bool:
-    return all(
-        isinstance(part, ast.Constant | ast.Tuple | ast.UnaryOp | ast.unaryop | ast.expr_context)
-        for part in ast.walk(node)
-    )
+    return all(isinstance(part, _IMMUTABLE) for part in ast.walk(node))
 
 
 def _is_print(node: ast.AST) -> bool:

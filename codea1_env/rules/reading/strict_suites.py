@@ -173,12 +173,9 @@ class SuiteReader:
     def read(self, pieces: Iterable[Piece]) -> None:
         """Add the cases of `pieces`; the names that they bind stay bound for the next call."""
         pieces = list(pieces)
-        nodes = [part for piece in pieces for head in _parsed(piece) for part in ast.walk(head.node)]
-        self._modules |= {name for node in nodes for name in _modules_of(node)}
+        self._modules |= {name for node in _nested(pieces) for name in _modules_of(node)}
         if self._modules:
-            members = _Members(self._modules - {name for node in nodes for name in _bound_by(node)}, self.defined_name)
-            pieces = [_replaced(piece, members) for piece in pieces]
-            self._called |= members.called
+            self._call_members([part for node in _parsed(pieces) for part in ast.walk(node)])
         self._body(pieces, self.scope, self.scope, 0)
 
     def finish(self) -> None:
@@ -196,6 +193,25 @@ class SuiteReader:
         is_attempt = self.places is not None and line and reason in COUNTED_AS_INVALID
         written = self.places.lines(line, 1 + source.strip().count("\n")) if self.places and is_attempt else None
         self.rejections.add(reason, source, line, detail, n, written)
+
+    def _call_members(self, nodes: Sequence[ast.AST]) -> None:
+        """Replace `module.f` by `f` in a tree, for modules that are the program's and names that are nothing else."""
+        stored = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+        modules = self._modules - stored - {node.arg for node in nodes if isinstance(node, ast.arg)}
+
+        def plain(part: ast.AST) -> ast.AST:
+            root = _root_of(part)
+            if not (isinstance(part, ast.Attribute) and part.attr == self.defined_name and root in modules):
+                return part
+            self._called.add(root)
+            return ast.copy_location(ast.Name(part.attr, part.ctx), part)
+
+        for node in nodes:
+            for name, held in ast.iter_fields(node):
+                if isinstance(held, list):
+                    held[:] = map(plain, held)
+                elif isinstance(held, ast.Attribute):
+                    setattr(node, name, plain(held))
 
     # -- statements --
 
@@ -809,11 +825,22 @@ def _statements(nodes: Iterable[ast.stmt], parent: Statement) -> tuple[Piece, ..
     return tuple(Statement(node, parent.source) for node in nodes)
 
 
-def _parsed(piece: Piece) -> list[Statement]:
-    """Return what was parsed of a piece."""
-    if isinstance(piece, Partial):
-        return [piece.head, *(each for part in piece.body for each in _parsed(part))]
-    return [piece] if isinstance(piece, Statement) else []
+def _parsed(pieces: Iterable[Piece]) -> Iterator[ast.stmt]:
+    """Yield the statements that were parsed."""
+    for piece in pieces:
+        if isinstance(piece, Partial):
+            yield from _parsed(piece.body)
+        elif isinstance(piece, Statement):
+            yield piece.node
+
+
+def _nested(pieces: Iterable[Piece]) -> Iterator[ast.AST]:
+    """Yield the statements that were parsed and those within them, without visiting expressions."""
+    pending: list[ast.AST] = [*_parsed(pieces)]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += getattr(node, "body", ()) if isinstance(node, ast.stmt) else ()
 
 
 def _modules_of(node: ast.AST) -> Iterator[str]:
@@ -825,38 +852,6 @@ def _modules_of(node: ast.AST) -> Iterator[str]:
                     yield alias.asname or alias.name.partition(".")[0]
         case ast.ImportFrom(module=module, names=names) if (module or "").partition(".")[0] not in _OTHER_MODULES:
             yield from (alias.asname or alias.name for alias in names)
-
-
-def _bound_by(node: ast.AST) -> Iterator[str]:
-    """Yield the name that a node binds to something else than a module."""
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id
-    elif isinstance(node, ast.arg):
-        yield node.arg
-
-
-class _Members(ast.NodeTransformer):
-    """Replaces `module.f` by `f`, for modules that are the program's."""
-
-    def __init__(self, modules: set[str], name: str) -> None:
-        self._modules = modules
-        self._name = name
-        self.called: set[str] = set()
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        root = node.value
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if node.attr == self._name and isinstance(root, ast.Name) and root.id in self._modules:
-            self.called.add(root.id)
-            return ast.copy_location(ast.Name(node.attr, node.ctx), node)
-        return self.generic_visit(node)
-
-
-def _replaced(piece: Piece, members: _Members) -> Piece:
-    if isinstance(piece, Partial):
-        return Partial(piece.head, tuple(_replaced(part, members) for part in piece.body))
-    return Statement(members.visit(piece.node), piece.source) if isinstance(piece, Statement) else piece
 
 
 def _head(piece: Piece) -> Statement:
@@ -918,10 +913,19 @@ def _numpy_assert(node: ast.expr, scope: Scope) -> str:
 
 
 def _full_name(node: ast.expr, scope: Scope) -> str:
-    if isinstance(node, ast.Attribute):
-        return f"{_full_name(node.value, scope)}.{node.attr}"
+    """Return the dotted name of the import that a node denotes; empty if it denotes none."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
     value = scope.look_up(scope.place_of(node))
-    return value.full_name if isinstance(value, Imported | OfFramework) else ""
+    return ".".join((value.full_name, *reversed(attributes))) if isinstance(value, Imported | OfFramework) else ""
+
+
+def _root_of(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _reference(node: ast.AST) -> str:

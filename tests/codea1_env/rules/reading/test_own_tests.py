@@ -32,7 +32,7 @@ LEFT_OUT = {
     "compare": F + "f(3) == 9",
     "constants": (
         "ROMAN = {'a': 1}\ndef f(n):\n    out = []\n    for c in n:\n        v = ROMAN[c]\n"
-        "        out.append(v)\n    return out\nassert f('b') == [2]\nf('a')"
+        "        out.append(v)\n    return out\nassert f('b') == [2]"
     ),
     "passed": F + "passed = 0\nif f(2) == 4:\n    passed += 1\nprint(passed)",
     "raise": F + "if f(2) != 4:\n    raise AssertionError('no')",
