@@ -82,6 +82,8 @@ class _Search:
         blocks = [block for block in fenced.blocks if block.may_be_python]
         defining = [block for block in blocks if self._mentions_definition(block.text)]
         whole = [block for block in defining if not self._is_stub(block.text)]
+        if whole and len(blocks) == 1:  # most replies
+            return whole[0].text
         if whole:
             return self._with_parts(whole[-1], [block for block in blocks if block not in defining or block in whole])
         run = self._run_outside(fenced.outside)
@@ -92,7 +94,7 @@ class _Search:
     def _with_parts(self, chosen: Block, blocks: list[Block]) -> str:
         """Return a block, together with the last ones that define names which it lacks."""
         parts, others = [chosen], [block for block in blocks if block is not chosen]
-        missing = free_names(chosen.text) - _BUILTINS if others else set()
+        missing = free_names(chosen.text) - _BUILTINS
         while missing:
             for block in reversed(others):
                 body = self._body(block.text)
@@ -111,14 +113,11 @@ class _Search:
 
     def _is_stub(self, text: str) -> bool:
         """Whether a text declares the entry point and leaves its body out."""
-        name, method = read_entry_point(self.entry_point)
-        tree = self.tree(text)
-        found = (
-            [node for node in ast.walk(tree) if isinstance(node, DEFINITIONS) and node.name == (method or name)]
-            if tree
-            else []
-        )
-        return bool(found) and all(map(_is_left_out, found[-1].body))
+        body = self._body(text) or []
+        for name in filter(None, read_entry_point(self.entry_point)):
+            found = [node for node in body if isinstance(node, DEFINITIONS) and node.name == name]
+            body = found[-1].body if found else []
+        return bool(body) and all(map(_is_left_out, body))
 
     def _best_block(self, blocks: list[Block]) -> Block:
         return next((block for block in reversed(blocks) if self._defines_something(block.text)), blocks[0])

@@ -167,8 +167,9 @@ class SuiteReader:
 
     def __post_init__(self) -> None:
         self.defined_name = read_entry_point(self.entry_point).name
-        known = {name: value for name, value in _known_names(self.imports).items() if name != self.defined_name}
+        known = _known_names(self.imports) if self.imports else {}
         self.scope = Scope(self.entry_point, {**known}, self.forms.functions, self.budget)
+        self.scope.names.pop(self.defined_name, None)
 
     def read(self, pieces: Iterable[Piece]) -> None:
         """Add the cases of `pieces`; the names that they bind stay bound for the next call."""
