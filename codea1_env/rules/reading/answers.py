@@ -266,14 +266,14 @@ _BEFORE_LINE = re.compile(
 )
 _AFTER_LINE = re.compile(rf"{_AROUND}(?:[ \t]*{_AROUND}){{0,7}}[ \t]*(?=$|{_TURN})", re.MULTILINE | re.IGNORECASE)
 _LIKE_A_TAG = re.compile(r"<[/|a-zA-Z]")
-_LIKE_A_MARK = ("\r", "[/", "[|", "~[", "]~", "[THINK]", "[BEGIN]", "[DONE]", "[END]", "\n!", "\n%", "pip install ")
+_LIKE_A_MARK = ("\r", "[/", "[|", "~[", "]~", "[THINK]", "[BEGIN]", "[DONE]", "[END]", "\n!", "\n%", " install ")
 _ANSWER = re.compile(r"<answer>(?P<held>(?:(?!<answer>).)*?)(?:</answer>|(?=<answer>)|\Z)", re.DOTALL | re.IGNORECASE)
 _HOLDS_CODE = re.compile(
     r"^[ \t]*(?:```|~~~|@|(?:async|def|class|import|from|assert|for|while|if|print)\b|\w+[ \t]*=)", re.MULTILINE
 )
 _NOTEBOOK_LINE = re.compile(
     r"^[ \t]*(?:![ \t]*[a-zA-Z]|%{1,2}[a-zA-Z]\w*(?=[ \t]|$)"
-    r"|(?:python3?[ \t]+-m[ \t]+)?(?:pip3?|conda)[ \t]+install[ \t])[^\n]*",
+    r"|(?:\$[ \t]+)?(?:python3?[ \t]+-m[ \t]+)?(?:pip3?|conda)[ \t]+install[ \t])[^\n]*",
     re.MULTILINE,
 )
 

@@ -21,6 +21,7 @@ import builtins
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from types import EllipsisType
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.python_text import TextBudget, UnreadableError, free_names, parse
@@ -29,6 +30,7 @@ from codea1_env.rules.reading.own_tests import find_own_tests, without_statement
 from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
 _BUILTINS = frozenset(dir(builtins))
+_LACKING = ("\n    pass", "\n        pass")  # behind a declaration with nothing but comments
 _ANY_DEF = r"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]"
 _ANY_CLASS = r"^[ \t]*class[ \t]+{name}[ \t]*[(\[:]"
 
@@ -113,7 +115,8 @@ class _Search:
 
     def _is_stub(self, text: str) -> bool:
         """Whether a text declares the entry point and leaves its body out."""
-        body = self._body(text) or []
+        bodies = map(self._body, (text, *(text.rstrip() + rest for rest in _LACKING)))
+        body = next((body for body in bodies if body is not None), [])
         for name in filter(None, read_entry_point(self.entry_point)):
             found = [node for node in body if isinstance(node, DEFINITIONS) and node.name == name]
             body = found[-1].body if found else []
@@ -202,6 +205,8 @@ def _is_left_out(node: ast.stmt) -> bool:
         case ast.Raise(exc=raised):
             raised = raised.func if isinstance(raised, ast.Call) else raised
             return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+        case ast.Return(value=ast.Constant(value=EllipsisType())):
+            return True
     return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 

@@ -75,7 +75,15 @@ SEVERAL = {
     "one line": ("```python f = lambda x: x + 1```", "f = lambda x: x + 1"),
     **{
         f"not a later stub: {body!r}": (f"```python\n{F}\n```\nTogether:\n```python\n{HEAD}{body}\n```", F)
-        for body in ("'Adds.'", "...", "pass", "raise NotImplementedError('you')", "'D.'\n    pass")
+        for body in (
+            "'Adds.'",
+            "...",
+            "pass",
+            "raise NotImplementedError('you')",
+            "'D.'\n    pass",
+            "return ...",
+            "# as above",
+        )
     },
     "not a stub before bare code": (f"```python\n{HEAD}pass\n```\n{F}\n", F),
     "a stub if there is nothing else": (f"```python\n{HEAD}pass\n```", f"{HEAD}pass"),

@@ -48,7 +48,16 @@ THOUGHTS = [
     ),
     *(("<longcat_think>", "</longcat_think>"), ("<|inner_prefix|>", "<|inner_suffix|>")),
 ]
-NOTEBOOK = ["!pip install x", "%matplotlib inline", "%%time", "pip install x", "python -m pip install x", "! ls"]
+NOTEBOOK = [
+    "!pip install x",
+    "%matplotlib inline",
+    "%%time",
+    "pip install x",
+    "python -m pip install x",
+    "! ls",
+    "$ pip3 install x",
+    "conda install x",
+]
 WRAPPED |= {
     **{f"turn {start}": start + fenced(PROGRAM) for start in TURNS},
     **{f"reasoning {start}": f"{start}\n{DRAFT}{end}\n{PROGRAM}" for start, end in THOUGHTS},
