@@ -125,40 +125,24 @@ FORMS = (
         "(lambda numbers: (f(numbers), numbers)[1])([3, 1]) => [3, 1].copy()",
     ),
     Form(
-        "The argument is unchanged, with all its parts",
-        "import copy\n\ndef test_input():\n    rows = [[3], [1]]\n    before = copy.deepcopy(rows)\n    f(rows)\n"
-        "    assert rows == before",
-        "(lambda rows: (f(rows), rows)[1])([[3], [1]]) => copy.deepcopy([[3], [1]])",
-    ),
-    Form(
         "Functions of `numpy.testing`",
-        "import numpy as np\nfrom numpy.testing import assert_equal\n\ndef test_arrays():\n"
-        "    np.testing.assert_allclose(f(1), [0.5], rtol=1e-6)\n    np.testing.assert_array_equal(f(2), [1, 2])\n"
-        "    np.testing.assert_almost_equal(f(3), 0.25, decimal=3)\n    assert_equal(f(4), {'a': 1})",
-        "bool(numpy.allclose(f(1), [0.5], rtol=1e-06, atol=0.0)) => True\n"
-        "bool(numpy.array_equal(f(2), [1, 2])) => True\n"
-        "bool(numpy.allclose(f(3), 0.25, rtol=0.0, atol=0.0015)) => True\nf(4) => {'a': 1}",
+        "import numpy as np\n\ndef test_arrays():\n    np.testing.assert_allclose(f(1), [0.5], rtol=1e-6)\n"
+        "    np.testing.assert_equal(f(4), {'a': 1})",
+        "bool(numpy.allclose(f(1), [0.5], rtol=1e-06, atol=0.0)) => True\nf(4) => {'a': 1}",
     ),
     Form(
         "The program's module",
-        "import unittest\nimport my_module as m\n\nclass TestF(unittest.TestCase):\n    def test_square(self):\n"
-        "        self.assertEqual(m.f(2), 4)",
+        "import my_module as m\nassert m.f(2) == 4",
         "f(2) => 4",
-        note="A module that is neither in Python's library nor a tool's is the program, whatever its name.",
+        note="Any module that is neither in Python's library nor a tool's.",
     ),
     Form(
-        "Tables and asserts under `try`",
-        "def test_all():\n    try:\n        for n, want in [(1, 1), (2, 4)]:\n            assert f(n) == want\n"
-        "    except AssertionError as error:\n        print(error)",
-        "f(1) => 1\nf(2) => 4",
-        note="If every handler fails the test or only prints the failure: Python passes such a file, but its author\n"
-        "states the tests.",
+        "Under `try`",
+        "try:\n    for n in [1, 2]:\n        assert f(n) == n\nexcept AssertionError as error:\n    print(error)",
+        "f(1) => 1\nf(2) => 2",
+        note="If every handler fails or prints.",
     ),
-    Form(
-        "Texts in JSON",
-        '{"tests": ["assert f(1) == 1", "assert f(2) == 4"]}',
-        "f(1) => 1\nf(2) => 4",
-    ),
+    Form("Texts in JSON", '{"tests": ["assert f(1) == 1"]}', "f(1) => 1"),
     Form("Lists in prose", "1. `assert f(1) == 1` - smallest\n- assert f(2) == 4", "f(1) => 1\nf(2) => 4"),
 )
 

@@ -113,6 +113,16 @@ MORE = {
         "bool(numpy.allclose(f(2), 1, rtol=1e-07, atol=0.1)) => True, bool(numpy.allclose(f(3), [2.5], rtol=0.0, "
         "atol=1.5e-06)) => True, raises(ValueError, f, 3) => True",
     ),
+    "deep copies": (
+        "import copy\nxs = [[3], [1]]\nys = copy.deepcopy(xs)\nf(xs)\nassert xs == ys",
+        "(lambda xs: (f(xs), xs)[1])([[3], [1]]) => copy.deepcopy([[3], [1]])",
+    ),
+    "arrays": (
+        "import numpy as np\nfrom numpy.testing import assert_almost_equal\n"
+        "np.testing.assert_array_equal(f(2), [1, 2])\nassert_almost_equal(f(3), 0.25, decimal=3)",
+        "bool(numpy.array_equal(f(2), [1, 2])) => True, "
+        "bool(numpy.allclose(f(3), 0.25, rtol=0.0, atol=0.0015)) => True",
+    ),
     "copies made by hand": (
         "xs = [[3], [1]]\nys = [row[:] for row in xs]\nf(xs)\nassert xs == ys",
         "(lambda xs: (f(xs), xs)[1])([[3], [1]]) => [row[:] for row in [[3], [1]]]",
