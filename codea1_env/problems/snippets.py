@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import read_entry_point
@@ -58,45 +56,21 @@ def read_snippet(
 
 
 def read_test(
-    test: str,
-    statement: str,
-    entry_point: str,
-    what: str = "column 'test'",
-    *,
-    functions: bool = False,
-    solution: str = "",
+    test: str, statement: str, entry_point: str, what: str = "column 'test'", *, functions: bool = False
 ) -> tuple[GoldenTest, ...]:
     """Return the golden tests of one snippet; see `read_snippet`.
 
-    A harness is extended by the statement's imports and helper functions, and by those imports of the solution whose
-    names it uses: data sets run tests in the namespace of the solution.
+    A harness is extended by the statement's imports and helper functions.
 
     Raises:
         BrokenInput: as `read_snippet`.
     """
     golden = read_snippet(test, entry_point, what, functions=functions)
     before = before_function(statement, entry_point)
-    imports = _imports_of(solution)
-    return tuple(_after(before, imports, one) if isinstance(one, GoldenHarness) else one for one in golden)
-
-
-@lru_cache(maxsize=1)  # the snippets of a row have one solution
-def _imports_of(solution: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    body = parse(solution, "the solution").body
-    return tuple(node for node in body if isinstance(node, ast.Import | ast.ImportFrom))
-
-
-def _after(before: str, imports: Sequence[ast.Import | ast.ImportFrom], harness: GoldenHarness) -> GoldenHarness:
-    """Return a harness that begins with some text and with those imports whose names nothing in it imports."""
-    source = before + harness.source
-    used = [
-        unparse(type(node)(**{**dict(ast.iter_fields(node)), "names": [alias]}))
-        for node in imports
-        if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
-        for alias in node.names
-        if _only_uses(source, (alias.asname or alias.name).partition(".")[0])
-    ]
-    return GoldenHarness(joined(before, *used, harness.source)) if before or used else harness
+    return tuple(
+        GoldenHarness(joined(before, one.source)) if before and isinstance(one, GoldenHarness) else one
+        for one in golden
+    )
 
 
 def with_known_imports(problem: Problem) -> Problem:
@@ -126,13 +100,6 @@ def _importing(test: GoldenTest, known: Mapping[str, str]) -> GoldenTest:
 def _used(source: str, known: Mapping[str, str]) -> list[str]:
     used = free_names(source) & known.keys() if any(name in source for name in known) else set()
     return [known[name] for name in sorted(used)]
-
-
-def _only_uses(source: str, name: str) -> bool:
-    """Whether a harness may use a name that it does not import."""
-    word = re.escape(name)
-    is_used = re.search(rf"(?<![\w.'\"]){word}\b(?!\s*=[^=])", source) is not None
-    return is_used and re.search(rf"^\s*(?:import|from)\b.*\b{word}\b", source, re.MULTILINE) is None
 
 
 def solution_names(tree: ast.Module) -> list[str]:
