@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import re
+import symtable
 import threading
 import warnings
 from dataclasses import dataclass
@@ -178,6 +179,37 @@ def _tree_from(first_line: int, text: str) -> ast.Module:
         except PYTHON_ERRORS:
             pass
     return ast.increment_lineno(_tree(text), first_line - 1)
+
+
+def free_names(program: str) -> set[str]:
+    """Return the names that a program uses and does not define; none for text that is not Python."""
+    try:
+        top = _symbols(program)
+    except PYTHON_ERRORS:
+        return set()
+    bound = {name.get_name() for name in top.get_symbols() if name.is_assigned() or name.is_imported()}
+    return _used_in(top) - bound
+
+
+def names_used(program: str) -> dict[str, set[str]]:
+    """Return the names of the module that each of its functions and classes uses; empty for text that is not Python."""
+    try:
+        top = _symbols(program)
+    except PYTHON_ERRORS:
+        return {}
+    return {table.get_name(): _used_in(table) for table in top.get_children()}
+
+
+def _symbols(program: str) -> symtable.SymbolTable:
+    with _WARNING_FILTERS, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return symtable.symtable(program, "<program>", "exec")
+
+
+def _used_in(table: symtable.SymbolTable) -> set[str]:
+    is_top = table.get_type() == "module"
+    used = {name.get_name() for name in table.get_symbols() if name.is_referenced() and (is_top or name.is_global())}
+    return used.union(*map(_used_in, table.get_children()))
 
 
 def write(node: ast.expr, *, shared: bool = False, formatted: bool = False) -> str:

@@ -223,6 +223,8 @@ def _program(judged: JudgedRound, marked: int, *, tells_valid: bool) -> Renderab
     verdict = Text("candidate: ").append(
         "valid" if report.loads else _words(report.verdict), style="green" if report.loads else "red"
     )
+    if n_left_out := report.candidate.n_own_tests:
+        verdict.append(f"  {n_left_out} of its own tests left out", style="dim")
     if report.detail:
         verdict.append(f"  {harmless(report.detail)}", style="dim")
     program = report.candidate.program

@@ -157,6 +157,8 @@ class Candidate:
 
     program: str
     rejection: Rejection | None = None
+    n_own_tests: int = field(default=0, compare=False)
+    """How many statements of the reply's program have been left out, since they only test it."""
 
 
 @dataclass(frozen=True, slots=True)

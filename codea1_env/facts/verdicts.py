@@ -362,3 +362,5 @@ class GoldenFinding:
     """`sandbox` (our failure), `test` (a golden test is broken) or `agent` (no reply) where `passed` is None."""
     program: str = ""
     """The program read from a reply (`Referee.golden`); empty if there is none."""
+    n_own_tests: int = 0
+    """Statements that were left out of it, as they only test it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -27,8 +26,9 @@ from codea1_env.judging.golden import (
 )
 from codea1_env.judging.jobs import program_job
 from codea1_env.problems.problem import GoldenCase, GoldenTest, Problem
-from codea1_env.problems.snippets import read_test
-from codea1_env.python_text import TextBudget, parse
+from codea1_env.problems.snippets import read_test, with_known_imports
+from codea1_env.python_text import TextBudget, free_names, parse
+from codea1_env.rules.reading.statements import DEFINITIONS
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
 from codea1_env.values.comparison import equal
@@ -58,7 +58,8 @@ class CheckStatus(StrEnum):
     SLOW = "slow"
     """The solution is right, but slower than allowed."""
     UNSUPPORTED = "unsupported"
-    """An argument or a result of a test cannot be sent between processes, for example a function or an open file."""
+    """An argument or a result of a test cannot be sent between processes, for example a function or an open file; or
+    tests use something else of the solution than its entry point."""
     UNTESTED = "untested"
     """Its solution loads and passes any examples, but golden tests are missing."""
     UNPARSABLE = "unparsable"
@@ -136,6 +137,7 @@ class _Plan:
             tests += tuple(test for line in problem.examples for test in _example_tests(line, problem))
         except UserError as error:
             self.fault = str(error)
+        tests = with_known_imports(replace(problem, golden=tests)).golden
         self.orders = [replace(problem, golden=_reversed_in(run, tests)) for run in range(runs)]
         self.jobs = [_jobs(order, limits) for order in self.orders]
 
@@ -227,8 +229,9 @@ def _status_of_tests(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[
         if bad is None:
             continue
         detail = f"{plan.name_of(position)}: {bad.detail}{_in_place_hint(plan.problem, bad)}"
-        if builds := _own_objects(plan.problem):
-            return CheckStatus.UNSUPPORTED, f"{detail}: its tests build objects of the solution's class {builds}"
+        if other := _other_parts(plan.problem):
+            tested = plan.problem.entry_point
+            return CheckStatus.UNSUPPORTED, f"{detail}: its tests use {other} of the solution besides {tested}"
         if any(result.passed for result in results):
             return CheckStatus.FLAKY, f"passed in one run, not in another: {detail}"
         return _failure_status(bad, CheckStatus.WRONG), detail
@@ -238,20 +241,14 @@ def _status_of_tests(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[
     return (CheckStatus.OK, "") if plan.problem.golden else (CheckStatus.UNTESTED, "it has no golden tests")
 
 
-def _own_objects(problem: Problem) -> str:
-    """Return a class of the solution's whose objects the golden tests build; empty if there is none."""
-    tree = parse(problem.solution, TextBudget.of_row())
+def _other_parts(problem: Problem) -> str:
+    """Return a function or class of the solution, besides the one that is tested, that the golden tests use."""
     tested = read_entry_point(problem.entry_point).name
-    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef) and node.name != tested]
+    tree = parse(problem.solution, TextBudget.of_row())
+    others = {node.name for node in tree.body if isinstance(node, DEFINITIONS) and node.name != tested}
     texts = [test.expression if isinstance(test, GoldenCase) else test.source for test in problem.golden]
-    built = (
-        name
-        for name in classes
-        for text in texts
-        if re.search(rf"(?<![\w.]){re.escape(name)}\(", text)
-        and not re.search(rf"^\s*class {name}\b", text, re.MULTILINE)
-    )
-    return next(built, "")
+    used = (name for text in texts if any(each in text for each in others) for name in free_names(text) & others)
+    return min(used, default="")
 
 
 def _in_place_hint(problem: Problem, bad: GoldenResult) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import symtable
-from collections.abc import Iterator
+from codea1_env.python_text import free_names
 
 _MODULES = (
     "bisect collections copy datetime fractions functools heapq itertools math operator os random re string sys time"
@@ -37,25 +36,5 @@ def assumed_imports(*programs: str) -> str:
     Args:
         programs: Python source; a text that is not Python counts as using no names.
     """
-    missing = {name for program in programs for name in _free_names(program)}
+    missing = {name for program in programs for name in free_names(program)}
     return "\n".join(line for name, line in _IMPORTS.items() if name in missing)
-
-
-def _free_names(program: str) -> set[str]:
-    try:
-        top = symtable.symtable(program, "<program>", "exec")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    bound = {name.get_name() for name in top.get_symbols() if name.is_assigned() or name.is_imported()}
-    return {name for table in _tables(top) for name in _globals_of(table)} - bound
-
-
-def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    yield table
-    for child in table.get_children():
-        yield from _tables(child)
-
-
-def _globals_of(table: symtable.SymbolTable) -> Iterator[str]:
-    is_top = table.get_type() == "module"
-    return (name.get_name() for name in table.get_symbols() if name.is_referenced() and (is_top or name.is_global()))

@@ -40,7 +40,7 @@ def problem_from_row(row: Row) -> Problem:
         statement=statement,
         entry_point=entry_point,
         solution=solution,
-        golden=read_test(test, question, entry_point, solution=solution),
+        golden=read_test(test, question, entry_point),
         imports=imports_of(question),
         examples=find_examples(statement, entry_point),
         source="KodCode-V1",

@@ -22,6 +22,7 @@ from codea1_env.problems import (
 from codea1_env.problems.columns import NotedRow, Row
 from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
 from codea1_env.problems.refusals import cause_of
+from codea1_env.problems.snippets import with_known_imports
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def read_row(row: Row) -> Problem:
         fitting = [layout for layout in LAYOUTS if layout.columns <= found]
         if fitting:
             layout = max(fitting, key=lambda each: len(each.columns))
-            return replace(layout.read(row), answers=own_rows.answer_rules(row))
+            return replace(with_known_imports(layout.read(row)), answers=own_rows.answer_rules(row))
     if own_rows.is_nearly_own(columns):
         return own_rows.problem_from_row(row)  # names the misspelt or missing field
     raise BrokenInput(_no_layout(columns))

@@ -52,7 +52,7 @@ def problem_from_row(row: Row) -> Problem:
         statement=with_starter_code(description, starter_code),
         entry_point=entry_point,
         solution=solution,
-        golden=read_test(joined(before, text(row, "test")), "", entry_point, solution=solution),
+        golden=read_test(joined(before, text(row, "test")), "", entry_point),
         imports=before,
         examples=tuple(dict.fromkeys(_examples(description, entry_point))),
         source="LeetCodeDataset",

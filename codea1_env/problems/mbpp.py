@@ -55,7 +55,7 @@ def _problem(row: Row, column: str, setup: str) -> Problem:
     statement = f"{playable_statement(row, column).rstrip()}\n\n{tests[0].strip()}\n"
     golden: list[GoldenTest] = []
     for number, test in enumerate(tests, start=1):
-        golden.extend(read_test(joined(setup, test), "", entry_point, f"test {number}", solution=solution))
+        golden.extend(read_test(joined(setup, test), "", entry_point, f"test {number}"))
     return Problem(
         id=f"Mbpp/{identifier(row, 'task_id')}",
         statement=statement,

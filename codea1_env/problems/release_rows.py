@@ -42,7 +42,7 @@ def validation_problem(row: Row) -> Problem:
     statement = text(row, "problem" if optional_text(row, "problem").strip() else "description")
     entry_point = _tested_function(text(row, "GT_code"), test, text(extra, "function_name"))
     solution = whole_solution(statement, text(row, "GT_code"), entry_point)
-    return _problem(row, statement, entry_point, solution, read_test(test, statement, entry_point, solution=solution))
+    return _problem(row, statement, entry_point, solution, read_test(test, statement, entry_point))
 
 
 def training_problem(row: Row) -> Problem:
@@ -65,7 +65,7 @@ def training_problem(row: Row) -> Problem:
     require_definition(solution, entry_point, "column 'GT_code'")
     golden: list[GoldenTest] = []
     for position, snippet in enumerate(snippets, start=1):
-        golden.extend(read_test(snippet, statement, entry_point, f"snippet {position} of GT_test", solution=solution))
+        golden.extend(read_test(snippet, statement, entry_point, f"snippet {position} of GT_test"))
     return _problem(row, statement, entry_point, solution, golden)
 
 

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest
-from codea1_env.problems.python_source import before_function, calls_of, functions_of, joined, literal, parse, unparse
+from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem
+from codea1_env.problems.python_source import (
+    before_function,
+    calls_of,
+    functions_of,
+    imports_of,
+    joined,
+    literal,
+    parse,
+    unparse,
+)
+from codea1_env.python_text import free_names
 
 _SOLUTION_MODULE = "solution"
 """KodCode's tests contain `from solution import f`."""
@@ -47,52 +56,50 @@ def read_snippet(
 
 
 def read_test(
-    test: str,
-    statement: str,
-    entry_point: str,
-    what: str = "column 'test'",
-    *,
-    functions: bool = False,
-    solution: str = "",
+    test: str, statement: str, entry_point: str, what: str = "column 'test'", *, functions: bool = False
 ) -> tuple[GoldenTest, ...]:
     """Return the golden tests of one snippet; see `read_snippet`.
 
-    A harness is extended by the statement's imports and helper functions, and by those imports of the solution whose
-    names it uses: data sets run tests in the namespace of the solution.
+    A harness is extended by the statement's imports and helper functions.
 
     Raises:
         BrokenInput: as `read_snippet`.
     """
     golden = read_snippet(test, entry_point, what, functions=functions)
     before = before_function(statement, entry_point)
-    imports = _imports_of(solution)
-    return tuple(_after(before, imports, one) if isinstance(one, GoldenHarness) else one for one in golden)
+    return tuple(
+        GoldenHarness(joined(before, one.source)) if before and isinstance(one, GoldenHarness) else one
+        for one in golden
+    )
 
 
-@lru_cache(maxsize=1)  # the snippets of a row have one solution
-def _imports_of(solution: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    body = parse(solution, "the solution").body
-    return tuple(node for node in body if isinstance(node, ast.Import | ast.ImportFrom))
+def with_known_imports(problem: Problem) -> Problem:
+    """Return a problem whose golden tests import what they use of what the problem imports.
 
-
-def _after(before: str, imports: Sequence[ast.Import | ast.ImportFrom], harness: GoldenHarness) -> GoldenHarness:
-    """Return a harness that begins with some text and with those imports whose names nothing in it imports."""
-    source = before + harness.source
-    used = [
-        unparse(type(node)(**{**dict(ast.iter_fields(node)), "names": [alias]}))
-        for node in imports
-        if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+    Data sets run tests in the namespace of the program, where the imports of the row, of the statement and of the
+    solution are known.
+    """
+    texts = (problem.imports, problem.statement, problem.solution)
+    known = {
+        alias.asname or alias.name.partition(".")[0]: unparse(type(node)(**{**vars(node), "names": [alias]}))
+        for node in parse("\n".join(map(imports_of, texts)), "the imports").body
+        if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__"
         for alias in node.names
-        if _only_uses(source, (alias.asname or alias.name).partition(".")[0])
-    ]
-    return GoldenHarness(joined(before, *used, harness.source)) if before or used else harness
+    }
+    golden = tuple(_importing(test, known) for test in problem.golden)
+    return problem if golden == problem.golden else replace(problem, golden=golden)
 
 
-def _only_uses(source: str, name: str) -> bool:
-    """Whether a harness may use a name that it does not import."""
-    word = re.escape(name)
-    is_used = re.search(rf"(?<![\w.'\"]){word}\b(?!\s*=[^=])", source) is not None
-    return is_used and re.search(rf"^\s*(?:import|from)\b.*\b{word}\b", source, re.MULTILINE) is None
+def _importing(test: GoldenTest, known: Mapping[str, str]) -> GoldenTest:
+    if isinstance(test, GoldenHarness):
+        return GoldenHarness(joined(*lines, test.source)) if (lines := _used(test.source, known)) else test
+    lines = _used("\n".join((*test.imports, test.expression, test.expected)), known)
+    return replace(test, imports=(*test.imports, *lines)) if lines else test
+
+
+def _used(source: str, known: Mapping[str, str]) -> list[str]:
+    used = free_names(source) & known.keys() if any(name in source for name in known) else set()
+    return [known[name] for name in sorted(used)]
 
 
 def solution_names(tree: ast.Module) -> list[str]:

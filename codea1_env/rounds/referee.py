@@ -252,6 +252,7 @@ class Referee(Closing):
                 each,
                 detail=candidate.rejection.detail if candidate.rejection else each.detail,
                 program=candidate.program,
+                n_own_tests=candidate.n_own_tests,
             )
             for each, reply, candidate in zip(found, replies, read, strict=True)
         ]

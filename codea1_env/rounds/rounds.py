@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
 from math import inf
 from operator import attrgetter
@@ -39,6 +40,7 @@ from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemRe
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.python_source import imports_of
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.reward_parts import CandidateRewards, Reward, Rewards, mean_over_candidates
 from codea1_env.rules.rewards import score_group
@@ -588,7 +590,13 @@ def suite_of(reply: str, problem: Problem, reading: Reading, tests_per_suite: in
         tests_per_suite=tests_per_suite,
         output=problem.printed,
         forms=problem.calls,
+        imports=_known_imports(problem.imports, problem.statement),
     )
+
+
+@lru_cache(maxsize=4096)
+def _known_imports(imports: str, statement: str) -> str:
+    return f"{imports_of(imports)}\n{imports_of(statement)}"
 
 
 def _missing(reply: Program) -> CandidateCheck | None:

@@ -1,6 +1,7 @@
 """Read the replies of models into candidates and suites, in one of two readings; any text is accepted.
 
-STRICT is the reading of this project. `rules.reading.strict_programs` finds a coder's program, and `strict_suites`
+STRICT is the reading of this project. `rules.reading.strict_programs` finds a coder's program, without the tests
+that the coder has added to it, and `strict_suites`
 reads a tester's asserts: operators are respected, the entry point must be called, and every dropped piece has a reason.
 `allowed_names` lists the names that a test may use; any other name, and the entry point without a call, is
 FORBIDDEN_NAME. Both get the answer in a reply (`answers`), without reasoning and the tokens of chat templates.
@@ -15,9 +16,11 @@ decide whether two cases are the same.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import string
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 
 from codea1_env.facts.answers import OutputForm, case_as_printed
@@ -57,6 +60,8 @@ _LISTED = re.compile(
 )
 """An assert as an item of a list, in backticks or not, or in backticks at the start of a line."""
 
+_JSON = re.compile(r"^[ \t]*(?P<value>[\[{])", re.MULTILINE)
+
 # Zero-width joiners are invisible, but emoji and several scripts need them.
 _CLAIMS = ("bool(", "raises(")  # whose value is a bool, so that an assert needs no other
 _HARMLESS = frozenset(string.whitespace) | {"\u200c", "\u200d"}
@@ -83,19 +88,20 @@ def read_candidate(
     if reading is Reading.RELEASE:
         from codea1_env.rules.reading import release  # noqa: PLC0415  few games read so
 
-        program = release.find_program(reply)
+        found = strict_programs.Program(release.find_program(reply))
     else:
         budget = TextBudget()
         answer = read_answer(reply, budget)
-        program = strict_programs.find_program(read_fences(answer.text, budget), entry_point, budget)
+        found = strict_programs.find_program(read_fences(answer.text, budget), entry_point, budget)
         detail = _UNFINISHED if answer.unfinished else detail
+    program = found.text
     if not program.strip():
         return Candidate("", Rejection(RejectionReason.NO_CODE, _excerpt(reply), 0, detail))
     n_bytes = len(program.encode("utf-8", "surrogatepass"))
     if max_program_bytes is not None and n_bytes > max_program_bytes:
         detail = f"a program of {n_bytes:,} bytes; at most {max_program_bytes:,} are run"
         return Candidate("", Rejection(RejectionReason.TOO_LONG, _excerpt(program), 0, detail))
-    return Candidate(program)
+    return Candidate(program, n_own_tests=found.n_own_tests)
 
 
 def read_suite(
@@ -106,6 +112,7 @@ def read_suite(
     tests_per_suite: int | None = None,
     output: OutputForm | None = None,
     forms: CallForms = PLAIN_CALLS,
+    imports: str = "",
 ) -> Suite:
     """Return the test cases in a tester's reply, in order, and every dropped piece.
 
@@ -118,6 +125,7 @@ def read_suite(
             ignores it and keeps at most `MAX_RELEASE_CASES`.
         output: for programs on standard input, what counts in an output; predictions are brought to this form.
         forms: what tests of the problem may do besides plain calls (`Problem.calls`); RELEASE ignores it.
+        imports: import statements whose names are known to STRICT tests: those of the problem.
 
     Returns:
         A suite without cases if the reply has more than `MAX_CHARACTERS` (TOO_LONG). An assert is TOO_LONG, too, if it
@@ -138,7 +146,7 @@ def read_suite(
             rejections.add(RejectionReason.TOO_MANY, case.to_assert(), case.line, _SURPLUS)
         cases = cases[:MAX_RELEASE_CASES]
     else:
-        cases, rejections = _read_strictly(reply, _reader(entry_point, tests_per_suite, forms, reading))
+        cases, rejections = _read_strictly(reply, _reader(entry_point, tests_per_suite, forms, reading, imports))
     if not cases and not rejections.listed:
         rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "contains no assert")
     n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
@@ -174,8 +182,11 @@ def is_readable(case: TestCase, reading: Reading, entry_point: str, forms: CallF
     return read.imports == case.imports and (read.direct or not case.direct)
 
 
-def _reader(entry_point: str, tests_per_suite: int | None, forms: CallForms, reading: Reading) -> SuiteReader:
-    return SuiteReader(entry_point, tests_per_suite, forms=forms, exceptions=reading is Reading.STRICT)
+def _reader(
+    entry_point: str, tests_per_suite: int | None, forms: CallForms, reading: Reading, imports: str = ""
+) -> SuiteReader:
+    is_strict = reading is Reading.STRICT
+    return SuiteReader(entry_point, tests_per_suite, forms=forms, exceptions=is_strict, imports=imports)
 
 
 def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
@@ -187,6 +198,10 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
         if holds_assert(outside):
             reader.prose_is_broken = False
             blocks = [outside]
+        elif listed := _listed_in_json((*(block.text for block in fenced.blocks), answer.text)):
+            reader.read(read_statements(listed, 1, reader.budget))
+            reader.finish()
+            return reader.cases, reader.rejections
     reader.places = Places(answer, sources_of(itertools.chain(*blocks)), _column)
     for pieces in blocks:
         reader.read(pieces)
@@ -194,6 +209,26 @@ def _read_strictly(reply: str, reader: SuiteReader) -> tuple[list[TestCase], Rej
     if answer.unfinished and not (reader.cases or reader.rejections.listed):
         reader.reject(RejectionReason.NO_CODE, _excerpt(reply), 0, _UNFINISHED)
     return reader.cases, reader.rejections
+
+
+def _listed_in_json(texts: Iterable[str]) -> str:
+    """Return the tests that are texts in a JSON value, one after the other; empty if there are none."""
+    found: list[str] = []
+    for text in texts:
+        begin = _JSON.search(text)
+        try:
+            pending = [json.JSONDecoder().raw_decode(text, begin.start("value"))[0]] if begin else []
+        except (ValueError, RecursionError):
+            continue
+        while pending:
+            value = pending.pop()
+            if isinstance(value, str) and "assert" in value:
+                found.append(value)
+            elif isinstance(value, list | dict):
+                pending += [*(value.values() if isinstance(value, dict) else value)][::-1]
+        if found:
+            break
+    return "\n".join(found)
 
 
 def _code_of_item(item: re.Match[str]) -> str:

@@ -30,6 +30,7 @@ from codea1_env.facts.verdicts import (
     Verdict,
 )
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments, with_arguments
+from codea1_env.rules.reading.frameworks import RAISES
 from codea1_env.rules.reading.in_place import called_in_place
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, Validation
@@ -99,16 +100,17 @@ def is_stated(case: TestCase, calls: Sequence[str], value: bytes, stated: Mappin
 
 
 _REL_TOL = 1e-6  # statements round
+_TEXT = re.compile(r"""((?<!\w)[bru]{0,2}(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"))""", re.DOTALL)
 _WHOLE = re.compile(r"(?<=\d)\.0(?!\d)")
 
 
 def _without_types(call: str) -> str:
-    """Return a call with whole numbers as integers and tuples and sets as lists; unchanged if it holds a text.
+    """Return a call with whole numbers as integers and tuples and sets as lists; its texts stay.
 
     It edits the source text, because it runs for each case of every suite.
     """
     if "'" in call or '"' in call:
-        return call
+        return "".join(part if number % 2 else _without_types(part) for number, part in enumerate(_TEXT.split(call)))
     # On such short texts this is several times as fast as `str.translate`.
     call = call.replace("(", "[").replace("{", "[").replace(")", "]").replace("}", "]").replace(",]", "]")
     if "." in call:
@@ -226,7 +228,7 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
         if valid.prediction_right is False:
             detail = f"the solution gives {values.describe(valid.expected)}"
             rejections.append(_rejection(case, RejectionReason.WRONG_PREDICTION, detail))
-        drops_wrong = rules.validation is Validation.DROP_WRONG or _has_tolerance(case)
+        drops_wrong = rules.validation is Validation.DROP_WRONG or not _can_be_corrected(case)
         if valid.prediction_right is not False or not drops_wrong:
             is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules.stated)
             kept.append(replace(valid, is_example=True) if is_example else valid)
@@ -326,7 +328,7 @@ def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReas
     return None if comparison.equal(value, value) else RejectionReason.UNPASSABLE
 
 
-_NONE = values.encode(None)
+_NONE, _FALSE = values.encode(None), values.encode(False)
 _ADDRESS_START, _ADDRESS = b" at 0x", re.compile(rb" at 0x[0-9a-fA-F]{6,}")
 _LIMITS = frozenset({OutcomeKind.TIME_LIMIT, OutcomeKind.MEMORY_LIMIT})
 _NO_RESULT = "the function changes its argument and returns nothing: assert what the argument is after the call"
@@ -351,7 +353,8 @@ def _reason_against(case: TestCase, item: SolutionEvidence, *, in_place: bool) -
         return RejectionReason.TOO_MANY_CALLS
     if any(call.answer is not None and _was_not_sent(call.answer) for call in record):
         return RejectionReason.OPAQUE_VALUE  # the test got a placeholder instead of the result
-    return _disagreement(case, item) or (RejectionReason.VACUOUS if item.change_evidence.is_vacuous else None)
+    is_vacuous = item.change_evidence.is_vacuous and not (_expects_exception(case) and item.first.value == _FALSE)
+    return _disagreement(case, item) or (RejectionReason.VACUOUS if is_vacuous else None)
 
 
 def _disagreement(case: TestCase, item: SolutionEvidence) -> RejectionReason | None:
@@ -389,9 +392,13 @@ def _confirmed(case: TestCase, item: SolutionEvidence, rules: SuiteRules) -> Val
     return ValidCase(case, expected, right)
 
 
-def _has_tolerance(case: TestCase) -> bool:
-    """Whether a case states a value with a tolerance: the solution's value would not say which one is right."""
-    return any("pytest" in line for line in case.imports)
+def _can_be_corrected(case: TestCase) -> bool:
+    """Whether the solution's value says what a wrong case should state: not which tolerance or exception is right."""
+    return not (_expects_exception(case) or any("pytest" in line for line in case.imports))
+
+
+def _expects_exception(case: TestCase) -> bool:
+    return case.expression.startswith(f"{RAISES}(")
 
 
 def _rejection(case: TestCase, reason: RejectionReason, detail: str) -> Rejection:

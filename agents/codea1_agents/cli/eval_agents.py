@@ -145,7 +145,10 @@ def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: lis
     figures[f"avg@{n_samples}"] = found.average
     _show(session, spec, found.n_problems, figures)
     session.page.say(f"samples: {tally(found.verdicts.items()) or 'none'}{_masked_sentence(found.n_masked)}")
-    return _document(figures, found, "n_problems", "n_samples", "n_masked", "verdicts")
+    if found.n_with_own_tests:
+        programs = counted(found.n_with_own_tests, "program")
+        session.page.say(f"{programs} came with tests of their own, which were left out")
+    return _document(figures, found, "n_problems", "n_samples", "n_masked", "verdicts", "n_with_own_tests")
 
 
 def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:

@@ -78,6 +78,7 @@ def _sample(turn: Turn, reply: Reply, found: GoldenFinding) -> CoderSample:
         verdict="" if text is None else found.verdict.value,
         detail=found.detail,
         masked=found.masked,
+        n_own_tests=found.n_own_tests,
     )
 
 
@@ -96,6 +97,8 @@ class CoderFigures:
     """avg@n: the share of samples that pass all golden tests."""
     verdicts: dict[str, int]
     """Number of samples by verdict: `passed`, or the verdict of the first golden test that failed."""
+    n_with_own_tests: int
+    """Samples whose program came with tests of its own, which were left out."""
 
 
 def figures_of_coder(samples: Collection[CoderSample], *, seed: int = 0) -> CoderFigures:
@@ -114,6 +117,7 @@ def figures_of_coder(samples: Collection[CoderSample], *, seed: int = 0) -> Code
         },
         average=mean_interval(average, seed=seed),
         verdicts=dict(Counter(each.verdict for each in samples if each.passed is not None).most_common()),
+        n_with_own_tests=sum(each.n_own_tests > 0 for each in samples),
     )
 
 

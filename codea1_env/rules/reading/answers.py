@@ -37,7 +37,7 @@ from textwrap import dedent
 from typing import NamedTuple
 
 from codea1_env.python_text import TextBudget, UnreadableError, parse
-from codea1_env.rules.reading.logical_lines import LITERAL, has_open_quotes, literals
+from codea1_env.rules.reading.logical_lines import has_open_quotes, literals
 
 _PYTHON = frozenset({"py", "py3", "python", "python3"})
 _OTHER_LANGUAGES = """
@@ -150,7 +150,7 @@ class _Quotes:
         for end in range(first + 1, len(self.lines) + 1):
             is_end = end == len(self.lines) or _closes(self.lines[end], opened)
             if is_end and not self._is_quoted(opened, end):
-                return end if self._is_python(self._code(opened, end)) else first
+                return end if _is_python(self._code(opened, end), self.budget) else first
         return first
 
     def _is_quoted(self, opened: _Open, index: int) -> bool:
@@ -161,14 +161,15 @@ class _Quotes:
         code = self._code(opened, index)
         return ('"""' in code or "'''" in code) and has_open_quotes(code)
 
-    def _is_python(self, code: str) -> bool:
-        try:
-            return bool(parse(without_margin(code), self.budget).body)
-        except UnreadableError:
-            return False
-
     def _code(self, opened: _Open, end: int) -> str:
         return "\n".join(self.lines[opened.first : end])
+
+
+def _is_python(code: str, budget: TextBudget) -> bool:
+    try:
+        return bool(parse(without_margin(code), budget).body)
+    except UnreadableError:
+        return False
 
 
 def without_margin(text: str) -> str:
@@ -223,10 +224,13 @@ def _blank(outside: list[str], first: int, end: int) -> None:
     outside[first:end] = [""] * (end - first)
 
 
-_REASONING = "think thinking thought reasoning reflection scratchpad"
-_TAG = "|".join(_REASONING.split())
-_BEGINS = rf"(?:<(?:{_TAG})>|<\|begin_of_thought\|>|\[THINK\]|◁think▷)"
-_ENDS = rf"(?:</(?:{_TAG})>|<\|end_of_thought\|>|\[/THINK\]|◁/think▷)"
+_REASONING = "think thinking thought thoughts reasoning reason reflection scratchpad thinking_process inner_monologue"
+_TAG = rf"(?:[a-z]{{1,12}}[:_])?(?:{'|'.join(_REASONING.split())})"
+_BEGINS = (
+    rf"(?:<{_TAG}>|<\|(?:begin_of_|start_of_|begin_|start_)?{_TAG}\|>|\[THINK\]|◁think▷|<\|inner_prefix\|>"
+    r"|<\|channel>[ \t]*(?:thought|analysis|thinking)\b)"
+)
+_ENDS = rf"(?:</{_TAG}>|<\|(?:end_of_|end_|/){_TAG}\|>|\[/THINK\]|◁/think▷|<\|inner_suffix\|>|<channel\|>)"
 _SECTION_TAG = re.compile(f"{_BEGINS}|{_ENDS}", re.IGNORECASE)
 _SECTION = re.compile(rf"^[ \t]*{_BEGINS}", re.IGNORECASE | re.MULTILINE)
 _OPENING_AT_ONCE = re.compile(rf"[ \t]*{_BEGINS}", re.IGNORECASE)
@@ -242,19 +246,36 @@ _LATER_FINAL_CHANNEL = re.compile(r"<\|end\|><\|start\|>assistant" + _CHANNEL.fo
 _BARE_CHANNELS = re.compile(r"\s*analysis(?=[A-Z])(?:(?!assistantfinal).)*+assistantfinal", re.DOTALL)
 
 _TURN = (
-    r"(?:<\|(?:im_start|start|start_header_id)\|>[ \t]*(?:assistant)?|<start_of_turn>[ \t]*(?:model)?"
-    r"|<[|\uff5c][^\s<>|\uff5c]{1,40}[|\uff5c]>|</s>|\[/INST\])"
+    r"(?:<[|\uff5c][^\s<>|\uff5c]{1,40}[|\uff5c]?>|<(?:/s|[a-z_]{1,40}\|)>|\[/INST\]|\[\|[a-z_]{1,40}\|\]|\[e~\[|\]~!?b[\[\]]"
+    r"|<start_of_turn>)(?:[ \t]*(?:assistant\b|(?:model|ai)(?=[ \t]*(?:[\n<]|\Z))))?"
 )
-"""A token that begins or ends a turn, in the templates of known models; none of them is Python."""
+"""A token that begins or ends a turn, in the templates of known models, with the role; none of them is Python."""
 _TAGS = "answer code completion final final_answer output python response solution test tests"
-_ENDS_OF_TEXT = "s bos eos pad end_of_turn"
-_AROUND = f"</?(?:{'|'.join((_TAGS + ' ' + _ENDS_OF_TEXT).split())})>"
+_ENDS_OF_TEXT = r"""
+    s bos eos eod pad unk sep end stop (?:start|begin|beginning|end)_of_(?:turn|text|sentence|utterance) endoftext
+    seed:[be]os fim_\w+ jupyter_\w+ issue_\w+ commit_\w+ file_sep filename reponame repo_name gh_stars empty_output
+"""
+_AROUND = f"</?(?:{'|'.join((_TAGS + _ENDS_OF_TEXT).split())})>"
 """A tag that prompts ask to put around an answer, or a token that could be an operator's part within a line."""
+_FEW_SHOT = r"(?-i:\[/?(?:BEGIN|DONE|END|PYTHON|ANSWER|CODE|TESTS?|SOLUTION|INST)\])(?=[ \t]*$)"
+"""A mark around an answer in prompts with examples: a list in Python, so it stands on a line of its own."""
 _TURN_TOKEN = re.compile(_TURN)
 _REST_OF_TURN = re.compile(_TURN + r"[^\n]*")
-_BEFORE_LINE = re.compile(rf"^[ \t]*(?:(?:{_TURN}|{_AROUND})[ \t]*){{1,8}}", re.MULTILINE | re.IGNORECASE)
+_BEFORE_LINE = re.compile(
+    rf"^(?:[ \t]*(?:(?:{_TURN}|{_AROUND})[ \t]*){{1,8}}|{_FEW_SHOT})", re.MULTILINE | re.IGNORECASE
+)
 _AFTER_LINE = re.compile(rf"{_AROUND}(?:[ \t]*{_AROUND}){{0,7}}[ \t]*(?=$|{_TURN})", re.MULTILINE | re.IGNORECASE)
 _LIKE_A_TAG = re.compile(r"<[/|a-zA-Z]")
+_LIKE_A_MARK = ("\r", "[/", "[|", "~[", "]~", "[THINK]", "[BEGIN]", "[DONE]", "[END]", "\n!", "\n%", " install ")
+_ANSWER = re.compile(r"<answer>(?P<held>(?:(?!<answer>).)*?)(?:</answer>|(?=<answer>)|\Z)", re.DOTALL | re.IGNORECASE)
+_HOLDS_CODE = re.compile(
+    r"^[ \t]*(?:```|~~~|@|(?:async|def|class|import|from|assert|for|while|if|print)\b|\w+[ \t]*=)", re.MULTILINE
+)
+_NOTEBOOK_LINE = re.compile(
+    r"^[ \t]*(?:![ \t]*[a-zA-Z]|%{1,2}[a-zA-Z]\w*(?=[ \t]|$)"
+    r"|(?:\$[ \t]+)?(?:python3?[ \t]+-m[ \t]+)?(?:pip3?|conda)[ \t]+install[ \t])[^\n]*",
+    re.MULTILINE,
+)
 
 _CHARACTERS = str.maketrans(
     {**dict.fromkeys("\u201c\u201d\u201e\u201f", '"'), **dict.fromkeys("\u2018\u2019\u201a\u201b", "'")}
@@ -322,7 +343,7 @@ def read_answer(reply: str, budget: TextBudget) -> Answer:
 
 
 def _may_be_wrapped(reply: str) -> bool:
-    if not reply.isascii() or "\r" in reply or "[/" in reply or "[THINK]" in reply or reply.startswith("analysis"):
+    if not reply.isascii() or reply.startswith(("analysis", "!", "%")) or any(map(reply.__contains__, _LIKE_A_MARK)):
         return True
     return "<" in reply and _LIKE_A_TAG.search(reply) is not None
 
@@ -355,7 +376,7 @@ def _reasoning(text: str, budget: TextBudget) -> Iterator[_Edit]:
         if start:
             yield _blanked(text, 0, start)
     if _SECTION_TAG.search(text, start) is not None:
-        yield from _sections(text, start, _cuts(text, budget))
+        yield from _sections(text, start, _Parts(text, budget))
 
 
 def _end_of_other_channels(text: str, budget: TextBudget) -> int:
@@ -366,12 +387,39 @@ def _end_of_other_channels(text: str, budget: TextBudget) -> int:
     if bare is not None:
         return bare.end()
     later = _LATER_FINAL_CHANNEL.search(text)
-    is_quoted = later is not None and _within(later.start(), _spans(text, budget, is_string=False))
+    is_quoted = later is not None and _within(later.start(), _spans(text, budget))
     return 0 if later is None or is_quoted else later.end()
 
 
-def _sections(text: str, position: int, cuts: Sequence[int]) -> Iterator[_Edit]:
-    begun = _end_of_a_section_begun_in_the_prompt(text, position, cuts)
+@dataclass(slots=True)
+class _Parts:
+    """The texts in fences and those around them."""
+
+    text: str
+    budget: TextBudget
+    _cuts: Sequence[int] = field(init=False)
+    _is_python: dict[int, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._cuts = _cuts(self.text, self.budget)
+
+    def is_quoted(self, start: int, position: int) -> bool:
+        """Whether a position stands in triple quotes that close: those of reasoning often do not."""
+        part = bisect_right(self._cuts, position)
+        before = self.text[max(start, self._cuts[part - 1]) : position]
+        after = self.text[position : self._cuts[part]]
+        return ('"""' in before or "'''" in before) and has_open_quotes(before) and has_open_quotes(after)
+
+    def is_code(self, position: int) -> bool:
+        """Whether a position stands in Python, where a tag can only be part of a literal or of a comment."""
+        part = bisect_right(self._cuts, position)
+        if part not in self._is_python:
+            self._is_python[part] = _is_python(self.text[self._cuts[part - 1] : self._cuts[part]], self.budget)
+        return self._is_python[part]
+
+
+def _sections(text: str, position: int, parts: _Parts) -> Iterator[_Edit]:
+    begun = _end_of_a_section_begun_in_the_prompt(text, position, parts)
     if begun:
         yield _blanked(text, position, begun)
         position = begun
@@ -383,7 +431,7 @@ def _sections(text: str, position: int, cuts: Sequence[int]) -> Iterator[_Edit]:
         if opening is None:
             return
         n_checked += 1
-        if n_checked <= _MAX_CHECKED and _is_quoted(text, kept, opening.end(), cuts):
+        if n_checked <= _MAX_CHECKED and parts.is_quoted(kept, opening.end()):
             position = opening.end()
             continue
         closing = _CLOSING.search(text, opening.end())
@@ -391,21 +439,17 @@ def _sections(text: str, position: int, cuts: Sequence[int]) -> Iterator[_Edit]:
         yield _blanked(text, opening.start(), kept)
 
 
-def _end_of_a_section_begun_in_the_prompt(text: str, position: int, cuts: Sequence[int]) -> int:
-    closing, opening = _CLOSING_A_LINE.search(text, position), _SECTION.search(text, position)
-    if closing is None or (opening is not None and opening.start() < closing.start()):
-        return 0
-    return 0 if _is_quoted(text, position, closing.start(), cuts) else closing.end()
+def _end_of_a_section_begun_in_the_prompt(text: str, position: int, parts: _Parts) -> int:
+    opening = _SECTION.search(text, position)
+    for closing in _CLOSING_A_LINE.finditer(text, position, len(text) if opening is None else opening.start()):
+        if parts.is_quoted(position, closing.start()):
+            return 0
+        if not parts.is_code(closing.start()):
+            return closing.end()
+    return 0
 
 
-def _is_quoted(text: str, start: int, position: int, cuts: Sequence[int]) -> bool:
-    """Whether a position stands in triple quotes that close: those of reasoning often do not."""
-    part = bisect_right(cuts, position)
-    before, after = text[max(start, cuts[part - 1]) : position], text[position : cuts[part]]
-    return ('"""' in before or "'''" in before) and has_open_quotes(before) and has_open_quotes(after)
-
-
-# -- tokens, tags and characters -------------------------------------------------------------------
+# -- tokens, tags, marks and characters -------------------------------------------------------------------
 
 
 def _tokens(text: str, budget: TextBudget) -> Iterator[_Edit]:
@@ -414,7 +458,7 @@ def _tokens(text: str, budget: TextBudget) -> Iterator[_Edit]:
     for match in _TURN_TOKEN.finditer(text):
         line_end = text.find("\n", match.end())
         found.append((match.start(), 1, len(text) if line_end < 0 else line_end))
-    spans = _spans(text, budget, is_string=True) if found else ()
+    spans = _spans(text, budget) if found else ()
     done = 0
     for start, _, end in sorted(found):
         if start >= done and not _within(start, spans):
@@ -422,10 +466,31 @@ def _tokens(text: str, budget: TextBudget) -> Iterator[_Edit]:
             done = end
 
 
+def _before_and_behind_answer(text: str, budget: TextBudget) -> Iterator[_Edit]:
+    """Yield what stands around the last `<answer>` that holds code: the others in the reply are drafts and examples."""
+    if "<answer>" not in text:
+        return
+    spans = _spans(text, budget)
+    found = (match for match in _ANSWER.finditer(text) if not _within(match.start(), spans))
+    for match in reversed([match for match in found if _HOLDS_CODE.search(match["held"])]):
+        yield _blanked(text, 0, match.start("held"))
+        yield _blanked(text, match.end("held"), len(text))
+        return
+
+
+def _notebook_lines(text: str, budget: TextBudget) -> Iterator[_Edit]:
+    if _NOTEBOOK_LINE.search(text) is None:
+        return
+    spans, parts = _spans(text, budget), _Parts(text, budget)
+    for match in _NOTEBOOK_LINE.finditer(text):
+        if not (_within(match.start(), spans) or parts.is_code(match.start())):
+            yield _Edit(*match.span())
+
+
 def _characters(text: str, budget: TextBudget) -> Iterator[_Edit]:
     if text.isascii():
         return
-    spans = _spans(text, budget, is_string=False)
+    spans = _spans(text, budget)
     for match in _ODD.finditer(text):
         if not _within(match.start(), spans):
             yield _Edit(*match.span(), match[0].translate(_CHARACTERS))
@@ -434,13 +499,12 @@ def _characters(text: str, budget: TextBudget) -> Iterator[_Edit]:
 _Span = tuple[int, int]
 
 
-def _spans(text: str, budget: TextBudget, *, is_string: bool) -> Sequence[_Span]:
-    """Return the places of the string literals of a text and, unless `is_string`, of its comments."""
+def _spans(text: str, budget: TextBudget) -> Sequence[_Span]:
+    """Return the places of the string literals and of the comments of a text."""
     return [
         (begin + start, begin + end)
         for begin, stop in pairwise(_cuts(text, budget))
-        for start, end, kind in literals(text[begin:stop])
-        if kind == LITERAL or not is_string
+        for start, end in literals(text[begin:stop])
     ]
 
 
@@ -460,4 +524,11 @@ def _within(position: int, spans: Sequence[_Span]) -> bool:
     return index >= 0 and position < spans[index][1]
 
 
-_STEPS: tuple[Callable[[str, TextBudget], Iterator[_Edit]], ...] = (_line_ends, _reasoning, _tokens, _characters)
+_STEPS: tuple[Callable[[str, TextBudget], Iterator[_Edit]], ...] = (
+    _line_ends,
+    _reasoning,
+    _before_and_behind_answer,
+    _tokens,
+    _notebook_lines,
+    _characters,
+)

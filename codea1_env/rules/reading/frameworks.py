@@ -158,11 +158,18 @@ _HARMLESS_DECORATORS = frozenset({"staticmethod", "classmethod"})
 # -- assert methods --------------------------------------------------------------------------------
 
 
-def condition_of(node: ast.expr) -> ast.expr | None:
-    """Return the condition that a call of an assert method of unittest claims, e.g. `self.assertIn(1, f(2))`."""
+def condition_of(node: ast.expr, numpy_assert: str = "") -> ast.expr | None:
+    """Return the condition that a call of an assert method claims, e.g. `self.assertIn(1, f(2))`.
+
+    Args:
+        node: the call.
+        numpy_assert: the function of `numpy.testing` that it calls; empty if it calls none.
+    """
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name), args=args, keywords=keywords):
             given = {keyword.arg: keyword.value for keyword in keywords if keyword.arg != "msg"}
+        case ast.Call() if numpy_assert:
+            return _numpy_condition(node, numpy_assert)
         case _:
             return None
     needed = 1 if name in _OF_ONE else 2
@@ -206,6 +213,7 @@ _OF_ONE: dict[str, Callable[..., ast.expr]] = {
     "assertIsNone": lambda one: ast.Compare(one, [ast.Is()], [ast.Constant(None)]),
     "assertIsNotNone": lambda one: ast.Compare(one, [ast.IsNot()], [ast.Constant(None)]),
 }
+_MOST_PLACES = 300  # of a difference, so that it is a float
 _COUNTED_ALIKE = "(lambda a, b: len(a) == len(b) and all(a.count(x) == b.count(x) for x in a))(list(x), list(y))"
 _OF_TWO: dict[str, Callable[..., ast.expr]] = {
     **{name: partial(_compared, op) for name, op in _COMPARISONS.items()},
@@ -224,13 +232,61 @@ def _almost_equal(node: ast.Call, args: Sequence[ast.expr], given: dict[str | No
     """Return `first == pytest.approx(second, abs=...)`: unittest rounds the difference, or compares it with `delta`."""
     places = args[2] if len(args) > 2 else given.pop("places", ast.Constant(7))
     delta = given.pop("delta", None)
-    if delta is None and isinstance(places, ast.Constant) and type(places.value) is int and 0 <= places.value <= 300:
+    if (
+        delta is None
+        and isinstance(places, ast.Constant)
+        and type(places.value) is int
+        and 0 <= places.value <= _MOST_PLACES
+    ):
         delta = ast.Constant(float(f"0.5e-{places.value}"))
     if delta is None or given:  # None also where **options are given
         return None
     tolerances = [ast.keyword("rel", ast.Constant(0.0)), ast.keyword("abs", delta)]
     approx = ast.Attribute(ast.Name("pytest", ast.Load()), "approx", ast.Load())
     return placed(ast.Compare(args[0], [ast.Eq()], [ast.Call(approx, [args[1]], tolerances)]), node)
+
+
+_NUMPY_CLOSE: dict[str, dict[str, float]] = {
+    "assert_allclose": {"rtol": 1e-7, "atol": 0.0},
+    "assert_almost_equal": {"decimal": 7},
+    "assert_array_almost_equal": {"decimal": 6},
+}
+"""Functions of `numpy.testing` with tolerances, and their defaults, in the order of their parameters."""
+_NUMPY_EXACT = {"assert_equal": "", "assert_string_equal": "", "assert_array_equal": "array_equal"}
+
+
+def _numpy_condition(node: ast.Call, name: str) -> ast.expr | None:
+    """Return what a function of `numpy.testing` claims, in the words of numpy, for which `numpy` must be bound."""
+    named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg not in ("err_msg", "verbose")}
+    first = [named.pop(key) for keys in (("actual", "x"), ("desired", "y")) for key in keys if key in named]
+    values = [*node.args[: 2 - len(first)], *first]
+    extra = node.args[len(values) - len(first) :]
+    tolerances = _NUMPY_CLOSE.get(name)
+    if len(values) < 2 or any(isinstance(value, ast.Starred) for value in node.args):
+        return None
+    if tolerances is None:
+        function = _NUMPY_EXACT.get(name)
+        if function is None or extra or named:
+            return None
+        return placed(_of_numpy(function, values) if function else _compared(ast.Eq, *values), node)
+    given: dict[str | None, ast.expr] = {key: ast.Constant(default) for key, default in tolerances.items()}
+    given.update(zip(tolerances, extra, strict=False))
+    given.update(named)
+    decimal = given.pop("decimal", None)
+    if decimal is not None:
+        if not (
+            isinstance(decimal, ast.Constant) and type(decimal.value) is int and 0 <= decimal.value <= _MOST_PLACES
+        ):
+            return None
+        given = {"rtol": ast.Constant(0.0), "atol": ast.Constant(float(f"1.5e-{decimal.value}")), **given}
+    if given.keys() != {"rtol", "atol"}:
+        return None
+    return placed(_of_numpy("allclose", values, [ast.keyword(key, value) for key, value in given.items()]), node)
+
+
+def _of_numpy(name: str, values: list[ast.expr], keywords: Sequence[ast.keyword] = ()) -> ast.expr:
+    function = ast.Attribute(ast.Name("numpy", ast.Load()), name, ast.Load())
+    return _called("bool", ast.Call(function, values, list(keywords)))
 
 
 # -- decorators ------------------------------------------------------------------------------------
@@ -474,6 +530,18 @@ def raising_try(node: ast.Try) -> Raising | None:
     return _claim(classes[0] if len(classes) == 1 else ast.Tuple(classes, ast.Load()), body)
 
 
+def reporting_try(node: ast.Try) -> Sequence[ast.stmt]:
+    """Return what a `try` runs whose handlers only report that a test has failed; nothing for others."""
+    reports = all(handler.body and (_fails(handler.body[-1]) or _prints(handler)) for handler in node.handlers)
+    return [*node.body, *node.orelse, *node.finalbody] if reports else []
+
+
+def _prints(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler of failures prints them and does nothing else."""
+    catches = handler.type is None or _last_name(handler.type) in ("AssertionError", "BaseException", "Exception")
+    return catches and _only_accepts(handler.body) and not isinstance(handler.body[0], ast.Pass)
+
+
 def _claim(classes: ast.expr, body: Sequence[ast.stmt], caught_as: str = "", unread: str = "") -> Raising:
     *before, last = body or [ast.Pass()]
     match last:
@@ -492,7 +560,11 @@ def _calls(node: ast.AST) -> bool:
 
 def _is_raises(function: ast.expr) -> bool:
     match function:
-        case ast.Attribute(value=ast.Name(), attr="raises" | "assertRaises") | ast.Name(id="raises"):
+        case ast.Attribute(value=ast.Name(), attr="raises" | "assertRaises" | "assert_raises"):
+            return True
+        case ast.Attribute(value=ast.Attribute(attr="testing"), attr="assert_raises"):
+            return True
+        case ast.Name(id="raises" | "assert_raises"):
             return True
     return False
 
@@ -537,7 +609,7 @@ def tests_in(node: ast.AST) -> Iterator[ast.AST]:
             case ast.Assert() | ast.Try():
                 yield part
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name == "raises" or (
-                name.startswith("assert") and isinstance(part.func, ast.Attribute)
+                name.startswith("assert" if isinstance(part.func, ast.Attribute) else "assert_")
             ):
                 yield part
 

@@ -5,7 +5,7 @@ the argument: `(lambda xs: (f(xs), xs)[1])(VALUE)`, where VALUE is what the name
 Each use of the name evaluates the expression anew, with new arguments.
 
 Other names that may hold the same object become unusable. A copy stays usable if it shares no mutable part with the
-argument: a sorted or sliced list of numbers does not change with the original.
+argument: a sorted or sliced list of numbers does not change with the original, nor does a deep copy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import replace
 
-from codea1_env.python_text import UnreadableError, parse, write
+from codea1_env.python_text import MAX_DEPTH, UnreadableError, parse, write
 from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, is_direct
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
@@ -129,25 +129,32 @@ def _separate(name: str, scope: Scope, text: str) -> None:
     value = scope.names[name]
     if not isinstance(value, Inlined) or value.aliases is None or value.aliases.invalidated_by:
         return
-    is_flat = _depth(value.node) <= 1
+    depth = _depth(value.node)
+    copied = [*ast.iter_child_nodes(value.node)] if _copied_levels(value.node) >= depth else []
+    sources = {id(part) for child in copied for part in (child, *ast.iter_child_nodes(child))}
     for other, theirs in list(scope.names.items()):
         if isinstance(theirs, Inlined) and theirs.aliases is not None and theirs.aliases.is_merged_with(value.aliases):
             is_result = is_call_of(theirs.node, scope.entry_point)
-            if is_result or (is_flat and theirs.node is not value.node and _is_copy(theirs.node)):
+            is_copy = _copied_levels(theirs.node) >= depth or id(theirs.node) in sources
+            if is_result or (is_copy and theirs.node is not value.node):
                 scope.bind(other, replace(theirs, aliases=AliasGroup()))
     value.aliases.invalidate(text)
 
 
-def _is_copy(node: ast.expr) -> bool:
-    """Whether an expression makes a new object, which shares no container with its parts."""
+def _copied_levels(node: ast.expr) -> int:
+    """Return how many levels of containers of an expression are new objects, which nothing else shares."""
     match node:
+        case ast.Call(func=ast.Attribute(attr="deepcopy" | "loads") | ast.Name("deepcopy" | "loads")):
+            return MAX_DEPTH
         case ast.Call(func=ast.Name()) | ast.Call(func=ast.Attribute(attr="copy" | "count" | "index")):
-            return True
+            return 1
         case ast.Subscript(slice=ast.Slice()) | ast.BinOp():
-            return True
+            return 1
         case ast.List(elts=items) | ast.Tuple(elts=items):
-            return all(isinstance(item, ast.Starred | ast.Constant) for item in items)
-    return isinstance(node, COMPREHENSIONS)
+            return int(all(isinstance(item, ast.Starred | ast.Constant) for item in items))
+        case ast.DictComp(value=item) | ast.ListComp(elt=item):
+            return 1 + _copied_levels(item)
+    return int(isinstance(node, COMPREHENSIONS))
 
 
 def _depth(node: ast.AST) -> int:

@@ -23,7 +23,7 @@ _ONLY_BEGINS_STATEMENTS = re.compile(
 )
 _WORD = re.compile(r"[@\w]*")
 _UNCLOSED = "unclosed"
-LITERAL, COMMENT = "literal", "comment"
+_INERT = "inert"  # a string or a comment
 _TRIPLE = ("'''", '"""')
 
 
@@ -76,14 +76,14 @@ def _append(found: list[LogicalLine], physical: list[str], first: int, end: int)
         found.append(LogicalLine(first, end, indent, word.group() if word else ""))
 
 
-def literals(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the start, the end and the kind (`LITERAL` or `COMMENT`) of each string that is closed and each comment."""
-    return ((start, end, token) for token, start, end in _scan(text) if token in (LITERAL, COMMENT))
+def literals(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each string that is closed and of each comment."""
+    return ((start, end) for token, start, end in _scan(text) if token == _INERT)
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
     """Yield brackets, line ends and "unclosed" (a quote that nothing closes) with their positions."""
-    return ((token, start) for token, start, _ in _scan(text) if token not in (LITERAL, COMMENT))
+    return ((token, start) for token, start, _ in _scan(text) if token != _INERT)
 
 
 def _scan(text: str) -> Iterator[tuple[str, int, int]]:
@@ -95,7 +95,7 @@ def _scan(text: str) -> Iterator[tuple[str, int, int]]:
             rest = None if token in unclosed else _STRING_REST[token].match(text, position)
             if rest is not None:
                 position = rest.end()
-                yield LITERAL, match.start(), position
+                yield _INERT, match.start(), position
                 continue
             if len(token) == 3:
                 unclosed.add(token)
@@ -103,6 +103,6 @@ def _scan(text: str) -> Iterator[tuple[str, int, int]]:
             position = len(text) if line_end < 0 else line_end
             yield _UNCLOSED, match.start(), position
         elif token[0] == "#":
-            yield COMMENT, match.start(), position
+            yield _INERT, match.start(), position
         elif token[0] != "\\":
             yield token, match.start(), position

@@ -92,6 +92,13 @@ class Helper(Unusable):
 
 
 @dataclass(frozen=True, slots=True)
+class OfFramework(Unusable):
+    """A module of a test framework, or a member of one: only what it asserts is read."""
+
+    full_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class PartlyUsable(Unusable):
     """A table with parts that may not be used as they stand; its rows are read one by one."""
 

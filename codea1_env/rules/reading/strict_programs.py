@@ -2,29 +2,35 @@
 
 The program is the first of these that exists:
 
-1. The last fenced block that defines the entry point. A later block is usually the corrected answer, and blocks that
-   only use the program (examples, outputs) do not define it.
+1. The last fenced block that defines the entry point, with a body. A later block is usually the corrected answer, and
+   blocks that only use the program (examples, outputs) do not define it. Names that it lacks are those of the other
+   blocks that define them: a program may come in parts.
 2. Statements outside the blocks, if they define the entry point.
-3. The last block that parses and defines something, else the first block.
+3. The last block that defines it without a body; else the last that parses and defines something, else the first block.
 4. In a reply without blocks: the whole text if it is Python that defines something; else the longest run of statements
    that defines something; else the text from the first `def` on, though it is not Python.
 
-Blocks labelled with another language never count. A program that does not parse is still the candidate; it gets its
-verdict when it is loaded.
+A program's own tests (`own_tests`) are not part of it. Blocks labelled with another language never count. A program
+that does not parse is still the candidate; it gets its verdict when it is loaded.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import EllipsisType
 
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.python_text import TextBudget, UnreadableError, parse
+from codea1_env.python_text import TextBudget, UnreadableError, free_names, parse
 from codea1_env.rules.reading.answers import Block, Fenced, without_margin
+from codea1_env.rules.reading.own_tests import find_own_tests, without_statements
 from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
+_BUILTINS = frozenset(dir(builtins))
+_LACKING = ("\n    pass", "\n        pass")  # behind a declaration with nothing but comments
 _ANY_DEF = r"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]"
 _ANY_CLASS = r"^[ \t]*class[ \t]+{name}[ \t]*[(\[:]"
 
@@ -37,28 +43,84 @@ class _Run:
     defines_entry_point: bool = False
 
 
-def find_program(fenced: Fenced, entry_point: str, budget: TextBudget) -> str:
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program without its own tests."""
+
+    text: str
+    n_own_tests: int = 0
+    """How many statements of it have been left out, since they only test it."""
+
+
+def find_program(fenced: Fenced, entry_point: str, budget: TextBudget) -> Program:
     """Return the program in a reply; empty if there is none. `entry_point` may be empty (unknown).
 
     Text that costs more than is left of the budget counts as text that does not parse.
     """
-    return _Search(entry_point, budget).program(fenced)
+    search = _Search(entry_point, budget)
+    text = search.program(fenced)
+    tree = search.tree(text) if entry_point else None
+    tests = [] if tree is None else find_own_tests(text, tree, entry_point, budget)
+    return Program(_tidy(without_statements(text, tests) if tests else text), len(tests))
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
     entry_point: str
     budget: TextBudget
+    _trees: dict[str, ast.Module | None] = field(default_factory=dict)
+
+    def tree(self, text: str) -> ast.Module | None:
+        """Return the tree of a text; None if it does not parse."""
+        if text not in self._trees:
+            try:
+                self._trees[text] = parse(text, self.budget)
+            except UnreadableError:
+                self._trees[text] = None
+        return self._trees[text]
 
     def program(self, fenced: Fenced) -> str:
+        """Return the program with its own tests."""
         blocks = [block for block in fenced.blocks if block.may_be_python]
         defining = [block for block in blocks if self._mentions_definition(block.text)]
-        if defining:
-            return _tidy(defining[-1].text)
+        whole = [block for block in defining if not self._is_stub(block.text)]
+        if whole and len(blocks) == 1:  # most replies
+            return whole[0].text
+        if whole:
+            return self._with_parts(whole[-1], [block for block in blocks if block not in defining or block in whole])
         run = self._run_outside(fenced.outside)
         if blocks and not run.defines_entry_point:
-            return _tidy(self._best_block(blocks).text)
-        return _tidy(run.text)
+            return (defining or [self._best_block(blocks)])[-1].text
+        return run.text
+
+    def _with_parts(self, chosen: Block, blocks: list[Block]) -> str:
+        """Return a block, together with the last ones that define names which it lacks."""
+        parts, others = [chosen], [block for block in blocks if block is not chosen]
+        missing = free_names(chosen.text) - _BUILTINS
+        while missing:
+            for block in reversed(others):
+                body = self._body(block.text)
+                if body is not None and _defined(body) & missing:
+                    others.remove(block)
+                    parts.append(block)
+                    missing = (missing | free_names(block.text)) - _BUILTINS - _defined(body)
+                    break
+            else:
+                break
+        return "\n\n".join(block.text for block in blocks if block in parts)
+
+    def _body(self, text: str) -> list[ast.stmt] | None:
+        tree = self.tree(text)
+        return None if tree is None else tree.body
+
+    def _is_stub(self, text: str) -> bool:
+        """Whether a text declares the entry point and leaves its body out."""
+        bodies = map(self._body, (text, *(text.rstrip() + rest for rest in _LACKING)))
+        body = next((body for body in bodies if body is not None), [])
+        for name in filter(None, read_entry_point(self.entry_point)):
+            found = [node for node in body if isinstance(node, DEFINITIONS) and node.name == name]
+            body = found[-1].body if found else []
+        return bool(body) and all(map(_is_left_out, body))
 
     def _best_block(self, blocks: list[Block]) -> Block:
         return next((block for block in reversed(blocks) if self._defines_something(block.text)), blocks[0])
@@ -66,16 +128,14 @@ class _Search:
     def _mentions_definition(self, text: str) -> bool:
         if not self.entry_point:
             return False
-        try:
-            return read_entry_point(self.entry_point).name in _defined(parse(text, self.budget).body)
-        except UnreadableError:
+        tree = self.tree(text)
+        if tree is None:
             return _first_def(text, self.entry_point) is not None
+        return read_entry_point(self.entry_point).name in _defined(tree.body)
 
     def _defines_something(self, text: str) -> bool:
-        try:
-            return bool(_defined(parse(text, self.budget).body))
-        except UnreadableError:
-            return False
+        tree = self.tree(text)
+        return tree is not None and bool(_defined(tree.body))
 
     def _run_outside(self, text: str) -> _Run:
         """Return the best program outside the blocks; an empty text if there is none."""
@@ -138,6 +198,16 @@ def _defined(body: Iterable[ast.stmt]) -> set[str]:
         elif isinstance(node, ast.If | ast.Try):
             pending.extend([*node.body, *node.orelse])
     return names
+
+
+def _is_left_out(node: ast.stmt) -> bool:
+    match node:
+        case ast.Raise(exc=raised):
+            raised = raised.func if isinstance(raised, ast.Call) else raised
+            return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+        case ast.Return(value=ast.Constant(value=EllipsisType())):
+            return True
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 
 def _first_def(text: str, entry_point: str) -> int | None:

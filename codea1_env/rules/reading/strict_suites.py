@@ -15,7 +15,8 @@ These statements are read, in the order of the reply:
 - functions with tables (`parametrize`) and loops over literal tables: once for each row (`tables`).
 - calls of functions that the file defines, with their arguments in place of the parameters; `check(candidate)` is read
   even if nothing calls it. Parameters that are fixtures stand for what the fixture returns.
-- assert methods of unittest (`frameworks`). `pytest.approx` is a property of the call.
+- assert methods of unittest and functions of `numpy.testing` (`frameworks`). `pytest.approx` is a property of the call.
+- what a `try` runs whose handlers only report a failure.
 - what expects an exception: `raises(Class, f, ...)` with the prediction True, in the forms of pytest and of unittest
   and as `try` and `except`. Only built-in classes that not every fault raises.
 - an assert without a call, about an argument of an earlier call: the argument as it is after the call (`in_place`).
@@ -23,9 +24,9 @@ These statements are read, in the order of the reply:
 An assert that may hold whatever the entry point returns is dropped (`dependence`). What is not read is dropped with a
 reason that does not count as an invalid test.
 
-A call of the entry point is a call by its name, or by a name that stands for it: `f(1)`, not `solution.f(1)` or
-`map(f, xs)`. Asserts under `if` and `while` and in async functions are not read (NOT_AN_ASSERT), because their meaning
-depends on running the file.
+A call of the entry point is a call by its name, or by a name that stands for it: `f(1)`, not `map(f, xs)`. A module
+that is neither Python's nor a tool's is the program: `solution.f(1)` is `f(1)`. Asserts under `if` and `while` and in
+async functions are not read (NOT_AN_ASSERT), because their meaning depends on running the file.
 
 If the entry point works in place (`CallForms.in_place`), a statement that calls it is read, too: later asserts get the
 argument as it is after the call (`in_place`).
@@ -36,15 +37,17 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import EllipsisType
 from typing import TypeVar
 
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase, Written
-from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, write
+from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, parse, write
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.dependence import vacuity_reason
 from codea1_env.rules.reading.direct_calls import (
@@ -73,6 +76,7 @@ from codea1_env.rules.reading.frameworks import (
     raising_call,
     raising_try,
     raising_with,
+    reporting_try,
     sides_of_equality,
     tests_in,
     unpacked,
@@ -81,7 +85,7 @@ from codea1_env.rules.reading.frameworks import (
 from codea1_env.rules.reading.function_calls import is_closed_call
 from codea1_env.rules.reading.in_place import apply_calls
 from codea1_env.rules.reading.inlining import inline_names
-from codea1_env.rules.reading.scopes import ENTRY_POINT, Helper, Imported, Inlined, Scope, Unusable
+from codea1_env.rules.reading.scopes import ENTRY_POINT, Helper, Imported, Inlined, OfFramework, Scope, Unusable
 from codea1_env.rules.reading.statements import (
     DEFINITIONS,
     MAX_NESTING,
@@ -96,9 +100,10 @@ from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_r
 
 _RowT = TypeVar("_RowT")
 
+_OTHER_MODULES = sys.stdlib_module_names | {"hypothesis", "numpy", "pandas", "parameterized", "pytest", "scipy"}
 _RECEIVERS = ("self", "cls")
 _SETUPS = ("setUpClass", "setup_class", "setUp", "setup_method", "setup")
-_FRAMEWORKS = ("pytest", "unittest", "parameterized")
+_FRAMEWORKS = ("pytest", "unittest", "parameterized", "numpy.testing")
 _BINDING = (ast.For, ast.With, ast.Delete)
 _STEPS_OF_ROW, _STEPS_OF_NODE = 40, 8  # what reading a body once more costs before anything is written
 _WITH_PARAMETERS = "a function with parameters that nothing gives"
@@ -142,6 +147,8 @@ class SuiteReader:
     """What tests of the problem may do besides plain calls."""
     exceptions: bool = True
     """Whether a test may expect an exception."""
+    imports: str = ""
+    """Import statements of the problem, whose names tests may use as if they had imported them."""
     places: Places | None = None
     """Where what is read stands in the reply; None if it comes from none."""
     cases: list[TestCase] = field(default_factory=list)
@@ -150,16 +157,26 @@ class SuiteReader:
     defined_name: str = field(init=False)
     """The function or the class that the program must define."""
     _uncalled: dict[int, Helper] = field(default_factory=dict)
+    _modules: set[str] = field(default_factory=set)
+    """The names of modules that can only be the program's."""
+    _called: set[str] = field(default_factory=set)
+    """Those of them whose entry point is called."""
     _before: _Before | None = None
     _n_rows: int = 0
     """How many bodies are being read for a row each."""
 
     def __post_init__(self) -> None:
-        self.scope = Scope(self.entry_point, functions=self.forms.functions, budget=self.budget)
         self.defined_name = read_entry_point(self.entry_point).name
+        known = _known_names(self.imports) if self.imports else {}
+        self.scope = Scope(self.entry_point, {**known}, self.forms.functions, self.budget)
+        self.scope.names.pop(self.defined_name, None)
 
     def read(self, pieces: Iterable[Piece]) -> None:
         """Add the cases of `pieces`; the names that they bind stay bound for the next call."""
+        pieces = list(pieces)
+        self._modules |= {name for node in _nested(pieces) for name in _modules_of(node)}
+        if self._modules:
+            self._call_members([part for node in _parsed(pieces) for part in ast.walk(node)])
         self._body(pieces, self.scope, self.scope, 0)
 
     def finish(self) -> None:
@@ -177,6 +194,25 @@ class SuiteReader:
         is_attempt = self.places is not None and line and reason in COUNTED_AS_INVALID
         written = self.places.lines(line, 1 + source.strip().count("\n")) if self.places and is_attempt else None
         self.rejections.add(reason, source, line, detail, n, written)
+
+    def _call_members(self, nodes: Sequence[ast.AST]) -> None:
+        """Replace `module.f` by `f` in a tree, for modules that are the program's and names that are nothing else."""
+        stored = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+        modules = self._modules - stored - {node.arg for node in nodes if isinstance(node, ast.arg)}
+
+        def plain(part: ast.AST) -> ast.AST:
+            root = _root_of(part)
+            if not (isinstance(part, ast.Attribute) and part.attr == self.defined_name and root in modules):
+                return part
+            self._called.add(root)
+            return ast.copy_location(ast.Name(part.attr, part.ctx), part)
+
+        for node in nodes:
+            for name, held in ast.iter_fields(node):
+                if isinstance(held, list):
+                    held[:] = map(plain, held)
+                elif isinstance(held, ast.Attribute):
+                    setattr(node, name, plain(held))
 
     # -- statements --
 
@@ -217,6 +253,7 @@ class SuiteReader:
                 body = context.body if all(_is_subtest(item.context_expr) for item in context.items) else ()
             case ast.Try() as attempt:
                 raising = raising_try(attempt)
+                body = reporting_try(attempt) if raising is None else ()
             case ast.If(orelse=[], test=ast.Compare(left=ast.Name(id="__name__"))) as main:
                 body = main.body
         if raising is not None:
@@ -259,10 +296,12 @@ class SuiteReader:
                 self._drop(statement, scope, _unread_detail(statement.node))
 
     def _expression(self, statement: Statement, node: ast.expr, scope: Scope) -> None:
-        claimed, raising = condition_of(node), raising_call(node)
+        numpy_assert = _numpy_assert(node, scope)
+        claimed, raising = condition_of(node, numpy_assert), raising_call(node)
         if claimed is not None:
             uses_approx = isinstance(claimed, ast.Compare) and isinstance(claimed.comparators[0], ast.Call)
-            self._assert(statement, claimed, _with_pytest(scope) if uses_approx else scope)
+            tools = "numpy" if numpy_assert else "pytest" if uses_approx else ""
+            self._assert(statement, claimed, _with_import(tools, scope) if tools else scope)
         elif raising is not None:
             self._raising(statement, raising, scope)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
@@ -562,22 +601,25 @@ class SuiteReader:
     def _import(self, statement: Statement, alias: ast.alias, module: str | None, scope: Scope) -> None:
         """Bind the name of `import alias` or `from module import alias`."""
         name = alias.asname or (alias.name if module else alias.name.partition(".")[0])
-        if module == "__future__" or (module is not None and alias.name == name == self.defined_name):
+        is_own = module is not None and alias.name == name == self.defined_name
+        if module == "__future__" or is_own or name in self._called:
             return  # the program defines the entry point, so importing it has no effect
-        allowed = may_be_imported_from(module, alias.name) if module is not None else is_importable(alias.name)
-        if allowed and name != self.defined_name and not name.startswith("__"):
-            node = ast.ImportFrom(module, [alias], 0) if module else ast.Import([alias])
-            full_name = f"{module}.{alias.name}" if module else alias.name if alias.asname else name
-            scope.bind(name, Imported(ast.unparse(node), full_name))
+        allowed = _allowed(alias, module)
+        if allowed is not None and name != self.defined_name:
+            scope.bind(name, allowed)
             return
         if alias.name == self.entry_point and name.isidentifier():
             scope.bind(name, ENTRY_POINT)
             return
         detail = f"tests may not import {module + '.' if module else ''}{alias.name}"
-        if (module or alias.name).partition(".")[0] not in _FRAMEWORKS:
+        full_name = f"{module}.{alias.name}" if module else alias.name
+        is_framework = full_name.startswith(_FRAMEWORKS)
+        if not is_framework:
             self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, detail)
         if name != self.defined_name:
-            scope.bind(name, Unusable(RejectionReason.FORBIDDEN_NAME, detail))
+            full_name = full_name if module or alias.asname else name
+            unusable = (RejectionReason.FORBIDDEN_NAME, detail)
+            scope.bind(name, OfFramework(*unusable, full_name) if is_framework else Unusable(*unusable))
 
     def _broken(self, piece: Broken, scope: Scope) -> None:
         for name in piece.names & scope.names.keys():
@@ -743,6 +785,33 @@ class SuiteReader:
         return self.forms.functions and is_closed_call(expression, self.entry_point, inlined.imports)
 
 
+@lru_cache(maxsize=4096)
+def _known_names(imports: str) -> Mapping[str, Imported]:
+    """Return what import statements bind that tests may use."""
+    try:
+        body = parse(imports).body
+    except UnreadableError:
+        return {}
+    aliases = [
+        (alias, node.module if isinstance(node, ast.ImportFrom) else None)
+        for node in body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    ]
+    found = {alias.asname or alias.name.partition(".")[0]: _allowed(alias, module) for alias, module in aliases}
+    return {name: allowed for name, allowed in found.items() if allowed is not None}
+
+
+def _allowed(alias: ast.alias, module: str | None) -> Imported | None:
+    """Return what `import alias` or `from module import alias` binds; None unless tests may use it."""
+    name = alias.asname or (alias.name if module else alias.name.partition(".")[0])
+    allowed = may_be_imported_from(module, alias.name) if module is not None else is_importable(alias.name)
+    if not allowed or name.startswith("__"):
+        return None
+    node = ast.ImportFrom(module, [alias], 0) if module else ast.Import([alias])
+    return Imported(ast.unparse(node), f"{module}.{alias.name}" if module else alias.name if alias.asname else name)
+
+
 def holds_assert(pieces: Iterable[Piece]) -> bool:
     """Whether something that states a test, broken or not, stands anywhere in `pieces`."""
     return any(
@@ -755,6 +824,35 @@ def holds_assert(pieces: Iterable[Piece]) -> bool:
 
 def _statements(nodes: Iterable[ast.stmt], parent: Statement) -> tuple[Piece, ...]:
     return tuple(Statement(node, parent.source) for node in nodes)
+
+
+def _parsed(pieces: Iterable[Piece]) -> Iterator[ast.stmt]:
+    """Yield the statements that were parsed."""
+    for piece in pieces:
+        if isinstance(piece, Partial):
+            yield from _parsed(piece.body)
+        elif isinstance(piece, Statement):
+            yield piece.node
+
+
+def _nested(pieces: Iterable[Piece]) -> Iterator[ast.AST]:
+    """Yield the statements that were parsed and those within them, without visiting expressions."""
+    pending: list[ast.AST] = [*_parsed(pieces)]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += getattr(node, "body", ()) if isinstance(node, ast.stmt) else ()
+
+
+def _modules_of(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node gives to modules which are neither Python's nor those of tools: to the program's."""
+    match node:
+        case ast.Import(names=names):
+            for alias in names:
+                if alias.name.partition(".")[0] not in _OTHER_MODULES:
+                    yield alias.asname or alias.name.partition(".")[0]
+        case ast.ImportFrom(module=module, names=names) if (module or "").partition(".")[0] not in _OTHER_MODULES:
+            yield from (alias.asname or alias.name for alias in names)
 
 
 def _head(piece: Piece) -> Statement:
@@ -802,10 +900,33 @@ def _is_mutable(before: _Before, name: str) -> bool:
     return (isinstance(value, Inlined) and value.aliases is not None) or before.n_until_assigned > before.n_read
 
 
-def _with_pytest(scope: Scope) -> Scope:
+def _with_import(module: str, scope: Scope) -> Scope:
     inner = scope.child(scope.receiver)
-    inner.bind("pytest", Imported("import pytest", "pytest"))
+    inner.bind(module, Imported(f"import {module}", module))
     return inner
+
+
+def _numpy_assert(node: ast.expr, scope: Scope) -> str:
+    """Return the function of `numpy.testing` that a node calls; empty if it calls none."""
+    full_name = _full_name(node.func, scope) if isinstance(node, ast.Call) else ""
+    module, _, name = full_name.rpartition(".")
+    return name if module == "numpy.testing" else ""
+
+
+def _full_name(node: ast.expr, scope: Scope) -> str:
+    """Return the dotted name of the import that a node denotes; empty if it denotes none."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+    value = scope.look_up(scope.place_of(node))
+    return ".".join((value.full_name, *reversed(attributes))) if isinstance(value, Imported | OfFramework) else ""
+
+
+def _root_of(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _reference(node: ast.AST) -> str:

@@ -40,6 +40,14 @@ def test_right_programs_pass_and_no_others(problems: ProblemSet, sandbox: Sandbo
     assert (found.passed, found.pass_rate) == (False, 0.0)
 
 
+def test_wrong_tests_of_a_right_program_do_not_run_and_are_counted(problems: ProblemSet, sandbox: Sandbox) -> None:
+    _, named = scripted(lambda observation, info: f"{RIGHT['larger']}\nprint(larger(1, 2))\nassert larger(1, 2) == 1")
+    (found,) = samples_of(problems[:1], named, sandbox)
+    assert (found.passed, found.n_own_tests) == (True, 2)
+    figures = figures_of_coder([found, found.model_copy(update={"n_own_tests": 0})])
+    assert (figures.n_with_own_tests, figures.n_samples) == (1, 2)
+
+
 def test_what_is_left_out_is_masked_never_zero(problems: ProblemSet, sandbox: Sandbox, broken_sandbox: Sandbox) -> None:
     figures = figures_of_coder(samples_of(problems, scripted(right)[1], broken_sandbox))
     assert figures.n_masked == {"sandbox": 2}

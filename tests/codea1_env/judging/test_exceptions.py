@@ -78,3 +78,12 @@ def test_a_program_that_is_near_enough_passes(sandbox: Sandbox) -> None:
     suite = "from pytest import approx\nassert f(1) == approx(0.5, abs=0.1)\nassert f(2) == approx(1)"
     near = "def f(x):\n    return x / 2 + 0.01"
     assert said(sandbox, near, suite) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
+
+
+@pytest.mark.parametrize("rules", ["fixed", "utrl"])
+def test_an_exception_that_the_solution_does_not_raise_is_a_wrong_prediction(sandbox: Sandbox, rules: str) -> None:
+    suite = "import pytest\nwith pytest.raises(ValueError):\n    f(1)\nassert f(5) == 2.5"
+    (report,) = judged(sandbox, PROBLEM, [SOLUTION], [suite], rules=preset(rules))
+    valid = report.suites[0].suite
+    assert [case.case.expression for case in valid.cases] == ["f(5)"]
+    assert reasons(valid) == [RejectionReason.WRONG_PREDICTION]

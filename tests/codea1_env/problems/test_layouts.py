@@ -15,6 +15,8 @@ from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import load_file
 from codea1_env.problems.layouts import LAYOUTS, FoundRow, read_row, read_rows
 from codea1_env.problems.problem import Refusal
+from codea1_env.rounds.rounds import suite_of
+from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox.interface import Sandbox
 from tests.support.data_set_rows import (
     APPS,
@@ -194,4 +196,39 @@ def test_tests_that_build_objects_of_the_solutions_class_are_unsupported(sandbox
     code = "class Pair:\n    def __init__(self, a):\n        self.a = a\ndef first(p):\n    return p.a\n"
     row = MBPP | {"code": code, "test_list": ["assert first(Pair(3)) == 3"], "challenge_test_list": []}
     (found,) = check_problems([read_row(row)], sandbox)
-    assert (found.status, "class Pair" in found.detail) == (CheckStatus.UNSUPPORTED, True)
+    assert (found.status, "use Pair of the solution" in found.detail) == (CheckStatus.UNSUPPORTED, True)
+
+
+def test_tests_that_call_another_function_of_the_solution_are_unsupported(sandbox: Sandbox) -> None:
+    code = "def gcd(a, b):\n    return b and gcd(b, a % b) or a\ndef lcm(a, b):\n    return a * b // gcd(a, b)\n"
+    test = "def check(candidate):\n    assert lcm(4, 6) == 12\n"
+    row = {
+        "task_id": "m/1",
+        "prompt": "def gcd(a, b): ...\n",
+        "entry_point": "gcd",
+        "canonical_solution": code,
+        "test": test,
+    }
+    (found,) = check_problems([read_row(row)], sandbox)
+    assert (found.status, "use lcm of the solution" in found.detail) == (CheckStatus.UNSUPPORTED, True)
+
+
+@pytest.mark.parametrize("place", ["imports", "statement", "solution"])
+@pytest.mark.parametrize(
+    "golden",
+    [
+        {"expression": "f(3)", "expected": "Decimal('0.3')"},
+        {"expression": "f(Decimal(3))", "expected": "Decimal('0.3')"},
+        "assert f(3) == Decimal('0.3')",
+        "def test():\n    assert f(Decimal(3)) == Decimal('0.3')",
+    ],
+)
+def test_what_a_row_imports_is_known_to_its_tests(sandbox: Sandbox, place: str, golden: object) -> None:
+    row = {"id": "m/0", "statement": "def f(n): ...\n", "entry_point": "f", "imports": "", "golden": [golden]}
+    row |= {"solution": "def f(n):\n    import decimal\n    return decimal.Decimal(n) / 10\n"}
+    row[place] = f"from decimal import Decimal\n{row[place]}"
+    problem = read_row(row | {"examples": ["assert f(4) == Decimal('0.4')"]})
+    (found,) = check_problems([problem], sandbox)
+    assert (found.status, found.detail) == (CheckStatus.OK, "")
+    suite = suite_of("assert f(5) == Decimal('0.5')", problem, Reading.STRICT)
+    assert [case.imports for case in suite.cases] == ([] if place == "solution" else [("from decimal import Decimal",)])

@@ -10,6 +10,9 @@ from codea1_env.rules.ruleset import Reading
 
 F = "def f(x):\n    return x + 1"
 OLD = "def f(x):\n    return x"
+HEAD = "def f(x):\n    "
+G = "def g(x):\n    return x"
+USES_G = "def f(x):\n    return g(x) + 1"
 BROKEN = "def f(x)\n    return x"
 
 
@@ -70,6 +73,32 @@ SEVERAL = {
     "a broken bare program, for its syntax error": (f"Here is it:\n{BROKEN}", BROKEN),
     "the longest run of code if none defines it": ("a = 1\n\nsome prose here\n\nb = 2\nc = 3\n", "b = 2\nc = 3"),
     "one line": ("```python f = lambda x: x + 1```", "f = lambda x: x + 1"),
+    **{
+        f"not a later stub: {body!r}": (f"```python\n{F}\n```\nTogether:\n```python\n{HEAD}{body}\n```", F)
+        for body in (
+            "'Adds.'",
+            "...",
+            "pass",
+            "raise NotImplementedError('you')",
+            "'D.'\n    pass",
+            "return ...",
+            "# as above",
+        )
+    },
+    "not a stub before bare code": (f"```python\n{HEAD}pass\n```\n{F}\n", F),
+    "a stub if there is nothing else": (f"```python\n{HEAD}pass\n```", f"{HEAD}pass"),
+    "a part before it": (f"```python\n{G}\n```\nSo\n```python\n{USES_G}\n```", f"{G}\n\n{USES_G}"),
+    "a part behind it": (f"```python\n{USES_G}\n```\nwith\n```python\n{G}\n```", f"{USES_G}\n\n{G}"),
+    "parts of parts": (
+        f"```python\nimport math\n```\n```python\nx = 1\n```\n```python\ndef g(x):\n    return math.floor(x)\n```"
+        f"\n```python\n{USES_G}\n```",
+        f"import math\n\ndef g(x):\n    return math.floor(x)\n\n{USES_G}",
+    ),
+    "no part that nothing needs": (f"```python\n{G}\n```\n```python\n{F}\n```", F),
+    "the last version of a part": (
+        f"```python\ndef g(x):\n    return 0\n```\n```python\n{G}\n```\n```python\n{USES_G}\n```",
+        f"{G}\n\n{USES_G}",
+    ),
 }
 
 
@@ -86,7 +115,6 @@ def test_strict_chooses_among_several_blocks(reply, program):
         "from functools import lru_cache\n\n@lru_cache\ndef f(x):\n    return x",
         "async def f(x):\n    return x",
         "try:\n    from math import f\nexcept ImportError:\n    def f(x):\n        return x",
-        "if __name__ == '__main__':\n    import sys\ndef f(x):\n    return x",
         "try:\n    import numpy\nexcept ImportError: pass\nclass A:\n    import math\ndef f(x):\n    return x",
         # white space stays, too
         'def f(x):\n    """\n  \n    Doc.\t\n    """\n   \n    return x  ',

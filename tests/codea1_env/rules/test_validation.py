@@ -202,5 +202,12 @@ def test_an_example_in_other_types_is_a_copy(call: str, value: object, copied: b
     assert is_copy(call, value, examples, CanonicalCalls("f", ("x", "y"))) is copied
 
 
+@pytest.mark.parametrize(
+    ("call", "copied"), [("f(['a)', 1.0])", True), ("f(('a)', 1))", True), ("f(('a]', 1))", False)]
+)
+def test_texts_in_an_example_stay_as_they_are(call: str, copied: bool) -> None:
+    assert is_copy(call, 2, ("assert f(('a)', 1)) == 2",), CanonicalCalls("f", ("x",))) is copied
+
+
 def test_a_default_that_is_written_out_makes_no_new_example() -> None:
     assert is_copy("f(2, None)", 2, ("assert f(2) == 2",), CanonicalCalls.of("def f(x, y=None): return x", "f"))

@@ -124,6 +124,25 @@ FORMS = (
         "    assert numbers == before",
         "(lambda numbers: (f(numbers), numbers)[1])([3, 1]) => [3, 1].copy()",
     ),
+    Form(
+        "Functions of `numpy.testing`",
+        "import numpy as np\n\ndef test_arrays():\n    np.testing.assert_allclose(f(1), [0.5], rtol=1e-6)\n"
+        "    np.testing.assert_equal(f(4), {'a': 1})",
+        "bool(numpy.allclose(f(1), [0.5], rtol=1e-06, atol=0.0)) => True\nf(4) => {'a': 1}",
+    ),
+    Form(
+        "The program's module",
+        "import my_module as m\nassert m.f(2) == 4",
+        "f(2) => 4",
+        note="Any module that is neither in Python's library nor a tool's.",
+    ),
+    Form(
+        "Under `try`",
+        "try:\n    for n in [1, 2]:\n        assert f(n) == n\nexcept AssertionError as error:\n    print(error)",
+        "f(1) => 1\nf(2) => 2",
+        note="If every handler fails or prints.",
+    ),
+    Form("Texts in JSON", '{"tests": ["assert f(1) == 1"]}', "f(1) => 1"),
     Form("Lists in prose", "1. `assert f(1) == 1` - smallest\n- assert f(2) == 4", "f(1) => 1\nf(2) => 4"),
 )
 

@@ -13,7 +13,7 @@ from tests.support.toys import fenced
 PROGRAM = "def f(n):\n    return n"
 TOKENS = [
     *("<|im_end|>", "</s>", "<|endoftext|>", "<|eot_id|>", "<end_of_turn>", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
-    "<eos>",
+    *("<eos>", "[|endofturn|]", "<turn|>", "[e~[", "<seed:eos>", "<|END_RESPONSE|>", "<jupyter_text>"),
 ]
 WRAPPED = {
     **{f"a fence, {token}": f"{fenced(PROGRAM)}{token}" for token in [*TOKENS, "</answer>", "</answer><|im_end|>"]},
@@ -33,6 +33,42 @@ WRAPPED = {
     "channels without tokens": f"analysisWe need f. def f(): 0assistantfinal{fenced(PROGRAM)}",
     "reasoning in other tags": f"<reasoning>\n{fenced('def f(): 0')}\n</reasoning>\n{fenced(PROGRAM)}",
     "reasoning begun in the prompt": f'Use """.\n{fenced("def f(): 0")}\n</think>\n{fenced(PROGRAM)}',
+}
+
+DRAFT = fenced("def f(n): return 0")
+TURNS = [
+    *("<|start_of_role|>assistant<|end_of_role|>", "<|header_start|>assistant<|header_end|>\n\n", "[|assistant|]"),
+    *("<|turn>model\n", "]~b]ai\n", "<seed:bos>assistant\n", "<|START_RESPONSE|>"),
+]
+THOUGHTS = [
+    *(
+        ("<seed:think>", "</seed:think>"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|channel>thought", "<channel|>"),
+    ),
+    *(("<longcat_think>", "</longcat_think>"), ("<|inner_prefix|>", "<|inner_suffix|>")),
+]
+NOTEBOOK = [
+    "!pip install x",
+    "%matplotlib inline",
+    "%%time",
+    "pip install x",
+    "python -m pip install x",
+    "! ls",
+    "$ pip3 install x",
+    "conda install x",
+]
+WRAPPED |= {
+    **{f"turn {start}": start + fenced(PROGRAM) for start in TURNS},
+    **{f"reasoning {start}": f"{start}\n{DRAFT}{end}\n{PROGRAM}" for start, end in THOUGHTS},
+    **{f"a line {line}": fenced(f"{line}\n{PROGRAM}") for line in NOTEBOOK},
+    "a line in a bare reply": f"!pip install numpy\n{PROGRAM}",
+    "marks of few-shot prompts": f"[BEGIN]\n{PROGRAM}\n[DONE]\n",
+    "other marks of few-shot prompts": f"[PYTHON]\n{PROGRAM}\n[/PYTHON]",
+    "an answer before other fences": f"<answer>\n{fenced(PROGRAM)}</answer>\nA variant:\n{DRAFT}",
+    "an answer behind a draft, unclosed": f"{DRAFT}\n<answer>{PROGRAM}",
+    "an answer that holds no code": f"{fenced(PROGRAM)}\nSo <answer>42</answer>",
+    "tags that are only named": f"I write <answer> and </answer>.\n{fenced(PROGRAM)}",
 }
 
 
@@ -72,6 +108,21 @@ def test_nothing_within_a_literal_changes(inside, quotes):
 
 
 OPEN = ['Use """ for docs.', "It's '''quoted.", '```text\n"""\n```']
+
+
+@pytest.mark.parametrize("inside", [*INSIDE, "<answer>x = 1</answer>", "<|x|>", "!pip", "[DONE]"])
+@pytest.mark.parametrize("wrap", [str, fenced])
+def test_nothing_within_a_comment_is_a_tag(inside, wrap):
+    program = f"def f(s):\n    # before {inside}\n    return s  # behind {inside}"
+    found = read_candidate(wrap(program), Reading.STRICT, entry_point="f").program
+    assert [line.partition("#")[0] for line in found.split("\n")] == ["def f(s):", "    ", "    return s  "]
+    suite = read_suite(wrap(f"assert f(1) == 1\n# {inside}\nassert f(2) == 2"), Reading.STRICT, entry_point="f")
+    assert len(suite.cases) == 2
+
+
+def test_lines_that_look_like_those_of_a_notebook_stay_in_python():
+    program = "def f(time, n):\n    return (n\n%time\n%n)"
+    assert read_candidate(fenced(program), Reading.STRICT, entry_point="f").program == program
 
 
 @pytest.mark.parametrize("inside", INSIDE)

@@ -102,6 +102,39 @@ MORE = {
         "try:\n    f(1)\nexcept (ValueError, KeyError):\n    pass\nelse:\n    raise AssertionError('x')",
         "raises((ValueError, KeyError), f, 1) => True",
     ),
+    "modules under any spelling": (
+        "import src.solution\nfrom pkg import other as o\nassert src.solution.f(1) == 2\n"
+        "with pytest.raises(ValueError):\n    o.f(3)",
+        "f(1) => 2, raises(ValueError, f, 3) => True",
+    ),
+    "other functions of numpy.testing": (
+        "import numpy.testing as npt\nnpt.assert_allclose(actual=f(2), desired=1, atol=0.1)\n"
+        "npt.assert_array_almost_equal(f(3), [2.5])\nnpt.assert_raises(ValueError, f, 3)",
+        "bool(numpy.allclose(f(2), 1, rtol=1e-07, atol=0.1)) => True, bool(numpy.allclose(f(3), [2.5], rtol=0.0, "
+        "atol=1.5e-06)) => True, raises(ValueError, f, 3) => True",
+    ),
+    "deep copies": (
+        "import copy\nxs = [[3], [1]]\nys = copy.deepcopy(xs)\nf(xs)\nassert xs == ys",
+        "(lambda xs: (f(xs), xs)[1])([[3], [1]]) => copy.deepcopy([[3], [1]])",
+    ),
+    "arrays": (
+        "import numpy as np\nfrom numpy.testing import assert_almost_equal\n"
+        "np.testing.assert_array_equal(f(2), [1, 2])\nassert_almost_equal(f(3), 0.25, decimal=3)",
+        "bool(numpy.array_equal(f(2), [1, 2])) => True, "
+        "bool(numpy.allclose(f(3), 0.25, rtol=0.0, atol=0.0015)) => True",
+    ),
+    "copies made by hand": (
+        "xs = [[3], [1]]\nys = [row[:] for row in xs]\nf(xs)\nassert xs == ys",
+        "(lambda xs: (f(xs), xs)[1])([[3], [1]]) => [row[:] for row in [[3], [1]]]",
+    ),
+    "a copy that is given": (
+        "import copy\nxs = [[3]]\nys = copy.deepcopy(xs)\nf(ys)\nassert ys == xs",
+        "(lambda ys: (f(ys), ys)[1])(copy.deepcopy([[3]])) => [[3]]",
+    ),
+    "a try that fails": (
+        "try:\n    assert f(1) == 2\nexcept Exception as e:\n    pytest.fail(str(e))\nfinally:\n    print('done')",
+        "f(1) => 2",
+    ),
     "a call after a call": ("xs = [3, 1]\nf(xs)\nassert f(xs) == 1", "f((lambda xs: (f(xs), xs)[1])([3, 1])) => 1"),
     "two asserts about an argument": (
         "xs = [3, 1]\nr = f(xs)\nassert r == [1, 3]\nassert xs == [3, 1]\nassert len(xs) == 2",
@@ -141,6 +174,9 @@ NOT_READ = {
     "an exception of an argument": "with pytest.raises(ValueError):\n    f(f(1))",
     "what was caught": "with pytest.raises(ValueError, match='x') as e:\n    f(1)\nassert str(e.value) == 'x'",
     "a failure that is caught": "try:\n    f(1)\n    assert False\nexcept AssertionError:\n    pass",
+    "a copy that shares parts": "xs = [[3]]\nys = xs[:]\nf(xs)\nassert xs == ys",
+    "what holds a copied argument": "xs = [[3]]\nzs = [xs]\nf(xs)\nassert zs == [[[3]]]",
+    "a try that accepts an exception": "try:\n    assert f(1) == 2\nexcept ValueError:\n    pass",
     "an alias of an argument": "xs = [1]\nys = xs\nf(xs)\nassert xs == ys",
     "a result of a helper": "def g(x):\n    return x\nassert g(f(1)) == 1",
     **{
