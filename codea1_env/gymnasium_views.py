@@ -52,6 +52,8 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Take this role's action and the opponent's until it is this role's turn again, or the episode is over."""
+        if self._role in self.game.agents and (self.game.terminations[self._role] or self.game.truncations[self._role]):
+            raise UserError("the episode has ended; call reset() to begin another")
         self.game.step(action)
         reward = self.game.rewards[self._role] + self._play_opponent()
         return (

@@ -196,6 +196,10 @@ class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper, View):  # type: i
 
     kind = "parallel"
 
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.agents: list[str] = []  # the wrapper has none before `reset`
+
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -67,10 +67,11 @@ ENTRIES = with_extensions(
         "serve": Entry(CHECK, "Serve the judge and the sandbox over HTTP.", f"{_HERE}.serve:run_serve"),
         "list": Entry(
             CHECK,
-            "List agents, problems, rewards, sandboxes, presets, prompts.",
+            "List agents, problems, rules, rewards, sandboxes, presets, prompts.",
             {
                 "agents": f"{_HERE}.listing:list_agents",
                 "problems": f"{_HERE}.listing:list_problems",
+                "rules": f"{_HERE}.listing:list_rules",
                 "rewards": f"{_HERE}.listing:list_rewards",
                 "sandboxes": f"{_HERE}.listing:list_sandboxes",
                 "presets": f"{_HERE}.listing:list_presets",

@@ -19,6 +19,7 @@ from codea1_env.agent.options import option_parameters
 from codea1_env.errors import UserError, install_line
 from codea1_env.plugins import Group, names, resolve
 from codea1_env.problems import load_problems
+from codea1_env.rules.ruleset import PRESETS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +63,20 @@ class SandboxesOptions(Options):
 
 
 class PresetsOptions(Options):
-    """List the presets of codea1 train; a TOML file can extend a preset.
+    """List the training settings that have a name, the presets of codea1 train; a TOML file can extend one.
 
     \b
     Example:
       codea1 list presets
+    """
+
+
+class RulesOptions(Options):
+    """List the rules by name, for --rules and `codea1_env.preset`; codea1 list rewards has those of other packages.
+
+    \b
+    Example:
+      codea1 list rules
     """
 
 
@@ -166,6 +176,17 @@ def list_presets(options: PresetsOptions) -> None:
     page.finish(
         presets=_shown(page, ("preset", "what it is"), {name: load_training(name).about for name in preset_names()})
     )
+
+
+def list_rules(options: RulesOptions) -> None:
+    """List the rules of the game by name."""
+    page, rows = Page(as_json=options.as_json), []
+    for name, rules in PRESETS.items():
+        reward = rules.reward
+        rows.append((name, reward.scheme, f"{reward.alpha:g}", rules.validation.value, str(rules.tests_per_suite)))
+    page.show(new_table(("rules", "rewards", "alpha", "validation", "tests per suite"), rows, whole=(0,)))
+    columns = ("name", "scheme", "alpha", "validation", "tests_per_suite")
+    page.finish(rules=[dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def list_prompts(options: PromptsOptions) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
@@ -57,6 +58,8 @@ class NewRewardOptions(NewOptions):
 _AGENT = '''\
 """A coder and a tester. Both get an observation and return a text."""
 
+import re
+
 
 def coder(observation):
     """Return a program. This one loads and knows nothing; read observation["problem"] instead."""
@@ -65,8 +68,13 @@ def coder(observation):
 
 
 def tester(observation):
-    """Return asserts. Copies of examples pay nothing: find an input that observation["program"] gets wrong."""
-    return observation["examples"] or f"assert {observation['entry_point']}() is None"
+    """Return asserts. Copies of examples pay nothing, so this one only asks for some answer to inputs near them.
+
+    It earns much more with answers, and with inputs that observation["program"] gets wrong.
+    """
+    calls = re.findall(r"^assert (.+?) == ", observation["examples"], re.MULTILINE)
+    near = [re.sub(r"\\d+", lambda number: str(int(number[0]) + 1), call) for call in calls]
+    return "\\n".join(f"assert {call} is not None" for call in near)
 '''
 _REWARD = '''\
 """The rewards of both agents, computed from the verdicts."""
@@ -128,12 +136,14 @@ def _write(options: NewOptions, kind: str, ending: str, text: str) -> None:
     page, file = Page(as_json=options.as_json), Path(options.name + ending)
     if not options.name.isidentifier():
         raise UserError(f"{options.name!r}: expected letters, digits and underscores, as in my_{kind}s")
-    if ending == ".py" and (iskeyword(options.name) or options.name in sys.stdlib_module_names):
-        raise UserError(
-            f"{options.name}: Python has this name itself, so the module could not be loaded: choose another"
-        )
     if file.exists():
         raise UserError(f"{file} exists: choose another name")
+    is_taken = iskeyword(options.name) or options.name in sys.stdlib_module_names or find_spec(options.name)
+    if ending == ".py" and is_taken:
+        raise UserError(
+            f"{options.name}: Python or an installed package has this name, so the module could not be loaded: choose"
+            f" another, as in my_{kind}s"
+        )
     write_text(file, text)
     page.say(f"{file}: change it as you like, it runs as it is")
     page.finish(out=str(file))

@@ -27,13 +27,13 @@ from codea1_agents.cli.options import (
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.canvas import require_drawing
 from codea1_env.agent import Role
-from codea1_env.errors import UserError
+from codea1_env.errors import MissingExtra, UserError
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_lab.crossplay.cells import StoredProgram, StoredSuite, Submissions
 from codea1_lab.crossplay.pictures import draw_findings
 from codea1_lab.crossplay.player_specs import PlayerSpec, read_players
-from codea1_lab.crossplay.results import AGENT_COLUMNS, SHOWN, TITLES, Findings
+from codea1_lab.crossplay.results import AGENT_COLUMNS, TITLES, Findings
 from codea1_lab.crossplay.running import Player, play_all
 
 
@@ -75,6 +75,8 @@ class CrossplayOptions(SessionOptions):
     out: Annotated[Path | None, output("Folder for results.", show_default="none")] = None
 
 
+_HEADLINE = "caught"
+"""The figure whose matrix is printed: all of them would fill screens."""
 _FIXED: dict[Role, tuple[str, ...]] = {"coder": ("mutant",), "tester": ("fuzz", "boundary")}
 
 
@@ -92,20 +94,17 @@ def run_crossplay(options: CrossplayOptions) -> None:
     """Play all pairs and report the results.
 
     Raises:
-        MissingExtra: pictures cannot be drawn.
         UserError: an option names something that does not exist, a file cannot be written, or an agent failed.
         AgentUnavailable: an agent never replied.
         SandboxError: the sandbox cannot be used at all.
     """
     rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=options.tests)
-    if options.out is not None:
-        require_drawing()
     with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, eval_session(options) as session:
         entries = _entries(options, Path(scratch))
         findings, submissions = _played(options, entries, session, rules)
         document = findings.document(_settings(options, entries, session, rules))
         if options.out is not None:
-            _write(options.out, findings, document, submissions)
+            _write(options.out, findings, document, submissions, session.page)
         _show(findings, session.page)
         if options.out is not None:
             session.page.say(f"folder: {options.out}")
@@ -182,15 +181,20 @@ def _show(findings: Findings, page: Page) -> None:
         page.say(sentence)
     page.show(new_table(AGENT_COLUMNS, list(findings.agent_rows()), right=(5,)))
     for mode in findings.grids:
-        for figure in SHOWN[mode]:
-            page.say(f"{mode.replace('_', ' ')}: {TITLES[figure]}")
-            page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(mode, figure))))
+        page.say(f"{mode.replace('_', ' ')}: {TITLES[_HEADLINE]}")
+        page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(mode, _HEADLINE))))
+    page.say("The other matrices are in crossplay.json and the pictures of --out, and in --json.")
 
 
-def _write(out: Path, findings: Findings, document: dict[str, Any], submissions: Submissions) -> None:
+def _write(out: Path, findings: Findings, document: dict[str, Any], submissions: Submissions, page: Page) -> None:
     write_text(out / "crossplay.json", json.dumps(document, allow_nan=False) + "\n")
     write_text(out / "programs.jsonl", _lines(submissions.programs))
     write_text(out / "suites.jsonl", _lines(submissions.suites))
+    try:
+        require_drawing()
+    except MissingExtra as reason:
+        page.note(f"no pictures: {reason}")
+        return
     for mode in findings.grids:
         draw_findings(findings, mode, out / f"{mode.replace('_', '-')}.svg")
 
