@@ -36,6 +36,8 @@ def test_a_repair_game_returns_one_reward_per_round_of_an_invalid_program_too(to
     assert (reward, terminated) == (0.0, False)
     assert "invalid" in observation["feedback"]
     assert env.step(RIGHT)[1:3] == (1.0, True)
+    with pytest.raises(UserError, match=r"the episode has ended; call reset\(\) to begin another"):
+        env.step(RIGHT)
 
 
 def test_a_tester_view_always_has_the_testers_turn(toys):

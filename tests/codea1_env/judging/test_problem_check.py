@@ -82,6 +82,19 @@ def test_hidden_state_shows_as_flaky_because_the_second_run_goes_backwards(sandb
     assert once.status is CheckStatus.OK
 
 
+CLOCK = "import time\ndef f(x):\n    return time.perf_counter()\n"
+SOME = GoldenHarness("def check(candidate):\n    assert candidate(1) is not None")
+
+
+@pytest.mark.parametrize("golden", [(SOME,), (GoldenCase("f(1) is None", "False"),)], ids=["harness", "case"])
+def test_a_solution_that_answers_one_call_in_two_ways_is_flaky_though_it_passes(
+    sandbox: Sandbox, golden: tuple[GoldenTest, ...]
+) -> None:
+    found, said = status(sandbox, problem(CLOCK, golden))
+    assert (found, "and in another run" in said) == (CheckStatus.FLAKY, True)
+    assert status(sandbox, problem(golden=golden))[0] is CheckStatus.OK
+
+
 @pytest.mark.slow
 def test_too_much_time_is_slow_whether_it_ends_or_not(sandbox: Sandbox) -> None:
     assert status(sandbox, problem("def f(x):\n    while True: pass"))[0] is CheckStatus.SLOW

@@ -10,6 +10,7 @@ from codea1_env.errors import UserError
 from codea1_env.facts.answers import OutputForm
 from codea1_env.facts.problem_kinds import ProblemKind, Script
 from codea1_env.problems import GoldenCase, Problem
+from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.own_rows import problem_from_row, problem_to_row
 
 ARGUMENTS: dict[str, Any] = {"id": "a", "kind": "command_line", "statement": "Add.", "solution": "print(1)"}
@@ -94,6 +95,14 @@ def test_a_row_is_read_back_and_that_of_a_function_has_no_new_fields(row: dict[s
 def test_a_broken_row_says_what_would_make_it_right(row: dict[str, Any], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         problem_from_row(row)
+
+
+def test_a_column_of_another_name_is_a_note_and_a_misspelt_one_is_not() -> None:
+    row = FUNCTION | {"difficulty": "hard", "tags": ["sums"]}
+    notes = read_rows("rows", [FoundRow("1", row)], strict=True).notes
+    assert set(notes) == {"column 'difficulty' is not used", "column 'tags' is not used"}
+    with pytest.raises(UserError, match="unknown field 'exmaples': did you mean 'examples'"):
+        read_rows("rows", [FoundRow("1", row | {"exmaples": []})], strict=True)
 
 
 def test_a_problem_is_checked_however_it_is_made() -> None:

@@ -39,6 +39,17 @@ def test_one_call_judges_one_program_as_the_referee_does(sandbox, broken_sandbox
         judge(problem, LOOKS_RIGHT, SUITE, sandbox=watched)
 
 
+def test_several_suites_are_judged_in_one_call_and_a_report_says_what_one_asks_first(sandbox, toys):
+    problem, wrong = toys.by_id("toy/add"), "assert add(1, 2) == 4\nx ="
+    report = judge(problem, LOOKS_RIGHT, [SUITE, wrong], sandbox=sandbox)
+    assert [[case.answer_right for case in suite.cases] for suite in report.suites] == [[True, True], [False]]
+    assert (report.loads, report.passes) == (True, False)
+    assert "rejections: not_an_assert (not Python), wrong_prediction (the solution gives 3)" in repr(report.suites[1])
+    assert score(report, "fixed") == score(report, preset("fixed"))
+    assert judge(problem, RIGHT, [[ASSISTANT | {"content": SUITE}]], sandbox=sandbox).passes
+    assert not judge(problem, "def add(", SUITE, sandbox=sandbox).passes
+
+
 def test_what_did_not_come_is_none_with_a_reason(sandbox, toys):
     gone = AgentUnavailable("the server is down")
     programs, suites = [gone, LOOKS_RIGHT, LOOKS_RIGHT], [SUITE, gone, None]

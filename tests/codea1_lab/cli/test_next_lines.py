@@ -39,7 +39,16 @@ def test_a_template_runs_as_it_is(kind: str, folder: Path, monkeypatch: pytest.M
     pasted("new", kind, f"my_{kind}")
     assert codea1("new", kind, f"my_{kind}").stderr.endswith(" exists: choose another name\n")
     assert [codea1("new", kind, name).exit_code for name in ("a/b", "", "a" * 300)] == [2, 2, 2]
-    assert [codea1("new", kind, name).exit_code for name in ("class", "json")] == [0 if kind == "problem" else 2] * 2
+    assert [codea1("new", kind, name).exit_code for name in ("class", "json", "numpy")] == [
+        0 if kind == "problem" else 2
+    ] * 3
+
+
+def test_the_tester_of_the_template_earns_something(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(folder)
+    codea1("new", "agent", "my_first_agents")
+    played = codea1("play", "-p", "starter", "--tester", "my_first_agents:tester", "-n", 12, "--json")
+    assert json.loads(played.stdout)["figures"]["tester_reward"]["mean"] > 0.02
 
 
 def test_runs_lead_to_their_report_their_book_and_the_page_that_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
