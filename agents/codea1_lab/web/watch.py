@@ -40,6 +40,8 @@ from codea1_lab.web.app import Part
 
 _KINDS = {"metrics.jsonl": "training", "episodes.jsonl": "games"}
 _FILES = (*_KINDS, "metrics.json", "samples", "book.sqlite", "restarts.jsonl")
+_OWN_PARTS = ("checkpoints", "samples", "tensorboard")
+"""Folders of a training that hold no run of their own; any other may."""
 _REST = 10
 _MOST_KEPT = 12
 _GOING = "going on"
@@ -136,7 +138,7 @@ class _Runs:
         for place, inner, names in os.walk(self._folder):
             if any(name in _KINDS and Path(place, name).is_file() for name in names):
                 yield Path(place).relative_to(self._folder).as_posix()
-                inner.clear()
+                inner[:] = set(inner).difference(_OWN_PARTS)
             inner[:] = sorted(name for name in inner if not name.startswith("."))
 
 

@@ -90,6 +90,16 @@ def test_the_list_tells_what_each_run_does(folder: Path) -> None:
     assert found["broken"]["state"] == "unreadable"
 
 
+def test_a_run_hides_no_run_within_its_folder(folder: Path, address: str) -> None:
+    training_in(folder / "outer", 3, 9)
+    written_run(folder / "outer" / "games", 3, lambda number: "def f(x): return x")
+    training_in(folder / "outer" / "games" / "deep" / "inner", 2, 9)
+    (folder / "metrics.jsonl").write_text("")  # of the folder itself
+    names = {each["name"] for each in json.loads(answer_of(f"{address}/watch/runs")[1])["runs"]}
+    assert names == {".", "outer", "outer/games", "outer/games/deep/inner"}
+    assert answer_of(f"{address}/watch/report?run=outer/games/deep/inner")[0] == 200
+
+
 def test_games_show_the_last_round_and_when_all_are_played_the_means(folder: Path) -> None:
     path = written_run(folder / "games", 10, lambda number: "def f(x): return x")
     whole = (path / "episodes.jsonl").read_bytes().splitlines(keepends=True)
