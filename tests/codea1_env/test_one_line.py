@@ -53,7 +53,7 @@ GROUP = partial(code_a1_v0.group_env, STARTER, n_candidates=2, n_suites=1)
             lambda: CandidateReport(Candidate(""), Verdict.SYNTAX_ERROR, golden_pass_rate=0.0),
             "<CandidateReport syntax_error; cases: none; golden 0>",
         ),
-        (lambda: report().suites[0], "<SuiteReport cases: 2 wrong_answer, 1 passed; 0 rejections>"),
+        (lambda: report().suites[0], "<SuiteReport cases: 2 wrong_answer, 1 passed; rejections: none>"),
         (
             lambda: report().suites[0].cases[0],
             "<CaseReport wrong_answer: 'assert count_carries(5, 5) == 1'; it gave '0'>",

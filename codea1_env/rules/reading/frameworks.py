@@ -531,7 +531,12 @@ def raising_try(node: ast.Try) -> Raising | None:
 
 
 def reporting_try(node: ast.Try) -> Sequence[ast.stmt]:
-    """Return what a `try` runs whose handlers only report that a test has failed; nothing for others."""
+    """Return what a `try` runs whose handlers only report that a test has failed; nothing for others.
+
+    What runs `finally` must not hide the failure, as a `return` there or the end of the process would.
+    """
+    if not _only_accepts(node.finalbody) or any(isinstance(last, ast.Return) for last in node.finalbody):
+        return []
     reports = all(handler.body and (_fails(handler.body[-1]) or _prints(handler)) for handler in node.handlers)
     return [*node.body, *node.orelse, *node.finalbody] if reports else []
 

@@ -17,7 +17,7 @@ def line(step: int, coder: float, kills: float = 0.5, **more: Any) -> dict[str, 
 
 
 def told_of(values: list[float]) -> str:
-    steps = [{"step": n, "figures": {"kill_rate": value}} for n, value in enumerate(values, 1)]
+    steps = [{"step": n, "figures": {"right_kill_rate": value}} for n, value in enumerate(values, 1)]
     (sentence,) = of_training(_figures(steps, steps), steps, steps)
     return sentence.removeprefix("The share of suites that beat a program ")
 
