@@ -67,7 +67,7 @@ ENTRIES = with_extensions(
         "serve": Entry(CHECK, "Serve the judge and the sandbox over HTTP.", f"{_HERE}.serve:run_serve"),
         "list": Entry(
             CHECK,
-            "List agents, problems, rules, rewards, sandboxes, presets, prompts.",
+            "List agents, problems, rules, sandboxes, presets and more.",
             {
                 "agents": f"{_HERE}.listing:list_agents",
                 "problems": f"{_HERE}.listing:list_problems",

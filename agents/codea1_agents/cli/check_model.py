@@ -55,7 +55,11 @@ class CheckModelOptions(Options):
     sandbox: SandboxName = "local"
 
 
-_NAMES = {"pass@1": "coder: pass@1", "validity": "tester: validity", "kill_rate": "tester: kill rate of mutants, wrong answers too"}
+_NAMES = {
+    "pass@1": "coder: pass@1",
+    "validity": "tester: validity",
+    "kill_rate": "tester: kill rate of mutants, wrong answers too",
+}
 
 
 def run_check_model(options: CheckModelOptions) -> None:

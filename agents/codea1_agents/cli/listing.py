@@ -72,7 +72,7 @@ class PresetsOptions(Options):
 
 
 class RulesOptions(Options):
-    """List the rules by name, for --rules and `codea1_env.preset`; codea1 list rewards has those of other packages.
+    """List the rules by name, for --rules and preset(NAME); codea1 list rewards has those of other packages.
 
     \b
     Example:
