@@ -19,6 +19,7 @@ from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rendering import shortened
 from codea1_env.rules.replies import read_suite
+from codea1_env.rules.reward_parts import n_credited
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import PRESETS, preset
 from codea1_env.sandbox.interface import Limits, Sandbox
@@ -73,7 +74,7 @@ def _forgeries(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
     for candidate in report.candidates:
         yield from _harm_to_others(attack.testbed, candidate, is_right=candidate in report.candidates[:n_right])
     for candidate in report.candidates[n_right:]:
-        if (n_beating := _n_beating(candidate.suites[1])) > attack.n_beating:
+        if (n_beating := n_credited(candidate.suites[1].cases)) > attack.n_beating:
             yield f"it is rewarded for {n_beating} cases that beat a wrong program, but has found {attack.n_beating}"
         yield from (f"it earns more under {name} than under fixed" for name in _paying_more(candidate))
 
@@ -93,8 +94,8 @@ def _harm_to_others(testbed: Testbed, candidate: CandidateReport, *, is_right: b
         if suite.suite.rejections:
             rejection = suite.suite.rejections[0]
             yield f"an honest suite lost {rejection.source} ({rejection.reason})"
-        if not is_right and _n_beating(suite) != n_beating:
-            yield f"an honest suite beats a wrong program {_n_beating(suite)} times instead of {n_beating}"
+        if not is_right and n_credited(suite.cases) != n_beating:
+            yield f"an honest suite beats a wrong program {n_credited(suite.cases)} times instead of {n_beating}"
 
 
 def _book_forgery(testbed: Testbed, report: ProblemReport, sandbox: Sandbox) -> str:
@@ -113,10 +114,6 @@ def _book_forgery(testbed: Testbed, report: ProblemReport, sandbox: Sandbox) -> 
     return ""
 
 
-def _n_beating(suite: SuiteReport) -> int:
-    return sum(case.is_right_kill for case in suite.cases)
-
-
 # -- other faults ----------------------------------------------------------------------------------
 
 
@@ -126,8 +123,8 @@ def _faults(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
         yield "it counts as the sandbox's own failure"
     if attack.n_valid is not None and len(suite.suite.cases) != attack.n_valid:
         yield f"{len(suite.suite.cases)} of its cases are valid, not {attack.n_valid}: {_summary(suite)}"
-    if attack.n_valid is not None and _n_beating(suite) != attack.n_beating:
-        yield f"{_n_beating(suite)} of its cases beat a wrong program, not {attack.n_beating}"
+    if attack.n_valid is not None and n_credited(suite.cases) != attack.n_beating:
+        yield f"{n_credited(suite.cases)} of its cases beat a wrong program, not {attack.n_beating}"
     reasons = Counter(rejection.reason for rejection in suite.suite.rejections)
     if attack.reasons is not None and reasons != Counter(attack.reasons):
         yield f"its rejections are different: {_summary(suite)}"
