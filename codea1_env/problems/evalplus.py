@@ -170,73 +170,28 @@ def restore_types(task_id: str, inputs: list[list[Any]]) -> list[list[Any]]:
         raise BrokenInput(f"an input of {task_id} does not have the shape that EvalPlus gives it: {error}") from error
 
 
-_Arguments = list[Any]
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _each(arguments: _Arguments) -> _Arguments:
-    return [tuple(argument) for argument in arguments]
-
-
-def _items_of_each(arguments: _Arguments) -> _Arguments:
-    return [[tuple(item) for item in argument] for argument in arguments]
-
-
-def _each_and_items(arguments: _Arguments) -> _Arguments:
-    return [tuple(tuple(item) for item in argument) for argument in arguments]
-
-
-def _items_of_first(arguments: _Arguments) -> _Arguments:
-    return [[tuple(item) for item in arguments[0]], *arguments[1:]]
-
-
-def _first(arguments: _Arguments) -> _Arguments:
-    return [tuple(arguments[0]), *arguments[1:]]
-
-
-def _second(arguments: _Arguments) -> _Arguments:
-    return [arguments[0], tuple(arguments[1]), *arguments[2:]]
-
-
-def _first_and_its_lists(arguments: _Arguments) -> _Arguments:
-    return [tuple(tuple(item) if isinstance(item, list) else item for item in arguments[0])]
-
-
-def _all_depths(arguments: _Arguments) -> _Arguments:
-    def frozen(value: Any) -> Any:
-        return tuple(map(frozen, value)) if isinstance(value, list) else value
-
-    return [frozen(argument) for argument in arguments]
-
-
-def _values_of_first(arguments: _Arguments) -> _Arguments:
-    return [{key: tuple(value) for key, value in arguments[0].items()}, *arguments[1:]]
-
-
-def _sets_in_first(arguments: _Arguments) -> _Arguments:
+_TABLE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
+    "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809": lambda given: [
+        tuple(argument) for argument in given
+    ],
+    "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780": lambda given: [
+        [tuple(item) for item in argument] for argument in given
+    ],
+    "75 413 444 753": lambda given: [[tuple(item) for item in given[0]], *given[1:]],
+    "106 750": lambda given: [given[0], tuple(given[1]), *given[2:]],
     # In this problem an empty list is an empty dict, not an empty set.
-    return [[set(item) if isinstance(item, list) and item else {} for item in arguments[0]]]
-
-
-def _float_and_complex(arguments: _Arguments) -> _Arguments:
-    return [float(arguments[0]), complex(arguments[1])]
-
-
-def _complex(arguments: _Arguments) -> _Arguments:
-    return [complex(arguments[0])]
-
-
-_TABLE: Mapping[Callable[[_Arguments], _Arguments], str] = {
-    _each: "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809",
-    _items_of_each: "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780",
-    _items_of_first: "75 413 444 753",
-    _second: "106 750",
-    _sets_in_first: "115",
-    _float_and_complex: "124",
-    _first: "250 307 405 446 617 720 763 808",
-    _each_and_items: "259 401 445",
-    _first_and_its_lists: "278",
-    _values_of_first: "722",
-    _complex: "252",
-    _all_depths: "580 615 791",
+    "115": lambda given: [[set(item) if isinstance(item, list) and item else {} for item in given[0]]],
+    "124": lambda given: [float(given[0]), complex(given[1])],
+    "250 307 405 446 617 720 763 808": lambda given: [tuple(given[0]), *given[1:]],
+    "259 401 445": lambda given: [tuple(tuple(item) for item in argument) for argument in given],
+    "278": lambda given: [tuple(tuple(item) if isinstance(item, list) else item for item in given[0])],
+    "722": lambda given: [{key: tuple(value) for key, value in given[0].items()}, *given[1:]],
+    "252": lambda given: [complex(given[0])],
+    "580 615 791": lambda given: list(map(_frozen, given)),
 }
-_RESTORED = {number: restore for restore, numbers in _TABLE.items() for number in numbers.split()}
+"""By the numbers of problems, how the arguments of a call are restored."""
+_RESTORED = {number: restore for numbers, restore in _TABLE.items() for number in numbers.split()}
