@@ -7,7 +7,7 @@ that is Python 3 is used; `codea1 check problems` shows whether it passes the te
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -156,13 +156,16 @@ def live_code_bench_problem(row: Row) -> Problem:
 
 def _input_output_problem(row: Row, origin: _Origin) -> Problem:
     statement, what = playable_statement(row, "question"), "column 'input_output'"
-    programs = _programs(row)
+    if row.get("solutions") in (None, ""):
+        raise no_solution("column 'solutions' is empty")
+    programs = items_of(json_value(row, "solutions"), "column 'solutions'")
+    texts = (checked_text(each, "an item of 'solutions'") for each in programs)
     tests = json_value(row, "input_output")
     if not isinstance(tests, Mapping):
         raise _wrong(what, tests, 'an object such as {"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
     function = checked_text(tests.get("fn_name") or "", f"fn_name of {what}")
     called = _Called(function, optional_text(row, "starter_code"))
-    solved = _first_solution(programs, called)
+    solved = _first_solution(texts, called)
     inputs, outputs = tests.get("inputs"), tests.get("outputs")
     if function:
         golden = call_cases(solved.entry_point, inputs, unwrapped(outputs), what)
@@ -197,13 +200,6 @@ def _problem(
 
 def _example(case: GoldenCase) -> str:
     return f"assert {case.expression} == {case.expected}"
-
-
-def _programs(row: Row) -> Iterator[str]:
-    if row.get("solutions") in (None, ""):
-        raise no_solution("column 'solutions' is empty")
-    found = json_value(row, "solutions")
-    return (checked_text(each, "an item of 'solutions'") for each in items_of(found, "column 'solutions'"))
 
 
 def _first_solution(programs: Iterable[object], called: _Called) -> _Solved:

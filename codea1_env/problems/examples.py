@@ -76,8 +76,11 @@ def _prompted(source: str, following: Sequence[str], entry_point: str, known: fr
     shown = expression(source)
     if shown is None or not _calls(shown, entry_point, known):
         return None
-    if isinstance(shown, ast.Compare):
-        return _equality(shown)
+    match shown:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            return _assert(left, right if literal(right) else None)
+        case ast.Compare():
+            return None
     want = []
     for line in following[n_more:]:
         if not line.strip() or line.lstrip().startswith(">>>"):
@@ -129,13 +132,6 @@ def _value(text: str) -> ast.expr | None:
         if value is not None and literal(value):
             # `("x")` is a string in Python, but its writer probably meant a tuple.
             return None if reading.startswith("(") and not isinstance(value, ast.Tuple) else value
-    return None
-
-
-def _equality(shown: ast.Compare) -> str | None:
-    match shown:
-        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-            return _assert(left, right if literal(right) else None)
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,8 @@ def load_dataset_problems(path_or_id: str | Path, *, split: str | None = None, s
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise BrokenInput(f"dataset {name!r} cannot be loaded: {reason}") from error
     chosen = _split(name, found, split)
-    return read_rows(name, _rows(name, chosen), strict=strict)
+    rows = (FoundRow(f"{name} row {number}", row) for number, row in enumerate(chosen, start=1))
+    return read_rows(name, rows, strict=strict)
 
 
 def _split(name: str, found: Any, split: str | None) -> Any:
@@ -53,8 +53,3 @@ def _split(name: str, found: Any, split: str | None) -> Any:
         reason = "name one of its splits" if split is None else f"there is no split {split!r}"
         raise UserError(f"dataset {name!r}: {reason}: {', '.join(found)}")
     return found[split]
-
-
-def _rows(name: str, dataset: Any) -> Iterator[FoundRow]:
-    for number, row in enumerate(dataset, start=1):
-        yield FoundRow(f"{name} row {number}", row)

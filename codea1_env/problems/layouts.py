@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from codea1_env.errors import BrokenInput, UserError
@@ -106,7 +106,8 @@ def read_row(row: Row) -> Problem:
     Raises:
         UserError: the row is broken, or its layout is unknown.
     """
-    columns = {column for column, value in _plain(row).items() if value is not None and value != ""}
+    plain = row.row if isinstance(row, NotedRow) else row  # whose columns do not count as read
+    columns = {column for column, value in plain.items() if value is not None and value != ""}
     # Published data sets contain rows in which a required column is empty; their layout says what they lack.
     for found in (columns, row.keys()):
         fitting = [layout for layout in LAYOUTS if layout.columns <= found]
@@ -115,12 +116,12 @@ def read_row(row: Row) -> Problem:
             return replace(with_known_imports(layout.read(row)), answers=own_rows.answer_rules(row))
     if own_rows.is_nearly_own(columns):
         return own_rows.problem_from_row(row)  # names the misspelt or missing field
-    raise BrokenInput(_no_layout(columns))
-
-
-def _plain(row: Row) -> Row:
-    """Return a row whose columns can be looked at without counting as read."""
-    return row.row if isinstance(row, NotedRow) else row
+    nearest = max(LAYOUTS, key=lambda layout: len(layout.columns & columns) / len(layout.columns))
+    listed = ", ".join(sorted(map(str, columns)))[:300] or "none"
+    lacks = ", ".join(sorted(nearest.columns - columns))
+    raise BrokenInput(
+        f"unknown layout with the columns {listed}; the nearest known layout, {nearest.name}, also needs {lacks}"
+    )
 
 
 def _read(item: FoundRow) -> tuple[Problem, list[str]]:
@@ -132,10 +133,3 @@ def _read(item: FoundRow) -> tuple[Problem, list[str]]:
         raise BrokenInput("it is empty")
     row = NotedRow(item.row)
     return read_row(row), row.all_notes()
-
-
-def _no_layout(columns: Set[object]) -> str:
-    nearest = max(LAYOUTS, key=lambda layout: len(layout.columns & columns) / len(layout.columns))
-    listed = ", ".join(sorted(map(str, columns)))[:300] or "none"
-    lacks = ", ".join(sorted(nearest.columns - columns))
-    return f"unknown layout with the columns {listed}; the nearest known layout, {nearest.name}, also needs {lacks}"

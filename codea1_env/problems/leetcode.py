@@ -39,7 +39,8 @@ def problem_from_row(row: Row) -> Problem:
         RefusedRow: the row lacks a solution, arguments are objects such as linked lists, or the statement accepts
             several answers.
     """
-    row = ChainMap(row, _meta(row))  # type: ignore[arg-type]  # it is only read
+    meta = json_value(row, "meta") if row.get("meta") else {}  # in the first versions; later ones have columns
+    row = ChainMap(row, meta if isinstance(meta, Mapping) else {})  # type: ignore[arg-type]  # it is only read
     entry_point = text(row, "entry_point")
     if not is_method(entry_point):
         raise BrokenInput(f"column 'entry_point' must be a method such as Solution().twoSum, got {entry_point!r}")
@@ -59,12 +60,6 @@ def problem_from_row(row: Row) -> Problem:
         licence="Apache-2.0",
         kind=ProblemKind.METHOD,
     )
-
-
-def _meta(row: Row) -> Row:
-    """Return the column `meta`, in which the first versions keep what later ones have as columns."""
-    found = json_value(row, "meta") if row.get("meta") else {}
-    return found if isinstance(found, Mapping) else {}
 
 
 def _examples(description: str, entry_point: str) -> Iterator[str]:

@@ -91,12 +91,7 @@ def settings_in(config: Any, kind: type[_D]) -> _D:
     Raises:
         UserError: a value is of another type or out of its range, or several do not go together.
     """
-    try:
-        return kind(**checked(kind, values_of(config, kind)))
-    except UserError:
-        raise
-    except ValueError as error:  # raised by `__post_init__`
-        raise UserError(str(error)) from error
+    return kind(**checked(kind, values_of(config, kind)))
 
 
 def takes(kind: Callable[_P, Any]) -> Callable[[Callable[..., _D]], Callable[Concatenate[Any, _P], _D]]:

@@ -100,7 +100,7 @@ class UpdateSettings(LossSettings):
     """How one iteration updates the weights.
 
     Raises:
-        ValueError: weights by importance without log-probabilities of the learner.
+        UserError: weights by importance without log-probabilities of the learner.
     """
 
     lr: Positive = 1e-6
@@ -136,7 +136,7 @@ class UpdateSettings(LossSettings):
 
     def __post_init__(self) -> None:
         if self.tis_cap and self.old_log_probs != "learner":
-            raise ValueError(f"tis_cap needs old_log_probs = 'learner', got {self.old_log_probs!r}")
+            raise UserError(f"tis_cap needs old_log_probs = 'learner', got {self.old_log_probs!r}")
 
 
 @dataclass(frozen=True)
