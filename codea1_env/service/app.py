@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any
 
 from codea1_env.errors import DISTRIBUTION, SandboxError, UserError, extra_needed
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -19,7 +20,6 @@ with extra_needed("the server of codea1 serve", "serve"):
     from starlette.exceptions import HTTPException
     from starlette.responses import JSONResponse, Response
 
-_T = TypeVar("_T")
 
 _JSON = "application/json"
 _REF = "#/components/schemas/{model}"
@@ -97,29 +97,24 @@ class _Routes:
 
     async def judge(self, request: Request) -> Response:
         """Judge programs and suites."""
-        body = await request.body()
-        found = await _unless_gone(request, self._admission, lambda: self._judge.judge(body).model_dump_json())
-        return Response(found, media_type=_JSON)
+        return await self._run(request, lambda body: self._judge.judge(body).model_dump_json())
 
     async def jobs(self, request: Request) -> Response:
         """Run jobs of the sandbox; `docs/serve.md` says what for."""
-        body = await request.body()
-        found = await _unless_gone(request, self._admission, lambda: self._judge.run_jobs(body))
-        return Response(found, media_type=_JSON)
+        return await self._run(request, self._judge.run_jobs)
 
-
-async def _unless_gone(request: Request, admission: Admission, work: Callable[[], _T]) -> _T:
-    """Return the result of some work; give it up when the client closes its connection."""
-    task = asyncio.ensure_future(admission.run(work))
-    gone = asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the client closed its connection")  # nobody reads it
-        return task.result()
-    finally:
-        task.cancel()
-        gone.cancel()
+    async def _run(self, request: Request, work: Callable[[bytes], str | bytes]) -> Response:
+        """Answer with what some work makes of the body; give it up when the client closes its connection."""
+        task = asyncio.ensure_future(self._admission.run(partial(work, await request.body())))
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the client closed its connection")  # nobody reads it
+            return Response(task.result(), media_type=_JSON)
+        finally:
+            task.cancel()
+            gone.cancel()
 
 
 async def _disconnected(request: Request) -> None:

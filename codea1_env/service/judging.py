@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 from codea1_env.errors import UserError
@@ -13,7 +13,7 @@ from codea1_env.problems.sources import ProblemSource, load_problems
 from codea1_env.python_text import TextBudget, UnreadableError
 from codea1_env.rounds.referee import Referee
 from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.sandbox.interface import Limits, Sandbox
+from codea1_env.sandbox.interface import Sandbox
 from codea1_env.sandbox.job_json import jobs_from_json, reports_to_json
 from codea1_env.service.bodies import JudgeAnswer, JudgedItem, JudgeRequest, require_few_values
 from codea1_env.service.bounds import ServiceBounds
@@ -52,7 +52,7 @@ class ServedJudge:
         self.problems = load_problems(problems) if problems else ProblemSet("this server", ())
         self.rules = preset(rules) if isinstance(rules, str) else rules
         self.bounds = bounds or ServiceBounds()
-        self._referee = lru_cache(_N_RULESETS)(self._new_referee)
+        self._referee = lru_cache(_N_RULESETS)(partial(Referee, self.problems, sandbox=sandbox))
 
     def judge(self, body: bytes) -> JudgeAnswer:
         """Judge the programs and suites of a request; waits.
@@ -69,10 +69,10 @@ class ServedJudge:
         rules = request.rules or self.rules
         if not request.problems:
             self.problems.by_id(request.problem_ids[0])  # a referee needs a problem
-            referee = self._referee(rules, limits, request.golden)
+            new_referee: Callable[..., Referee] = self._referee
         else:
-            problems = self._with_posted(request)
-            referee = Referee(problems, rules, sandbox=self.sandbox, limits=limits, golden=request.golden)
+            new_referee = partial(Referee, self._with_posted(request), sandbox=self.sandbox)
+        referee = new_referee(rules, limits=limits, golden=request.golden)
         programs, suites = request.replies()
         scored = referee.rewards(request.problem_ids, programs, suites, replayed=request.cases())
         return JudgeAnswer(items=tuple(map(JudgedItem.of, scored)))
@@ -91,9 +91,6 @@ class ServedJudge:
         for job in jobs:
             self.bounds.require_allowed(job.limits)
         return reports_to_json(self.sandbox.run(jobs) if jobs else [])
-
-    def _new_referee(self, rules: str | Ruleset, limits: Limits | None, golden: bool | None) -> Referee:
-        return Referee(self.problems, rules, sandbox=self.sandbox, limits=limits, golden=golden)
 
     def _with_posted(self, request: JudgeRequest) -> ProblemSet:
         posted = ProblemSet("this request", posted_problems(request.problems))

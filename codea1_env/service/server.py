@@ -64,14 +64,11 @@ class HttpServer(Closing):
         )
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._socket = _listening(host, port, bounds.client_s)
-        self._address: tuple[str, int] = self._socket.getsockname()[:2]
-        self._thread = threading.Thread(target=self._run, name="codea1-serve", daemon=True)
-        self._thread.start()
-
-    @property
-    def address(self) -> tuple[str, int]:
+        self.address: tuple[str, int] = self._socket.getsockname()[:2]
         """Host and port."""
-        return self._address
+        run, sockets = self._server.run, {"sockets": [self._socket]}
+        self._thread = threading.Thread(target=run, kwargs=sockets, name="codea1-serve", daemon=True)
+        self._thread.start()
 
     @property
     def url(self) -> str:
@@ -85,9 +82,6 @@ class HttpServer(Closing):
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
-
-    def _run(self) -> None:
-        self._server.run(sockets=[self._socket])
 
 
 class ServiceServer(HttpServer):
