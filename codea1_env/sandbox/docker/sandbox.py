@@ -88,17 +88,14 @@ class DockerSandbox(LocalSandbox):
             SandboxError: no engine answers, it is not on this machine, or the sandbox was closed meanwhile.
             UserError: a job may use more memory than there is per worker, or the engine does not have the image.
         """
-        self._check(jobs)
+        most = max((job.limits.memory_mb for job in jobs), default=0)
+        if most > self._memory_mb:
+            raise UserError(f"memory_mb must be at least {most}, the memory that a job may use, got {self._memory_mb}")
         return super().run(jobs)
 
     def __reduce__(self) -> tuple[object, ...]:
         settings: dict[str, Any] = {"image": self._image, "memory_mb": self._memory_mb, "packages": self._packages}
         return partial(DockerSandbox, self._n_workers, **settings), ()
-
-    def _check(self, jobs: Sequence[Job]) -> None:
-        most = max((job.limits.memory_mb for job in jobs), default=0)
-        if most > self._memory_mb:
-            raise UserError(f"memory_mb must be at least {most}, the memory that a job may use, got {self._memory_mb}")
 
     def _new_scheduler(self) -> Scheduler:
         with connected() as client:
