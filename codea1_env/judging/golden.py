@@ -352,7 +352,8 @@ class GoldenTests:
             SandboxError: the sandbox cannot be used at all.
         """
         late = [(n, k) for n, run in enumerate(runs) for k, report in enumerate(run.reports) if _is_late(report)]
-        timed = {n: _solution_jobs(runs[n].problem) for n, _ in late}
+        most = replace(GOLDEN_LIMITS, wall_s=SHORT.wall_s)
+        timed = {n: golden_jobs(runs[n].problem, runs[n].problem.solution, most) for n, _ in late}
         self._measure(timed.values())
         again: list[tuple[int, int, Job]] = []
         for n, k in late:
@@ -371,10 +372,6 @@ class GoldenTests:
         reports = iter(self._sandbox.run([job for jobs in unknown for job in jobs]) if unknown else ())
         for jobs in unknown:
             self._allowed[jobs] = tuple(_allowed(next(reports)) for _ in jobs)
-
-
-def _solution_jobs(problem: Problem) -> tuple[Job, ...]:
-    return golden_jobs(problem, problem.solution, replace(GOLDEN_LIMITS, wall_s=SHORT.wall_s))
 
 
 def _allowed(report: JobReport) -> Limits:

@@ -119,9 +119,7 @@ class Judge:
         self.golden = rules.reward.needs_golden if golden is None else golden
         solution_limits = limits_of_solutions(self.limits)
         self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
-        self._golden: GoldenTests | None = None
-        if self.golden:
-            self._golden = GoldenTests(sandbox, rules.comparison)
+        self._golden = GoldenTests(sandbox, rules.comparison) if self.golden else None
 
     def check(self, candidates: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
         """Load each problem's candidate without calling it; return one check per candidate, in order."""
@@ -292,8 +290,6 @@ _Unconfirmed: TypeAlias = Mapping[ValidCase, CaseReport]
 
 def _without_evidence(reports: Iterable[CaseReport], undecided: Undecided) -> tuple[CaseReport, ...]:
     """Return `reports` with UNDECIDED for undecided cases, so that they are not evidence."""
-    if not undecided:
-        return tuple(reports)
     return tuple(
         CaseReport(each.case, Verdict.UNDECIDED) if call_of_case(each.case.case) in undecided else each
         for each in reports
@@ -302,8 +298,6 @@ def _without_evidence(reports: Iterable[CaseReport], undecided: Undecided) -> tu
 
 def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], undecided: Undecided) -> SuiteReport:
     """Return a suite's report without undecided cases."""
-    if not undecided:
-        return SuiteReport(suite, tuple(reports))
     kept, lost = list[CaseReport](), list[tuple[ValidCase, RejectionReason]]()
     for each in reports:
         reason = undecided.get(call_of_case(each.case.case))

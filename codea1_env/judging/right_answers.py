@@ -56,6 +56,10 @@ class AnswerPair(NamedTuple):
     expected: bytes
     actual: bytes
 
+    def decided(self, is_right: bool) -> Outcome:
+        """Return the outcome of the program's answer: the expected value if it is right, else its own."""
+        return Outcome(OutcomeKind.VALUE, self.expected if is_right else self.actual)
+
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCalls:
@@ -75,14 +79,10 @@ class AnsweredCalls:
             if expected is None or outcome.value is None or outcome.value == expected:
                 continue
             if budget.take(outcome, Outcome(OutcomeKind.VALUE, expected)) is outcome:
-                arguments = arguments_of(call, self.problem.entry_point, self.record(position))
+                records = self.report.entry_point_calls
+                arguments = arguments_of(call, self.problem.entry_point, records[position] if records else ())
                 if arguments is not None:
                     yield position, AnswerPair(arguments, expected, outcome.value)
-
-    def record(self, position: int) -> tuple[EntryPointCall, ...]:
-        """Return the calls of the entry point that a harness call made; () if they are not recorded."""
-        records = self.report.entry_point_calls
-        return records[position] if records else ()
 
 
 def accept_right_answers(answered: Sequence[AnsweredCalls], terms: Terms) -> list[JobReport]:
@@ -96,7 +96,12 @@ def accept_right_answers(answered: Sequence[AnsweredCalls], terms: Terms) -> lis
         SandboxError: the sandbox cannot be used at all.
     """
     judged = _judged_differences(answered, terms)
-    return [_with_outcomes(each.report, outcomes) for each, outcomes in zip(answered, judged, strict=True)]
+    return [
+        replace(each.report, outcomes=tuple(outcomes.get(n, own) for n, own in enumerate(each.report.outcomes)))
+        if outcomes
+        else each.report
+        for each, outcomes in zip(answered, judged, strict=True)
+    ]
 
 
 def _judged_differences(batches: Sequence[AnsweredCalls | SuiteEvidence], terms: Terms) -> list[dict[int, Outcome]]:
@@ -148,9 +153,13 @@ def judged_answers(batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], term
     doubted = list[_Doubted]()
     for (problem, pairs), positions, outcomes in zip(batches, open_pairs, found, strict=True):
         said = dict(zip(positions, next(reports).outcomes if positions else (), strict=True))
+        failed = {}
         for n, answer in said.items():
-            outcomes[n] = _accepted(answer, pairs[n])
-        failed = {n: answer for n, answer in said.items() if _has_failed(answer)}
+            fault = "" if answer.error_type == values.Malformed.__name__ else checker_fault(answer)
+            failure = Outcome(OutcomeKind.INTERNAL_ERROR, message=fault[:300])
+            outcomes[n] = failure if fault else pairs[n].decided(answer.value == _TRUE)
+            if fault and answer.kind is not OutcomeKind.INTERNAL_ERROR:
+                failed[n] = answer
         if failed:
             doubted.append(_Doubted(problem, pairs, failed, outcomes))
     again = terms.sandbox.run([each.job(terms.limits) for each in doubted]) if doubted else []
@@ -185,15 +194,7 @@ class _Doubted(NamedTuple):
         for n, said in self.failed.items():
             last = again.get(n, said)
             if not checker_fault(of_own[n]) and last.kind is not OutcomeKind.INTERNAL_ERROR:
-                pair = self.pairs[n]
-                value = pair.expected if last.value == _TRUE else pair.actual
-                self.outcomes[n] = Outcome(OutcomeKind.VALUE, value)
-
-
-def _has_failed(said: Outcome) -> bool:
-    """Whether a checker has failed by a fault of its own or of the answer."""
-    is_malformed = said.error_type == values.Malformed.__name__
-    return bool(checker_fault(said)) and not is_malformed and said.kind is not OutcomeKind.INTERNAL_ERROR
+                self.outcomes[n] = self.pairs[n].decided(last.value == _TRUE)
 
 
 def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:
@@ -224,17 +225,10 @@ def arguments_of(call: Call, entry_point: str, record: Sequence[EntryPointCall] 
     return record[-1].arguments if record and _is_call(call.expression, entry_point) else None
 
 
-def _with_outcomes(report: JobReport, replaced: Mapping[int, Outcome]) -> JobReport:
-    if not replaced:
-        return report
-    return replace(report, outcomes=tuple(replaced.get(n, each) for n, each in enumerate(report.outcomes)))
-
-
 def _compared(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Outcome:
     rules = problem.answers
     if problem.script and rules.tolerance:
-        is_near = nearly_equal_texts(pair.expected, pair.actual, rules.tolerance)
-        return Outcome(OutcomeKind.VALUE, pair.expected if is_near else pair.actual)
+        return pair.decided(nearly_equal_texts(pair.expected, pair.actual, rules.tolerance))
     try:
         is_right = values.equal(
             pair.expected,
@@ -248,14 +242,7 @@ def _compared(pair: AnswerPair, problem: Problem, comparison: Comparison) -> Out
         )
     except values.Malformed:  # the bytes of a record have not been checked before
         is_right = False
-    return Outcome(OutcomeKind.VALUE, pair.expected if is_right else pair.actual)
-
-
-def _accepted(said: Outcome, pair: AnswerPair) -> Outcome:
-    fault = checker_fault(said)
-    if fault and said.error_type != values.Malformed.__name__:
-        return Outcome(OutcomeKind.INTERNAL_ERROR, message=fault[:300])
-    return Outcome(OutcomeKind.VALUE, pair.expected if said.value == _TRUE else pair.actual)
+    return pair.decided(is_right)
 
 
 def _encoded(pair: AnswerPair) -> bytes:
@@ -342,7 +329,8 @@ class SuiteEvidence:
     def pairs(self) -> Iterator[tuple[int, AnswerPair]]:
         """Yield the predictions that differ from the solution's answers, each with the position of its case."""
         for position, (case, item) in enumerate(zip(self.suite.cases, self.evidence, strict=True)):
-            expected, predicted = item.first.value, _predicted(case, item)
+            expected = item.first.value
+            predicted = case.predicted if item.prediction is None else item.prediction.value
             if expected is None or predicted is None or predicted == expected:
                 continue
             arguments = arguments_of(call_of_case(case), self.problem.entry_point, item.entry_point_calls)
@@ -377,14 +365,7 @@ def accept_right_predictions(suites: Sequence[SuiteEvidence], terms: Terms) -> l
     """
     suites = [each.without_unchecked() for each in suites]
     judged = _judged_differences(suites, terms)
-    return [_with_predictions(each.evidence, outcomes) for each, outcomes in zip(suites, judged, strict=True)]
-
-
-def _predicted(case: TestCase, item: SolutionEvidence) -> bytes | None:
-    return case.predicted if item.prediction is None else item.prediction.value
-
-
-def _with_predictions(
-    evidence: Sequence[SolutionEvidence], replaced: Mapping[int, Outcome]
-) -> Sequence[SolutionEvidence]:
-    return [each._replace(prediction=replaced[n]) if n in replaced else each for n, each in enumerate(evidence)]
+    return [
+        [item._replace(prediction=replaced[n]) if n in replaced else item for n, item in enumerate(suite.evidence)]
+        for suite, replaced in zip(suites, judged, strict=True)
+    ]
