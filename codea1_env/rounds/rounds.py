@@ -36,7 +36,7 @@ import numpy as np
 
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists, of_type, whole_number
 from codea1_env.facts.submissions import Candidate, Info, Observation, Role, Suite
-from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, ValidCase, Verdict
+from codea1_env.facts.verdicts import CandidateCheck, ProblemReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.observations import observation_of, turn_info
 from codea1_env.problems.problem import Problem
@@ -332,7 +332,10 @@ class Rounds:
             tuple(candidate_of(reply, tree.problem, self._judge.rules) for reply in of_tree)
             for tree, of_tree in zip(self.trees, replies, strict=True)
         ]
-        early_checks = [list(map(_missing, of_tree)) for of_tree in replies]
+        early_checks = [
+            [CandidateCheck(Verdict.INTERNAL_ERROR, str(each)) if is_unavailable(each) else None for each in of_tree]
+            for of_tree in replies
+        ]
         places = [
             (t, n)
             for t, tree in enumerate(self.trees)
@@ -545,16 +548,14 @@ class Rounds:
 
 def _with_early_checks(report: ProblemReport, written: _Programs) -> ProblemReport:
     """Return the report with the early checks of those candidates that did not run again."""
-    found = map(_with_early_check, report.candidates, written.candidates, written.early_checks)
-    return replace(report, candidates=tuple(found))
-
-
-def _with_early_check(report: CandidateReport, candidate: Candidate, check: CandidateCheck | None) -> CandidateReport:
-    if check is None:
-        return report
-    # The empty program in its place has failed the golden tests, as it would; the rate of a masked one is unknown.
-    rate = None if check.verdict is Verdict.INTERNAL_ERROR else report.golden_pass_rate
-    return replace(report, candidate=candidate, verdict=check.verdict, detail=check.detail, golden_pass_rate=rate)
+    reports = list(report.candidates)
+    for n, check in enumerate(written.early_checks):
+        if check is not None:
+            # The empty program in its place has failed the golden tests, as it would; a masked one's rate is unknown.
+            rate = None if check.verdict is Verdict.INTERNAL_ERROR else reports[n].golden_pass_rate
+            known = replace(reports[n], verdict=check.verdict, detail=check.detail, golden_pass_rate=rate)
+            reports[n] = replace(known, candidate=written.candidates[n])
+    return replace(report, candidates=tuple(reports))
 
 
 def _replies(name: str, replies: Sequence[_T], n_wanted: int, read: type) -> list[_T]:
@@ -597,8 +598,3 @@ def suite_of(reply: str, problem: Problem, reading: Reading, tests_per_suite: in
 @lru_cache(maxsize=4096)
 def _known_imports(imports: str, statement: str) -> str:
     return f"{imports_of(imports)}\n{imports_of(statement)}"
-
-
-def _missing(reply: Program) -> CandidateCheck | None:
-    """Return the early check of a reply that did not come; None if it came."""
-    return CandidateCheck(Verdict.INTERNAL_ERROR, str(reply)) if isinstance(reply, AgentUnavailable) else None
