@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -380,34 +380,18 @@ def _run(reruns: Sequence[_Rerun], candidates: Sequence[CandidateOutcomes], sand
     return sandbox.run([rerun.job(candidates) for rerun in reruns]) if reruns else []
 
 
-def run_candidates(
-    jobs: Sequence[Job],
-    others: Sequence[Job],
-    answered: Sequence[Callable[[JobReport], AnsweredCalls]],
-    terms: Terms,
-) -> list[JobReport]:
-    """Run all jobs together; return a report per candidate's job, then one per other job.
-
-    Args:
-        jobs: one per candidate, with all of its calls.
-        others: further jobs.
-        answered: one per candidate: pairs the answers in a report with the solution's. Other right ones are replaced
-            by them (`right_answers`).
-        terms: on which all of them run.
-
-    Raises:
-        SandboxError: the sandbox cannot be used at all.
-    """
-    reports = terms.sandbox.run([*jobs, *others])
-    loaded = _loaded(jobs, reports[: len(jobs)], terms.sandbox)
-    answers = [pair(report) for pair, report in zip(answered, loaded, strict=True)]
-    return [*accept_right_answers(answers, terms), *reports[len(jobs) :]]
-
-
-def _loaded(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox) -> list[JobReport]:
+def loaded_without_calls(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox) -> list[JobReport]:
     """Return the reports, where a program that loads only without calls has failed its calls.
 
     Otherwise a candidate could pose as one that does not load whenever it expects to fail.
+
+    Args:
+        jobs: one per candidate, with all of its calls.
+        reports: on these jobs.
+        sandbox: where programs that did not load run again, without their calls.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
     """
     found = list(reports)
     faults = [

@@ -329,22 +329,6 @@ class GoldenTests:
         accepted = accept_golden_answers(self.given_time(runs), expected, self._sandbox, self._comparison)
         return [golden_results(run.problem, run.reports, expected, self._comparison) for run in accepted]
 
-    def pass_rates(
-        self, problems: Iterable[Problem], jobs: Iterable[tuple[Job, ...]], reports: Iterable[JobReport]
-    ) -> list[float | None]:
-        """Return the share of tests that each program passes, in [0, 1]; None where any result is unknown.
-
-        Args:
-            problems: (B,) one per program.
-            jobs: (B,) those of each program.
-            reports: on all of the jobs, in order.
-
-        Raises:
-            SandboxError: the sandbox cannot be used at all.
-        """
-        runs = golden_runs(zip(problems, jobs, strict=True), reports)
-        return list(map(golden_pass_rate, self.results(runs)))
-
     def given_time(self, runs: Sequence[GoldenRun]) -> list[GoldenRun]:
         """Return the runs, where a job that exceeded its limits has run again if the solution takes long, too.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import TypeAlias
 
 from codea1_env import values
@@ -39,12 +39,17 @@ from codea1_env.judging.candidate_runs import (
     CandidateOutcomes,
     Undecided,
     drawn_order,
+    loaded_without_calls,
     recheck_failures,
-    run_candidates,
 )
-from codea1_env.judging.golden import GoldenTests
+from codea1_env.judging.golden import GoldenTests, golden_pass_rate, golden_runs
 from codea1_env.judging.jobs import Terms, call_of_case, program_job
-from codea1_env.judging.right_answers import AnsweredCalls, SuiteEvidence, accept_right_predictions
+from codea1_env.judging.right_answers import (
+    AnsweredCalls,
+    SuiteEvidence,
+    accept_right_answers,
+    accept_right_predictions,
+)
 from codea1_env.judging.solution_values import (
     Answers,
     SolutionValues,
@@ -217,15 +222,20 @@ class Judge:
             tuple(map(self._isolated, golden.jobs(task.duel.problem, task.candidate.program) if golden else ()))
             for task in tasks
         ]
-        answered = [task.answered for task in tasks]
-        reports = run_candidates(jobs, list(chain(*golden_jobs)), answered, self._terms)
+        reports = self.sandbox.run([*jobs, *chain(*golden_jobs)])
+        loaded = loaded_without_calls(jobs, reports[: len(jobs)], self.sandbox)
+        answered = [task.answered(report) for task, report in zip(tasks, loaded, strict=True)]
+        accepted = accept_right_answers(answered, self._terms)
         outcomes = [
             replace(task.outcomes(replace(report, outcomes=self._outcomes(report))), isolates_calls=job.isolates_calls)
-            for task, job, report in zip(tasks, jobs, reports, strict=False)
+            for task, job, report in zip(tasks, jobs, accepted, strict=True)
         ]
         outcomes = recheck_failures(outcomes, self._terms)
-        rates = golden.pass_rates(problems, golden_jobs, reports[len(jobs) :]) if golden else [None] * len(tasks)
-        for task, report, answers, rate in zip(tasks, reports, outcomes, rates, strict=False):
+        rates: Iterable[float | None] = repeat(None)
+        if golden:
+            runs = golden_runs(zip(problems, golden_jobs, strict=True), reports[len(jobs) :])
+            rates = map(golden_pass_rate, golden.results(runs))
+        for task, report, answers, rate in zip(tasks, accepted, outcomes, rates, strict=False):
             yield self._report(task, self._checked(report, task.candidate), answers, rate)
 
     def _report(
