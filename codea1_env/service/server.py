@@ -123,13 +123,11 @@ class _HeadsInTime(H11Protocol):  # type: ignore[misc]  # uvicorn is not read
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
         self.begun = self.loop.time()
         if len(self.connections) > _MOST_CONNECTIONS:
-            oldest = min((each for each in self.connections if each.has_no_request()), key=lambda each: each.begun)
+            # Those without a request that has arrived and waits for its answer.
+            idle = (c for c in self.connections if c.cycle is None or c.cycle.more_body or c.cycle.response_complete)
+            oldest = min(idle, key=lambda each: each.begun)
             self.connections.discard(oldest)  # its end is told to it later
             oldest.transport.abort()
-
-    def has_no_request(self) -> bool:
-        """Return whether there is no request that has arrived and waits for its answer."""
-        return self.cycle is None or self.cycle.more_body or self.cycle.response_complete
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request; the clock stops when its head is whole."""

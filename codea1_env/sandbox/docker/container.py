@@ -168,7 +168,7 @@ class PoolContainer:
             try:
                 connection, _ = listener.accept()
             except TimeoutError:
-                if said.is_complete:
+                if not said.thread.is_alive():
                     raise self._start_error(said.last_line) from None
                 if monotonic() > deadline:
                     raise SandboxError("a container was started but did not connect in time") from None
@@ -223,17 +223,14 @@ class _Said:
     def __init__(self, client: Any, name: str) -> None:
         self._stream = client.attach_socket(name, {"stderr": 1, "stream": 1})
         self._parts: list[bytes] = []
-        self._thread = threading.Thread(target=self._read, name="codea1-container", daemon=True)
-        self._thread.start()
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._thread.is_alive()
+        self.thread = threading.Thread(target=self._read, name="codea1-container", daemon=True)
+        """Reads it until it is complete."""
+        self.thread.start()
 
     @property
     def last_line(self) -> str:
         """The last line; waits a second at most for it."""
-        self._thread.join(1.0)
+        self.thread.join(1.0)
         lines = b"".join(self._parts).decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else ""
 
