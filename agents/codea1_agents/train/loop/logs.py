@@ -9,33 +9,9 @@ from typing import Any
 
 from codea1_agents.train.settings.options import TrainingConfig
 from codea1_env.errors import extra_needed
+from codea1_env.records.closing import Closing
 
 _LONGEST_FAULT = 300
-
-
-@contextmanager
-def opened_logs(
-    config: TrainingConfig, folder: Path, done: int, note: Callable[[str], None]
-) -> Iterator[list[TensorBoard]]:
-    """Open the log that the settings of a run ask for, if any.
-
-    Args:
-        config: the run's settings.
-        folder: the run's folder.
-        done: steps done so far; events of later steps are dropped.
-        note: receives a sentence when the log fails.
-
-    Raises:
-        MissingExtra: a package is not installed.
-    """
-    if not config.logging.tensorboard:
-        yield []
-        return
-    log = TensorBoard(folder / "tensorboard", done, note)
-    try:
-        yield [log]
-    finally:
-        log.close()
 
 
 def flat(line: Mapping[str, Any]) -> dict[str, float]:
@@ -47,14 +23,28 @@ def flat(line: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-class TensorBoard:
+class TensorBoard(Closing):
     """Writes event files. After a failure it gets no more figures and the run continues: `metrics.jsonl` has all."""
 
-    def __init__(self, folder: Path, done: int, note: Callable[[str], None]) -> None:
-        with extra_needed("logging.tensorboard", "rllib"):
-            from tensorboardX import SummaryWriter  # noqa: PLC0415  heavy
+    def __init__(self, config: TrainingConfig, folder: Path, done: int, note: Callable[[str], None]) -> None:
+        """Open the log, if the settings of a run ask for it; otherwise nothing is written.
+
+        Args:
+            config: the run's settings.
+            folder: the run's folder.
+            done: steps done so far; events of later steps are dropped.
+            note: receives a sentence when the log fails.
+
+        Raises:
+            MissingExtra: a package is not installed.
+        """
         self._note = note
-        self._writer: Any = SummaryWriter(str(folder), purge_step=done + 1, max_queue=1000, flush_secs=10)
+        self._writer: Any = None
+        if config.logging.tensorboard:
+            with extra_needed("logging.tensorboard", "rllib"):
+                from tensorboardX import SummaryWriter  # noqa: PLC0415  heavy
+            place = str(folder / "tensorboard")
+            self._writer = SummaryWriter(place, purge_step=done + 1, max_queue=1000, flush_secs=10)
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         """Write the figures of a step; their names have slashes."""

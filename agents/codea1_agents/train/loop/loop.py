@@ -200,7 +200,7 @@ def _run_loop(
 ) -> Finished:
     """Build everything and run the loop, from the last checkpoint if there is one."""
     from codea1_agents.train.loop.export import is_sharded_checkpoint  # noqa: PLC0415  slow to import
-    from codea1_agents.train.loop.logs import opened_logs  # noqa: PLC0415  slow to import
+    from codea1_agents.train.loop.logs import TensorBoard  # noqa: PLC0415  slow to import
 
     checkpoint = last_checkpoint(folder.path)
     if checkpoint is not None and is_sharded_checkpoint(checkpoint) != made.is_sharded:
@@ -208,14 +208,14 @@ def _run_loop(
         raise UserError(f"{checkpoint}: cannot be continued with these learners: set cluster.sharding={held}")
     done = step_of(checkpoint) if checkpoint is not None else 0
     lines = read_metrics(folder.path)
-    with opened_logs(config, folder.path, done, watcher.note) as logs, torch_threads(config.cluster.torch_threads):
+    with TensorBoard(config, folder.path, done, watcher.note) as log, torch_threads(config.cluster.torch_threads):
         watcher.progress(Progress(Phase.STARTING))
         with ray_running(made.n_cpus, config.cluster.address):
             require_room(wanted)
             watcher.progress(Progress(Phase.LOADING))
             with _algorithm(made, checkpoint) as algorithm:
                 watcher.begin(folder.path, config, tuple(lines))
-                return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done).run()
+                return _Loop(config, folder, algorithm, log, watcher, facts, lines, done).run()
 
 
 @contextmanager
@@ -258,7 +258,7 @@ class _Loop:
     config: TrainingConfig
     folder: TrainingFolder
     algorithm: Any
-    logs: Sequence[Any]
+    log: Any
     watcher: Watcher
     facts: Mapping[str, Any]
     lines: list[Line]
@@ -354,8 +354,7 @@ class _Loop:
 
         self.folder.append(line)
         self.lines.append(line)
-        for log in self.logs:
-            log.write(line["step"], flat(line))
+        self.log.write(line["step"], flat(line))
         self.watcher.step(line)
 
     def _evaluated(self, phase: Phase = Phase.EVALUATING) -> dict[str, float]:

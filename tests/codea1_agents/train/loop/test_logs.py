@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.train.loop.logs import opened_logs
+from codea1_agents.train.loop.logs import TensorBoard
 from codea1_agents.train.settings.loading import load_training
 
 FIGURES = {"figures/coder_reward": 0.5, "evaluation/tester_validity/mutant,strength=1": 0.25}
 
 
 def write_all(out: Path, *changes: str, step: int = 1) -> None:
-    with opened_logs(load_training("", list(changes)), out, 0, print) as logs:
-        for log in logs:
-            log.write(step, FIGURES)
+    with TensorBoard(load_training("", list(changes)), out, 0, print) as log:
+        log.write(step, FIGURES)
 
 
 def test_tensorboard_gets_events(tmp_path: Path) -> None:
@@ -46,9 +45,9 @@ def test_a_log_that_fails_is_one_sentence_and_gets_no_more_figures(tmp_path, mon
     tensorboard = ModuleType("tensorboardX")
     vars(tensorboard).update(SummaryWriter=FullDisk)
     monkeypatch.setitem(sys.modules, "tensorboardX", tensorboard)
-    with opened_logs(load_training("", []), tmp_path, 0, notes.append) as logs:
+    with TensorBoard(load_training("", []), tmp_path, 0, notes.append) as log:
         for step in (1, 2, 3):
-            logs[0].write(step, {"figures/coder_reward": 0.5})
+            log.write(step, {"figures/coder_reward": 0.5})
     assert written == [1, 2]
     said = "logging.tensorboard failed at step 2 and gets no more figures; metrics.jsonl has all: no space left"
     assert notes == [said]
