@@ -7,7 +7,7 @@ evaluations differ by the weights only. The result of a problem does not depend 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -73,14 +73,12 @@ class HeldOut:
         """
         positions = range(len(held_out_problems(self.options.problems, self.options.limit)))
         found: dict[int, Finding] = {}
-        for findings in map_over_runners(algorithm, positions, self._work_on, found.__contains__, runners):
+        work_on = partial(partial, _evaluated, self.options)
+        for findings in map_over_runners(algorithm, positions, work_on, found.__contains__, runners):
             found.update({each.position: each for each in findings})
         figures = summed_up([found[position] for position in sorted(found)])
         algorithm.log_evaluation(figures)
         return figures, len(found), len(found)
-
-    def _work_on(self, positions: Sequence[int]) -> Callable[[TreeEnvRunner], list[Finding]]:
-        return partial(_evaluated, positions, self.options)
 
 
 def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
@@ -118,7 +116,7 @@ def held_out_problems(source: str, limit: int) -> ProblemSet:
     return load_problems(source, limit=limit or None)
 
 
-def _evaluated(positions: Sequence[int], options: EvaluationOptions, runner: TreeEnvRunner) -> list[Finding]:
+def _evaluated(options: EvaluationOptions, positions: Sequence[int], runner: TreeEnvRunner) -> list[Finding]:
     """Return the findings of one runner, about the problems at some positions."""
     bench = _Bench(runner, options)
     tasks = [Task(position, bench.problems[position].id) for position in positions]
@@ -136,7 +134,7 @@ def _evaluated(positions: Sequence[int], options: EvaluationOptions, runner: Tre
                 validity={opponent: tuple(bench.validity(each.report) for each in of) for opponent, of in met.items()},
                 right_kills={name: tuple(each.report.beats_rightly for each in of) for name, of in met.items()},
                 kills={opponent: tuple(each.report.beats for each in of) for opponent, of in met.items()},
-                aims={opponent: tuple(map(_aim, of)) for opponent, of in met.items()},
+                aims={opponent: tuple(each.aim for each in of) for opponent, of in met.items()},
             )
         )
     return found
@@ -206,22 +204,18 @@ class _Met:
     """A suite and the program that it is for."""
 
     report: SuiteReport
-    golden_rate: float
-    """Share of golden tests that the program passes; nan: unknown."""
+    aim: float
+    """As in `Finding.aims`; nan if it is unknown which golden tests the program passes."""
 
 
 def _judged_suites(tree: RolledTree) -> Iterator[_Met]:
     for n, report in enumerate(tree.judged.report.candidates if tree.judged.report is not None else ()):
         if not report.has_internal_error:
-            rate = report.golden_pass_rate
+            rate = math.nan if report.golden_pass_rate is None else report.golden_pass_rate
             for m, suite in enumerate(report.suites):
                 if not tree.suites[n][m].unavailable:
-                    yield _Met(suite, math.nan if rate is None else rate)
-
-
-def _aim(met: _Met) -> float:
-    evidence = [case.verdict.is_failure for case in met.report.cases if case.verdict.is_evidence]
-    return known_mean(evidence) - (1 - met.golden_rate)
+                    evidence = [case.verdict.is_failure for case in suite.cases if case.verdict.is_evidence]
+                    yield _Met(suite, known_mean(evidence) - (1 - rate))
 
 
 def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:
