@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from codea1_agents.models.chat_format import load_chat_format
 from codea1_agents.train.declared import values_of
@@ -26,13 +25,16 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
     if not config.game.problems:
         raise UserError("game.problems: name the problems to train on, e.g. --set game.problems=humaneval")
     models = models_of(config)
-    _require_players(config, models)
+    rules = rules_of(config.game)
+    for role in ROLES if rules.reward.pays_tester else ("coder",):
+        if not {role, "shared"} & set(models) and not getattr(config.agents, role).agent:
+            raise UserError(f"nobody plays the {role}: set agents.{role}.model or agents.{role}.agent")
     require_game(config)
     cluster = config.cluster
     made = (
         GRPOConfig()
         .environment(
-            rules=rules_of(config.game),
+            rules=rules,
             tester_view=config.game.tester_view,
             sandbox=config.game.sandbox,
             limits=limits_of(config.game),
@@ -46,7 +48,14 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
             prompts=config.rollout.prompts,
         )
         .agents(**{role: agent for role in ROLES if (agent := getattr(config.agents, role).agent)})
-        .training(**_training_of(config, models))
+        .training(
+            **values_of(config.rollout, RolloutSettings),
+            **values_of(config.training, UpdateSettings),
+            total_steps=config.run.steps if config.training.lr_schedule == "cosine" else None,
+            max_tokens={role: longest(config, role, "max_tokens") for role in ROLES},
+            max_prompt_tokens={role: longest(config, role, "max_prompt_tokens") for role in ROLES},
+            lr_by_module={name: lr for name in models if (lr := getattr(config.agents, name).lr) is not None},
+        )
         .env_runners(
             num_env_runners=cluster.env_runners,
             num_cpus_per_env_runner=cluster.cpus_per_env_runner,
@@ -71,18 +80,6 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
     return made  # type: ignore[no-any-return]  # Ray has no types
 
 
-def _training_of(config: TrainingConfig, models: Iterable[str]) -> dict[str, Any]:
-    """Return the settings of rollout and update, as `GRPOConfig.training` takes them."""
-    return {
-        **values_of(config.rollout, RolloutSettings),
-        **values_of(config.training, UpdateSettings),
-        "total_steps": config.run.steps if config.training.lr_schedule == "cosine" else None,
-        "max_tokens": {role: longest(config, role, "max_tokens") for role in ROLES},
-        "max_prompt_tokens": {role: longest(config, role, "max_prompt_tokens") for role in ROLES},
-        "lr_by_module": {name: lr for name in models if (lr := getattr(config.agents, name).lr) is not None},
-    }
-
-
 def require_chats(models: Iterable[ModelSettings]) -> None:
     """Raise UserError for a model whose tokenizer cannot be loaded or whose chat template fails. It loads no weights.
 
@@ -91,10 +88,3 @@ def require_chats(models: Iterable[ModelSettings]) -> None:
     """
     for path in dict.fromkeys(each.path for each in models):
         load_chat_format(path)
-
-
-def _require_players(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> None:
-    pays_tester = rules_of(config.game).reward.pays_tester
-    for role in ("coder", "tester") if pays_tester else ("coder",):
-        if not {role, "shared"} & set(models) and not getattr(config.agents, role).agent:
-            raise UserError(f"nobody plays the {role}: set agents.{role}.model or agents.{role}.agent")

@@ -95,11 +95,7 @@ def _varied(value: _D, changes: Mapping[str, Any], path: str) -> _D:
     for name in changes:
         if name not in known:
             raise UnknownName.of("setting", f"{path}.{name}", [f"{path}.{each}" for each in known])
-    return replace(  # type: ignore[type-var]
-        value, **{name: _part(known[name], new, f"{path}.{name}") for name, new in changes.items()}
-    )
-
-
-def _part(own: Any, new: Any, path: str) -> Any:
-    """Return the new value of a field; parts of it that are not given stay."""
-    return _varied(own, new, path) if is_dataclass(own) and isinstance(new, Mapping) else new
+    for name, new in changes.items():
+        is_part = is_dataclass(known[name]) and isinstance(new, Mapping)
+        known[name] = _varied(known[name], new, f"{path}.{name}") if is_part else new
+    return replace(value, **known)  # type: ignore[type-var]
