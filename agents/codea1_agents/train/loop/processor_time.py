@@ -27,11 +27,7 @@ def processor_seconds() -> float:
                 continue
             spent[int(entry.name)] = sum(map(int, fields[_FIRST_TIME : _FIRST_TIME + 4]))
             children.setdefault(int(fields[_PARENT]), []).append(int(entry.name))
-    return sum(spent.get(pid, 0) for pid in _descendants(os.getpid(), children)) / os.sysconf("SC_CLK_TCK")
-
-
-def _descendants(pid: int, children: dict[int, list[int]]) -> list[int]:
-    found = [pid]
-    for each in found:
-        found += children.get(each, [])
-    return found
+    family = [os.getpid()]
+    for pid in family:
+        family += children.get(pid, [])
+    return sum(spent.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")

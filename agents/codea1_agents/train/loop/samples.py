@@ -76,7 +76,14 @@ def duels_of(trees: Sequence[RolledTree], problems: ProblemSet, rules: Ruleset) 
                     rewards=score(alone, rules),
                     book=None,
                 )
-                yield _record(judged, number, tree.task.number)
+                yield EpisodeRecord(
+                    judge_version=JUDGE_VERSION,
+                    episode=number,
+                    episode_id=judged.episode_id,
+                    problem_id=problem.id,
+                    seed=tree.task.number,
+                    rounds=(RoundRecord.of(judged),),
+                )
                 number += 1
 
 
@@ -87,14 +94,3 @@ def _alone(report: CandidateReport, replies: Sequence[Answer]) -> Iterator[tuple
     for suite, reply in zip(report.suites, replies, strict=True):
         if not reply.unavailable:
             yield replace(report, suites=(suite,)), reply.text
-
-
-def _record(judged: JudgedRound, number: int, seed: int) -> EpisodeRecord:
-    return EpisodeRecord(
-        judge_version=JUDGE_VERSION,
-        episode=number,
-        episode_id=judged.episode_id,
-        problem_id=judged.problem.id,
-        seed=seed,
-        rounds=(RoundRecord.of(judged),),
-    )

@@ -56,7 +56,10 @@ def with_overrides(settings: Mapping[str, Any], overrides: Iterable[str] | Mappi
     """Return nested tables with overrides applied; see `load_training`."""
     found = dict(settings)
     for key, value in _pairs(overrides):
-        found = _merged(found, _nested(key, value))
+        nested = value
+        for part in reversed(key.split(".")):
+            nested = {part: nested}
+        found = _merged(found, nested)
     return found
 
 
@@ -168,13 +171,6 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def _nested(key: str, value: Any) -> Settings:
-    settings: Settings = value
-    for part in reversed(key.split(".")):
-        settings = {part: settings}
-    return settings
 
 
 def _fault(error: ValidationError, where: str) -> UserError:
