@@ -35,28 +35,20 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
-from pettingzoo import AECEnv
 
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank.sources import BankSource
 from codea1_env.errors import UnknownName, UserError, whole_number
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.observations import judged_info, turn_info
 from codea1_env.rounds.episodes import (
     CODER,
     METADATA,
     TESTER,
-    Lifecycle,
     SimultaneousEnv,
     TurnBasedParallelEnv,
     TurnByTurnEnv,
-    begin_episode,
-    pay,
-    render,
-    role_of,
-    set_up,
-    steps_dead,
+    TwoAgentGame,
     takes_arguments_of,
 )
 from codea1_env.rules.reward_parts import CandidateRewards
@@ -69,12 +61,10 @@ _log = logging.getLogger(__name__)
 Features = NDArray[np.float32]
 
 
-class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, and its name
+class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
     """The environment without wrappers; see the module's docstring for the game. An action is a number."""
 
     metadata: dict[str, Any] = {**METADATA, "name": "bank_v0"}  # noqa: RUF012  PettingZoo declares it so
-    infos: dict[str, dict[str, Any]]
-    last_round: JudgedRound | None
     _program: int | None
 
     def __init__(
@@ -103,8 +93,7 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
         Raises:
             UserError: an argument is invalid, or the bank does not exist.
         """
-        super().__init__()
-        set_up(self, tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
+        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
         if isinstance(bank, JudgedBank) and options:
             raise UserError(f"{', '.join(sorted(options))} must be passed when the bank is judged, not later")
         self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)
@@ -133,34 +122,7 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
         self._position = self._chosen(options or {})
         self._problem = self.bank.problems[self._position].bank.problem
         self._episode_id = f"{self._np_random.integers(2**63):016x}"
-        self._round = 0
-        self.last_round = None
-        begin_episode(self)
-        self._begin_round()
-
-    def step(self, action: int | None) -> None:
-        """Take the choice of `agent_selection`; None only for an agent that is done.
-
-        Raises:
-            UserError: it is not an action of the agent, or no agent can act.
-        """
-        if steps_dead(self, action):
-            return
-        agent = self.agent_selection
-        chosen = self._checked_action(agent, action)
-        self._cumulative_rewards[agent] = 0.0
-        self._clear_rewards()
-        if agent == CODER:
-            self._program = chosen
-            self.agent_selection = TESTER
-            # Keep the infos of the previous round's judging: its reward reaches the tester on this turn.
-            self.infos[TESTER] |= self._turn_info(TESTER)
-        else:
-            assert self._program is not None  # the coder has acted
-            self._end_round(self._judged_round(self._program, chosen))
-        self._accumulate_rewards()
-        if self.render_mode == "human":
-            self.render()
+        self._begin_episode()
 
     def observe(self, agent: str) -> Features:
         """Return the agent's observation: ones at the problem and at the chosen program."""
@@ -170,10 +132,6 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
         if self.known(agent) == TESTER and self.tester_view == "white_box" and self._program is not None:
             seen[n_problems + self._program] = 1.0
         return seen
-
-    def render(self) -> str | None:
-        """Render the last judged round; prints (`human`) or returns (`ansi`) it."""
-        return render(self.last_round, self._problem, self.render_mode)
 
     def about(self) -> str:
         """Return what is played, for people: the bank, the rules and what the tester sees."""
@@ -189,15 +147,13 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
         for agent in self.agents:
             self.infos[agent] |= self._turn_info(agent)
 
-    def _end_round(self, judged: JudgedRound) -> None:
-        self.last_round = judged
-        self._round += 1
-        if pay(self, judged.rewards, is_last=self._round >= self.max_cycles):
-            self.agent_selection = CODER
+    def _act(self, agent: str, action: int) -> None:
+        if agent == CODER:
+            self._program = action
+            self._pass_to_tester()
         else:
-            self._begin_round()
-        for agent in self.agents if self.has_infos else ():
-            self.infos[agent] |= judged_info(judged, role=role_of(agent), tests_per_suite=self.rules.tests_per_suite)
+            assert self._program is not None  # the coder has acted
+            self._finish_round(self._judged_round(self._program, action))
 
     def _judged_round(self, program: int, suite: int) -> JudgedRound:
         problem = self.bank.problems[self._position]
@@ -242,21 +198,10 @@ class raw_env(Lifecycle, AECEnv[str, Features, int | None]):  # type: ignore[mis
             raise UserError(f"{agent}'s action must be a whole number from 0 to {n - 1}, got {action!r:.100}")
         return int(action) % self._n_actions[agent]
 
-    def _turn_info(self, agent: str) -> dict[str, Any]:
-        if not self.has_infos:
-            return {}
-        shown = ""
-        if self.tester_view == "white_box" and self._program is not None:
-            shown = self.bank.problems[self._position].bank.programs[self._program].reply
-        return turn_info(
-            self._problem,
-            episode_id=self._episode_id,
-            role=role_of(agent),
-            round_=self._round,
-            tests_per_suite=self.rules.tests_per_suite,
-            program=shown,
-            tester_view=self.tester_view,
-        )
+    def _shown_program(self) -> str:
+        if self.tester_view != "white_box" or self._program is None:
+            return ""
+        return self.bank.problems[self._position].bank.programs[self._program].reply
 
 
 @takes_arguments_of(raw_env)

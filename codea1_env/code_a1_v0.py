@@ -39,8 +39,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pettingzoo import AECEnv
-
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import of_type
 from codea1_env.facts.submissions import Suite
@@ -50,11 +48,9 @@ from codea1_env.observations import (
     action_space,
     checked_reply,
     coder_feedback,
-    judged_info,
     observation_of,
     observation_space,
     tester_feedback,
-    turn_info,
 )
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rounds.episodes import (
@@ -63,16 +59,10 @@ from codea1_env.rounds.episodes import (
     METADATA,
     TESTER,
     EpisodeSource,
-    Lifecycle,
     SimultaneousEnv,
     TurnBasedParallelEnv,
     TurnByTurnEnv,
-    begin_episode,
-    pay,
-    render,
-    role_of,
-    set_up,
-    steps_dead,
+    TwoAgentGame,
     takes_arguments_of,
 )
 from codea1_env.rounds.referee import Referee
@@ -84,13 +74,10 @@ from codea1_env.sandbox import Limits, Sandbox
 __all__ = ["CODER", "MAX_CYCLES", "TESTER", "blind_parallel_env", "env", "group_env", "parallel_env", "raw_env"]
 
 
-class raw_env(Lifecycle, AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, and its name
+class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
     """The environment without wrappers; see the module's docstring for the game. Any text is a legal action."""
 
     metadata: dict[str, Any] = {**METADATA, "name": "code_a1_v0"}  # noqa: RUF012  PettingZoo declares it so
-    agent_selection: str
-    last_round: JudgedRound | None
-    infos: dict[str, dict[str, Any]]
     _rounds: Rounds
     _n_cut: dict[str, int]
 
@@ -128,9 +115,7 @@ class raw_env(Lifecycle, AECEnv[str, dict[str, Any], str | None]):  # type: igno
             UserError: an argument is invalid, the problems are empty, or the rules pay for golden tests and a
                 problem has none.
         """
-        super().__init__()
-        set_up(self, tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
-        self.reported_view = self.tester_view  # its name in the tester's infos
+        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
         self.problems = load_problems(problems)
         self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
         self.rules = self.referee.rules
@@ -148,52 +133,15 @@ class raw_env(Lifecycle, AECEnv[str, dict[str, Any], str | None]):  # type: igno
         """
         self.require_open()
         self._episode = self._source.begin(seed, self._source.checked(options or {}))
-        self._problem = self._episode.problem
+        self._problem, self._episode_id = self._episode.problem, self._episode.id
         self._program = self._coder_feedback = self._tester_feedback = ""
-        self._round = 0
-        self.last_round = None
-        begin_episode(self)
-        self._begin_round()
-
-    def step(self, action: str | None) -> None:
-        """Take the reply of `agent_selection`; None only for an agent that is done.
-
-        Raises:
-            UserError: it is not text, or no agent can act.
-            SandboxError: the sandbox cannot be used at all; the same action may be passed again.
-        """
-        if steps_dead(self, action):
-            return
-        agent = self.agent_selection
-        reply, self._n_cut[agent] = checked_reply(agent, action)
-        self._cumulative_rewards[agent] = 0.0
-        self._clear_rewards()
-        if agent == CODER:
-            self._coder_reply = reply
-            self._rounds.submit_programs([reply])
-            self._program = self._rounds.candidates()[0][0].program
-            if self._rounds.tester_turns():
-                self.agent_selection = TESTER
-                # Keep the infos of the previous round's judging: its reward reaches the tester on this turn.
-                self.infos[TESTER] |= self._turn_info(TESTER)
-            else:
-                self._end_round(None)
-        else:
-            self._rounds.submit_suites([reply])
-            self._end_round(reply)
-        self._accumulate_rewards()
-        if self.render_mode == "human":
-            self.render()
+        self._begin_episode()
 
     def observe(self, agent: str) -> dict[str, Any]:
         """Return what the agent sees now."""
         if self.known(agent) == CODER:
             return observation_of(self._problem, self._round, self._previous_program, self._coder_feedback)
         return observation_of(self._problem, self._round, self._shown_program(), self._tester_feedback)
-
-    def render(self) -> str | None:
-        """Render the last judged round; prints (`human`) or returns (`ansi`) it."""
-        return render(self.last_round, self._problem, self.render_mode)
 
     def give_up(self, why: str) -> None:
         """End the episode unscored because the agent whose turn it is gave no reply; only while there is a turn.
@@ -216,6 +164,23 @@ class raw_env(Lifecycle, AECEnv[str, dict[str, Any], str | None]):  # type: igno
 
     # -- a round --
 
+    def _checked_action(self, agent: str, action: str | None) -> str:
+        reply, self._n_cut[agent] = checked_reply(agent, action)
+        return reply
+
+    def _act(self, agent: str, action: str) -> None:
+        if agent == TESTER:
+            self._rounds.submit_suites([action])
+            self._end_round(action)
+            return
+        self._coder_reply = action
+        self._rounds.submit_programs([action])
+        self._program = self._rounds.candidates()[0][0].program
+        if self._rounds.tester_turns():
+            self._pass_to_tester()
+        else:
+            self._end_round(None)
+
     def _begin_round(self) -> None:
         self._previous_program, self._program = self._program, ""
         self._coder_reply = ""
@@ -232,44 +197,20 @@ class raw_env(Lifecycle, AECEnv[str, dict[str, Any], str | None]):  # type: igno
         assert tree.report is not None  # without `masks_sandbox_errors`, submitting raises instead
         book, rewards = None, tree.rewards[0]
         if tree.book_report is not None:
-            provenance = replace(self.provenance, episode_id=self._episode.id, round=self._round)
+            provenance = replace(self.provenance, episode_id=self._episode_id, round=self._round)
             book = self._source.record(tree.book_report, provenance)
-        judged = self.last_round = JudgedRound(
-            self._problem, self._episode.id, self._round, self._coder_reply, tester_reply, tree.report, rewards, book
+        judged = JudgedRound(
+            self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, tree.report, rewards, book
         )
         self._coder_feedback, self._tester_feedback = coder_feedback(judged), tester_feedback(judged)
-        self._round += 1
-        found = {agent: self._judged_info(agent, judged) for agent in self.agents}
-        if pay(self, rewards, is_last=self._round >= self.max_cycles):
-            self.agent_selection = CODER
-        else:
-            self._begin_round()
-        for agent in self.agents:
-            self.infos[agent] |= found[agent]
+        self._finish_round(judged)
 
     def _shown_program(self) -> str:
         return self._program if self.tester_view == "white_box" else ""
 
-    # -- infos --
-
-    def _turn_info(self, agent: str) -> dict[str, Any]:
-        if not self.has_infos:
-            return {}
-        return turn_info(
-            self._problem,
-            episode_id=self._episode.id,
-            role=role_of(agent),
-            round_=self._round,
-            tests_per_suite=self.rules.tests_per_suite,
-            program=self._shown_program(),
-            tester_view=self.reported_view,
-        )
-
     def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
-        if not self.has_infos:
-            return {}
-        info = judged_info(judged, role=role_of(agent), tests_per_suite=self.rules.tests_per_suite)
-        return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut[agent] else info
+        info = super()._judged_info(agent, judged)
+        return info | {"truncated_chars": self._n_cut[agent]} if info and self._n_cut[agent] else info
 
 
 @takes_arguments_of(raw_env)

@@ -27,11 +27,11 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError, of_type, one_of, whole_number
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.observations import judged_info, turn_info
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.records.closing import Closing
 from codea1_env.rounds.rounds import require_golden_tests
 from codea1_env.rules.mistake_book import BookDelta, Provenance
-from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.ruleset import BookUpdate, Ruleset
 
 CODER = "coder_0"
@@ -225,76 +225,136 @@ def role_of(agent: str) -> str:
     return agent.partition("_")[0]
 
 
-def set_up(
-    env: AECEnv[str, Any, Any], *, tester_view: str, max_cycles: int, render_mode: str | None, infos: bool
-) -> None:
-    """Set what every game of two agents has before its first episode.
+class TwoAgentGame(Lifecycle, AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is untyped
+    """A game of a coder and a tester, who act one after the other in the rounds of an episode."""
 
-    Raises:
-        UserError: an argument has an invalid value.
-    """
-    env.tester_view = one_of("tester_view", tester_view, VIEWS)
-    env.render_mode = None if render_mode is None else one_of("render_mode", render_mode, METADATA["render_modes"])
-    env.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
-    env.has_infos = of_type("infos", infos, bool)
-    env.possible_agents = [CODER, TESTER]
-    env.agents = []
-    env.last_round = env._problem = None
+    agent_selection: str
+    infos: dict[str, dict[str, Any]]
+    last_round: JudgedRound | None
+    _problem: Any
+    _episode_id: str
 
+    def __init__(self, *, tester_view: str, max_cycles: int, render_mode: str | None, infos: bool) -> None:
+        """Set what every game has before its first episode.
 
-def begin_episode(env: AECEnv[str, Any, Any]) -> None:
-    """Let both agents live, without rewards and infos."""
-    env.agents = env.possible_agents[:]
-    env.rewards = dict.fromkeys(env.agents, 0.0)
-    env._cumulative_rewards = dict.fromkeys(env.agents, 0.0)
-    env.terminations = dict.fromkeys(env.agents, False)
-    env.truncations = dict.fromkeys(env.agents, False)
-    env.infos = {agent: {} for agent in env.agents}
+        Raises:
+            UserError: an argument has an invalid value.
+        """
+        super().__init__()
+        self.tester_view = one_of("tester_view", tester_view, VIEWS)
+        self.reported_view = self.tester_view  # its name in the tester's infos
+        self.render_mode = None if render_mode is None else one_of("render_mode", render_mode, METADATA["render_modes"])
+        self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
+        self.has_infos = of_type("infos", infos, bool)
+        self.possible_agents = [CODER, TESTER]
+        self.agents = []
+        self.last_round = self._problem = None
 
+    def step(self, action: Any) -> None:
+        """Take the action of `agent_selection`; None only for an agent that is done.
 
-def steps_dead(env: AECEnv[str, Any, Any], action: object) -> bool:
-    """Return whether the agent whose turn it is was done before; this is then its last step.
+        Raises:
+            UserError: it is no action of this agent, or no agent can act.
+            SandboxError: the sandbox cannot be used at all; the same action may be passed again.
+        """
+        self.require_turn()
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            if action is not None:
+                done = f"{agent} is done, so its action must be None"
+                raise UserError(f"{done}, got {action!r:.100}; reset() begins an episode")
+            self._was_dead_step(None)
+            return
+        checked = self._checked_action(agent, action)
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        self._act(agent, checked)
+        self._accumulate_rewards()
+        if self.render_mode == "human":
+            self.render()
 
-    Raises:
-        UserError: no agent can act, or one that is done has an action.
-    """
-    env.require_turn()
-    agent = env.agent_selection
-    if not (env.terminations[agent] or env.truncations[agent]):
-        return False
-    if action is not None:
-        raise UserError(f"{agent} is done, so its action must be None, got {action!r:.100}; reset() begins an episode")
-    env._was_dead_step(None)
-    return True
+    def render(self) -> str | None:
+        """Render the last judged round; prints (`human`) or returns (`ansi`) it.
 
+        Raises:
+            UserError: no episode has begun, so there is no problem yet.
+        """
+        if self._problem is None:
+            raise UserError("render: no episode has begun; call reset() first")
+        if self.render_mode is None:
+            _log.warning("render() without a render_mode; use env(render_mode='ansi')")
+            return None
+        from codea1_env.rendering import rendered  # noqa: PLC0415  rich is slow to import
 
-def pay(env: AECEnv[str, Any, Any], rewards: CandidateRewards, *, is_last: bool) -> bool:
-    """Give both agents their rewards, and end the episode after its last round or if they are masked.
+        return rendered(self.last_round, self._problem, self.render_mode)
 
-    Returns:
-        Whether the episode is over.
-    """
-    masked = rewards.coder.masked
-    env.rewards = {CODER: rewards.coder.value, TESTER: rewards.testers[0].value}
-    env.terminations = dict.fromkeys(env.agents, is_last and not masked)
-    env.truncations = dict.fromkeys(env.agents, masked)
-    return is_last or masked
+    # -- what a game is made of --
 
+    def _checked_action(self, agent: str, action: Any) -> Any:
+        """Return the action of an agent, or raise UserError; nothing has changed yet."""
 
-def render(judged: JudgedRound | None, problem: Problem | None, mode: str | None) -> str | None:
-    """Print (`human`) or return (`ansi`) the last judged round of a game in this render mode.
+    def _act(self, agent: str, action: Any) -> None:
+        """Act: a coder's action is followed by `_pass_to_tester`, a tester's by `_finish_round`."""
 
-    Raises:
-        UserError: no episode has begun, so there is no problem yet.
-    """
-    if problem is None:
-        raise UserError("render: no episode has begun; call reset() first")
-    if mode is None:
-        _log.warning("render() without a render_mode; use env(render_mode='ansi')")
-        return None
-    from codea1_env.rendering import rendered  # noqa: PLC0415  rich is slow to import
+    def _begin_round(self) -> None:
+        """Give the turn to the coder."""
 
-    return rendered(judged, problem, mode)
+    def _shown_program(self) -> str:
+        """Return the program that the tester sees; empty if there is none."""
+        raise NotImplementedError
+
+    # -- an episode --
+
+    def _begin_episode(self) -> None:
+        """Let both agents live, without rewards and infos, and begin the first round."""
+        self.agents = self.possible_agents[:]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos = {agent: {} for agent in self.agents}
+        self._round = 0
+        self.last_round = None
+        self._begin_round()
+
+    def _pass_to_tester(self) -> None:
+        """Give the turn to the tester. It keeps the infos of the round before, whose reward reaches it on this turn."""
+        self.agent_selection = TESTER
+        self.infos[TESTER] |= self._turn_info(TESTER)
+
+    def _finish_round(self, judged: JudgedRound) -> None:
+        """Give both agents their rewards and infos; end the episode after its last round or if they are masked."""
+        self.last_round = judged
+        self._round += 1
+        found = {agent: self._judged_info(agent, judged) for agent in self.agents}
+        is_masked, is_last = judged.rewards.coder.masked, self._round >= self.max_cycles
+        self.rewards = {CODER: judged.rewards.coder.value, TESTER: judged.rewards.testers[0].value}
+        self.terminations = dict.fromkeys(self.agents, is_last and not is_masked)
+        self.truncations = dict.fromkeys(self.agents, is_masked)
+        if is_last or is_masked:
+            self.agent_selection = CODER
+        else:
+            self._begin_round()
+        for agent in self.agents:
+            self.infos[agent] |= found[agent]
+
+    def _turn_info(self, agent: str) -> dict[str, Any]:
+        if not self.has_infos:
+            return {}
+        return turn_info(
+            self._problem,
+            episode_id=self._episode_id,
+            role=role_of(agent),
+            round_=self._round,
+            tests_per_suite=self.rules.tests_per_suite,
+            program=self._shown_program(),
+            tester_view=self.reported_view,
+        )
+
+    def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
+        if not self.has_infos:
+            return {}
+        return judged_info(judged, role=role_of(agent), tests_per_suite=self.rules.tests_per_suite)
 
 
 @dataclass(frozen=True, slots=True)
