@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.statistics import known_mean, mean_interval
@@ -22,7 +22,7 @@ from codea1_agents.train.grpo.runners import map_over_runners
 from codea1_agents.train.settings.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, Role, load_agent
 from codea1_env.errors import UserError
-from codea1_env.facts.verdicts import GoldenFinding, SuiteReport
+from codea1_env.facts.verdicts import GoldenFinding
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
@@ -30,6 +30,20 @@ from codea1_env.sandbox import load_sandbox
 
 _STREAM = 1 << 32  # separates the seeds from those of training
 _MOST_K = (1, 8)
+
+
+class SuiteFigures(NamedTuple):
+    """The figures of one suite."""
+
+    validity: float
+    """Right cases over the number requested, at most 1."""
+    right_kill_rate: bool
+    """Whether it beats the program by a right case."""
+    kill_rate: bool
+    """The same by any case, so also where only a wrong prediction was corrected."""
+    aim: float
+    """The share of its cases that the program fails less the share of golden tests that it fails, which are naive
+    inputs; nan if that share is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +56,8 @@ class Finding:
     """Whether each program of the coder passes all golden tests, without programs that could not be judged."""
     golden: tuple[float, ...] = ()
     """Share of golden tests that each of these programs passes."""
-    validity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """By opponent, the validity of each suite: right cases over the number requested, at most 1."""
-    right_kills: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
-    """By opponent, whether each suite beats the program by a right case."""
-    kills: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
-    """The same by any case, so also where only a wrong prediction was corrected."""
-    aims: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """By opponent, for each suite, the share of its cases that the program fails less the share of golden tests that it
-    fails, which are naive inputs."""
+    suites: Mapping[str, tuple[SuiteFigures, ...]] = field(default_factory=dict)
+    """By opponent, the figures of each suite for a program of its."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +104,10 @@ def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
     passed = mean_interval({str(f.position): [pass_at_k(len(f.passed), sum(f.passed), 1)] for f in findings})
     figures |= {"coder_pass_at_1_low": passed.low, "coder_pass_at_1_high": passed.high}
     figures["coder_golden_rate"] = known_mean(known_mean(f.golden) for f in findings)
-    for opponent in sorted({name for f in findings for name in f.validity}):
-        figures[f"tester_validity/{opponent}"] = known_mean(known_mean(f.validity.get(opponent, ())) for f in findings)
-        right_kills = (known_mean(f.right_kills.get(opponent, ())) for f in findings)
-        figures[f"tester_right_kill_rate/{opponent}"] = known_mean(right_kills)
-        figures[f"tester_kill_rate/{opponent}"] = known_mean(known_mean(f.kills.get(opponent, ())) for f in findings)
-        figures[f"tester_aim/{opponent}"] = known_mean(known_mean(f.aims.get(opponent, ())) for f in findings)
+    for opponent in sorted({name for f in findings for name in f.suites}):
+        for name in SuiteFigures._fields:
+            of_problems = (known_mean(getattr(each, name) for each in f.suites.get(opponent, ())) for f in findings)
+            figures[f"tester_{name}/{opponent}"] = known_mean(of_problems)
     return {name: value for name, value in figures.items() if not math.isnan(value)}
 
 
@@ -125,16 +130,12 @@ def _evaluated(options: EvaluationOptions, positions: Sequence[int], runner: Tre
     found = []
     for place, task in enumerate(tasks):
         programs = golden.get(task.problem_id, [])
-        met = {opponent: of_tasks[place] for opponent, of_tasks in suites.items()}
         found.append(
             Finding(
                 position=task.number,
                 passed=tuple(each.passed for each in programs if each.passed is not None),
                 golden=tuple(each.pass_rate for each in programs if each.pass_rate is not None),
-                validity={opponent: tuple(bench.validity(each.report) for each in of) for opponent, of in met.items()},
-                right_kills={name: tuple(each.report.beats_rightly for each in of) for name, of in met.items()},
-                kills={opponent: tuple(each.report.beats for each in of) for opponent, of in met.items()},
-                aims={opponent: tuple(each.aim for each in of) for opponent, of in met.items()},
+                suites={opponent: of_tasks[place] for opponent, of_tasks in suites.items()},
             )
         )
     return found
@@ -165,18 +166,15 @@ class _Bench:
             found.setdefault(problem_id, []).append(each)
         return found
 
-    def suites(self, tasks: Sequence[Task]) -> dict[str, list[list[_Met]]]:
+    def suites(self, tasks: Sequence[Task]) -> dict[str, list[tuple[SuiteFigures, ...]]]:
         """Return by opponent the suites for its programs, task by task, without those that could not be judged."""
-        found: dict[str, list[list[_Met]]] = {}
+        found: dict[str, list[tuple[SuiteFigures, ...]]] = {}
         with closing(self._envs(self._options.programs, self._options.suites, golden=True)) as envs:
             for opponent in self._options.opponents:
                 players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
-                found[opponent] = [[*_judged_suites(tree)] for tree in self._roller(envs, players).roll(tasks).trees]
+                trees = self._roller(envs, players).roll(tasks).trees
+                found[opponent] = [tuple(_suite_figures(tree, self._rules.tests_per_suite)) for tree in trees]
         return found
-
-    def validity(self, suite: SuiteReport) -> float:
-        """Return the share of the requested cases of a suite that are right."""
-        return min(1.0, n_right(suite.cases) / self._rules.tests_per_suite)
 
     def _player(self, role: Role) -> Player:
         in_training = self._runner.sampling(role)
@@ -199,23 +197,16 @@ class _Bench:
         return TreeRoller(envs, players, seed=self._runner.settings.seed + _STREAM)
 
 
-@dataclass(frozen=True, slots=True)
-class _Met:
-    """A suite and the program that it is for."""
-
-    report: SuiteReport
-    aim: float
-    """As in `Finding.aims`; nan if it is unknown which golden tests the program passes."""
-
-
-def _judged_suites(tree: RolledTree) -> Iterator[_Met]:
+def _suite_figures(tree: RolledTree, n_requested: int) -> Iterator[SuiteFigures]:
     for n, report in enumerate(tree.judged.report.candidates if tree.judged.report is not None else ()):
         if not report.has_internal_error:
-            rate = math.nan if report.golden_pass_rate is None else report.golden_pass_rate
+            golden_rate = math.nan if report.golden_pass_rate is None else report.golden_pass_rate
             for m, suite in enumerate(report.suites):
                 if not tree.suites[n][m].unavailable:
+                    validity = min(1.0, n_right(suite.cases) / n_requested)
                     evidence = [case.verdict.is_failure for case in suite.cases if case.verdict.is_evidence]
-                    yield _Met(suite, known_mean(evidence) - (1 - rate))
+                    aim = known_mean(evidence) - (1 - golden_rate)
+                    yield SuiteFigures(validity, suite.beats_rightly, suite.beats, aim)
 
 
 def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:

@@ -7,22 +7,15 @@ import pytest
 pytest.importorskip("ray", reason="Ray is not installed")
 
 from codea1_agents.train.loop import load_training
-from codea1_agents.train.loop.held_out import Finding, require_evaluation, summed_up
+from codea1_agents.train.loop.held_out import Finding, SuiteFigures, require_evaluation, summed_up
 from codea1_env.errors import UserError
 
 
 def test_figures_are_means_over_problems_of_means_over_samples() -> None:
+    both, none = SuiteFigures(1.0, True, True, 0.5), SuiteFigures(0.0, False, False, -0.25)
     findings = [
-        Finding(
-            0,
-            (True, False),
-            (1.0, 0.5),
-            {"a": (1.0, 0.5)},
-            {"a": (True, False)},
-            {"a": (True, True)},
-            {"a": (0.5, math.nan)},
-        ),
-        Finding(1, (False, False), (0.0, 0.0), {"a": (0.0,)}, {"a": (False,)}, {"a": (False,)}, {"a": (-0.25,)}),
+        Finding(0, (True, False), (1.0, 0.5), {"a": (both, SuiteFigures(0.5, False, True, math.nan))}),
+        Finding(1, (False, False), (0.0, 0.0), {"a": (none,)}),
         Finding(2),  # nothing could be found out about it
     ]
     assert summed_up(findings) == {
