@@ -78,7 +78,7 @@ except SystemExit as end: assert not end.code, end.code"""
         ("import codea1_env.rendering", {"rich"}),
         ("import codea1_agents.scripted.testers, codea1_agents.scripted.coders", HEAVY),
         ("from codea1_agents.checks.machine import examine; examine()", HEAVY - {"hypothesis"}),
-        ("from codea1_agents.cli.app import all_commands; all_commands()", HEAVY - {"hypothesis"} | EXTRAS),
+        ("from tests.support.commands import all_commands; all_commands()", HEAVY - {"hypothesis"} | EXTRAS),
     ],
 )
 def test_imports_stay_light(code, unwanted):

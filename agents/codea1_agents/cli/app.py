@@ -82,18 +82,6 @@ ENTRIES = with_extensions(
 )
 
 
-def all_commands() -> dict[str, Any]:
-    """Return every command by its whole name, such as `eval coder`; imports all of them."""
-    commands = {}
-    for name, entry in ENTRIES.items():
-        for whole, _ in entry.bodies(name):
-            command = entry.load(name)
-            for part in whole.split()[1:]:
-                command = command.commands[part]
-            commands[whole] = command
-    return commands
-
-
 class Commands(PlainFlags, Boundary):
     """The group of all commands. Until one is chosen, a command is its line in the help."""
 

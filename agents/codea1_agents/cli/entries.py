@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
@@ -84,10 +84,6 @@ class Entry:
         group.name = name
         return group
 
-    def bodies(self, name: str) -> Iterator[tuple[str, str]]:
-        """Yield the whole name of every command with its `module:function`."""
-        yield from _bodies(name, self.commands)
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -112,14 +108,6 @@ def with_extensions(own: Mapping[str, Entry]) -> dict[str, Entry]:
                 new = {part: command for part, command in entry.commands.items() if part not in known.commands}
                 entries[name] = replace(known, commands={**known.commands, **new})
     return entries
-
-
-def _bodies(name: str, commands: str | Commands) -> Iterator[tuple[str, str]]:
-    if isinstance(commands, str):
-        yield name, commands
-        return
-    for part, command in commands.items():
-        yield from _bodies(f"{name} {part}", command.commands if isinstance(command, Group) else command)
 
 
 def _app(about: str, commands: Commands) -> typer.Typer:

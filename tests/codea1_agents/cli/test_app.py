@@ -15,12 +15,13 @@ import pytest
 from typer import Option
 
 from codea1_agents.cli import entries
-from codea1_agents.cli.app import ENTRIES, all_commands
+from codea1_agents.cli.app import ENTRIES
 from codea1_agents.cli.entries import Entry
 from tests.support.command_line import codea1, refused
+from tests.support.commands import all_bodies, all_commands
 
 COMMANDS = all_commands()
-BODIES = dict(pair for name, entry in ENTRIES.items() for pair in entry.bodies(name))
+BODIES = all_bodies()
 MEANINGS = {
     "-p": {"--problems"},
     "-n": {"--episodes", "--samples", "--candidates", "--top"},

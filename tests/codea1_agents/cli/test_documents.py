@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jsonschema import Draft202012Validator
 
-from codea1_agents.cli.app import all_commands
 from tests.support.command_line import DOCUMENTS
+from tests.support.commands import all_commands
 
 SHARED = {"problems": "problems", "seed": "seed", "figures": "figures", "versions": "versions", "sandbox": "sandbox"}
 OF_ANOTHER_KIND = {

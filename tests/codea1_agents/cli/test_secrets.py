@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.cli.app import all_commands
 from tests.support.chat_server import chat_servers, said
 from tests.support.command_line import codea1
+from tests.support.commands import all_commands
 
 pytestmark = pytest.mark.slow
 
