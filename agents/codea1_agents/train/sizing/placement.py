@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from codea1_agents.train.sizing.learning import CONTEXT_BYTES, Part
 
@@ -33,17 +34,8 @@ class Process:
         """Bytes on its GPU."""
         return sum(each.n_bytes for each in self.parts if self.gpus and not each.is_on_host)
 
-    @property
-    def host_bytes(self) -> int:
-        """Bytes on the host while the run works."""
-        return self._host_bytes("later")
-
-    @property
-    def start_bytes(self) -> int:
-        """Bytes on the host while processes start."""
-        return self._host_bytes("start")
-
-    def _host_bytes(self, when: str) -> int:
+    def host_bytes(self, when: Literal["start", "later"]) -> int:
+        """Return the bytes on the host while processes start, or later, while the run works."""
         on_host = (each for each in self.parts if each.is_on_host or not self.gpus)
         return sum(each.n_bytes for each in on_host if each.when in ("always", when))
 
@@ -79,12 +71,12 @@ class Placement:
     @property
     def start_bytes(self) -> int:
         """Bytes of all processes on the host while they start."""
-        return sum(each.start_bytes for each in self.processes)
+        return sum(each.host_bytes("start") for each in self.processes)
 
     @property
     def work_bytes(self) -> int:
         """The same while they work."""
-        return sum(each.host_bytes for each in self.processes)
+        return sum(each.host_bytes("later") for each in self.processes)
 
     def gpu_bytes(self, number: int) -> int:
         """Return the most bytes on one GPU at a time."""
