@@ -46,10 +46,11 @@ class Boundary(TyperGroup):
         """Run a command; exit with the code of its error."""
         token = _traceback.set(bool(ctx.params.get("traceback")))
         try:
-            from codea1_env.plugins import only_typed  # noqa: PLC0415  slow to import for the first help
+            with _handling_errors():
+                from codea1_env.plugins import only_typed  # noqa: PLC0415  slow to import for the first help
 
-            with _handling_errors(), only_typed(self._words):
-                return super().invoke(ctx)
+                with only_typed(self._words):
+                    return super().invoke(ctx)
         finally:
             _traceback.reset(token)
 
