@@ -57,7 +57,7 @@ class Boundary(TyperGroup):
 
 def _refuse_secrets(args: list[str]) -> None:
     """Raise UserError before any other message can repeat a word that holds a key."""
-    suspects = [word for word in args if re.search("[=:]", word)]
+    suspects = [word for word in args if re.search("[=: ]", word)]
     if suspects:
         from codea1_env.secret import (  # noqa: PLC0415  slow to import for the first help
             require_no_secrets,
