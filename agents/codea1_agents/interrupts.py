@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_AGAIN_S = 0.05
 
 
 @contextmanager
@@ -44,7 +43,7 @@ def sigterm_interrupts(then: signal.Handlers | None = None) -> Iterator[None]:
 
     def interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
         if dropped.exc_type is KeyboardInterrupt:
-            threading.Timer(_AGAIN_S, _thread.interrupt_main, (signal.SIGTERM,)).start()
+            threading.Timer(0.05, _thread.interrupt_main, (signal.SIGTERM,)).start()
         else:
             former(dropped)
 

@@ -137,8 +137,7 @@ def _payoff_pictures(
         return []
     drawn = []
     names = file_names(each.bank.problem.id.replace("/", "-") for each in bank.problems)
-    rows = zip(bank.problems, game.games, equilibria, names, strict=True)
-    for each, table, found, name in list(rows)[:_MAX_PICTURED]:
+    for each, table, found, name in [*zip(bank.problems, game.games, equilibria, names, strict=True)][:_MAX_PICTURED]:
         path = out / f"payoffs-{name}.svg"
         draw_payoffs(
             table,
