@@ -13,12 +13,19 @@ from urllib.parse import SplitResult, urlsplit
 
 from codea1_env.errors import UserError
 
-_ASSIGNED = re.compile(r"(?<![\w/-])([\w-]++)(?:\s*=(?!=)|\\*[\"']\s*[:=])\s*(?=([^\s,;&}]*))")
-"""A name, and behind `=`, or behind a quote and `:`, the first word of its value."""
+_KEY = r"(?=[^\s,;&}]{8})[^\s,;&}]{1,99}?[\dA-Z_+/=-]"
+"""The begin of a key, rather than of a word of prose or of a Python name."""
+_ASSIGNED = re.compile(
+    r"(?<![\w/-])([\w-]++)(?:\s*=(?!=)|\\*[\"']\s*[:=]"
+    rf"|\s*:(?=\s+(?:(?i:basic|bearer|digest|token)\s+)?{_KEY}|(?!//)\S{{0,99}}[+=-])|(?i:(?<=bearer))\s+(?={_KEY}))"
+    r"\s*(?=([^\s,;&}]*))"
+)
+"""A name, and the first word of its value: behind `=`; behind a quote and `:`; if it looks like a key, behind `:` or
+`Bearer`."""
 _QUOTES = "\\\"')]"
 _WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\\W\\d_]+")
 _SECRET = re.compile(
-    "(?:^| )(?:key|pass|passcode|pwd|auth|authentication|bearer|cookies?|creds|sig|signatures?|jwt)$"
+    "(?:^| )(?:key|pass|passcode|pw|pwd|auth|authentication|bearer|cookies?|creds|sig|signatures?|jwt)$"
     "|(?:token|secrets?|passwords?|passwd|passphrases?|credentials?|authorization)$|(?:api|access|private) ?keys$"
     "|(?:access|account|api|app|auth|client|hf|master|private|secret|service|session|shared|signing|user)(?:key|pwd)$"
 )
@@ -32,7 +39,7 @@ _HIDDEN = "***"
 _SHORTEST = 7
 """Shorter keys are not hidden: local servers accept ordinary words such as `none` or `EMPTY`."""
 _SENDABLE = re.compile("[!-~]*")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^,;\s]*[@?#]", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^,;\s]*[@?#]|[^/,;\s\[]*:(?!\d+[,;])[^/\s]*@)", re.IGNORECASE)
 _LONGEST_ADDRESS = 2000
 
 

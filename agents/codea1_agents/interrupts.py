@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,8 +14,10 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def handled_signals(numbers: Iterable[signal.Signals], handler: Callable[..., object]) -> Iterator[None]:
-    """Handle signals inside the `with` block.
+def handled_signals(
+    numbers: Iterable[signal.Signals], handler: Callable[..., object], then: signal.Handlers | None = None
+) -> Iterator[None]:
+    """Handle signals inside the `with` block, and after it as `then` says; by default as before it.
 
     Does nothing outside the main thread, where Python cannot handle signals.
     """
@@ -25,14 +29,30 @@ def handled_signals(numbers: Iterable[signal.Signals], handler: Callable[..., ob
         yield
     finally:
         for number, before in former.items():
-            signal.signal(number, before)
+            signal.signal(number, before if then is None else then)
 
 
 @contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Do at SIGTERM what Ctrl-C does at that time, inside the `with` block of the main thread, so that cleanup runs."""
-    with handled_signals((signal.SIGTERM,), _interrupt):
-        yield
+def sigterm_interrupts(then: signal.Handlers | None = None) -> Iterator[None]:
+    """Do at SIGTERM what Ctrl-C does at that time, inside the `with` block of the main thread, so that cleanup runs.
+
+    Python drops what a signal's handler raises within a finalizer or another callback: such an interrupt comes again.
+    After the block, `then` holds as in `handled_signals`.
+    """
+    former = sys.unraisablehook
+
+    def interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
+        if dropped.exc_type is KeyboardInterrupt:
+            threading.Timer(0.05, _thread.interrupt_main, (signal.SIGTERM,)).start()
+        else:
+            former(dropped)
+
+    with handled_signals((signal.SIGTERM,), _interrupt, then):
+        sys.unraisablehook = interrupt_again
+        try:
+            yield
+        finally:
+            sys.unraisablehook = former
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:

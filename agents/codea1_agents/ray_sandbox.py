@@ -8,11 +8,13 @@ are internal errors, never verdicts.
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -24,6 +26,7 @@ from codea1_env.sandbox.local import PACKAGES, LocalSandbox
 from codea1_env.sandbox.shared import one_per_process
 
 _NAMESPACE = "codea1"
+_TOKEN = "RAY_AUTH_TOKEN"
 _REQUESTS_PER_CORE = 2  # one running and one in transit
 _SUSPECT_S = 60.0  # longer than Ray takes to notice that a node is gone
 
@@ -252,7 +255,7 @@ def _lost(job: Job, error: Exception) -> JobReport:
 
 
 def init_ray(ray: Any, **options: Any) -> None:
-    """Call `ray.init`, and handle SIGTERM as before.
+    """Call `ray.init`, and handle SIGTERM as before. A Ray that starts keeps its token in the environment.
 
     Args:
         ray: the package, which sets a handler of its own: it would end this process without what Ctrl-C does first.
@@ -261,6 +264,10 @@ def init_ray(ray: Any, **options: Any) -> None:
     Raises:
         KeyboardInterrupt: a signal came in between.
     """
+    if options.get("address", "local") == "local" and "RAY_ADDRESS" not in os.environ:
+        names = ("RAY_AUTH_MODE", _TOKEN, f"{_TOKEN}_PATH")
+        if not any(name in os.environ for name in names) and not (Path.home() / ".ray" / "auth_token").exists():
+            os.environ[_TOKEN] = secrets.token_hex(32)  # otherwise Ray writes one to the home directory
     try:
         with sigterm_interrupts():
             ray.init(**options)

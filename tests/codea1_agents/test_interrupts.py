@@ -3,7 +3,9 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 
 import pytest
 
@@ -50,3 +52,24 @@ def test_the_handler_that_ray_sets_does_not_stay(exits: bool) -> None:
     with pytest.raises(KeyboardInterrupt) if exits else nullcontext():
         init_ray(Ray)
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_interrupt_that_python_drops_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: dropped.append(args.exc_type))
+
+    class Owner:
+        def __init__(self, work: Callable[[], object]) -> None:
+            self.work = work
+
+        def __del__(self) -> None:
+            self.work()
+
+    def drop() -> None:
+        Owner(lambda: 1 / 0)
+        Owner(partial(signal.raise_signal, signal.SIGTERM))
+        threading.Event().wait(30)
+
+    with pytest.raises(KeyboardInterrupt), sigterm_interrupts():
+        drop()
+    assert dropped == [ZeroDivisionError]

@@ -26,6 +26,9 @@ FORMS = st.sampled_from(
         *("openai,base_url=http://host/v1?{name}={value}", "openai,base_url=http://me:{value}@host/v1"),
         *("http://{value}@host", "http://me:{value}/with-a-slash@host/v1", "x=http://host/v1?code={value}"),
         *("openai,base_url=http://host/v1#{value}", "mine:Agent,x=1={name}={value}", "openai:{name}={value}"),
+        *("mine:Agent,header={name}: {value}-7", "{name}:{value}-7", "mine:Agent,x=[{name} : Token {value}-7]"),
+        *("mine:Agent,header=Bearer {value}_7", "bearer  {value}7", "X-Authorization: Basic {value}X=="),
+        *("openai,base_url=https://me:{value},7@host", "openai,base_url=https://me:{value};x@host/v1"),
         *('openai,extra_body={{"headers": {{"{name}": "Bearer {value}"}}}}', '"{{\\"{name}\\": \\"{value}\\"}}"'),
     ]
 )
@@ -46,7 +49,9 @@ def test_a_secret_is_refused_in_one_sentence_that_does_not_repeat_it(form: str, 
         "openai,base_url=http://127.0.0.1:8000/v1,top_k=3,stop_token_ids=1,n_tokens=2,max_token=9,key_fn=len",
         *("transformers,model=models/tiny,prompts=tiny", "mine:Agent,eos_token=</s>,keys=3,monkey=1,bypass=1"),
         *("training.micro_batch_tokens=64", "problems/key=value.jsonl", "runs/first@base"),
-        "{'about': 'Find the key: a study', 'book': {}}",
+        *("{'about': 'Find the key: a study', 'book': {}}", "the secret: understanding 64 tokens", "a bearer of news"),
+        *("my_auth:Agent7", "token:make_tester_2.blind", "pass: 3", "openai,base_url=http://h:1,model=a@b"),
+        *("openai,base_url=http://[::1]:80,model=a@b", "mine:Agent,basic=True,auth_mode=bearer tokens"),
         "{'agents': {'coder': {'agent': 'openai,model=m,api_key_env=MY_KEY'}}}",
     ],
 )

@@ -7,6 +7,7 @@ module such as `playing` runs it.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -26,7 +27,7 @@ def main() -> NoReturn:
     from codea1_agents.interrupts import sigterm_interrupts  # noqa: PLC0415  only when run
 
     try:
-        with sigterm_interrupts():
+        with sigterm_interrupts(then=signal.SIG_IGN):  # what follows is cleanup
             from codea1_agents.cli.app import app  # noqa: PLC0415  only when run
 
             app(prog_name="codea1")

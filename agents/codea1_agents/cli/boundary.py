@@ -46,17 +46,18 @@ class Boundary(TyperGroup):
         """Run a command; exit with the code of its error."""
         token = _traceback.set(bool(ctx.params.get("traceback")))
         try:
-            from codea1_env.plugins import only_typed  # noqa: PLC0415  slow to import for the first help
+            with _handling_errors():
+                from codea1_env.plugins import only_typed  # noqa: PLC0415  slow to import for the first help
 
-            with _handling_errors(), only_typed(self._words):
-                return super().invoke(ctx)
+                with only_typed(self._words):
+                    return super().invoke(ctx)
         finally:
             _traceback.reset(token)
 
 
 def _refuse_secrets(args: list[str]) -> None:
     """Raise UserError before any other message can repeat a word that holds a key."""
-    suspects = [word for word in args if re.search("[=:]", word)]
+    suspects = [word for word in args if re.search("[=: ]", word)]
     if suspects:
         from codea1_env.secret import (  # noqa: PLC0415  slow to import for the first help
             require_no_secrets,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
 from typer import Option
 
-from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted, show_next
 from codea1_agents.cli.options import Options
 from codea1_agents.human import HumanAgent
@@ -51,25 +49,21 @@ def run_duel(options: DuelOptions) -> None:
     Raises:
         UserError: the input ended before anything was typed.
         SandboxError: the sandbox cannot be used at all.
-        typer.Exit: interrupted (130).
     """
     page, chosen = Page(as_json=options.as_json), duel(options.number)
     human = HumanAgent()
     game = PersonGame(chosen.problem, "tester", lambda _: fenced(chosen.program), hints=chosen.hints)
     page.say(DUEL_TASK)
     points = MOST_POINTS
-    try:
-        with page.apart():
-            judged = _tried(game, human)
-            while (points := game.points) and not game.has_won:
-                _tell(page, game, judged)
-                try:
-                    judged = _tried(game, human, is_again=True)
-                except UserError:  # the input has ended
-                    points = 0
-                    break
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+    with page.apart():
+        judged = _tried(game, human)
+        while (points := game.points) and not game.has_won:
+            _tell(page, game, judged)
+            try:
+                judged = _tried(game, human, is_again=True)
+            except UserError:  # the input has ended
+                points = 0
+                break
     page.show(duel_picture(judged, width=page.width, reveals=True, is_brief=True))
     page.say(
         f"You have {'won' if game.has_won else 'lost'}: {answers(judged)}; {points} of {counted(MOST_POINTS, 'point')}."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -106,6 +108,15 @@ class Options:
     as_json: Annotated[
         bool, Option("--json", help="Print one JSON object on stdout and everything else on stderr.")
     ] = False
+
+    def __post_init__(self) -> None:
+        """Raise UserError if a file to write is one to read."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        outputs = [values.pop(name, None) for name in ("out", "save")]
+        words = [word for text in map(str, values.values()) for word in (text, *re.split("[,=]", text))]
+        for out in filter(None, outputs):
+            if any(os.path.isfile(word) and os.path.realpath(word) == os.path.realpath(out) for word in words):
+                raise UserError(f"{out}: expected a file that this command does not read, got one that it reads")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

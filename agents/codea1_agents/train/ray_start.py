@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from codea1_agents.ray_sandbox import init_ray
 from codea1_env.errors import UserError, message_of
-
-_TOKEN = "RAY_AUTH_TOKEN"
 
 
 @contextmanager
@@ -101,9 +97,6 @@ def start_ray(ray: Any, n_cpus: int, address: str = "") -> None:
                 f"no Ray answers at {address or os.environ['RAY_ADDRESS']!r}: {message_of(error)}"
             ) from error
         return
-    names = ("RAY_AUTH_MODE", _TOKEN, f"{_TOKEN}_PATH")
-    if not any(name in os.environ for name in names) and not (Path.home() / ".ray" / "auth_token").exists():
-        os.environ[_TOKEN] = secrets.token_hex(32)  # otherwise Ray writes one to the home directory
     for is_last in (False, True):
         try:
             init_ray(

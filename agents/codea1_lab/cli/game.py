@@ -23,6 +23,7 @@ from codea1_lab.games.bank_game import BankGame, WhiteBoxSolution
 from codea1_lab.games.equilibria import Equilibrium
 from codea1_lab.games.matrix_game import Vector
 from codea1_lab.games.pictures import draw_payoffs
+from codea1_lab.report.writing import file_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +136,9 @@ def _payoff_pictures(
     if out is None:
         return []
     drawn = []
-    for each, table, found in list(zip(bank.problems, game.games, equilibria, strict=True))[:_MAX_PICTURED]:
-        path = out / f"payoffs-{each.bank.problem.id.replace('/', '-')}.svg"
+    names = file_names(each.bank.problem.id.replace("/", "-") for each in bank.problems)
+    for each, table, found, name in [*zip(bank.problems, game.games, equilibria, names, strict=True)][:_MAX_PICTURED]:
+        path = out / f"payoffs-{name}.svg"
         draw_payoffs(
             table,
             found,

@@ -33,7 +33,7 @@ class ReportOptions(Options):
     out: Annotated[
         Path | None,
         output(
-            "The HTML file; an existing file is replaced.",
+            "The HTML file; an existing .html file is replaced.",
             is_file=True,
             show_default="beside the first run: RUN.html, RUN-and-2-more.html",
         ),
@@ -53,6 +53,8 @@ def run_report(options: ReportOptions) -> None:
     more = f"-and-{len(options.runs) - 1}-more" if len(options.runs) > 1 else ""
     out = options.out or folders[0] / f"{options.runs[0].resolve().name}{more}.html"
     require_file(out)
+    if out.is_file() and out.suffix != ".html":
+        raise UserError(f"{out}: only a file whose name ends in .html is replaced by a report")
     names = _names(options.runs)
     with Progress("reading and writing", None, page):
         runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]

@@ -272,6 +272,8 @@ def _check_names(experiment: Experiment, where: str) -> None:
     for name in named:
         if name and name not in names:
             raise UserError(f"{where}: no system is called {name!r}")
+    if len({picture.file for picture in experiment.pictures}) < len(experiment.pictures):
+        raise UserError(f"{where}: expected a file of its own for each picture, got one twice")
     lone = [each for each in experiment.headlines if experiment.other(each) in ("", each.system)]
     if lone:
         raise UserError(f"{where}: {lone[0].figure} of {lone[0].system!r} is compared with no other system")

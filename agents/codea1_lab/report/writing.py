@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import count
 from pathlib import Path
 from shlex import quote
 
@@ -21,6 +22,8 @@ from codea1_lab.report.page import data_of, page_of
 from codea1_lab.report.palette import lone_style
 
 MAX_BYTES = 20_000_000
+KINDS = {"metrics.jsonl": "training", "episodes.jsonl": "games"}
+"""The kinds of runs, by the file that each kind has."""
 _MAX_STRIDE = 1 << 20
 _MOST_NAMED = 8  # runs within a folder that is none
 _TEXT_SHARE = 0.9  # share of the file for texts; curves and the index need the rest
@@ -37,6 +40,18 @@ class Written:
     """Sentences on what was left out to keep the file small."""
 
 
+def run_file(path: Path) -> str:
+    """Return which of the files that `KINDS` names a folder has; empty: none.
+
+    Raises:
+        BrokenInput: it has two, which one settings file cannot be of.
+    """
+    found = [name for name in KINDS if (path / name).is_file()]
+    if len(found) > 1:
+        raise BrokenInput(f"{path}: expected one run, got {' and '.join(found)}: move one into a folder of its own")
+    return "".join(found)
+
+
 def read_run(path: Path, name: str) -> RunMaterial:
     """Return the material of the run in a folder, of any kind.
 
@@ -45,8 +60,9 @@ def read_run(path: Path, name: str) -> RunMaterial:
         UserError: the system cannot read it, or it holds something else than files and folders.
     """
     require_run(path, "run")
-    is_training = (path / "metrics.jsonl").is_file()
-    if not is_training and not (path / "episodes.jsonl").is_file():
+    file = run_file(path)
+    is_training = file == "metrics.jsonl"
+    if not file:
         inner = sorted(each.parent.name for name in ("episodes", "metrics") for each in path.glob(f"*/{name}.jsonl"))
         listed = ", ".join(inner[:_MOST_NAMED]) + (f" and {len(inner) - _MOST_NAMED} more" * (len(inner) > _MOST_NAMED))
         why = (
@@ -97,17 +113,22 @@ def write_pictures(runs: Sequence[RunMaterial], folder: Path) -> list[Path]:
         UserError: a file cannot be written.
     """
     written = []
-    for run in runs:
-        place = folder / slug(run.name) if len(runs) > 1 else folder
+    for run, name in zip(runs, file_names([run.name for run in runs]), strict=True):
+        place = folder / name if len(runs) > 1 else folder
         written += [
             _picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title) for panel in run.panels
         ]
     return written
 
 
-def slug(name: str) -> str:
-    """Return a valid name of a file for any name."""
-    return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII).strip(".") or "run"
+def file_names(names: Iterable[str]) -> list[str]:
+    """Return a valid name of a file for each of any names; no two are equal."""
+    made: list[str] = []
+    for name in names:
+        stem = re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII).strip(".") or "run"
+        numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
+        made.append(next(each for each in numbered if each not in made))
+    return made
 
 
 def _picture(svg: str, path: Path, title: str) -> Path:

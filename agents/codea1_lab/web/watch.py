@@ -35,11 +35,10 @@ from codea1_env.runs.records import from_line
 from codea1_env.service.admission import Refused
 from codea1_lab.report.comparison import comparison_panels
 from codea1_lab.report.page import data_of, page_of_error, script, served_page, style
-from codea1_lab.report.writing import MAX_BYTES, archive_within, read_run
+from codea1_lab.report.writing import KINDS, MAX_BYTES, archive_within, read_run, run_file
 from codea1_lab.web.app import Part
 
-_KINDS = {"metrics.jsonl": "training", "episodes.jsonl": "games"}
-_FILES = (*_KINDS, "metrics.json", "samples", "book.sqlite", "restarts.jsonl")
+_FILES = (*KINDS, "metrics.json", "samples", "book.sqlite", "restarts.jsonl")
 _OWN_PARTS = ("checkpoints", "samples", "tensorboard")
 """Folders of a training that hold no run of their own; any other may."""
 _REST = 10
@@ -135,8 +134,8 @@ class _Runs:
             return show(made)
 
     def _names(self) -> Iterator[str]:
-        for place, inner, names in os.walk(self._folder):
-            if any(name in _KINDS and Path(place, name).is_file() for name in names):
+        for place, inner, _ in os.walk(self._folder):
+            if any(Path(place, name).is_file() for name in KINDS):
                 yield Path(place).relative_to(self._folder).as_posix()
                 inner[:] = set(inner).difference(_OWN_PARTS)
             inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -158,9 +157,10 @@ def _stamp(folder: Path, names: Sequence[str]) -> list[tuple[int, int]]:
 
 def _state(path: Path, name: str) -> dict[str, Any]:
     """Return what the list shows of a run: what its last line says, and whether it goes on. Files may hold anything."""
-    file, kind = next(((path / each, _KINDS[each]) for each in _KINDS if (path / each).is_file()), (path, ""))
-    found: dict[str, Any] = {"name": name, "kind": kind, "age_s": 0.0, "alarms": []}
+    found: dict[str, Any] = {"name": name, "kind": "", "age_s": 0.0, "alarms": []}
     try:
+        file = path / run_file(path)
+        kind = found["kind"] = KINDS.get(file.name, "")
         name.encode()  # no address has other names
         found["age_s"] = max(0.0, time.time() - file.stat().st_mtime)
         if not (path / "config.toml").is_file():  # a pipe would never be read

@@ -60,9 +60,30 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_else(folder
     asked = [(path, name) for path, name in asked if name in _OUTPUTS]
     assert len(asked) >= 16
     for path, name in asked:
-        for place in ("file/x", "a" * 300, "y/" + "a" * 300):
+        wrong = "." if name == "--save" or (path in {"report", "export tests"} and name == "--out") else "file"
+        for place in ("file/x", "a" * 300, "y/" + "a" * 300, "/proc/x", "/dev/null/x", wrong):
             assert "cannot be written" in refused(*path.split(), f"{name}={place}"), (path, name)
     assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        ("export tests --agent boundary -p {} -o {}", "my.jsonl"),
+        ("export tests --agent boundary -p ./{} --coder mutant -o link.jsonl", "my.jsonl"),
+        ("export tests --agent mine:A,seen={} -o {}", "seen.txt"),
+        ("game solve {} --save {}", "my.bank.jsonl"),
+        ("report run -o {}", "run/metrics.jsonl"),
+    ],
+)
+def test_a_file_that_a_command_reads_is_not_written(folder: Path, words: str, file: str) -> None:
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / file).write_text("mine")
+    (folder / "link.jsonl").symlink_to(folder / file)
+    before = sorted(folder.rglob("*"))
+    told = refused(*words.replace("{}", file).split())
+    assert "expected a file that this command does not read" in told or "only a file whose name ends in .html" in told
+    assert (sorted(folder.rglob("*")), (folder / file).read_text()) == (before, "mine")
 
 
 @pytest.mark.parametrize(

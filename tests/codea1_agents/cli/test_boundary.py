@@ -175,16 +175,26 @@ def test_sigterm_ends_a_command_as_ctrl_c_does_and_leaves_nothing(command, in_ba
     assert not (folder / "tests.jsonl").exists()
 
 
+@pytest.mark.parametrize("module", ["codea1_agents.cli.app", "codea1_env.plugins"])
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_a_signal_before_a_command_begins_ends_it_in_one_line(name: str) -> None:
+def test_a_signal_before_a_command_begins_ends_it_in_one_line(name: str, module: str) -> None:
     at_import = f"""
 import os, signal, sys
 class Sender:
     def find_spec(self, name, *_):
-        if name == "codea1_agents.cli.app":
+        if name == "{module}":
+            del sys.meta_path[0]
             os.kill(os.getpid(), signal.{name})
 sys.meta_path.insert(0, Sender())
 """
     process = started("list", "rewards", code=at_import)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "error: interrupted\n")
+
+
+def test_sigterm_after_a_command_has_ended_stops_no_cleanup() -> None:
+    at_exit = (
+        "import atexit, os, signal\n@atexit.register\ndef end():\n    os.kill(os.getpid(), 15)\n    print('cleaned')"
+    )
+    done = finished("--version", code=at_exit)
+    assert (done.returncode, done.stdout.splitlines()[1:], done.stderr) == (0, ["cleaned"], "")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from codea1_agents.ray_sandbox import init_ray
 from codea1_agents.train.ray_start import Wanted, require_room, start_ray
 from codea1_env.errors import UserError
 
@@ -38,6 +39,29 @@ def test_ray_gets_a_second_chance_to_start() -> None:
     assert ray.calls == ["init", "shutdown", "init"]
     with pytest.raises(UserError, match="Ray cannot be started here: timed out"):
         start_ray(Sluggish(2), 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "known", "is_made"),
+    [
+        ({}, {}, True),
+        ({"address": "local"}, {}, True),
+        ({"address": "10.0.0.1:6379"}, {}, False),
+        ({}, {"RAY_ADDRESS": "10.0.0.1:6379"}, False),
+        ({}, {"RAY_AUTH_MODE": "disabled"}, False),
+        ({}, {"RAY_AUTH_TOKEN_PATH": "token"}, False),
+    ],
+)
+def test_a_ray_that_starts_has_a_token_in_the_environment(options, known, is_made, monkeypatch, tmp_path):
+    """Otherwise it writes one to the home directory."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.setenv(name, "")  # so that it is restored
+        monkeypatch.delenv(name)
+    for name, value in known.items():
+        monkeypatch.setenv(name, value)
+    init_ray(Sluggish(0), **options)
+    assert (len(os.environ.get("RAY_AUTH_TOKEN", "")) == 64) is is_made
 
 
 NODES = [

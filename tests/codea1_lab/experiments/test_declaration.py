@@ -60,6 +60,7 @@ def test_a_file_is_read_and_an_unknown_name_tells_the_known_ones(tmp_path: Path)
         (WHOLE + "colour = 1", "colour"),
         (WHOLE.replace('supervision = "a1"', 'supervision = "b2"'), "b2"),
         (WHOLE.replace('name = "static"', 'name = "a1"'), "twice"),
+        (WHOLE + 2 * PICTURE[PICTURE.index("[[") :], "expected a file of its own for each picture"),
         (WHOLE.replace("[0, 1]", "[1, 1]"), "bases"),
         (WHOLE.replace("seeds = 2", "seeds = 0"), "seeds"),
         (WHOLE.replace("seeds = 2", 'compared_to = "nobody"'), "nobody"),

@@ -13,6 +13,8 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.folder import iter_episodes
@@ -23,7 +25,7 @@ from codea1_lab.report.curves import _bars_of
 from codea1_lab.report.material import RunMaterial
 from codea1_lab.report.outcomes import Outcome, outcome_of
 from codea1_lab.report.page import data_of, page_of
-from codea1_lab.report.writing import read_run, slug, write_pictures, write_report
+from codea1_lab.report.writing import file_names, read_run, write_pictures, write_report
 from tests.codea1_lab.report.conftest import written_run
 
 
@@ -71,6 +73,24 @@ def test_a_report_too_large_loses_replies_then_episodes(small_run: Path, tmp_pat
     written = write_report(runs, path, "title", max_bytes=max_bytes)
     assert path.stat().st_size == written.n_bytes <= max_bytes
     assert 0 < written.n_candidates < 49
+
+
+@given(st.lists(st.text("a/ .-2", max_size=4)))
+@example(["../a b/c", "a_b", "a b", "a b-2", "a/b", "a b"])
+def test_names_of_files_differ_and_lead_nowhere(names: list[str]) -> None:
+    made = file_names(names)
+    assert len(set(made)) == len(names)
+    assert all(re.fullmatch(r"[\w-][\w.-]*", name) for name in made)
+    assert names[:1] != ["../a b/c"] or made == ["_a_b_c", "a_b", "a_b-2", "a_b-2-2", "a_b-3", "a_b-4"]
+
+
+def test_no_run_hides_another(small_run: Path, tmp_path: Path) -> None:
+    runs = [replace(read_run(small_run, name), panels=read_run(small_run, name).panels[:1]) for name in ("a b", "a_b")]
+    assert len(set(write_pictures(runs, tmp_path / "pictures"))) == 2
+    shutil.copytree(small_run, tmp_path / "both")
+    (tmp_path / "both" / "metrics.jsonl").touch()
+    with pytest.raises(BrokenInput, match=r"expected one run, got metrics\.jsonl and episodes\.jsonl"):
+        read_run(tmp_path / "both", "both")
 
 
 @pytest.mark.slow
@@ -121,7 +141,6 @@ def test_problems_that_cannot_be_found_are_said(small_run: Path, tmp_path: Path)
 
 
 def test_the_same_run_gives_the_same_page_and_what_is_none_is_told(small_run: Path, tmp_path: Path) -> None:
-    assert slug("../a b/c") == "_a_b_c"  # a name becomes one of a file
     with pytest.raises(BrokenInput, match="neither"):
         read_run(tmp_path, "run")
     with pytest.raises(UserError, match="cannot be written"):

@@ -81,13 +81,16 @@ def test_the_list_tells_what_each_run_does(folder: Path) -> None:
     append(folder / "training" / "metrics.jsonl", step_line(5, cut_coder="90% are cut") + '{"step": 6, "fig')
     (folder / "broken").mkdir()
     (folder / "broken" / "metrics.jsonl").write_text("nothing\n")
+    shutil.copytree(folder / "deep" / "games", folder / "both")
+    shutil.copy(folder / "training" / "metrics.jsonl", folder / "both")
     found = {each["name"]: each for each in _Runs(folder).listed()}
-    assert found.keys() == {"deep/games", "training", "broken"}  # a run's rollouts are no run of their own
+    assert found.keys() == {"deep/games", "training", "broken", "both"}  # a run's rollouts are no run of their own
     games, training = found["deep/games"], found["training"]
     assert (games["kind"], games["state"], games["step"], games["of"]) == ("games", "complete", 3, 3)
     assert (training["state"], training["step"], training["of"]) == ("going on", 5, 9)
     assert (training["figures"]["coder_reward"], training["alarms"]) == (0.5, ["90% are cut"])
-    assert found["broken"]["state"] == "unreadable"
+    assert found["broken"]["state"] == found["both"]["state"] == "unreadable"
+    assert "got metrics.jsonl and episodes.jsonl" in found["both"]["alarms"][0]
 
 
 def test_a_run_hides_no_run_within_its_folder(folder: Path, address: str) -> None:
