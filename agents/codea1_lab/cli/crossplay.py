@@ -69,7 +69,7 @@ class CrossplayOptions(SessionOptions):
     ] = True
     problems: Problems = "starter"
     samples: Annotated[int, how_many("--samples", "Programs per coder and problem.")] = 4
-    tests: Annotated[int | None, n_tests(show_default="the preset's")] = None
+    tests: Annotated[int | None, n_tests(show_default="the rules'")] = None
     rules: Rules = "fixed"
     alpha: Alpha = None
     out: Annotated[Path | None, output("Folder for results.", show_default="none")] = None
