@@ -42,7 +42,7 @@ class Contestant:
 
     @property
     def rules(self) -> BookRules:
-        """The rules of the preset `fixed`, with the size of the book as its limit."""
+        """The rules `fixed`, with the size of the book as its limit."""
         return BookRules(n_stalest=1, count_replay_failures=True, max_entries=self.size // len(self.problem_ids))
 
 

@@ -8,7 +8,7 @@
 - `stdin`: programs on standard input that read, print and end in many ways.
 - `checker`: answers of all sorts, judged by checkers, some of which fail.
 
-The judge (preset `fixed`) reads and judges the tests. Plain Python (`plain_python.py`) runs each program with each test
+The judge (rules `fixed`) reads and judges the tests. Plain Python (`plain_python.py`) runs each program with each test
 in its own process, where `==` between a call and a literal has the documented tolerance.
 
 If the two disagree, code finds one of the known reasons in the record (`Reason`, docs/rules.md). If there is none, the

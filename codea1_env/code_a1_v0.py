@@ -100,7 +100,7 @@ class raw_env(TwoAgentGame):  # noqa: N801  PettingZoo's name
 
         Args:
             problems: a source that `load_problems` takes: `humaneval`, `starter`, a path, a `ProblemSet`.
-            rules: a preset's name or a `Ruleset`.
+            rules: a `Ruleset` or the name of one.
             tester_view: `white_box` (the tester sees the program) or `black_box` (its `program` is empty).
             max_cycles: rounds per episode, from 1 to `MAX_CYCLES`.
             book: a Mistake Book, or the path of one; None: a new one in memory.

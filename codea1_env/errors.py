@@ -4,7 +4,7 @@
 
     CodeA1Error
     ├── UserError (ValueError)          the caller's: one sentence that names the place; the command line exits with 2
-    │   ├── UnknownName                 no such source, agent, preset or sandbox
+    │   ├── UnknownName                 no such source, agent, rules or sandbox
     │   ├── BrokenInput                 a file, row, run folder or book that cannot be read
     │   └── MissingExtra (ImportError)  an optional package is needed; the message holds the pip line
     ├── SandboxError (RuntimeError)     ours: the sandbox failed, not the program in it. Never evidence, never a reward

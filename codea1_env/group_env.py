@@ -135,7 +135,7 @@ class GroupEnv(Lifecycle, ParallelEnv[str, _Observation, Action]):  # type: igno
             n_candidates: N, from 1 to `MAX_GROUP`.
             n_suites: M, per group of suites, from 0 to `MAX_GROUP`.
             suites_per: `candidate` (M suites for each) or `problem` (M suites for all, written without the programs).
-            rules: a preset's name or a `Ruleset`.
+            rules: a `Ruleset` or the name of one.
             tester_view: `white_box` or `black_box`; suites per problem are `black_box` in any case.
             book: a Mistake Book, or the path of one; None: a new one in memory.
             sandbox: a back end or its name; environments of a process share one local pool.

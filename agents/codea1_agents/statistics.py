@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from math import isfinite, isnan, nan, sqrt
+from math import hypot, isfinite, isnan, nan, sqrt
 from statistics import NormalDist, fmean, stdev
 
 import numpy as np
@@ -24,6 +24,8 @@ TAIL = 50 * (1 - 0.95)
 """Percent on either side of an interval."""
 WINDOW = 5
 """Steps that an interval over steps needs."""
+INTERVAL_ENDS = ("_low", "_high")
+"""What the names of an interval's ends have after the figure's, in `metrics.jsonl`."""
 _ROUNDING = 1e-9
 """Two means of the same values can differ by so much."""
 _MAX_CELLS = 2_000_000
@@ -118,6 +120,21 @@ def direction(change: Estimate) -> str:
     if isnan(change.low) or isnan(change.high):
         return ""
     return "rose" if change.low > _ROUNDING else "fell" if change.high < -_ROUNDING else "shows no clear change,"
+
+
+def change_between(before: Estimate, after: Estimate) -> Estimate:
+    """Return the difference of two means from their intervals (Zou and Donner, 2008), as if they were independent."""
+    difference = after.mean - before.mean
+    low = difference - hypot(after.mean - after.low, before.high - before.mean)
+    high = difference + hypot(after.high - after.mean, before.mean - before.low)
+    return Estimate(difference, low, high, after.n, after.n_problems, 0)
+
+
+def recorded_estimate(figures: Mapping[str, float], name: str) -> Estimate:
+    """Return a held-out figure of `metrics.jsonl` with its interval; nan where they are not recorded."""
+    mean, low, high = (figures.get(f"{name}{end}", nan) for end in ("", *INTERVAL_ENDS))
+    n = int(min(figures.get("problems", 1), 1 << 53))
+    return Estimate(mean, low, high, n, n, 0)
 
 
 def difference_interval(

@@ -16,7 +16,7 @@ contain NUL or lone surrogates.
 A hostile candidate has the keys `tries`, `solution` and `program`, which both define `f`, `asserts`, and `truth`: the
 verdict of a correct judge on each assert (`fails`, `passes`, `doubted`, or a reason for rejection). Each assert is a
 suite; `repeat` copies it as above. With `golden` (each of the form `call == value`), the candidate must pass `n_golden`
-(default 0) of these tests. Optional keys are `limits`, `rules` (a preset, by default `fixed`), and, as in the row of a
+(default 0) of these tests. Optional keys are `limits`, `rules` (by default `fixed`), and, as in the row of a
 problem, `answers` and `calls`.
 
 Only attacks with `safe_to_run_unsandboxed` may run outside a sandbox. No attack that kills, forks, fills memory or

@@ -80,7 +80,7 @@ def _forgeries(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
 
 
 def _paying_more(candidate: CandidateReport) -> Iterator[str]:
-    """Yield the presets with credit rules that pay the hostile suite more than `fixed` does at their alpha."""
+    """Yield the rules with credit rules that pay the hostile suite more than `fixed` does at their alpha."""
     for name, rules in PRESETS.items():
         if rules.reward.credit != _RULES.reward.credit:
             plain = replace(rules, reward=replace(rules.reward, credit=_RULES.reward.credit))

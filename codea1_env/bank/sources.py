@@ -36,7 +36,7 @@ def load_bank(
     Args:
         source: a `Bank`, a file whose name ends in `.bank.jsonl`, a run folder (its programs and suites), or any source
             of problems, from which a bank is built by `recipe`.
-        rules: a preset's name or a `Ruleset`.
+        rules: a `Ruleset` or the name of one.
         recipe: contents of the bank; for a run folder only `solution` is used, and its default is False.
         limit: number of problems to use, from the first; None: all.
         sandbox: where programs run.

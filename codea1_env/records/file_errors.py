@@ -52,11 +52,24 @@ def require_run(path: Path, kind: str, *parts: str) -> None:
     """
     with file_errors(path):
         if not path.is_dir():
-            raise BrokenInput(f"{path}: {'a file, not a run folder' if path.exists() else 'no such run folder'}")
+            fault = f"a file, not a run folder: {_described(path)}" if path.exists() else "no such run folder"
+            raise BrokenInput(f"{path}: {fault}")
         for name in parts:
             if not (path / name).is_file():
                 raise BrokenInput(f"{path}: not a {kind}, since {name} is missing")
         require_plain(path, may_link=True)
+
+
+def _described(file: Path) -> str:
+    """Return what a file is that was given as a run, and what was expected."""
+    if file.name in ("config.toml", "episodes.jsonl", "metrics.jsonl", "metrics.json"):
+        return f"it is a part of a run, expected the folder {file.parent}"
+    if file.name == "results.jsonl":
+        return "it has results of codea1 experiment, whose report is beside it; expected the folder of one run"
+    kind = file.suffix[1:].upper()
+    return (
+        f"it is {f'a {kind} file' if kind else 'a file without an ending'}, expected a folder of codea1 play or train"
+    )
 
 
 def mode_of(path: Path) -> int:

@@ -119,7 +119,7 @@ class Referee(Closing):
 
         Args:
             problems: a source that `load_problems` takes.
-            rules: a preset's name or a ruleset.
+            rules: a ruleset or the name of one.
             sandbox: a back end or its name; users of the same name in a process share one.
             limits: bounds per call of a program; None: the defaults of `Limits`.
             golden: whether reports state golden pass rates; None: iff the rules pay for golden tests.
@@ -313,7 +313,7 @@ def judge(
         problem: its solution says which tests are right.
         program: a coder's reply: Python text, with or without prose around it, or chat messages.
         tests: a tester's reply, in the same forms; or a list of M of them.
-        rules: a preset's name or a ruleset.
+        rules: a ruleset or the name of one.
         sandbox: a back end or its name.
         limits: bounds per call of the program; None: the defaults of `Limits`.
         golden: whether the report states a golden pass rate; None: iff the rules pay for golden tests.

@@ -59,7 +59,7 @@ def score_group(report: ProblemReport, rules: str | Ruleset) -> tuple[CandidateR
 
     Args:
         report: N candidates with M suites each.
-        rules: the scheme and its parameters, or a preset's name.
+        rules: the scheme and its parameters, or the name of a ruleset.
 
     Returns:
         (N,). All rewards of a candidate are masked if any evidence about it is our own failure. Schemes that compare
@@ -108,10 +108,10 @@ def score(report: CandidateReport, rules: str | Ruleset) -> CandidateRewards:
 
     Args:
         report: of `judge`.
-        rules: a preset's name or a ruleset.
+        rules: a ruleset or the name of one.
 
     Raises:
-        UserError: no preset has this name, or as in `score_group`.
+        UserError: no ruleset has this name, or as in `score_group`.
     """
     (rewards,) = _scored((report,), preset(rules) if isinstance(rules, str) else rules)
     return rewards
@@ -279,7 +279,8 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
     A case that was not run, because the program used up its time, counts as failed if the program has failed another
     case of the suite, and else as half a failure, which favours neither side. The tester of a suite without a valid
-    case gets -1. A candidate that does not load gets `invalid_candidate` (-1 in the preset), its testers the negative.
+    case gets -1. A candidate that does not load gets `invalid_candidate` (-1 under `zero_sum`), its testers the
+    negative.
     """
     if not report.loads:
         lost = rules.reward.invalid_candidate

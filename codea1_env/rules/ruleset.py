@@ -1,8 +1,8 @@
-"""The parameters of the game, and the named presets.
+"""The parameters of the game, and the rules by name.
 
 A `Ruleset` determines the reward of a reply: how replies are read, how suites are validated, how values are compared,
 the reward formulas and the Mistake Book's rules. `preset(name)` returns one; `dataclasses.replace` changes it.
-docs/rules.md says how the presets differ, and why.
+docs/rules.md says how the rules differ, and why.
 """
 
 from __future__ import annotations
@@ -381,22 +381,22 @@ PRESETS: dict[str, Ruleset] = {
 
 
 def preset(name: str) -> Ruleset:
-    """Return the preset of this name, or `fixed` with the reward of this name.
+    """Return the rules of this name, or `fixed` with the reward of this name.
 
     >>> from codea1_env import preset
     >>> preset("paper").reward.alpha
     0.5
 
     Args:
-        name: a preset, a reward that an installed distribution has registered, or `module:attribute`.
+        name: of rules, of a reward that an installed distribution has registered, or `module:attribute`.
 
     Raises:
-        UnknownName: neither a preset nor a reward has this name.
+        UnknownName: neither rules nor a reward have this name.
         UserError: the reward cannot be imported or called.
     """
     if name in PRESETS:
         return PRESETS[name]
     if ":" not in name and name not in plugins.names("rewards"):
-        raise UnknownName.of("preset", name, [*PRESETS, *plugins.names("rewards")])
+        raise UnknownName.of("rules", name, [*PRESETS, *plugins.names("rewards")])
     reward_plugin(name)  # fails here, not in the first round
     return replace(_FIXED, name=name, reward=replace(_FIXED.reward, scheme=name))

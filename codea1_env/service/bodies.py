@@ -70,11 +70,11 @@ _LIMITS = TypeAdapter(list[Limits], config=ConfigDict(extra="forbid"))
 
 
 def _ruleset(given: Any) -> Ruleset:
-    """Return the rules of a preset's name or of an object; what a client writes is never imported."""
+    """Return the rules of a name or of an object; what a client writes is never imported."""
     rewards = plugins.names("rewards")
     name = given.get("name") if isinstance(given, dict) else given
     if isinstance(name, str) and name not in (*PRESETS, *rewards):
-        raise UnknownName.of("preset", name, [*PRESETS, *rewards])
+        raise UnknownName.of("rules", name, [*PRESETS, *rewards])
     if isinstance(given, str):
         return preset(given)
     parts = [given, *(part for part in given.values() if isinstance(part, dict))] if isinstance(given, dict) else []
@@ -84,7 +84,7 @@ def _ruleset(given: Any) -> Ruleset:
     known = [*map(str, RewardScheme), *rewards]
     if scheme is not None and scheme not in known:
         raise ValueError(f"unknown reward scheme {scheme!r:.60}: known are {', '.join(known)}")
-    if isinstance(name, str):  # with the fields of its preset that the object leaves out
+    if isinstance(name, str):  # with the fields of the named rules that the object leaves out
         given = _changed(_RULESET.dump_python([preset(name)], mode="json")[0], given)
     return _strictly(_RULESET, given)
 
@@ -125,7 +125,7 @@ class JudgeRequest(_Body):
     problems: Annotated[list[dict[str, Any]], _FEW] = []
     """Problems given whole, with the fields of this project's own rows."""
     rules: Rules | None = None
-    """A preset's name or a ruleset; null: those of the server."""
+    """A ruleset or the name of one; null: those of the server."""
     replayed: dict[str, SkipValidation[list[CaseRecord]]] = {}
     """By problem, cases that every program runs; their verdicts do not matter."""
     golden: bool | None = None

@@ -69,7 +69,7 @@ def closed(kind: str) -> Any:
         (lambda: made("aec").observe("coder"), "unknown agent 'coder': did you mean 'coder_0'?"),
         (lambda: made("group").action_space("tester"), "unknown agent 'tester': did you mean 'tester_1_0'?"),
         (lambda: code_a1_v0.env("humanevl"), "unknown problem source 'humanevl': did you mean 'humaneval'?"),
-        (lambda: code_a1_v0.env("starter", rules="fixd"), "unknown preset 'fixd': did you mean 'fixed'?"),
+        (lambda: code_a1_v0.env("starter", rules="fixd"), "unknown rules 'fixd': did you mean 'fixed'?"),
         (lambda: code_a1_v0.env("starter", sandbox="locl"), "unknown sandbox 'locl': did you mean 'local'?"),
         (lambda: load_agent("mutnt", made("aec")), "unknown agent 'mutnt': did you mean 'mutant'?"),
         (lambda: made("aec").reset(options={"problem": "x"}), "reset option problem must be of type Problem, got str"),

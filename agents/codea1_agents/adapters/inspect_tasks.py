@@ -75,7 +75,7 @@ def codea1_coder(
 
     Args:
         problems: a source that `load_problems` takes.
-        rules: a preset's name; `golden` pays the share of golden tests that pass, so pass@k is the usual figure.
+        rules: the name of a ruleset; `golden` pays the share of golden tests that pass, so pass@k is the usual figure.
         against: a bank file, for rules that pay for tests: a sample per problem and suite; None: no suite.
         epochs: programs per sample; pass@k is reported for each usual k up to it, and the mean.
         wording: the prompts' wording.
@@ -106,7 +106,7 @@ def codea1_tester(
 
     Args:
         problems: a source that `load_problems` takes.
-        rules: a preset's name.
+        rules: the name of a ruleset.
         against: a bank file, whose programs take the place of the problems' known wrong programs.
         wording: the prompts' wording.
         sandbox: name of the back end that runs the programs.
@@ -133,7 +133,7 @@ def codea1_duel(
 
     Args:
         problems: a source that `load_problems` takes.
-        rules: a preset's name.
+        rules: the name of a ruleset.
         wording: the prompts' wording.
         sandbox: name of the back end that runs the programs.
 

@@ -81,7 +81,7 @@ def server(game: PlayedGame, seed: int = 0) -> Any:
 
 def serve(
     problems: Annotated[str, typer.Option(help="A source of problems.")] = "starter",
-    rules: Annotated[str, typer.Option(help="A preset of rules.")] = "fixed",
+    rules: Annotated[str, typer.Option(help="Name of the rules.")] = "fixed",
     rounds: Annotated[int, typer.Option(help="Rounds per game.")] = 1,
     sandbox: Annotated[str, typer.Option(help="What runs the programs.")] = "local",
     seed: Annotated[int, typer.Option(help="Of the order of the problems.")] = 0,

@@ -46,7 +46,7 @@ def messages(
         role: `coder` or `tester`.
         problem: only its public fields are read.
         program: the code that a tester sees; empty: it sees none.
-        rules: a preset's name or a ruleset; it says how many tests a suite has.
+        rules: a ruleset or the name of one; it says how many tests a suite has.
         view: what a tester's prompt says about the program; None: `white_box` if there is one, else `black_box`.
         wording: the prompts' wording.
         control_tokens: the model's, such as `tokenizer.all_special_tokens`. A space breaks them, since a template
@@ -96,7 +96,7 @@ def rows(
             problems' known wrong programs, for a coder no suite, which suits rules that pay for golden tests and a
             frozen tester that writes a suite for each program.
         samples: replies of a frozen coder per problem.
-        rules: a preset's name or a ruleset, the referee's.
+        rules: a ruleset or the name of one, the referee's.
         wording: the prompts' wording.
         control_tokens: the model's control tokens, as in `messages`.
 

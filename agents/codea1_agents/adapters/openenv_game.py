@@ -168,7 +168,7 @@ def app(
 
     Args:
         problems: a source that `load_problems` takes; it is read once.
-        rules: a preset's name.
+        rules: the name of a ruleset.
         rounds: per game.
         sandbox: name of the back end that runs the programs.
         sessions: most connections at once.
@@ -186,7 +186,7 @@ def app(
 
 def serve(
     problems: Annotated[str, typer.Option(help="A source of problems.")] = "starter",
-    rules: Annotated[str, typer.Option(help="A preset of rules.")] = "fixed",
+    rules: Annotated[str, typer.Option(help="Name of the rules.")] = "fixed",
     rounds: Annotated[int, typer.Option(help="Rounds per game.")] = 1,
     sandbox: Annotated[str, typer.Option(help="What runs the programs.")] = "local",
     sessions: Annotated[int, typer.Option(help="Most connections at once.")] = MAX_SESSIONS,

@@ -73,7 +73,7 @@ class PlayedGame:
 
         Args:
             problems: a source that `load_problems` takes.
-            rules: a preset's name or a ruleset.
+            rules: a ruleset or the name of one.
             rounds: per game; from the second on, the agents get feedback.
             wording: the prompts' wording.
             sandbox: name of the back end that runs the programs.

@@ -23,7 +23,7 @@ Frozen: TypeAlias = AgentSpec | NamedAgent
 
 @cache
 def named_referee(problems: str, rules: str) -> Referee:
-    """Return the referee of a source of problems and a preset, one per process, for trainers that know only names."""
+    """Return the referee of named problems and rules, one per process, for trainers that know only names."""
     return Referee(problems, rules)
 
 

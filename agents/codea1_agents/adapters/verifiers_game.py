@@ -47,14 +47,14 @@ class GameTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]  # verifiers is
     roles: Literal["both", "coder", "tester"] = "both"
     """Who plays. A coder alone earns by golden tests, a tester alone gets the known wrong programs of the problems."""
     rules: str = ""
-    """A preset's name; empty: `golden` for a coder alone, else `fixed`."""
+    """A ruleset's name; empty: `golden` for a coder alone, else `fixed`."""
     wording: str = "default"
     """Which wording the prompts use."""
     sandbox: str = "local"
     """Name of the back end that runs the programs."""
 
     @property
-    def preset(self) -> str:
+    def rules_played(self) -> str:
         """Name of the rules that hold."""
         return self.rules or ("golden" if self.roles == "coder" else "fixed")
 
@@ -81,7 +81,7 @@ class GameTaskset(vf.Taskset[GameTask, GameTasksetConfig]):  # type: ignore[misc
             UserError: a setting is invalid, or no task is left.
         """
         role: Role = "tester" if self.config.roles == "tester" else "coder"
-        found = rows(role, self.config.problems, rules=self.config.preset, wording=self.config.wording)
+        found = rows(role, self.config.problems, rules=self.config.rules_played, wording=self.config.wording)
         return [_task(role, row["problem_id"], row["prompt"], row.get("program", "")) for row in found]
 
 
@@ -132,7 +132,7 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]  # verifiers is not 
     def __init__(self, config: GameEnvConfig) -> None:
         super().__init__(config)
         played = self.taskset.config
-        self.referee = Referee(played.problems, played.preset, sandbox=played.sandbox)
+        self.referee = Referee(played.problems, played.rules_played, sandbox=played.sandbox)
 
     async def run(self, task: Any, agents: Any) -> None:
         """Let the agents play; a tester is skipped if the program does not load."""

@@ -74,7 +74,7 @@ def compute_score(
         ground_truths: (B,) ids of problems.
         extra_infos: (B,) with `role` and `given`, as in the rows of `write_parquet`.
         problems: the source of the problems.
-        rules: a preset's name.
+        rules: the name of a ruleset.
 
     Returns:
         (B,) dictionaries with `score` (0 where masked), `masked` (0 or 1) and `masked_because`.

@@ -1,11 +1,12 @@
-"""The tests of `codea1 check agent`: seeds, batches, unusual observations, errors, time."""
+"""The tests of `codea1 check agent`: seeds, batches, unusual observations, errors, time, and what a game reads."""
 
 from __future__ import annotations
 
 import inspect
 import time
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any, Literal, get_args
@@ -16,6 +17,9 @@ from codea1_agents.play.own_code import described
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
 from codea1_env.agent.threads import REPLY_TIMEOUT_S, CallThread, done_within, too_late
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
+from codea1_env.facts.verdicts import CandidateReport
+from codea1_env.rounds.referee import Referee
+from codea1_env.rules.funnel import count_tests, funnel
 from codea1_env.sandbox import Sandbox, load_sandbox
 
 _SEEDS = (1, 2)
@@ -41,7 +45,7 @@ class AgentFinding:
     name: str
     result: Conformance
     detail: str
-    """Why the test did not pass; else empty."""
+    """Why the test did not pass, or what a game reads in the replies; else empty."""
     seconds: float
     """Wall-clock time; never part of a comparison."""
     traceback: str = ""
@@ -89,7 +93,7 @@ def check_agent(
         spec: an agent, a function, or a name. A named agent is made once per role, so that the roles share no state; an
             agent that is an object is shared by the roles, and not closed.
         role: the role to test, or both; None: the role that the agent declares, else both.
-        sandbox: for agents that take a context.
+        sandbox: judges the replies, and is in the context of agents that take one.
         slow_s: a reply that takes more seconds of wall-clock time than this fails the test.
         reply_timeout_s: seconds after which a call is given up; the agent's other tests are skipped then. None:
             never.
@@ -108,7 +112,7 @@ def check_agent(
     slowest = 0.0
     for number, each in enumerate(roles):
         agent = first if number == 0 else load_agent(spec, context)
-        tests = _AgentTests(agent, each, slow_s, reply_timeout_s)
+        tests = _AgentTests(agent, each, slow_s, reply_timeout_s, context.sandbox)
         findings += tests.run(closing=isinstance(spec, str) or inspect.isclass(spec))
         slowest = max(slowest, tests.slowest_s)
     return AgentReport(agent_name(spec, first), tuple(findings), slowest)
@@ -117,15 +121,17 @@ def check_agent(
 class _AgentTests:
     """The tests of one agent in one role."""
 
-    def __init__(self, agent: Agent, role: Role, slow_s: float, limit_s: float | None) -> None:
+    def __init__(self, agent: Agent, role: Role, slow_s: float, limit_s: float | None, sandbox: Sandbox) -> None:
         self._agent, self._role, self._slow_s, self._limit_s = agent, role, slow_s, limit_s
+        self._referee = Referee(CONFORMANCE_PROBLEMS, sandbox=sandbox)
         self._thread, self._gave_up = CallThread("the agent"), False
         self._cases = {each.name: each for each in cases(role)}
+        self._first_replies: dict[str, str] = {}
         self.slowest_s = 0.0
 
     def run(self, *, closing: bool) -> list[AgentFinding]:
-        tests: dict[str, Callable[[], object]] = {
-            f"answers {name} with text": lambda case=case: self._act(case)  # type: ignore[misc]
+        tests: dict[str, Callable[[], str | None]] = {
+            f"answers {name} with text": lambda case=case: self._answers(case)  # type: ignore[misc]
             for name, case in self._cases.items()
         }
         tests |= {
@@ -134,6 +140,7 @@ class _AgentTests:
             "a batch's order does not matter": self._order_does_not_matter,
             "leaves the observation alone": self._leaves_observation_alone,
             f"answers within {self._slow_s:g} s": self._in_time,
+            "programs load" if self._role == "coder" else "test cases are right": self._read,
         }
         if closing:
             tests["closes"] = self._closes
@@ -141,13 +148,13 @@ class _AgentTests:
         self._thread.end()
         return findings
 
-    def _run_test(self, name: str, test: Callable[[], object]) -> AgentFinding:
+    def _run_test(self, name: str, test: Callable[[], str | None]) -> AgentFinding:
         start = time.perf_counter()
         result, detail, traceback_text = Conformance.PASSED, "", ""
         try:
             if self._gave_up:
                 raise _NotApplicable("an earlier call did not return")
-            test()
+            detail = test() or ""
         except _NotApplicable as reason:
             result, detail = Conformance.SKIPPED, str(reason)
         except _Remark as remark:
@@ -178,6 +185,9 @@ class _AgentTests:
         reply: object = self._call(self._agent.act, dict(case.observation), dict(case.info))
         self.slowest_s = max(self.slowest_s, time.perf_counter() - start)
         return _text(reply)
+
+    def _answers(self, case: Case) -> None:
+        self._first_replies[case.name] = self._act(case)
 
     def _reset(self, seed: int) -> None:
         reset = getattr(self._agent, "reset", None)
@@ -241,6 +251,20 @@ class _AgentTests:
         if self.slowest_s > self._slow_s:
             raise _Fault(f"one reply took {self.slowest_s:.1f} s")
 
+    def _read(self) -> str:
+        """Judge the first reply to each observation and return what a game reads in them."""
+        if not self._first_replies:
+            raise _NotApplicable("no reply to read")
+        asked, replies = [self._cases[name] for name in self._first_replies], list(self._first_replies.values())
+        programs, suites = replies, None
+        if self._role == "tester":
+            programs, suites = [case.observation["program"] for case in asked], replies
+        scored = self._referee.rewards([case.info["problem_id"] for case in asked], programs, suites)
+        if masked := [each.masked_because for each in scored if each.masked_because]:
+            raise _NotApplicable(masked[0])
+        reports = [each.report for each in scored if each.report is not None]
+        return _read_programs(reports) if self._role == "coder" else _read_suites(reports)
+
     def _closes(self) -> None:
         close = getattr(self._agent, "close", None)
         if not callable(close):
@@ -252,3 +276,31 @@ def _text(reply: object) -> str:
     if not is_text(reply):
         raise _Fault(f"returns {no_text(reply)}, expected text (str)")
     return reply
+
+
+def _read_programs(reports: Sequence[CandidateReport]) -> str:
+    faults = [(each.verdict.value, each.detail) for each in reports if not each.loads]
+    return _with_faults(f"{len(reports) - len(faults)} of {len(reports)} programs load", faults)
+
+
+def _read_suites(reports: Sequence[CandidateReport]) -> str:
+    cases = [case for report in reports for case in report.suites[0].cases]
+    rejections = [each for report in reports for each in report.suites[0].suite.rejections]
+    judged = ((case.answer_right, case.case.is_example, case.verdict) for case in cases)
+    _, n_read, n_right, *_ = (stage.n for stage in funnel(count_tests(judged, (each.reason for each in rejections))))
+    told = f"{len(reports)} replies: {n_read} test cases can be read, {n_right} of them are right"
+    return _with_faults(told, [(each.reason.value, each.detail or each.source) for each in rejections])
+
+
+def _with_faults(told: str, faults: Sequence[tuple[str, str]]) -> str:
+    """Return what was read.
+
+    Raises:
+        _Remark: there are faults, each a reason and a detail; it has the count and the first detail of each reason.
+    """
+    first = dict(reversed(faults))
+    counts = Counter(reason for reason, _ in faults).most_common()
+    if counts:
+        why = (f"{n} {reason.replace('_', ' ')} ({first[reason]:.100})" for reason, n in counts)
+        raise _Remark(f"{told}; rejected: {', '.join(why)}")
+    return told

@@ -66,7 +66,7 @@ class ModelReport:
     """None: the arithmetic does not know the architecture."""
     roles: tuple[RoleReport, ...]
     figures: Mapping[str, Estimate]
-    """`pass@1`, `validity`, `kill_rate`, as far as measured."""
+    """`pass@1`, `validity`, `right_kill_rate`, `kill_rate`, as far as measured."""
 
 
 def check_model(

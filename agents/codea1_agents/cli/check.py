@@ -46,7 +46,7 @@ class CheckProblemsOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckAgentOptions(Options):
-    """Test an agent: seeds, batches, unusual observations, errors, time.
+    """Test an agent: seeds, batches, unusual observations, errors, time, and what a game reads in its replies.
 
     Exits with 1 if a test fails, with 3 if the agent was unavailable.
 

@@ -58,7 +58,8 @@ class CheckModelOptions(Options):
 _NAMES = {
     "pass@1": "coder: pass@1",
     "validity": "tester: validity",
-    "kill_rate": "tester: kill rate of mutants, wrong answers too",
+    "right_kill_rate": "tester: suites that beat a mutant",
+    "kill_rate": "tester: suites that beat it, wrong answers too",
 }
 
 

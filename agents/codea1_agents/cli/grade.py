@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.console import Page
-from codea1_agents.cli.options import Options, Problems, rules_preset, sandbox_name
+from codea1_agents.cli.options import Options, Problems, rules_name, sandbox_name
 from codea1_agents.cli.progress import Progress
 from codea1_agents.scripted.fences import fenced
 from codea1_env import judge, score
@@ -39,7 +39,7 @@ class GradeOptions(Options):
     tests: Annotated[Path, Argument(help="A file with asserts, or a reply that holds some.")]
     problem: Annotated[str, Option(help="Id of the problem.")]
     problems: Problems = DEFAULT_SOURCE
-    rules: Annotated[str, rules_preset()] = "fixed"
+    rules: Annotated[str, rules_name()] = "fixed"
     sandbox: Annotated[str, sandbox_name("Sandbox that runs the program.")] = "local"
 
 

@@ -45,7 +45,7 @@ class ProblemsOptions(Options):
 
 
 class RewardsOptions(Options):
-    """List the rewards that installed packages have registered; --rules takes their names as well as those of presets.
+    """List the rewards that installed packages have registered; --rules takes their names, too.
 
     \b
     Example:

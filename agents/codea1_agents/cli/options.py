@@ -16,7 +16,7 @@ from codea1_env.errors import UserError
 from codea1_env.records.whole_files import require_file, require_folder
 from codea1_env.rules.ruleset import PRESETS, Ruleset
 
-_RULES = f"Rules preset: {', '.join(PRESETS)}; or the name of a reward (codea1 list rewards)."
+_RULES = f"Name of the rules: {', '.join(PRESETS)}; or the name of a reward (codea1 list rewards)."
 
 
 def agent_spec(name: str, about: str, **settings: Any) -> Any:
@@ -52,7 +52,7 @@ def problem_source(about: str = "Problem source: a name or a path.", **settings:
     return Option("--problems", "-p", help=about, **settings)
 
 
-def rules_preset(about: str = _RULES, **settings: Any) -> Any:
+def rules_name(about: str = _RULES, **settings: Any) -> Any:
     """Return the declaration of the option that names the rules."""
     return Option("--rules", help=about, **settings)
 
@@ -84,7 +84,7 @@ def n_tests(about: str = "Tests requested per suite.", **settings: Any) -> Any:
 
 Alpha = Annotated[
     float | None,
-    Option("--alpha", min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the preset's"),
+    Option("--alpha", min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the rules'"),
 ]
 Host = Annotated[str, Option("--host", help="Address to listen on.")]
 Limit = Annotated[int | None, only_first(show_default="all")]
@@ -96,7 +96,7 @@ ReplyTimeout = Annotated[
     float,
     Option("--reply-timeout", min=0, help="Seconds after which a reply is given up and its game is masked; 0: never."),
 ]
-Rules = Annotated[str, rules_preset()]
+Rules = Annotated[str, rules_name()]
 SandboxName = Annotated[str, sandbox_name()]
 SummaryOnly = Annotated[bool, Option("--quiet", "-q", help="Print only the summary.")]
 

@@ -32,7 +32,7 @@ from codea1_agents.cli.options import (
     output,
     problem_source,
     require_out_or_resume,
-    rules_preset,
+    rules_name,
     sandbox_name,
     seed_of,
 )
@@ -98,9 +98,9 @@ class PlayOptions(Options):
         ),
     ] = None
     seed: Annotated[int | None, seed_of("all randomness", show_default="0")] = None
-    rules: Annotated[str | None, rules_preset(show_default="fixed")] = None
+    rules: Annotated[str | None, rules_name(show_default="fixed")] = None
     alpha: Alpha = None
-    tests: Annotated[int | None, n_tests(show_default="the preset's")] = None
+    tests: Annotated[int | None, n_tests(show_default="the rules'")] = None
     tester_view: Annotated[
         str | None, Option(help="white_box (the tester sees the program) or black_box.", show_default="white_box")
     ] = None

@@ -58,7 +58,7 @@ def run_serve(options: ServeOptions) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Raises:
-        UserError: the address is in use or needs a token, or the sandbox, source or preset does not exist.
+        UserError: the address is in use or needs a token, or the sandbox, source or rules do not exist.
         SandboxError: the sandbox cannot be used at all.
         MissingExtra: FastAPI or uvicorn is not installed.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import nan
@@ -77,23 +77,28 @@ def mutant_trials(
 
 
 def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int, seed: int) -> dict[str, Estimate]:
-    """Return the `validity` and `kill_rate` of judged suites, in [0, 1]: means over problems with 95 % intervals.
+    """Return `validity`, `right_kill_rate` and `kill_rate` of judged suites, in [0, 1]: means over problems with 95 %
+    intervals.
 
-    Validity counts the right tests over the number requested, at most 1; the kill rate the suites with a case that
-    beats its mutant. Some mutants are equivalent to the solution.
+    Validity counts the right tests over the number requested, at most 1; `right_kill_rate` the suites with a right case
+    that its mutant fails; `kill_rate` those with any such case, so wrong answers raise it, too. Some mutants are
+    equivalent to the solution.
 
     Args:
         trials: all of one tester.
         tests: requested per suite.
         seed: seeds the resampling behind the intervals.
     """
-    validity: dict[str, list[float]] = defaultdict(list)
-    kills: dict[str, list[float]] = defaultdict(list)
+    measures: dict[str, Callable[[SuiteReport], float]] = {
+        "validity": lambda suite: min(1.0, n_right(suite.cases) / tests),
+        "right_kill_rate": lambda suite: float(suite.beats_rightly),
+        "kill_rate": lambda suite: float(suite.beats),
+    }
+    values: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in measures}
     for trial in trials:
-        for suite in trial.suites or [None]:
-            validity[trial.problem_id].append(nan if suite is None else min(1.0, n_right(suite.cases) / tests))
-            kills[trial.problem_id].append(nan if suite is None else float(suite.beats))
-    return {"validity": mean_interval(validity, seed=seed), "kill_rate": mean_interval(kills, seed=seed)}
+        for name, measure in measures.items():
+            values[name][trial.problem_id] += [measure(suite) for suite in trial.suites] or [nan]
+    return {name: mean_interval(of_problems, seed=seed) for name, of_problems in values.items()}
 
 
 def _trials(judged: JudgedTree) -> Iterator[MutantTrial]:

@@ -35,7 +35,7 @@ class ZeroShot:
     """The tester's figures."""
 
     def figures(self) -> dict[str, Estimate]:
-        """Return `pass@1` of the coder, `validity` and `kill_rate` of the tester, in [0, 1], as far as measured."""
+        """Return `pass@1` of the coder, `figures_of_trials` of the tester, in [0, 1], as far as measured."""
         found = {}
         if self.samples:
             found["pass@1"] = figures_of_coder(self.samples, seed=self.task.seed).average

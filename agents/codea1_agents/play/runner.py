@@ -72,7 +72,7 @@ def play(
         problems: a source that `load_problems` takes.
         coder: an agent, a function `observation -> str`, or a name.
         tester: likewise.
-        rules: a ruleset, or the name of a preset.
+        rules: a ruleset, or the name of one.
         sandbox: a back end or its name.
         book: as in `play_games`.
         on_episode: called after each episode, in the order of their numbers; without concurrency, before the next one

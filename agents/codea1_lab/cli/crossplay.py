@@ -69,14 +69,14 @@ class CrossplayOptions(SessionOptions):
     ] = True
     problems: Problems = "starter"
     samples: Annotated[int, how_many("--samples", "Programs per coder and problem.")] = 4
-    tests: Annotated[int | None, n_tests(show_default="the preset's")] = None
+    tests: Annotated[int | None, n_tests(show_default="the rules'")] = None
     rules: Rules = "fixed"
     alpha: Alpha = None
     out: Annotated[Path | None, output("Folder for results.", show_default="none")] = None
 
 
 _HEADLINE = "caught"
-"""The figure whose matrix is printed: all of them would fill screens."""
+"""The figure whose matrix on policy is printed: all of them would fill screens."""
 _FIXED: dict[Role, tuple[str, ...]] = {"coder": ("mutant",), "tester": ("fuzz", "boundary")}
 
 
@@ -179,11 +179,11 @@ def _settings(options: CrossplayOptions, entries: _Entries, session: EvalSession
 def _show(findings: Findings, page: Page) -> None:
     for sentence in findings.sentences():
         page.say(sentence)
-    page.show(new_table(AGENT_COLUMNS, list(findings.agent_rows()), right=(5,)))
-    for mode in findings.grids:
-        page.say(f"{mode.replace('_', ' ')}: {TITLES[_HEADLINE]}")
-        page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(mode, _HEADLINE))))
-    page.say("The other matrices are in crossplay.json and the pictures of --out, and in --json.")
+    page.show(new_table(AGENT_COLUMNS, list(findings.agent_rows()), right=(4,)))
+    page.say(f"on policy: {TITLES[_HEADLINE]}")
+    columns, *rows = findings.matrix("on_policy", _HEADLINE)
+    page.show(new_table(columns, rows))
+    page.say("The other matrices are in crossplay.json and pictures of --out, and in --json.")
 
 
 def _write(out: Path, findings: Findings, document: dict[str, Any], submissions: Submissions, page: Page) -> None:

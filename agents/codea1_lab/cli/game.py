@@ -71,7 +71,7 @@ def solve_game(options: SolveOptions) -> None:
     """Solve every problem's game.
 
     Raises:
-        UserError: a source, preset or problem does not exist, or a file cannot be written.
+        UserError: a source, rules or problem does not exist, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)

@@ -9,8 +9,9 @@ from typing import Any, Self
 
 from codea1_agents.statistics import Estimate, estimate_document, json_number
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.rendering import shortened
 from codea1_lab.crossplay.cells import FIGURES, Cells, CrossPlay, Grid, grid_of
-from codea1_lab.crossplay.game import Choice, EmpiricalGame, Reversal, empirical_game, reversals
+from codea1_lab.crossplay.game import EmpiricalGame, Reversal, empirical_game, reversals
 from codea1_lab.crossplay.ratings import Ratings, ratings_of
 
 TITLES = {
@@ -27,8 +28,10 @@ SHOWN = {
     "transfer": ("pass_rate", "beats", "caught", "coder_reward", "tester_reward"),
 }
 """The figures shown as tables, by mode. Stored suites keep their validity, so transfer does not show it."""
-AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "in equilibrium", "draws that play it")
+AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "chance")
 """Columns of `Findings.agent_rows`."""
+_LONGEST = 14
+"""Characters of a name in a table, so that three of each role fit 80 columns."""
 _MODES = ("on_policy", "transfer")
 
 
@@ -91,28 +94,22 @@ class Findings:
         }
 
     def sentences(self) -> Iterator[str]:
-        """Yield the results that are not in a table."""
-        for mode, game in self.games.items():
-            yield f"Empirical game, {mode.replace('_', ' ')}: {self._equilibrium(game)}"
-        yield (
-            f"Ratings: 400 points are odds of 10; the model is off by at most {self.ratings.misfit:.2f} in a pair's"
-            " share of games."
-        )
-        if not self.reversals:
-            yield "No two testers rank two coders in opposite ways beyond chance."
-        for each in self.reversals:
-            names = self._reversal(each)
+        """Yield what no table shows of the games on policy: few lines, so that three by three fit a screen."""
+        yield f"Equilibrium: {self._equilibrium(self.games['on_policy'])}"
+        yield f"Ratings: 400 points are odds of 10, off by at most {self.ratings.misfit:.2f} of a pair's games."
+        if self.reversals:
+            names = {key: shortened(name, _LONGEST) for key, name in self._reversal(self.reversals[0]).items()}
             yield (
                 f"{names['first']} is ahead of {names['second']} against {names['against_first']}, and behind it"
-                f" against {names['against_second']}."
+                f" against {names['against_second']} ({len(self.reversals)} such beyond chance)."
             )
-        for mode in self.grids:
-            masked = getattr(self.play, mode).n_masked
-            if masked:
-                yield f"Masked, in no figure, {mode.replace('_', ' ')}: {masked} games."
+        else:
+            yield "No two testers rank two coders in opposite ways beyond chance."
+        if n_masked := sum(getattr(self.play, mode).n_masked for mode in self.grids):
+            yield f"Masked, in no figure: {n_masked} games."
 
-    def agent_rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
-        """Yield one row of `AGENT_COLUMNS` per agent; the equilibrium is that of the games on policy."""
+    def agent_rows(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """Yield one row of `AGENT_COLUMNS` per agent; its chance is that in the equilibrium of the games on policy."""
         game = self.games["on_policy"]
         for role, names, ratings, choices in (
             ("coder", self.play.coders, self.ratings.coders, game.coders if game else None),
@@ -120,14 +117,14 @@ class Findings:
         ):
             for n, name in enumerate(names):
                 right = cell_text(self.right[n]) if role == "coder" else ""
-                chosen: Choice | None = choices[n] if choices else None
-                chance = cell_text(chosen.chance) if chosen else ""
-                yield role, name, right, cell_text(ratings[n], 0), chance, f"{chosen.played:.2f}" if chosen else ""
+                chance = f"{choices[n].chance.mean:.2f}" if choices else ""
+                yield role, shortened(name, _LONGEST), right, cell_text(ratings[n], 0), chance
 
-    def rows(self, mode: str, figure: str) -> Iterator[tuple[str, ...]]:
-        """Yield one row per coder: its name and the texts of its cells."""
+    def matrix(self, mode: str, figure: str) -> Iterator[tuple[str, ...]]:
+        """Yield the testers' names, and one row per coder: its name and the texts of its cells."""
+        yield "coder \\ tester", *(shortened(name, _LONGEST) for name in self.play.testers)
         for name, line in zip(self.play.coders, self.grids[mode][figure], strict=True):
-            yield name, *(cell_text(each) for each in line)
+            yield shortened(name, _LONGEST), *(cell_text(each) for each in line)
 
     def _mode(self, mode: str) -> dict[str, Any]:
         cells: Cells = getattr(self.play, mode)
@@ -160,13 +157,10 @@ class Findings:
         coders = _named(self.play.coders, found.profile.row, found.row_support)
         testers = _named(self.play.testers, found.profile.column, found.column_support)
         text = (
-            f"{coders} against {testers} ({found.method}, residual regret {found.residual:.1e}); the coder earns"
-            f" {cell_text(game.coder_value)}, the tester {cell_text(game.tester_value)}."
+            f"{coders} against {testers} ({found.method}); the coder earns {cell_text(game.coder_value)}, the tester"
+            f" {cell_text(game.tester_value)}."
         )
-        if not game.cycles:
-            return f"{text} Best responses converge (they cycle in {game.cycling:.0%} of the draws)."
-        first = " -> ".join(" / ".join(self._pair(pair.coder, pair.tester)) for pair in game.cycles[0])
-        return f"{text} Best responses cycle (in {game.cycling:.0%} of the draws): {first} -> ..."
+        return f"{text} Best responses {'cycle' if game.cycles else 'converge'} (cycle in {game.cycling:.0%} of draws)."
 
     def _pair(self, coder: int, tester: int) -> list[str]:
         return [self.play.coders[coder], self.play.testers[tester]]
@@ -199,8 +193,8 @@ def _grid_document(grid: Grid) -> dict[str, Any]:
 
 def _named(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:
     if len(support) == 1:
-        return names[support[0]]
-    return " + ".join(f"{strategy[n]:.2f} {names[n]}" for n in support)
+        return shortened(names[support[0]], _LONGEST)
+    return " + ".join(f"{strategy[n]:.2f} {shortened(names[n], _LONGEST)}" for n in support)
 
 
 def _plain(values: Any) -> Any:

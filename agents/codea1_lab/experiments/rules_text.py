@@ -17,9 +17,9 @@ _SAID_APART = ("name", "tests_per_suite", "reading", "reward.scheme", "reward.al
 
 
 def rules_text(experiment: Experiment, system: str) -> str:
-    """Return the reward, alpha and reading of a system's training, and what else differs from the preset of its rules.
+    """Return the reward, alpha and reading of a system's training, and what else differs from the rules of this name.
 
-    The reward is named by that preset and, if it differs, the scheme.
+    The reward is named by those rules and, if it differs, the scheme.
 
     Without a training of its own: `untrained`, `supervised`, or what holds for the systems whose models it takes.
     """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import hypot, nan
+from math import nan
 from typing import Any
 
-from codea1_agents.statistics import Estimate
+from codea1_agents.statistics import Estimate, change_between
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems.problem import Problem
 from codea1_env.runs.records import RoundRecord
@@ -166,20 +166,12 @@ class Figure:
     @property
     def change(self) -> Estimate | None:
         """From the beginning to the end."""
-        return None if self.before is None else change_of(self.before, self.value)
+        return None if self.before is None else change_between(self.before, self.value)
 
     @classmethod
     def plain(cls, label: str, value: float, tone: str = "") -> Figure:
         """Return a count."""
         return cls(label, Estimate(value, nan, nan, 0, 0, 0), tone)
-
-
-def change_of(before: Estimate, after: Estimate) -> Estimate:
-    """Return the difference of two means from their intervals (Zou and Donner, 2008), as if they were independent."""
-    difference = after.mean - before.mean
-    low = difference - hypot(after.mean - after.low, before.high - before.mean)
-    high = difference + hypot(after.high - after.mean, before.mean - before.low)
-    return Estimate(difference, low, high, after.n, after.n_problems, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from codea1_agents.statistics import WINDOW, Estimate, steps_interval
+from codea1_agents.statistics import INTERVAL_ENDS, WINDOW, recorded_estimate, steps_interval
 from codea1_agents.train.loop.folder import read_metrics, read_restarts
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
+from codea1_env.records.file_errors import require_run
 from codea1_env.rules.funnel import KILLING
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
@@ -48,7 +49,6 @@ from codea1_lab.report.material import (
 from codea1_lab.report.palette import tone_of
 
 _MIN_WIDTH = 4  # steps per bin, which an interval needs
-_INTERVAL = ("_low", "_high")
 _LOST = "tests_lost_"
 _MANY = 1 << 53  # more than a count of tests or problems
 _KEPT = "Problems and episodes below are of the rollouts that the run kept, not of all rollouts."
@@ -226,10 +226,11 @@ def _judge_version(path: Path) -> int:
 
 
 def _settings(path: Path) -> dict[str, Any]:
+    require_run(path, "training run", "config.toml")
     try:
         return tomllib.loads((path / "config.toml").read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise BrokenInput(f"{path / 'config.toml'}: {error}") from error
+        raise BrokenInput(f"{path / 'config.toml'}: not TOML: {error}") from error
 
 
 def _facts(
@@ -267,7 +268,7 @@ def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> dict[str, Figure
     found = {}
     evaluated = [line["evaluation"] for line in lines if "coder_pass_at_1" in line.get("evaluation", {})]
     if evaluated:
-        before, after = map(_held_out_pass, (evaluated[0], evaluated[-1]))
+        before, after = (recorded_estimate(of, "coder_pass_at_1") for of in (evaluated[0], evaluated[-1]))
         has_begun = len(evaluated) > 1
         found["pass_at_1"] = Figure("pass@1, held-out problems", after, "coder", before if has_begun else None)
     for key, (label, tone) in _TENTHS.items():
@@ -284,12 +285,6 @@ def _ends(steps: Sequence[_Line]) -> tuple[Sequence[_Line], Sequence[_Line]]:
     """Return the first and the last tenth of the steps, of `WINDOW` steps at least; below twice that, both halves."""
     size = min(max(WINDOW, len(steps) // 10), max(1, len(steps) // 2))
     return steps[:size], steps[-size:]
-
-
-def _held_out_pass(figures: Mapping[str, float]) -> Estimate:
-    mean, low, high = (figures.get(f"coder_pass_at_1{end}", nan) for end in ("", *_INTERVAL))
-    n = int(min(figures.get("problems", 1), _MANY))
-    return Estimate(mean, low, high, n, n, 0)
 
 
 def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
@@ -331,7 +326,7 @@ def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
 
 def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
     evaluated = [line for line in lines if line.get("evaluation")]
-    names = sorted({name for line in evaluated for name in line["evaluation"] if not name.endswith(_INTERVAL)})
+    names = sorted({name for line in evaluated for name in line["evaluation"] if not name.endswith(INTERVAL_ENDS)})
     for prefix, (title, note) in _EVALUATIONS.items():
         of_panel = [name for name in names if name.startswith(prefix)]
         curves = {name: name.removeprefix(prefix).replace("_", " ") for name in of_panel}
@@ -355,7 +350,7 @@ def _points(lines: Sequence[_Line], part: str, name: str, width: int, *, spread:
         some = known[start : start + width]
         x, _, figures = some[-1]
         if width == 1 or not spread:
-            low, high = (figures.get(f"{name}{end}", nan) for end in _INTERVAL)
+            low, high = (figures.get(f"{name}{end}", nan) for end in INTERVAL_ENDS)
             points.append(Point(x, sum(value for _, value, _ in some) / len(some), low, high, n=len(some)))
             continue
         values = [value for _, value, _ in some]

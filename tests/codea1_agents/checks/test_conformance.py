@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 import time
 from functools import partial
@@ -14,11 +15,15 @@ from codea1_agents.play.runner import play
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.observations import observation_space
+from codea1_env.sandbox.remote import RemoteSandbox
 from tests.support.players import asserting, good
+
+READ = ("programs load", "test cases are right")
 
 
 def names_of(result: Conformance, report: AgentReport) -> set[str]:
-    return {each.name for each in report.findings if each.result is result}
+    """Return the tests with this result, without what a game reads in the replies, which these agents ignore."""
+    return {each.name for each in report.findings if each.result is result and each.name not in READ}
 
 
 failed, noted = partial(names_of, Conformance.FAILED), partial(names_of, Conformance.NOTED)
@@ -59,6 +64,55 @@ def test_a_plain_function_conforms_in_both_roles_and_an_agent_that_says_what_it_
         checked("fuzz", sandbox, role="coder")
     found = check_problems(CONFORMANCE_PROBLEMS, sandbox, runs=2)
     assert {each.status for each in found} == {CheckStatus.OK}
+
+
+SUM = "def add(a, b):\n    return a + b"
+
+
+def only_for_a_statement(observation):
+    return SUM if len(observation["problem"]) > 1 else "No idea."
+
+
+@pytest.mark.parametrize(
+    ("agent", "role", "result", "said"),
+    [
+        (lambda observation: f"Here:\n```python\n{SUM}\n```", "coder", "passed", "5 of 5 programs load"),
+        (only_for_a_statement, "coder", "noted", "4 of 5 programs load; rejected: 1 no code (contains no program)"),
+        (
+            lambda observation: "",
+            "coder",
+            "noted",
+            "0 of 5 programs load; rejected: 5 no code (nothing but white space)",
+        ),
+        (
+            lambda observation: "assert add(1, 2) == 3",
+            "tester",
+            "passed",
+            "5 replies: 5 test cases can be read, 5 of them are right",
+        ),
+        (
+            lambda observation: "assert add(1, 2) == 4\nassert add(2, 2) == 4\nassert len('x') == 1",
+            "tester",
+            "noted",
+            "5 replies: 10 test cases can be read, 5 of them are right; rejected: 5 no entry point call (never calls "
+            "'add' by its name), 5 wrong prediction (the solution gives 3)",
+        ),
+        (lambda observation: "x", "tester", "noted", "0 test cases can be read, 0 of them are right; rejected: 5 "),
+    ],
+)
+def test_replies_are_read_as_a_game_reads_them(agent, role, result, said, sandbox):
+    report = checked(agent, sandbox, role=role)
+    (finding,) = (each for each in report.findings if each.name in READ)
+    assert said in finding.detail
+    assert (finding.result, report.ok) == (result, True)
+
+
+def test_a_sandbox_that_fails_says_nothing_about_replies():
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        away = RemoteSandbox(f"http://127.0.0.1:{gone.getsockname()[1]}")
+    report = check_agent(lambda observation: SUM, sandbox=away, role="coder")
+    finding = next(each for each in report.findings if each.name in READ)
+    assert (finding.result, "does not answer" in finding.detail) == (Conformance.SKIPPED, True)
 
 
 def writes(observation):

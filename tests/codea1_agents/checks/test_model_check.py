@@ -60,7 +60,7 @@ def test_a_model_plays_both_roles_and_its_replies_are_shown_as_they_were_read(
     problems = load_problems(increments)
     found = check_model(phrase_folders["coder"], problems, sandbox, ModelTask(max_tokens=2, tests=2))
     coder, tester = found.roles
-    assert set(found.figures) == {"pass@1", "validity", "kill_rate"}
+    assert set(found.figures) == {"pass@1", "validity", "right_kill_rate", "kill_rate"}
     assert (coder.n_replies, tester.n_replies, coder.n_unavailable) == (3, 3, 0)
     assert coder.problem_id == "toy/0"
     assert coder.reply

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,8 +27,8 @@ def test_a_perfect_coder_a_tester_that_knows_the_answers_and_nobody(sandbox: San
     figures = found.figures()
     assert figures["pass@1"].mean == 1.0
     assert figures["validity"].mean > 0.9
-    assert figures["kill_rate"].mean > 0.5
-    assert figures["kill_rate"].n_problems == 4
+    assert figures["right_kill_rate"].mean > 0.5
+    assert figures["right_kill_rate"].n_problems == 4
     assert set(zero_shot(PROBLEMS, {"coder": agent("reference", sandbox)}, sandbox).figures()) == {"pass@1"}
     assert zero_shot(PROBLEMS, {}, sandbox).figures() == {}
 
@@ -48,6 +49,16 @@ def test_a_tester_sees_mutants_unless_its_view_is_black(sandbox: Sandbox) -> Non
     seen.clear()
     mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, **SIZES, view="black_box")
     assert set(seen) == {""}
+
+
+def test_wrong_answers_beat_mutants_by_no_right_test(sandbox: Sandbox) -> None:
+    def tester(observation: Mapping[str, Any], info: Mapping[str, Any]) -> str:
+        return re.sub(r" == .*", " == 'lie'", inputs.act(observation, info))
+
+    inputs = load_agent("fuzz", AgentContext(PROBLEMS, sandbox, 0))
+    figures = figures_of_trials(mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, **SIZES), tests=4, seed=0)
+    assert figures["kill_rate"].mean > 0.5
+    assert figures["right_kill_rate"].mean == 0.0
 
 
 def test_replies_that_did_not_come_are_masked(sandbox: Sandbox) -> None:

@@ -50,7 +50,7 @@ def episodes_of(
     known: Mapping[int, EpisodeRecord] | None = None,
     **settings: Any,
 ) -> list[PlayedEpisode]:
-    """Play with the preset `fixed` and return the episodes in the order in which they are handed on."""
+    """Play with the rules `fixed` and return the episodes in the order in which they are handed on."""
     games: list[PlayedEpisode] = []
 
     def note(game: PlayedEpisode) -> None:

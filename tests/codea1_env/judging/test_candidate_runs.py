@@ -62,7 +62,7 @@ def f(x):
 
 
 @pytest.mark.parametrize(("rules", "is_drawn"), [("fixed", True), ("zero_sum", True), ("paper", False)])
-def test_a_preset_says_whether_the_order_of_calls_is_drawn(sandbox: LocalSandbox, rules: str, is_drawn: bool) -> None:
+def test_rules_say_whether_the_order_of_calls_is_drawn(sandbox: LocalSandbox, rules: str, is_drawn: bool) -> None:
     counting = Problem("count", "def f(x): ...", "f", "def f(x): return x", (GoldenCase("f(1)", "1"),))
     suite = "\n".join(f"assert f({x}) == {x}" for x in range(1, 6))
     found = verdicts(*judged(sandbox, counting, [REMEMBERS], [suite], rules=preset(rules)))

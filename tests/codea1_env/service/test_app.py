@@ -79,11 +79,11 @@ def test_a_program_that_does_not_come_is_masked_and_chats_are_replies(server: Se
     [
         "zero_sum",
         {"name": "fixed", "reward": {"scheme": "zero_sum"}},
-        {"name": "zero_sum"},  # as the preset of this name
+        {"name": "zero_sum"},  # as the rules of this name
         {"name": "zero_sum", "tests_per_suite": 2},
     ],
 )
-def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet, rules: Any) -> None:
+def test_rules_are_a_name_or_an_object(server: ServiceServer, toys: ProblemSet, rules: Any) -> None:
     asked = {"problem_ids": [toys[0].id], "programs": [RIGHT], "suites": [HALF_RIGHT]}
     ((found,), (by_default,)) = judged(server, **asked, rules=rules), judged(server, **asked)
     assert (found["coder"], found["tester"]) == (1.0, -1.0)
@@ -98,8 +98,8 @@ def test_rules_are_a_preset_or_an_object(server: ServiceServer, toys: ProblemSet
         ({"programs": []}, "equal length"),
         ({"programs": [3]}, "programs.0"),
         ({"programs": [[{"role": "user"}]]}, "chat messages"),
-        ({"rules": "nice"}, "unknown preset"),
-        ({"rules": {"name": "papper", "tests_per_suite": 4}}, "unknown preset 'papper'"),
+        ({"rules": "nice"}, "unknown rules"),
+        ({"rules": {"name": "papper", "tests_per_suite": 4}}, "unknown rules 'papper'"),
         ({"rules": {"name": "paper", "reward": {"scheme": "os:system"}}}, "unknown reward scheme"),
         ({"rules": {"name": "paper", "reward": {"alhpa": 1}}}, "alhpa"),
         *[({"rules": {"name": "paper", "reward": {"alpha": odd}}}, "reward.alpha") for odd in (True, "1", [1], None)],

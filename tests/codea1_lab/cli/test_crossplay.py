@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from tests.support.command_line import codea1, one_object, refused
@@ -38,6 +39,26 @@ def test_people_read_tables() -> None:
     assert "transfer:" not in result.stdout
     assert "mutant" not in result.stdout
     assert "reference against fuzz" in " ".join(result.stdout.split())
+
+
+def test_three_by_three_fit_one_screen_and_pictures_that_cannot_be_drawn_are_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("codea1_agents.evaluation.canvas.find_spec", lambda name: None)
+    coders = ("mutant,strength=0.8", "reference", "random")
+    testers = ("fuzz", "boundary", "a-long-name-of-a-tester=examples")
+    players = [word for name in coders for word in ("--coders", name)]
+    players += [word for name in testers for word in ("--testers", name)]
+    result = codea1("crossplay", *players, "--no-yardsticks", *QUICK, "-o", "crossed")
+    assert result.exit_code == 0
+    assert sum(max(1, -(-cell_len(line) // 80)) for line in result.stdout.splitlines()) <= 24
+    assert "note: no pictures: drawing pictures needs" in result.stderr
+    assert {path.name for path in (folder / "crossed").iterdir()} == {
+        "crossplay.json",
+        "programs.jsonl",
+        "suites.jsonl",
+    }
 
 
 def test_the_progress_names_what_it_waits_for(waits: list[str]) -> None:

@@ -54,7 +54,7 @@ def test_questions_are_answered() -> None:
         (["solve", "nothing"], "unknown problem source"),
         (["solve", "starter", "--limit", "1", "--problem", "starter/none"], "unknown problem"),
         (["solve", "starter", "--limit", "1", "--save", "bank.txt"], "must end in .bank.jsonl"),
-        (["solve", "starter", "--rules", "unfair"], "unknown preset"),
+        (["solve", "starter", "--rules", "unfair"], "unknown rules"),
         (["tabular", "--study", "deep"], "deep"),
         (["rewards", "--study", "deep"], "deep"),
     ],

@@ -69,6 +69,34 @@ def test_bad_input_is_one_sentence(run: Path, line: str, said: str) -> None:
     assert said in refused(*line.split())
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("x.csv", "it is a CSV file, expected a folder of codea1 play or train"),
+        ("notes", "it is a file without an ending, expected a folder of codea1 play or train"),
+        ("results.jsonl", "it has results of codea1 experiment, whose report is beside it"),
+        ("runs/a/metrics.jsonl", "it is a part of a run, expected the folder runs/a"),
+    ],
+)
+def test_a_file_is_told_what_it_is(folder: Path, name: str, said: str) -> None:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("a,b\n1,2\n")
+    assert f"error: {name}: a file, not a run folder: {said}" in refused("report", name)
+
+
+@pytest.mark.parametrize("config", [None, "steps = [", b"\xff"])
+def test_a_training_without_settings_is_told_so(folder: Path, config: str | bytes | None) -> None:
+    run = folder / "trained"
+    run.mkdir()
+    (run / "metrics.jsonl").write_text('{"step": 1, "figures": {"coder_reward": 0.5}}\n')
+    if config is None:
+        assert refused("report", "trained") == "error: trained: not a training run, since config.toml is missing\n"
+        return
+    (run / "config.toml").write_bytes(config if isinstance(config, bytes) else config.encode())
+    assert "trained/config.toml: not TOML: " in refused("report", "trained")
+
+
 @pytest.mark.parametrize("field", ["problems", "scheme", "sandbox", "coder", "tester"])
 def test_another_persons_run_imports_nothing(run: Path, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
     Path("evil.py").write_text("open('IMPORTED', 'w')\ndef load(*a, **k): raise SystemExit(0)\n")

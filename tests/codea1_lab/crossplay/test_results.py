@@ -53,7 +53,7 @@ def test_the_document_is_plain_json_with_all_that_was_measured(findings: Finding
 def test_sentences_name_cycles_and_reversals_and_cells_intervals(findings: Findings) -> None:
     text = "\n".join(findings.sentences())
     assert "Best responses cycle" in text
-    assert "a|b is ahead of mutant against x, and behind it against fuzz." in text
+    assert "a|b is ahead of mutant against x, and behind it against fuzz (1 such beyond chance)." in text
     assert cell_text(Estimate(0.5, 0.25, 0.75, 4, 4, 0)) == "0.50 (0.25 to 0.75)"
     assert cell_text(Estimate(0.5, nan, nan, 1, 1, 0)) == "0.50"
     assert cell_text(Estimate(nan, nan, nan, 0, 0, 1)) == "-"

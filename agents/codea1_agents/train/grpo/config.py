@@ -125,7 +125,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             env: the environment to step: a class derived from `code_a1_v0.group_env`, or the name under which
                 `ray.tune.register_env` registered a function that makes one from a dictionary of arguments. The
                 default is `group_env` itself.
-            rules: a ruleset or a preset's name.
+            rules: a ruleset or the name of one.
             tester_view: `white_box` or `black_box`.
             sandbox: name of a back end.
             limits: bounds per call of a program.

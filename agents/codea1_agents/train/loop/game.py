@@ -67,10 +67,10 @@ def lone_groups(config: TrainingConfig) -> Iterator[str]:
 
 
 def rules_of(game: GameOptions) -> Ruleset:
-    """Return the preset of the rules, with the parts that the settings replace.
+    """Return the rules of the setting's name, with the parts that the settings replace.
 
     Raises:
-        UserError: the preset or a part is unknown, or a value is wrong.
+        UserError: the rules or a part are unknown, or a value is wrong.
     """
     changes = {name: value for name in RULE_PARTS if (value := getattr(game, name)) is not None}
     return _varied(preset(game.rules), changes, "game")

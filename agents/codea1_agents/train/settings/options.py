@@ -39,7 +39,7 @@ class _Game(_Section):
     problems: str = ""
     """Source to train on, by name or path."""
     rules: str = "fixed"
-    """Preset of the rules. Each field of `Ruleset` is a setting, too, and replaces that part of it."""
+    """Name of the rules. Each field of `Ruleset` is a setting, too, and replaces that part of it."""
     tester_view: Literal["white_box", "black_box"] = "white_box"
     """`white_box`: a tester sees the program that it tests."""
     sandbox: str = "local"

@@ -84,7 +84,7 @@ class WarmStart:
     n_examples: Mapping[Role, int]
     """One per role."""
     before: Mapping[str, Estimate] = field(default_factory=dict)
-    """On held-out problems: `pass@1`, `validity`, `kill_rate`, as far as measured."""
+    """On held-out problems: `pass@1`, `validity`, `right_kill_rate`, `kill_rate`, as far as measured."""
     after: Mapping[str, Estimate] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.evaluation.canvas import canvas
+from codea1_agents.statistics import change_between, direction, recorded_estimate
 
 Line = Mapping[str, Any]
 
@@ -37,17 +38,19 @@ class Change:
     validity_after: float
     kills_before: float
     kills_after: float
+    pass_direction: str = ""
+    """What `statistics.direction` says of pass@1, the one figure whose intervals are recorded."""
 
     def sentence(self) -> str:
-        """Return the change in one sentence."""
+        """Return the change, as reports say it."""
         return (
-            f"In {self.steps} steps the coder's held-out pass@1 went from {self.pass_before:.2f} to"
-            f" {self.pass_after:.2f}, the share of the tester's tests that are valid from {self.validity_before:.2f}"
-            f" to {self.validity_after:.2f}, and the share of its suites that beat a mutant from"
-            f" {self.kills_before:.2f} to {self.kills_after:.2f}."
+            f"In {self.steps} steps the coder's held-out pass@1 {self.pass_direction or 'went'} from"
+            f" {self.pass_before:.2f} to {self.pass_after:.2f}. Without intervals that tell a change, the share of the"
+            f" tester's tests that are valid went from {self.validity_before:.2f} to {self.validity_after:.2f}, and the"
+            f" share of its suites that beat a mutant from {self.kills_before:.2f} to {self.kills_after:.2f}."
         )
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return asdict(self)
 
@@ -73,6 +76,7 @@ def change_of(lines: Sequence[Line]) -> Change:
         validity_after=last.get(VALIDITY, nan),
         kills_before=first.get(KILLS, nan),
         kills_after=last.get(KILLS, nan),
+        pass_direction=direction(change_between(recorded_estimate(first, PASS), recorded_estimate(last, PASS))),
     )
 
 

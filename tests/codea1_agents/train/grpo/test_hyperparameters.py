@@ -138,7 +138,7 @@ def test_a_value_out_of_range_is_refused_from_everywhere_with_the_same_sentence(
         ("update_from_dict", {"config_dict": {"model": {"fcnet_hiddens": [3]}}}, "unknown setting 'model'"),
         ("learners", {"num_learner": 2}, "learners: unknown setting 'num_learner': did you mean 'num_learners'?"),
         ("environment", {"tester_view": "grey_box"}, "environment: tester_view must be one of white_box, black_box"),
-        ("environment", {"rules": "fixd"}, "unknown preset 'fixd': did you mean 'fixed'?"),
+        ("environment", {"rules": "fixd"}, "unknown rules 'fixd': did you mean 'fixed'?"),
         ("environment", {"rules": 3}, "environment: rules must be of type Ruleset"),
         ("environment", {"sandbox": "nope"}, "unknown sandbox 'nope'"),
         ("environment", {"sandbox": 5}, "environment: sandbox must be of type str, got int"),

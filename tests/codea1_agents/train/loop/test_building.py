@@ -38,7 +38,7 @@ def test_parts_of_the_rules_are_replaced_and_the_rest_is_the_presets() -> None:
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("game.rules=fixd", "unknown preset 'fixd': did you mean 'fixed'"),
+        ("game.rules=fixd", "unknown rules 'fixd': did you mean 'fixed'"),
         ("game.reward.alhpa=0.3", "did you mean 'game.reward.alpha'"),
         ("game.reward.alpha=2", "reward.alpha must be a finite number from 0 to 1"),
         ("game.book.update=never", "rules: book.update must be one of off, release"),

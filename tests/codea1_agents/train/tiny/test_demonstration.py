@@ -23,9 +23,21 @@ def test_the_sentence_tells_first_and_last() -> None:
     found = change_of(LINES)
     assert found == Change(2, 0.25, 0.5, 0.3, 0.6, 0.8, 0.7)
     assert found.sentence() == (
-        "In 2 steps the coder's held-out pass@1 went from 0.25 to 0.50, the share of the tester's tests that are valid"
-        " from 0.30 to 0.60, and the share of its suites that beat a mutant from 0.80 to 0.70."
+        "In 2 steps the coder's held-out pass@1 went from 0.25 to 0.50. Without intervals that tell a change, the share"
+        " of the tester's tests that are valid went from 0.30 to 0.60, and the share of its suites that beat a mutant"
+        " from 0.80 to 0.70."
     )
+
+
+@pytest.mark.parametrize(
+    ("half", "shift", "said"),
+    [(0.1, 0.25, "rose"), (0.3, 0.25, "shows no clear change,"), (0.1, -0.2, "fell")],
+)
+def test_the_sentence_says_what_rose_by_the_reports_rule(half: float, shift: float, said: str) -> None:
+    first, last = ({PASS: mean, f"{PASS}_low": mean - half, f"{PASS}_high": mean + half} for mean in (0.5, 0.5 + shift))
+    change = change_of([{"step": 0, "evaluation": first}, {"step": 9, "evaluation": last}])
+    assert change.pass_direction == said
+    assert f"pass@1 {said} from 0.50 to {0.5 + shift:.2f}." in change.sentence()
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ FORMS = (
         "raises(IndexError, f, '') => True",
         note="Only built-in exceptions, and not those that any fault may raise: `Exception`, `BaseException`,\n"
         "`MemoryError`, `RecursionError` (not as a `RuntimeError` either). Another exception is a runtime\n"
-        "error. Messages are not tested. The presets `paper` and `release` do not read this form.",
+        "error. Messages are not tested. The rules `paper` and `release` do not read this form.",
     ),
     Form(
         "The argument is unchanged",
