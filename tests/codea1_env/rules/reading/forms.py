@@ -126,9 +126,12 @@ FORMS = (
     ),
     Form(
         "Functions of `numpy.testing`",
-        "import numpy as np\n\ndef test_arrays():\n    np.testing.assert_allclose(f(1), [0.5], rtol=1e-6)\n"
+        "import numpy as np\n\ndef test_arrays():\n    np.testing.assert_array_less(f(1), [0.5, 2])\n"
         "    np.testing.assert_equal(f(4), {'a': 1})",
-        "bool(numpy.allclose(f(1), [0.5], rtol=1e-06, atol=0.0)) => True\nf(4) => {'a': 1}",
+        "bool((lambda a, b: (a.shape == b.shape or () in (a.shape, b.shape)) and bool(numpy.all((a < b) | (a != a) & "
+        "(b != b))))(numpy.asarray(f(1)), numpy.asarray([0.5, 2]))) => True\nf(4) => {'a': 1}",
+        note="They hold where numpy's do: nan equals nan, a tuple a list, a number each item. `assert_equal` without\n"
+        "an array is `==`.",
     ),
     Form(
         "The program's module",
