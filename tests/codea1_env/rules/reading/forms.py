@@ -126,12 +126,9 @@ FORMS = (
     ),
     Form(
         "Functions of `numpy.testing`",
-        "import numpy as np\n\ndef test_arrays():\n    np.testing.assert_array_less(f(1), [0.5, 2])\n"
-        "    np.testing.assert_equal(f(4), {'a': 1})",
-        "bool((lambda a, b: (a.shape == b.shape or () in (a.shape, b.shape)) and bool(numpy.all((a < b) | (a != a) & "
-        "(b != b))))(numpy.asarray(f(1)), numpy.asarray([0.5, 2]))) => True\nf(4) => {'a': 1}",
-        note="They hold where numpy's do: nan equals nan, a tuple a list, a number each item. `assert_equal` without\n"
-        "an array is `==`.",
+        "import numpy as np\n\ndef test_arrays():\n    np.testing.assert_equal(f(4), {'a': 1})",
+        "f(4) => {'a': 1}",
+        note="`assert_allclose` and the like, and `assert_equal` of an array, are properties that hold where numpy's do.",
     ),
     Form(
         "The program's module",
