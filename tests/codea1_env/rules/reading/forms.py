@@ -128,7 +128,7 @@ FORMS = (
         "Functions of `numpy.testing`",
         "import numpy as np\n\ndef test_arrays():\n    np.testing.assert_equal(f(4), {'a': 1})",
         "f(4) => {'a': 1}",
-        note="`assert_allclose` and the like, and `assert_equal` of an array, are properties that hold where numpy's do.",
+        note="`assert_allclose` and others, and `assert_equal` of an array, are properties that hold where numpy's do.",
     ),
     Form(
         "The program's module",
