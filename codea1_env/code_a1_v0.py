@@ -21,9 +21,9 @@ no reply, `env.unwrapped.give_up(why)` ends its episode in the same way.
 **Infos** when acting: `problem_id`, `episode_id`, `group_id`, `role`, `round`, `tests_per_suite`, `kind` (of the
 problem: `function`, `method` or `stdin`), for the tester `tester_view` (`white_box`, `black_box`; `blind` in the blind
 view) and, for problems whose tests may be more than calls with one right value, `test_notes` (text), and
-`truncated_chars` if a reply was cut; after judging also `verdict`, `pass_rate`, `new_tests`, `replayed_tests`,
-`validity`, `difficulty`, `rejections`, `reward_parts`, `book_size`, `masked`. `env.unwrapped.last_round` holds all
-verdicts.
+`truncated_chars` if a reply was cut; after judging also `verdict`, `own_tests`, `pass_rate`, `new_tests`,
+`replayed_tests`, `validity`, `difficulty`, `rejections`, `reward_parts`, `book_size`, `masked`.
+`env.unwrapped.last_round` holds all verdicts.
 
 **Reset options**: `problem_id` (of the problem set), `problem` (your own `Problem`), `replay` (False: no replays in
 this episode). A key that looks like a misspelled option is an error; other unknown keys are logged and ignored, as

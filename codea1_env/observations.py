@@ -206,7 +206,7 @@ def judged_pairs_info(
 
     `validity` and `difficulty` count the first `tests_per_suite` cases, so they lie in [0, 1] however many were kept.
     For several suites, or for one suite with several candidates, they are means. `verdict` is None for several
-    candidates.
+    candidates. `own_tests` counts the statements that were left out of programs, since they only test them.
 
     Args:
         pairs: a candidate with all of its suites, or one suite with each of its candidates; at least one pair.
@@ -221,6 +221,7 @@ def judged_pairs_info(
     tried = [case for each, of_one in pairs for case in (*each.replayed, *(c for suite in of_one for c in suite.cases))]
     return {
         "verdict": report.verdict.value if len(pairs) == 1 else None,
+        "own_tests": sum(each.candidate.n_own_tests for each, _ in pairs),
         "pass_rate": _pass_rate(tried),
         "new_tests": sum(len(suite.cases) for suite in suites),
         "replayed_tests": len(with_decided(report).replayed),

@@ -8,6 +8,8 @@ made in the solution's run.
 from __future__ import annotations
 
 import ast
+import itertools
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +37,8 @@ class CanonicalCalls:
     """Names of the solution's positional parameters, in order; empty where its text does not show them."""
     defaults: Mapping[str, str] = field(default_factory=dict)
     """By parameter, the source of those defaults of the solution that are literals."""
+    passed_by_default: Mapping[str, str] = field(default_factory=dict)
+    """By parameter, what its default passes, as in `passed_by`."""
     default_endings: tuple[str, ...] = ()
     """The endings of calls whose last argument may be such a default; other calls need not be parsed."""
     same_input: Callable[[str], str] | None = None
@@ -54,10 +58,11 @@ class CanonicalCalls:
             return cls(entry_point, ())
         positional = [*parameters.posonlyargs, *parameters.args]
         optional = [*positional[len(positional) - len(parameters.defaults) :], *parameters.kwonlyargs]
-        defaults = zip(optional, map(_literal, [*parameters.defaults, *parameters.kw_defaults]), strict=True)
-        known = {argument.arg: text for argument, text in defaults if text is not None}
+        defaults = list(zip(optional, [*parameters.defaults, *parameters.kw_defaults], strict=True))
+        known = {argument.arg: text for argument, node in defaults if (text := _literal(node)) is not None}
+        passed = {argument.arg: _content(node) for argument, node in defaults if node and argument.arg in known}
         default_endings = tuple(f"{text})" for text in known.values())
-        return cls(entry_point, tuple(argument.arg for argument in positional), known, default_endings)
+        return cls(entry_point, tuple(argument.arg for argument in positional), known, passed, default_endings)
 
     def of_case(
         self, case: TestCase, record: Sequence[EntryPointCall] = (), *, sees_arguments: bool = False
@@ -148,9 +153,64 @@ class CanonicalCalls:
         return ast.unparse(argument)
 
 
+_READ_AFTER = " and its arguments"
+_MAX_PARSED = 4096  # characters: keys that collide cost quadratic time
+
+
 def with_arguments(call: str) -> str:
     """Return the canonical form of a call whose arguments are read after it."""
-    return f"{call} and its arguments"
+    return call + _READ_AFTER
+
+
+@lru_cache(maxsize=4096)
+def passed_by(call: str, canonical: CanonicalCalls | None) -> str:
+    """Return what a call passes to each parameter, with the defaults of those to which it passes nothing.
+
+    Two calls pass the same if they differ in types only: `2.0` for 2 or True for 1, a tuple or a set for a list. An
+    argument that is no literal is its text.
+
+    Args:
+        call: from `calls_of`.
+        canonical: as for `calls_of`; None: names of parameters and defaults are not known.
+    """
+    text = call.removesuffix(_READ_AFTER)
+    try:
+        body = parse(text).body if len(text) <= _MAX_PARSED else []
+    except UnreadableError:  # the text of a value that has no source
+        return call
+    match body:
+        case [ast.Expr(value=ast.Call(func=ast.Name() | ast.Attribute(), args=args, keywords=keywords))]:
+            known = canonical or _UNKNOWN
+            names = map(str, itertools.chain(known.parameters, itertools.count()))
+            given = {**known.passed_by_default, **dict(zip(names, map(_content, args), strict=False))}
+            given.update((str(keyword.arg), _content(keyword.value)) for keyword in keywords)
+            return f"{sorted(given.items())}{call[len(text) :]}"
+    return call
+
+
+_UNKNOWN = CanonicalCalls("", ())
+
+
+def _content(node: ast.expr) -> str:
+    try:
+        return repr(_without_types(tree.parse(encoded_literal(node))))
+    except (LiteralError, values.Malformed):
+        return ast.unparse(node)
+
+
+def _without_types(node: Any) -> Any:
+    """Return a tree with numbers as integers where they are whole, and tuples and sets as lists."""
+    match node:
+        case bool() | float():
+            return int(node) if node == int(node) else node
+        case tree.Tagged("s" | "z", items):
+            plain = map(_without_types, items)
+            return sorted(plain, key=lambda item: (item if isinstance(item, int | float) else math.inf, repr(item)))
+        case list(items) | tree.Tagged("t", items):
+            return list(map(_without_types, items))
+        case tree.Tagged("d", items):
+            return "d", sorted(map(_without_types, items), key=repr)
+    return node
 
 
 def calls_of(

@@ -29,7 +29,8 @@ from codea1_env.facts.verdicts import (
     ValidSuite,
     Verdict,
 )
-from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments, with_arguments
+from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments, passed_by, with_arguments
+from codea1_env.rules.reading.direct_calls import calls_in
 from codea1_env.rules.reading.frameworks import RAISES
 from codea1_env.rules.reading.in_place import called_in_place
 from codea1_env.rules.replies import read_suite
@@ -65,8 +66,9 @@ def stated_answers(
     ]
     found: dict[str, bytes | None] = {}
     for case in sorted(cases, key=lambda case: case.direct):  # direct cases last: they state the call's value
-        calls = map(_without_types, _calls_of_example(case, entry_point, canonical, forms))
-        found.update(dict.fromkeys(calls, case.predicted if case.direct else None))
+        calls = _calls_of_example(case, entry_point, canonical, forms)
+        answer = case.predicted if case.direct or calls == (case.expression,) else None
+        found.update((passed_by(call, canonical), answer) for call in calls)
     return found
 
 
@@ -74,12 +76,18 @@ def _calls_of_example(
     case: TestCase, entry_point: str, canonical: CanonicalCalls | None, forms: CallForms
 ) -> tuple[str, ...]:
     if case.direct or not forms.in_place:
-        return calls_of(case, canonical)
+        return calls_of(case, canonical) or calls_in(case.expression, entry_point)
     found = calls_of(replace(case, calls=called_in_place(case.expression, entry_point)), canonical)
     return (*found, *map(with_arguments, found))
 
 
-def is_stated(case: TestCase, calls: Sequence[str], value: bytes, stated: Mapping[str, bytes | None]) -> bool:
+def is_stated(
+    case: TestCase,
+    calls: Sequence[str],
+    value: bytes,
+    stated: Mapping[str, bytes | None],
+    canonical: CanonicalCalls | None,
+) -> bool:
     """Whether the statement answers a case: its call with this value or, if it is not direct, all of its calls.
 
     A case that writes `2.0` for 2, or a tuple for a list, is answered too.
@@ -89,34 +97,18 @@ def is_stated(case: TestCase, calls: Sequence[str], value: bytes, stated: Mappin
         calls: its calls, in the same form as those of the examples.
         value: the solution's value, encoded.
         stated: from `stated_answers`.
+        canonical: the form of the calls, as for `stated_answers`.
     """
-    if not case.direct:
-        return bool(calls) and stated.keys() >= set(map(_without_types, calls))
-    call = _without_types(calls[0])
-    if call not in stated:
-        return False
-    answer = stated[call]
-    return answer is None or values.equal(value, answer, rel_tol=_REL_TOL, nan_equal=True)
+    if case.direct:  # what a call passes takes longer to see than whether an example has this value
+        stated = {
+            passed: answer
+            for passed, answer in stated.items()
+            if answer is None or values.equal(value, answer, rel_tol=_REL_TOL, nan_equal=True)
+        }
+    return bool(calls and stated) and stated.keys() >= {passed_by(call, canonical) for call in calls}
 
 
 _REL_TOL = 1e-6  # statements round
-_TEXT = re.compile(r"""((?<!\w)[bru]{0,2}(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"))""", re.DOTALL)
-_WHOLE = re.compile(r"(?<=\d)\.0(?!\d)")
-
-
-def _without_types(call: str) -> str:
-    """Return a call with whole numbers as integers and tuples and sets as lists; its texts stay.
-
-    It edits the source text, because it runs for each case of every suite.
-    """
-    if "'" in call or '"' in call:
-        return "".join(part if number % 2 else _without_types(part) for number, part in enumerate(_TEXT.split(call)))
-    # On such short texts this is several times as fast as `str.translate`.
-    call = call.replace("(", "[").replace("{", "[").replace(")", "]").replace("}", "]").replace(",]", "]")
-    if "." in call:
-        call = _WHOLE.sub("", call)
-    return call.replace("True", "1").replace("False", "0") if "e" in call else call
-
 
 _UNDECIDED_BECAUSE = {
     RejectionReason.FLAKY: "the solution gives another value when it runs the same calls as the candidate",
@@ -230,7 +222,7 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
             rejections.append(_rejection(case, RejectionReason.WRONG_PREDICTION, detail))
         drops_wrong = rules.validation is Validation.DROP_WRONG or not _can_be_corrected(case)
         if valid.prediction_right is not False or not drops_wrong:
-            is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules.stated)
+            is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules.stated, rules.canonical)
             kept.append(replace(valid, is_example=True) if is_example else valid)
     n_invalid = suite.n_more_invalid + sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)

@@ -149,6 +149,8 @@ class CandidateRecord(_Record):
     detail: Text
     golden_pass_rate: float | None = Field(ge=0, le=1)
     """Share of golden tests passed; null if they were not run."""
+    n_own_tests: int = Field(0, ge=0)
+    """How many statements of the reply's program were left out, since they only test it."""
 
     @classmethod
     def of(cls, report: CandidateReport) -> CandidateRecord:
@@ -160,12 +162,14 @@ class CandidateRecord(_Record):
             verdict=report.verdict,
             detail=report.detail,
             golden_pass_rate=report.golden_pass_rate,
+            n_own_tests=report.candidate.n_own_tests,
         )
 
     def to_report(self, suites: Iterable[SuiteRecord], replayed: Iterable[CaseRecord] = ()) -> CandidateReport:
         """Return the recorded report of the candidate, with its cases."""
+        rejection = None if self.rejection is None else self.rejection.to_rejection()
         return CandidateReport(
-            candidate=Candidate(self.program, None if self.rejection is None else self.rejection.to_rejection()),
+            candidate=Candidate(self.program, rejection, self.n_own_tests),
             verdict=self.verdict,
             detail=self.detail,
             replayed=tuple(case.to_report() for case in replayed),

@@ -26,6 +26,7 @@ from codea1_env.observations import MAX_REPLY_CHARS
 from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import PRESETS, preset
+from codea1_env.runs.records import RoundRecord
 from tests.support.books import entry, filled
 from tests.support.toys import LOOKS_RIGHT, RIGHT, TEXT_SPACES
 
@@ -143,6 +144,14 @@ def test_infos_tell_the_parts_and_they_add_up(add):
     assert (tester["new_tests"], tester["validity"], tester["difficulty"], tester["book_size"]) == (2, 2 / 8, 1 / 8, 1)
     assert tester["masked"] is False
     assert json.loads(json.dumps([coder, tester])) == [coder, tester]
+
+
+def test_a_programs_own_tests_are_counted_in_infos_and_in_records(add):
+    env = code_a1_v0.env(problems=add)
+    trace = played(env, LOOKS_RIGHT[:-3] + "assert add(1, 1) == 3\nprint(add(2, 2))\n```", SUITE)
+    assert [infos["own_tests"] for *_, infos in trace[-2:]] == [2, 2]
+    record = RoundRecord.of(env.unwrapped.last_round)
+    assert record.to_report().candidate.n_own_tests == record.candidate.n_own_tests == 2
 
 
 def test_the_default_parallel_view_shows_the_tester_the_program(add):

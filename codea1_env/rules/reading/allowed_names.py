@@ -123,6 +123,10 @@ FORBIDDEN_ATTRIBUTES = frozenset(
 """Attributes that a test may not use on any object. Attributes that begin with an underscore are forbidden too."""
 
 
+DRAWN = "even a seeded draw depends on all draws before it, which reading does not run: write the input out"
+"""Why a test with random numbers is not read."""
+
+
 def is_importable(module: str) -> bool:
     """Whether a test may import the dotted `module`."""
     return module in MODULES

@@ -266,16 +266,25 @@ _BEFORE_LINE = re.compile(
 )
 _AFTER_LINE = re.compile(rf"{_AROUND}(?:[ \t]*{_AROUND}){{0,7}}[ \t]*(?=$|{_TURN})", re.MULTILINE | re.IGNORECASE)
 _LIKE_A_TAG = re.compile(r"<[/|a-zA-Z]")
-_LIKE_A_MARK = ("\r", "[/", "[|", "~[", "]~", "[THINK]", "[BEGIN]", "[DONE]", "[END]", "\n!", "\n%", " install ")
+_LIKE_A_MARK = (
+    *("\r", "[/", "[|", "~[", "]~", "[THINK]", "[BEGIN]", "[DONE]", "[END]", " install ", "In ["),
+    *("\n!", "\n%", "  !", "  %", "\t!", "\t%"),
+)
 _ANSWER = re.compile(r"<answer>(?P<held>(?:(?!<answer>).)*?)(?:</answer>|(?=<answer>)|\Z)", re.DOTALL | re.IGNORECASE)
 _HOLDS_CODE = re.compile(
     r"^[ \t]*(?:```|~~~|@|(?:async|def|class|import|from|assert|for|while|if|print)\b|\w+[ \t]*=)", re.MULTILINE
 )
 _NOTEBOOK_LINE = re.compile(
-    r"^[ \t]*(?:![ \t]*[a-zA-Z]|%{1,2}[a-zA-Z]\w*(?=[ \t]|$)"
-    r"|(?:\$[ \t]+)?(?:python3?[ \t]+-m[ \t]+)?(?:pip3?|conda)[ \t]+install[ \t])[^\n]*",
+    r"^(?P<indent>[ \t]*)(?:(?:![ \t]*[a-zA-Z]|%{1,2}[a-zA-Z]\w*(?=[ \t]|$)"
+    r"|(?:\$[ \t]+)?(?:python3?[ \t]+-m[ \t]+)?(?:pip3?|conda)[ \t]+install[ \t])[^\n]*"
+    r"|(?P<prompt>(?:In \[[\d* ]*\]:|\.{3,}:) ?)"
+    r"|Out\[\d+\]:(?:[ \t]*\S[^\n]*(?:\n[ \t]+\S[^\n]*)*|(?:\n(?!In \[)[^\n]+)*))",
     re.MULTILINE,
 )
+"""A command, a prompt, or an output with the lines that belong to it."""
+_OPENS_BODY = re.compile(r":[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*\Z")
+_COMMENTED = re.compile(r"(?:^[ \t]*|[ \t]{2})#[ \t][^\n]*\Z", re.MULTILINE)
+_NEAR = 500  # characters before a line or a tag that are looked at
 
 _CHARACTERS = str.maketrans(
     {**dict.fromkeys("\u201c\u201d\u201e\u201f", '"'), **dict.fromkeys("\u2018\u2019\u201a\u201b", "'")}
@@ -444,7 +453,8 @@ def _end_of_a_section_begun_in_the_prompt(text: str, position: int, parts: _Part
     for closing in _CLOSING_A_LINE.finditer(text, position, len(text) if opening is None else opening.start()):
         if parts.is_quoted(position, closing.start()):
             return 0
-        if not parts.is_code(closing.start()):
+        is_comment = _COMMENTED.search(text, max(0, closing.start() - _NEAR), closing.start())
+        if not (is_comment or parts.is_code(closing.start())):
             return closing.end()
     return 0
 
@@ -484,7 +494,8 @@ def _notebook_lines(text: str, budget: TextBudget) -> Iterator[_Edit]:
     spans, parts = _spans(text, budget), _Parts(text, budget)
     for match in _NOTEBOOK_LINE.finditer(text):
         if not (_within(match.start(), spans) or parts.is_code(match.start())):
-            yield _Edit(*match.span())
+            is_body = match["prompt"] is None and _OPENS_BODY.search(text, max(0, match.start() - _NEAR), match.start())
+            yield _Edit(*match.span(), f"{match['indent']}pass") if is_body else _blanked(text, *match.span())
 
 
 def _characters(text: str, budget: TextBudget) -> Iterator[_Edit]:

@@ -241,6 +241,11 @@ def calls_of(node: ast.AST, entry_point: str) -> list[ast.Call]:
     return [call for call in found if call is not None]
 
 
+def calls_in(expression: str, entry_point: str) -> tuple[str, ...]:
+    """Return the calls of `entry_point` in an expression, as text."""
+    return tuple(map(ast.unparse, calls_of(parse(expression), entry_point)))
+
+
 def raised_call(node: ast.AST, entry_point: str) -> ast.Call | None:
     """Return the call that `raises(Class, f, *arguments)` makes of the entry point; None for other nodes."""
     match node:

@@ -186,12 +186,15 @@ def _compared(op: type[ast.cmpop], left: ast.expr, right: ast.expr) -> ast.expr:
 
 
 def _with_same_items(one: ast.expr, other: ast.expr) -> ast.expr:
-    (statement,) = parse(_COUNTED_ALIKE).body
+    return ast.Call(_written_by_us(_COUNTED_ALIKE), [_called("list", one), _called("list", other)], [])
+
+
+def _written_by_us(text: str) -> ast.expr:
+    (statement,) = parse(text).body
     assert isinstance(statement, ast.Expr)
-    assert isinstance(statement.value, ast.Call)
     for part in ast.walk(statement):
         vars(part).pop("lineno", None)  # nobody wrote it
-    return ast.Call(statement.value.func, [_called("list", one), _called("list", other)], [])
+    return statement.value
 
 
 _EQUAL = "assertEqual assertEquals assertDictEqual assertListEqual assertMultiLineEqual assertSetEqual assertTupleEqual"
@@ -214,7 +217,7 @@ _OF_ONE: dict[str, Callable[..., ast.expr]] = {
     "assertIsNotNone": lambda one: ast.Compare(one, [ast.IsNot()], [ast.Constant(None)]),
 }
 _MOST_PLACES = 300  # of a difference, so that it is a float
-_COUNTED_ALIKE = "(lambda a, b: len(a) == len(b) and all(a.count(x) == b.count(x) for x in a))(list(x), list(y))"
+_COUNTED_ALIKE = "lambda a, b: len(a) == len(b) and all(a.count(x) == b.count(x) for x in a)"
 _OF_TWO: dict[str, Callable[..., ast.expr]] = {
     **{name: partial(_compared, op) for name, op in _COMPARISONS.items()},
     "assertIsInstance": lambda one, kind: _called("isinstance", one, kind),
@@ -246,13 +249,19 @@ def _almost_equal(node: ast.Call, args: Sequence[ast.expr], given: dict[str | No
     return placed(ast.Compare(args[0], [ast.Eq()], [ast.Call(approx, [args[1]], tolerances)]), node)
 
 
-_NUMPY_CLOSE: dict[str, dict[str, float]] = {
-    "assert_allclose": {"rtol": 1e-7, "atol": 0.0},
-    "assert_almost_equal": {"decimal": 7},
-    "assert_array_almost_equal": {"decimal": 6},
+_ALIKE = "numpy.all({} | (a != a) & (b != b))"  # nan equals nan in numpy's asserts
+_CLOSE = "numpy.allclose(a, b, 0.0, 1.5 * 10.0 ** -decimal, True)"
+_SCALE = "10.0 ** (numpy.floor(numpy.log10((abs(a) + abs(b)) / 2)) + 1 - significant)"
+_NUMPY: dict[str, tuple[str, dict[str, float]]] = {
+    "assert_allclose": ("numpy.allclose(a, b, rtol, atol, equal_nan)", {"rtol": 1e-7, "atol": 0, "equal_nan": True}),
+    "assert_almost_equal": (_CLOSE, {"decimal": 7}),
+    "assert_approx_equal": (_ALIKE.format(f"(a == b) | (abs(a - b) < {_SCALE})"), {"significant": 7}),
+    "assert_array_almost_equal": (_CLOSE, {"decimal": 6}),
+    "assert_array_equal": (_ALIKE.format("(a == b)"), {}),
+    "assert_array_less": (_ALIKE.format("(a < b)"), {}),
 }
-"""Functions of `numpy.testing` with tolerances, and their defaults, in the order of their parameters."""
-_NUMPY_EXACT = {"assert_equal": "", "assert_string_equal": "", "assert_array_equal": "array_equal"}
+"""What functions of `numpy.testing` claim of two arrays, and their options in order, with the defaults."""
+_NUMPY_EXACT = ("assert_equal", "assert_string_equal")
 
 
 def _numpy_condition(node: ast.Call, name: str) -> ast.expr | None:
@@ -261,32 +270,23 @@ def _numpy_condition(node: ast.Call, name: str) -> ast.expr | None:
     first = [named.pop(key) for keys in (("actual", "x"), ("desired", "y")) for key in keys if key in named]
     values = [*node.args[: 2 - len(first)], *first]
     extra = node.args[len(values) - len(first) :]
-    tolerances = _NUMPY_CLOSE.get(name)
     if len(values) < 2 or any(isinstance(value, ast.Starred) for value in node.args):
         return None
-    if tolerances is None:
-        function = _NUMPY_EXACT.get(name)
-        if function is None or extra or named:
-            return None
-        return placed(_of_numpy(function, values) if function else _compared(ast.Eq, *values), node)
-    given: dict[str | None, ast.expr] = {key: ast.Constant(default) for key, default in tolerances.items()}
-    given.update(zip(tolerances, extra, strict=False))
-    given.update(named)
-    decimal = given.pop("decimal", None)
-    if decimal is not None:
-        if not (
-            isinstance(decimal, ast.Constant) and type(decimal.value) is int and 0 <= decimal.value <= _MOST_PLACES
-        ):
-            return None
-        given = {"rtol": ast.Constant(0.0), "atol": ast.Constant(float(f"1.5e-{decimal.value}")), **given}
-    if given.keys() != {"rtol", "atol"}:
+    if name in _NUMPY_EXACT and not any(map(_is_array, values)):
+        return None if extra or named else placed(_compared(ast.Eq, *values), node)
+    claim, options = _NUMPY.get("assert_array_equal" if name in _NUMPY_EXACT else name, ("", {}))
+    given: dict[str | None, ast.expr] = {key: ast.Constant(default) for key, default in options.items()}
+    given.update([*named.items(), *zip(options, extra, strict=False)])
+    if not claim or given.keys() != options.keys() or len(extra) > len(options):
         return None
-    return placed(_of_numpy("allclose", values, [ast.keyword(key, value) for key, value in given.items()]), node)
+    shapes = "(a.shape == b.shape or () in (a.shape, b.shape))"
+    function = _written_by_us(f"lambda {', '.join(('a', 'b', *options))}: {shapes} and bool({claim})")
+    to_array = _written_by_us("numpy.asarray")
+    return placed(ast.Call(function, [*(ast.Call(to_array, [each], []) for each in values), *given.values()], []), node)
 
 
-def _of_numpy(name: str, values: list[ast.expr], keywords: Sequence[ast.keyword] = ()) -> ast.expr:
-    function = ast.Attribute(ast.Name("numpy", ast.Load()), name, ast.Load())
-    return _called("bool", ast.Call(function, values, list(keywords)))
+def _is_array(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "array"
 
 
 # -- decorators ------------------------------------------------------------------------------------

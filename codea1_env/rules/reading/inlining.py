@@ -19,6 +19,7 @@ from codea1_env.facts.submissions import RejectionReason
 from codea1_env.python_text import MAX_DEPTH, UnreadableError
 from codea1_env.rules.reading.allowed_names import (
     COMPARED_ONLY,
+    DRAWN,
     MODULES,
     SAFE_BUILTINS,
     holds_fields,
@@ -230,6 +231,8 @@ class _Inliner:
             if not may_be_imported_from(module, node.attr):
                 raise _forbidden(f"tests may not use '{module}.{node.attr}'")
             return placed(ast.Attribute(self._module_base(node.value, level + 1), node.attr, node.ctx), node)
+        if self._full_name(node.value, bound) == "numpy.random":
+            raise UnreadableError(RejectionReason.NOT_AN_ASSERT, DRAWN)
         if not may_be_attribute(node.attr):
             raise _forbidden(f"the attribute {node.attr!r} may not be used")
         thing = self.visit(node.value, bound, level + 1)

@@ -164,6 +164,8 @@ _READERS: dict[type[ast.expr], Callable[[Any], Any]] = {
 _CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "float": _float,
     "complex": complex,
+    "list": _collection(list),
+    "tuple": _collection(tuple),
     "set": _collection(set),
     "frozenset": _collection(frozenset),
     "bytearray": _bytearray,

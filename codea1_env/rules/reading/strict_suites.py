@@ -48,7 +48,7 @@ from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase, Written
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, parse, write
-from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
+from codea1_env.rules.reading.allowed_names import DRAWN, is_importable, may_be_imported_from
 from codea1_env.rules.reading.dependence import vacuity_reason
 from codea1_env.rules.reading.direct_calls import (
     calls_of,
@@ -304,6 +304,8 @@ class SuiteReader:
             self._assert(statement, claimed, _with_import(tools, scope) if tools else scope)
         elif raising is not None:
             self._raising(statement, raising, scope)
+        elif numpy_assert:
+            self._drop(statement, scope, f"numpy.testing.{numpy_assert} is not read with these arguments")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, _unread_detail(statement.node))
         else:
@@ -618,7 +620,8 @@ class SuiteReader:
             self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, detail)
         if name != self.defined_name:
             full_name = full_name if module or alias.asname else name
-            unusable = (RejectionReason.FORBIDDEN_NAME, detail)
+            is_drawn = full_name.startswith(("random", "numpy.random"))
+            unusable = (RejectionReason.NOT_AN_ASSERT, DRAWN) if is_drawn else (RejectionReason.FORBIDDEN_NAME, detail)
             scope.bind(name, OfFramework(*unusable, full_name) if is_framework else Unusable(*unusable))
 
     def _broken(self, piece: Broken, scope: Scope) -> None:

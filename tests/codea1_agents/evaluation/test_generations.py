@@ -15,6 +15,7 @@ import pytest
 
 from codea1_agents.evaluation.generations import read_generations
 from codea1_agents.scripted.mutation import mutants
+from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet, load_problems
 from tests.support.command_line import codea1, one_object, refused
@@ -65,6 +66,18 @@ def test_a_failed_sample_costs_one_sample(tmp_path: Path, key: str) -> None:
     assert [WHOLE in reply for reply in found.replies["toy/add"]] == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("role", "key", "text"), [("coder", "solution", WHOLE), ("tester", "tests", "assert f() == 1")]
+)
+def test_a_line_without_its_sample_costs_one_sample_and_is_named(
+    tmp_path: Path, role: Role, key: str, text: str
+) -> None:
+    lines: list[dict[str, Any]] = [{"task_id": "toy/add", key: text}, {"task_id": "toy/add", "error": "time-out"}]
+    found = read_generations(written(tmp_path, *lines, {"task_id": "toy/last", key: text}), TOYS, role)
+    assert [text in reply for reply in found.replies["toy/add"]] == [True, False]
+    assert found.lacking == ("samples.jsonl line 2",)
+
+
 def test_programs_of_bigcode_evaluation_harness_are_those_of_the_problems_in_order(tmp_path: Path) -> None:
     rows = [[WHOLE, None], ["def last(x): ..."], [WHOLE]]
     found = read_generations(written(tmp_path, json.dumps(rows)), TOYS, "coder")
@@ -83,7 +96,8 @@ def test_programs_of_bigcode_evaluation_harness_are_those_of_the_problems_in_ord
         ([{"task_id": "toy/add", "completion": BODY}, "{\n"], "line 2: it is not JSON"),
         (["\n\n"], "samples.jsonl: the file has no line"),
         (["[" * 100_000 + "\n"], "begins like a JSON array but is not one"),
-        ([{"task_id": "toy/add", "completion": BODY}, {"task_id": "toy/add"}], "line 2: expected a line of"),
+        ([{"task_id": "toy/add"}, {"task_id": "toy/last"}], "line 1: expected a line of"),
+        ([{"task_id": "toy/add", "completion": BODY}, {"completion": BODY}], "line 2: expected a line of"),
         (
             [{"task_id": "x", "completion": ""}],
             "none of its 1 lines is about one of the 3 problems of toys that are measured (the first is about 'x')",

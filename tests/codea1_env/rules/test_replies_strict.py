@@ -310,6 +310,22 @@ def test_other_imports_are_dropped_but_are_no_failed_tests(statement):
     assert RejectionReason.NOT_AN_ASSERT not in COUNTED_AS_INVALID
 
 
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        "import random\nrandom.seed(0)\nx = random.randint(0, 9)",
+        "from random import Random\nrng = Random(3)\nx = rng.sample(range(9), 3)",
+        "import numpy as np\nrng = np.random.default_rng(0)\nx = rng.integers(0, 9, 4)",
+        "from numpy.random import rand\nx = rand(3)",
+    ],
+)
+def test_tests_with_random_numbers_are_not_read_even_if_seeded_and_it_is_said_why(drawn):
+    suite = block(f"{drawn}\nassert f(x) == 1\nassert f(1) == 1")
+    assert claims(suite) == ["f(1) => 1"]
+    assert set(reasons(suite)) == {"not_an_assert"}
+    assert suite.rejections[-1].detail.startswith("even a seeded draw depends on all draws before it")
+
+
 @pytest.mark.parametrize("use", ["os.sep", "np.random.rand()", "datetime.datetime.now()", "statistics.random.random()"])
 def test_clock_chance_and_machine_are_out_of_reach(use):
     imports = "import os\nimport numpy as np\nimport datetime, statistics\n"

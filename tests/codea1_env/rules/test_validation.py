@@ -184,7 +184,7 @@ def test_every_case_is_kept_or_rejected_exactly_once_and_kept_ones_are_unique(ro
 def is_copy(call: str, value: object, examples: tuple[str, ...], canonical: CanonicalCalls) -> bool:
     (case,) = read_suite(f"assert {call} == {value}", Reading.STRICT, entry_point="f", tests_per_suite=None).cases
     stated = stated_answers(examples, "f", canonical)
-    return is_stated(case, calls_of(case, canonical), values.encode(value), stated)
+    return is_stated(case, calls_of(case, canonical), values.encode(value), stated, canonical)
 
 
 @pytest.mark.parametrize(
@@ -211,3 +211,22 @@ def test_texts_in_an_example_stay_as_they_are(call: str, copied: bool) -> None:
 
 def test_a_default_that_is_written_out_makes_no_new_example() -> None:
     assert is_copy("f(2, None)", 2, ("assert f(2) == 2",), CanonicalCalls.of("def f(x, y=None): return x", "f"))
+
+
+SIGNATURE = "def f(a, b=2, *, sep=None, items=(), scale=1.0): return a"
+
+
+@pytest.mark.parametrize(
+    ("example", "call", "copied"),
+    [
+        *(("f(1)", "f(1, 2.0)", True), ("f(1)", "f(b=2.0, a=True)", True), ("f(1)", "f(1, items=[])", True)),
+        *(("f(1, 2)", "f(1, scale=1, sep=None)", True), ("f(1, 2)", "f(1, 3)", False), ("f(1)", "f(1, 2.5)", False)),
+        *(("f(1, b=2.0)", "f(1)", True), ("f(1, sep='')", "f(1)", False), ("f(1, items=[()])", "f(1)", False)),
+        *(("f({'x': 1, 'y': 2})", "f({'y': 2, 'x': 1.0})", True), ("f({1: 2})", "f([[1, 2]])", False)),
+        *(("f([9, 10])", "f({10, 9})", True), ("f([1e16])", "f((10000000000000000,))", True)),
+        *(("f(frozenset([1, 2]))", "f({2, 1})", True), ("f('2.0')", "f('2')", False), ("f(b'a')", "f('a')", False)),
+        ("f(list((1, 2)))", "f([1, 2])", True),
+    ],
+)
+def test_calls_that_pass_the_same_are_copies_with_defaults_filled_in(example: str, call: str, copied: bool) -> None:
+    assert is_copy(call, 2, (f"assert {example} == 2",), CanonicalCalls.of(SIGNATURE, "f")) is copied

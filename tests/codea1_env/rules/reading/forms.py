@@ -126,9 +126,9 @@ FORMS = (
     ),
     Form(
         "Functions of `numpy.testing`",
-        "import numpy as np\n\ndef test_arrays():\n    np.testing.assert_allclose(f(1), [0.5], rtol=1e-6)\n"
-        "    np.testing.assert_equal(f(4), {'a': 1})",
-        "bool(numpy.allclose(f(1), [0.5], rtol=1e-06, atol=0.0)) => True\nf(4) => {'a': 1}",
+        "import numpy as np\n\ndef test_arrays():\n    np.testing.assert_equal(f(4), {'a': 1})",
+        "f(4) => {'a': 1}",
+        note="`assert_allclose` and others, and `assert_equal` of an array, are properties that hold where numpy's do.",
     ),
     Form(
         "The program's module",

@@ -58,10 +58,15 @@ NOTEBOOK = [
     "$ pip3 install x",
     "conda install x",
 ]
+TRANSCRIPT = "In [1]: " + PROGRAM.replace("\n", "\n   ...: ") + "\n   ...: \n\nIn [2]: f(1)\nOut[2]: <a b>\n  <c d>\n"
 WRAPPED |= {
     **{f"turn {start}": start + fenced(PROGRAM) for start in TURNS},
     **{f"reasoning {start}": f"{start}\n{DRAFT}{end}\n{PROGRAM}" for start, end in THOUGHTS},
     **{f"a line {line}": fenced(f"{line}\n{PROGRAM}") for line in NOTEBOOK},
+    **{f"indented {line}": fenced(f"{PROGRAM}\nif f:  # first\n    # it\n    {line}\n    {line}") for line in NOTEBOOK},
+    **{f"{name} in a notebook": wrap(TRANSCRIPT) for name, wrap in (("a fence", fenced), ("a bare reply", str))},
+    "headers of cells": fenced(f"In [1]:\n{PROGRAM}\n\nIn [ ]:\nf(1)\n\nOut[2]:\n<a b>\n<c d>\n"),
+    "a number sign in reasoning": f"{DRAFT}\nas in C# 7, issue #3</think>\n{PROGRAM}",
     "a line in a bare reply": f"!pip install numpy\n{PROGRAM}",
     "marks of few-shot prompts": f"[BEGIN]\n{PROGRAM}\n[DONE]\n",
     "other marks of few-shot prompts": f"[PYTHON]\n{PROGRAM}\n[/PYTHON]",
@@ -111,7 +116,7 @@ OPEN = ['Use """ for docs.', "It's '''quoted.", '```text\n"""\n```']
 
 
 @pytest.mark.parametrize("inside", [*INSIDE, "<answer>x = 1</answer>", "<|x|>", "!pip", "[DONE]"])
-@pytest.mark.parametrize("wrap", [str, fenced])
+@pytest.mark.parametrize("wrap", [str, fenced, lambda text: f"Here it's:\n\n{text}\n\nThat's all."])
 def test_nothing_within_a_comment_is_a_tag(inside, wrap):
     program = f"def f(s):\n    # before {inside}\n    return s  # behind {inside}"
     found = read_candidate(wrap(program), Reading.STRICT, entry_point="f").program
@@ -121,7 +126,7 @@ def test_nothing_within_a_comment_is_a_tag(inside, wrap):
 
 
 def test_lines_that_look_like_those_of_a_notebook_stay_in_python():
-    program = "def f(time, n):\n    return (n\n%time\n%n)"
+    program = "def f(time, n):\n    return (n\n    %time\n%n)"
     assert read_candidate(fenced(program), Reading.STRICT, entry_point="f").program == program
 
 
