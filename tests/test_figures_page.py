@@ -12,8 +12,10 @@ import pytest
 from codea1_agents.cli import training_table
 from codea1_agents.play.summary import LABELS, MEASURES, Tally
 from codea1_agents.train.loop import alarms
-from codea1_lab.report import curves, training_run
+from codea1_agents.train.tiny import demonstration
+from codea1_lab.report import curves, material, training_run
 from tests.support import ROOT
+from tests.support.charts import charts_of_the_page, drawn_axes, require_told_apart
 
 TRAIN = ROOT / "agents" / "codea1_agents" / "train"
 TEXT = (ROOT / "docs" / "figures.md").read_text()
@@ -113,6 +115,24 @@ def test_the_figures_of_games_are_those_that_are_printed() -> None:
     printed = {text.strip() for cells in rows("Figures of games") for text in re.split("[,;] ", cells[1])}
     for label in LABELS.values():
         assert set(label.strip().split(", ")) <= printed
+
+
+def test_charts_have_the_pages_names_of_curves_and_axes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = drawn_axes(monkeypatch)
+    names = {name for _, _, series in demonstration._PANELS for section, name, _ in series if section == "figures"}
+    held_out = {demonstration.PASS: 0.5, demonstration.VALIDITY: 0.5, demonstration.KILLS: 0.5}
+    line = {"evaluation": held_out, "figures": dict.fromkeys(names, 0.5)}
+    demonstration.draw_change([{"step": 0, **line}, {"step": 1, **line}], tmp_path)
+    for axis in axes:
+        require_told_apart(axis)
+        assert {text.get_text() for text in axis.get_legend().get_texts()} <= charts_of_the_page("Curves")
+        assert {axis.get_xlabel(), axis.get_ylabel()} <= charts_of_the_page("Axes")
+    assert len(axes) == 8  # of the two files
+    specs = (*training_run._PANELS, *curves._PANELS)
+    drawn = {name for panel in specs for name in panel.curves.values()} | set(material.MOVES)
+    drawn |= set(training_run._TIMES.values())
+    assert drawn <= charts_of_the_page("Curves")
+    assert set(material._UNITS.values()) <= charts_of_the_page("Axes")
 
 
 @pytest.mark.parametrize(

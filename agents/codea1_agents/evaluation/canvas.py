@@ -13,6 +13,26 @@ from codea1_env.records.file_errors import file_errors
 
 _STYLE: Any = {"svg.hashsalt": "codea1", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
 
+# Colours that are visible on light and dark.
+_COLOURS = ("#1f6fb4", "#d1495b", "#2a9d5c", "#8a5fbf", "#d98c21", "#5b6770", "#17a2a2", "#b5547f")
+_DASHES, _MARKERS = ("-", "--", ":", "-.", (0, (9, 3))), "os^D"
+
+
+def stroke(number: int, n_points: int) -> dict[str, Any]:
+    """Return the options of `plot` for a line of a chart: colour, dashes and markers tell it from the others.
+
+    Args:
+        number: of the line.
+        n_points: of the line.
+    """
+    return {
+        "color": _COLOURS[number % len(_COLOURS)],
+        "linestyle": _DASHES[number % len(_DASHES)],
+        "marker": _MARKERS[number % len(_MARKERS)],
+        "markersize": 3,
+        "markevery": n_points // 12 or 1,
+    }
+
 
 def require_drawing() -> None:
     """Raise MissingExtra unless matplotlib is installed, before a long computation whose pictures need it."""

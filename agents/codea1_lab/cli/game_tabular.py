@@ -231,7 +231,7 @@ def _drawn(options: TabularOptions, rows: list[Row]) -> list[str]:
     """Draw the map; return the names of pictures."""
     if options.out is None or options.study != "map":
         return []
-    maps = {f"lead over {name}": _on_map(100 * row.leads[name].mean for row in rows) for name in rows[0].leads}
+    maps = {f"lead over {name}, points": _on_map(100 * row.leads[name].mean for row in rows) for name in rows[0].leads}
     draw_maps(
         maps, options.out / "tabular-map.svg", columns=MAP_TRIGGERS, rows=MAP_READING, x="triggers (V)", y="read (rho)"
     )

@@ -8,15 +8,12 @@ from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
 
-from codea1_agents.evaluation.canvas import canvas
+from codea1_agents.evaluation.canvas import canvas, stroke
 from codea1_lab.experiments.declaration import Experiment, Picture
 from codea1_lab.experiments.results import CellResult
 from codea1_lab.experiments.spread import Spread, spread_of
 from codea1_lab.experiments.tables import Results, values_of
 
-# Visible on light and dark.
-_COLOURS = ("#1f6fb4", "#d1495b", "#2a9d5c", "#8a5fbf", "#d98c21", "#5b6770", "#17a2a2", "#b5547f")
-_FEW_POINTS = 30  # below this number, each point has a marker
 _WINDOW = 5  # steps over which noisy training figures are averaged
 
 
@@ -116,12 +113,12 @@ def draw(picture: Picture, experiment: Experiment, results: Results, path: Path)
     with canvas(path, size=(3.6 * n_panels, 3.4), n_columns=n_panels) as (figure, axes):
         for axis, panel in zip(axes, picture.panels, strict=True):
             for line in lines_of(picture, panel, experiment, results):
-                colour = _colour(names, line.system)
-                marker = "o" if len(line.x) < _FEW_POINTS else None
-                axis.plot(line.x, line.mean, color=colour, label=line.system or None, marker=marker, markersize=3)
-                axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+                style = stroke(names.index(line.system), len(line.x))  # the same in all panels
+                axis.plot(line.x, line.mean, label=line.system or None, **style)
+                axis.fill_between(line.x, line.low, line.high, color=style["color"], alpha=0.15, linewidth=0)
             axis.set_title(panel)
-            axis.set_xlabel({"step": "training step", "cpu_s": "processor seconds"}.get(picture.over, picture.over))
+            x = {"step": "training step", "cpu_s": "processor time, seconds"}.get(picture.over, picture.over)
+            axis.set(xlabel=x, ylabel=_unit(picture.panels[panel]))
             axis.grid(alpha=0.3)
         named = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
         if named:
@@ -134,10 +131,10 @@ def draw(picture: Picture, experiment: Experiment, results: Results, path: Path)
 def _names(picture: Picture, experiment: Experiment) -> list[str]:
     """Return the names of all lines, in order: systems, or values of a setting."""
     if not picture.by:
-        return list(picture.systems)
+        return [""] if picture.is_over_setting else list(picture.systems)
     return list(dict.fromkeys(str(experiment.system(name).set.get(picture.by, "")) for name in picture.systems))
 
 
-def _colour(names: Sequence[str], line: str) -> str:
-    """Return the colour of a line, the same in all panels."""
-    return _COLOURS[(names.index(line) if line in names else 0) % len(_COLOURS)]
+def _unit(figure: str) -> str:
+    """Return the label of the y axis."""
+    return "cases" if figure.startswith("book_") else "reward" if figure.endswith("_reward") else "share"

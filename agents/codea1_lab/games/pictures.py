@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.evaluation.canvas import canvas
+from codea1_agents.evaluation.canvas import canvas, stroke
 from codea1_lab.games.equilibria import Equilibrium
 from codea1_lab.games.matrix_game import MatrixGame
 
 _PLAYED = 1e-6
 _MAPS_PER_ROW = 3
-_STROKES = ("-", "--", ":", "-.")  # different strokes keep lines visible that lie on each other
 
 Curve = tuple[Sequence[float], Sequence[float]]
 """x and y of one line."""
@@ -47,7 +46,7 @@ def draw_payoffs(
             columns = _with_probabilities(suites, equilibrium.profile.column)
             shown = draw_matrix(axis, payoffs, rows=rows, columns=columns, framed=support)
             axis.set_title(f"{role} earns", loc="left")
-            figure.colorbar(shown, ax=axis, fraction=0.04, pad=0.02)
+            figure.colorbar(shown, ax=axis, fraction=0.04, pad=0.02, label="reward")
         axes[1].tick_params(labelleft=False)
         earned = ", ".join(f"{value:.3f}" for value in equilibrium.values)
         figure.suptitle(f"{title}: {equilibrium.method}, residual {equilibrium.residual:.1e}, values {earned}")
@@ -66,13 +65,14 @@ def draw_matrix(
     Args:
         axis: of matplotlib.
         values: (n_rows, n_columns); nan: no number.
-        rows: names.
-        columns: names.
+        rows: names of programs or coders.
+        columns: names of suites or testers.
         framed: (row, column) of the cells with a frame.
     """
     from matplotlib.patches import Rectangle  # noqa: PLC0415  matplotlib is optional
 
     shown = axis.imshow(values, aspect="auto", cmap="viridis")
+    axis.set(xlabel="tester", ylabel="coder")
     axis.set_xticks(range(len(columns)), columns, rotation=40, ha="right", parse_math=False)
     axis.set_yticks(range(len(rows)), rows, parse_math=False)
     axis.spines[:].set_visible(False)
@@ -97,7 +97,7 @@ def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str) -> N
     with canvas(path, size=(6.5, 3.2), n_columns=1) as (_, axes):
         axis = axes[0]
         for n, (name, (xs, ys)) in enumerate(curves.items()):
-            axis.plot(xs, ys, label=name, linewidth=1.6, linestyle=_STROKES[n % len(_STROKES)])
+            axis.plot(xs, ys, label=name, **stroke(n, len(xs)))
         axis.set_ylim(bottom=0.0)
         axis.set(xlabel=x, ylabel=y)
         axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))

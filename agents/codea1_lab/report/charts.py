@@ -167,14 +167,7 @@ def _line(frame: _Frame, series: Series) -> str:
     known = [p for p in series.points if isfinite(p.mean)]
     path = " ".join(f"{frame.x(p.x):.1f},{frame.y(p.mean):.1f}" for p in known)
     line = f'<polyline class="{_line_class(series)}" points="{path}"/>' if len(known) > 1 else ""
-    if series.run is not None:
-        return line + "".join(_marker(series, frame.x(p.x), frame.y(p.mean)) for p in known[:: len(known) // 8 or 1])
-    ends = known if len(known) <= 12 else known[-1:]
-    dots = "".join(
-        f'<circle class="dot {escape(series.tone)}" cx="{frame.x(p.x):.1f}" cy="{frame.y(p.mean):.1f}" r="2.6"/>'
-        for p in ends
-    )
-    return line + dots
+    return line + "".join(_marker(series, frame.x(p.x), frame.y(p.mean)) for p in known[:: len(known) // 8 or 1])
 
 
 def _of_run(drawn: str, series: Series) -> str:
@@ -182,12 +175,11 @@ def _of_run(drawn: str, series: Series) -> str:
 
 
 def _line_class(series: Series) -> str:
-    dash = "" if series.run is None else f" dash{series.run % len(DASHES)}"
-    return f"line {escape(series.tone)}{dash}"
+    return f"line {escape(series.tone)} dash{series.number % len(DASHES)}"
 
 
 def _marker(series: Series, x: float, y: float) -> str:
-    shape = _MARKERS[(series.run or 0) % len(_MARKERS)]
+    shape = _MARKERS[series.number % len(_MARKERS)]
     return f'<path class="marker {escape(series.tone)}" d="M{x:.1f},{y:.1f}{shape}"/>'
 
 

@@ -19,7 +19,7 @@ def comparison_panels(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
             for curve in panel.series if panel.x_label == run.axis or not panel.stacked else ():
                 key = run.kind, panel.key, curve.name
                 panels.setdefault(key, panel)
-                line = Series(run.name, curve.points, RUN_TONES[number % len(RUN_TONES)], number)
+                line = Series(run.name, curve.points, RUN_TONES[number % len(RUN_TONES)], number, number)
                 lines.setdefault(key, []).append(line)
     return tuple(_compared(panel, key, lines[key]) for key, panel in panels.items() if len(lines[key]) > 1)
 

@@ -38,8 +38,10 @@ class Series:
     points: tuple[Point, ...]
     tone: str
     """Name of its colour, a class in the style sheet: `coder`, `tester`, `t2`, ..."""
+    number: int = 0
+    """Number of its dashes and markers."""
     run: int | None = None
-    """Number of its run in a chart that compares runs: a legend names it, dashes and markers distinguish it."""
+    """Number of its run in a chart that compares runs: a legend names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class PanelSpec:
             bar_width: above 0: the points are bars.
         """
         named = enumerate(self.curves.items())
-        series = (Series(name, points_of(figure), tone_of(name, number)) for number, (figure, name) in named)
+        series = (Series(name, points_of(figure), tone_of(name, number), number) for number, (figure, name) in named)
         known = tuple(each for each in series if each.points)
         low, high = (0.0, None) if bar_width else self.bounds
         y_label = "share of problems" if bar_width else _UNITS.get(self.key, "share")
@@ -257,14 +259,7 @@ def book_panels(
     yield Panel("book", "Size of the Mistake Book", "Cases in the book.", cases, axis, 0.0, y_label="cases")
     known = {name: points for name, points in moves.items() if points and points[-1].mean}
     if known:
-        counted = [Series(name, (*p[:-1:every], *p[-1:]), tone_of(name, 0)) for name, p in known.items()]
-        note = f"Counted from the start{remark}."
-        yield Panel(
-            "book-moves",
-            "Cases that entered and left the Mistake Book",
-            note,
-            tuple(counted),
-            axis,
-            0.0,
-            y_label="cases",
-        )
+        numbered = enumerate(known.items())
+        counted = tuple(Series(name, (*p[:-1:every], *p[-1:]), tone_of(name, 0), n) for n, (name, p) in numbered)
+        title, note = "Cases that entered and left the Mistake Book", f"Counted from the start{remark}."
+        yield Panel("book-moves", title, note, counted, axis, 0.0, y_label="cases")

@@ -70,7 +70,7 @@ RUN_TONES = ("ink", "t6", "t8", "t2")
 """Colours of runs in charts that compare them, chosen to differ for colour-blind readers, too."""
 
 DASHES = ("", "7 4", "2 3.5", "9 3 2 3", "14 4")
-"""Dashes of curves that compare runs; `DASHES` and `RUN_TONES` repeat with different periods."""
+"""Dashes of curves; `DASHES` and `RUN_TONES` repeat with different periods."""
 
 _CURVES = ("coder", "tester", "ink", *_OTHERS)
 
@@ -80,7 +80,6 @@ _CHART_RULES = """\
 .chart .ticks text{fill:var(--muted)}
 .chart .name{font-weight:600}
 .chart .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
-.chart .dot{fill:currentColor}
 .chart .marker{fill:var(--card);stroke:currentColor;stroke-width:1.6}
 .chart .band{fill:currentColor;opacity:.16}
 .chart .area{fill:currentColor;opacity:.85}

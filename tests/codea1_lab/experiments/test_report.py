@@ -24,6 +24,7 @@ from codea1_lab.experiments.results import (
 )
 from codea1_lab.experiments.tables import at_equal_compute, legend
 from tests.support import ROOT
+from tests.support.charts import drawn_axes, require_told_apart
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
@@ -144,14 +145,22 @@ def test_lines_over_steps_and_over_a_setting() -> None:
 
 
 @pytest.mark.slow
-def test_a_system_has_one_colour_in_all_panels_and_the_report_is_written_the_same_twice(tmp_path: Path) -> None:
+def test_a_system_has_one_colour_in_all_panels_and_the_report_is_written_the_same_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     panels = {"a": "coder_reward", "b": "pass_new"}
     picture = Picture(title="x", file="x", systems=("base", "a1"), panels=panels, over="step")
     point = CurvePoint(step=1, cpu_s=1.0, figures={"coder_reward": 1.0})
     first = RESULTS[Cell("base", 0, 0)].model_copy(update={"curve": (point, point.model_copy(update={"step": 2}))})
+    with monkeypatch.context() as patch:
+        axes = drawn_axes(patch)
+        draw(picture, SMALL, RESULTS | {first.cell: first}, tmp_path / "x.svg")
+        assert [axis.get_ylabel() for axis in axes] == ["reward", "share"]
+        for axis in axes:
+            require_told_apart(axis)
     draw(picture, SMALL, RESULTS | {first.cell: first}, tmp_path / "x.svg")
-    line = r'<path d="[^"]*" clip-path="[^"]*" style="fill: none; stroke: (#[0-9a-f]{6})'
+    line = r'<path d="[^"]*" clip-path="[^"]*" style="fill: none;[^"]* stroke: (#[0-9a-f]{6})'
     assert {"#1f6fb4", "#d1495b"} <= set(re.findall(line, (tmp_path / "x.svg").read_text()))
     for name in ("one", "two"):
         write_report(SMALL, cells_of(SMALL), RESULTS, tmp_path / name)

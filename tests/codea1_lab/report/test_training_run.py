@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from contextlib import suppress
 from functools import reduce
@@ -12,7 +13,9 @@ import pytest
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_lab.report.charts import panel_svg
 from codea1_lab.report.writing import read_run, write_report
+from tests.support.charts import charts_of_the_page
 
 
 def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> None:
@@ -91,3 +94,20 @@ def test_a_line_of_metrics_with_anything_in_it_is_refused_or_drawn(
     (training / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with suppress(BrokenInput):
         write_report([read_run(training, "training")], tmp_path / "report.html", "training", max_bytes=10**7)
+
+
+def test_curves_of_one_run_differ_in_dashes_and_markers_and_have_the_pages_names(
+    training: Path, small_run: Path
+) -> None:
+    curves, labels = charts_of_the_page("Curves"), charts_of_the_page("Axes")
+    for run in (read_run(training, "training"), read_run(small_run, "small")):
+        for panel in run.panels:
+            assert {panel.x_label, panel.y_label} <= labels, panel.key
+            if panel.key not in ("verdicts", "kl"):  # named as verdicts and models are
+                assert {series.name for series in panel.series} <= curves, panel.key
+            if not panel.stacked:
+                drawn = panel_svg(panel, title_id="x")
+                looks = re.findall(r'<polyline class="line [-\w]+ (dash\d)', drawn)
+                assert len(set(looks)) == len(looks) == len([each for each in panel.series if len(each.points) > 1])
+                shapes = set(re.findall(r'class="marker [-\w]+" d="M[-\d.,]+(m[^"]+)"', drawn))
+                assert len(shapes) == len(panel.series)

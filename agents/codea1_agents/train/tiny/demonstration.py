@@ -8,7 +8,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.evaluation.canvas import canvas
+from codea1_agents.evaluation.canvas import canvas, stroke
 from codea1_agents.statistics import change_between, direction, recorded_estimate
 
 Line = Mapping[str, Any]
@@ -17,13 +17,10 @@ PASS = "coder_pass_at_1"
 VALIDITY = "tester_validity/current"
 KILLS = "tester_right_kill_rate/mutant,strength=1"
 _PANELS = (
-    ("coder: right programs, held-out problems", (("evaluation", PASS, ""),)),
-    (
-        "tester, held-out problems",
-        (("evaluation", VALIDITY, "valid tests"), ("evaluation", KILLS, "suites that beat a mutant")),
-    ),
-    ("coder: pass rate in training", (("figures", "pass_new", "new tests"), ("figures", "pass_replayed", "replayed"))),
-    ("Mistake Book: entries", (("figures", "book_size", ""),)),
+    ("coder, held-out problems", "share", (("evaluation", PASS, "pass at 1"),)),
+    ("tester, held-out problems", "share", (("evaluation", VALIDITY, "valid"), ("evaluation", KILLS, "beat a mutant"))),
+    ("coder, training", "share", (("figures", "pass_new", "pass new"), ("figures", "pass_replayed", "pass replayed"))),
+    ("Mistake Book", "cases", (("figures", "book_size", "cases"),)),
 )
 
 
@@ -89,14 +86,13 @@ def draw_change(lines: Sequence[Line], folder: Path) -> None:
     """
     paths = (folder / "coevolution.svg", folder / "coevolution.png")
     with canvas(*paths, size=(9.6, 5.4), n_rows=2, n_columns=2) as (_, axes):
-        for axis, (title, series) in zip(axes, _PANELS, strict=True):
-            for colour, (section, name, label) in zip(("#1f6fb4", "#d1495b"), series, strict=False):
+        for axis, (title, y, series) in zip(axes, _PANELS, strict=True):
+            for n, (section, name, label) in enumerate(series):
                 points = [(line["step"], line[section][name]) for line in lines if name in line.get(section, {})]
                 if points:
-                    axis.plot(*zip(*points, strict=True), color=colour, label=label or None, marker=".", markersize=4)
+                    axis.plot(*zip(*points, strict=True), label=label, **stroke(n, len(points)))
             axis.set_title(title)
-            axis.set_xlabel("training step")
+            axis.set(xlabel="training step", ylabel=y)
             axis.set_ylim(bottom=0)
             axis.grid(alpha=0.3)
-            if any(label for _, _, label in series):
-                axis.legend(frameon=False)
+            axis.legend(frameon=False)
