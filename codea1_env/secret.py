@@ -35,7 +35,6 @@ _OF_TEXT = re.compile(
 """Names of tokens of a language model, and of limits on them."""
 _VARIABLE = re.compile("[A-Z_][A-Z0-9_]*")
 """A variable's name is in capitals: without this rule, a token such as `hf_...` is one."""
-_HIDDEN = "***"
 _SHORTEST = 7
 """Shorter keys are not hidden: local servers accept ordinary words such as `none` or `EMPTY`."""
 _SENDABLE = re.compile("[!-~]*")
@@ -133,4 +132,4 @@ def secret_in(variable: str) -> str:
 
 def without(text: str, secret: str) -> str:
     """Return what a server says with `***` for the secret that it was sent, which some servers repeat."""
-    return text.replace(secret, _HIDDEN) if len(secret) >= _SHORTEST else text
+    return text.replace(secret, "***") if len(secret) >= _SHORTEST else text

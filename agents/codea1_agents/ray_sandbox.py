@@ -26,7 +26,6 @@ from codea1_env.sandbox.local import PACKAGES, LocalSandbox
 from codea1_env.sandbox.shared import one_per_process
 
 _NAMESPACE = "codea1"
-_TOKEN = "RAY_AUTH_TOKEN"
 _REQUESTS_PER_CORE = 2  # one running and one in transit
 _SUSPECT_S = 60.0  # longer than Ray takes to notice that a node is gone
 
@@ -264,10 +263,9 @@ def init_ray(ray: Any, **options: Any) -> None:
     Raises:
         KeyboardInterrupt: a signal came in between.
     """
-    if options.get("address", "local") == "local" and "RAY_ADDRESS" not in os.environ:
-        names = ("RAY_AUTH_MODE", _TOKEN, f"{_TOKEN}_PATH")
-        if not any(name in os.environ for name in names) and not (Path.home() / ".ray" / "auth_token").exists():
-            os.environ[_TOKEN] = secrets.token_hex(32)  # otherwise Ray writes one to the home directory
+    is_told = any(name.startswith(("RAY_ADDRESS", "RAY_AUTH_")) for name in os.environ)
+    if options.get("address", "local") == "local" and not is_told and not (Path.home() / ".ray/auth_token").exists():
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # otherwise Ray writes one to the home directory
     try:
         with sigterm_interrupts():
             ray.init(**options)

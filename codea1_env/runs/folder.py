@@ -25,8 +25,9 @@ from codea1_env.records.journal import Journal, cut_half_written, half_written, 
 from codea1_env.records.locks import LOCK
 from codea1_env.records.whole_files import remove_contents, write_whole
 from codea1_env.rules.mistake_book import Provenance
+from codea1_env.rules.rewards import score
 from codea1_env.runs.config import RunConfig, read_config, to_toml
-from codea1_env.runs.records import EpisodeRecord, from_line, to_line
+from codea1_env.runs.records import EpisodeRecord, RewardsRecord, from_line, to_line
 
 _CONFIG, _EPISODES, _BOOK, _METRICS = "config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"
 
@@ -118,7 +119,7 @@ class RunFolder(Closing):
             early: episodes that are finished but not recorded yet; those of the same problem in order.
 
         Raises:
-            BrokenInput: a recorded change does not follow from its round.
+            BrokenInput: recorded rewards or a recorded change do not follow from their round.
         """
         with MistakeBook() as rebuilt:
             for record in chain(iter_episodes(self.path), early):
@@ -150,6 +151,9 @@ class RunFolder(Closing):
 
     def _replay(self, book: MistakeBook, record: EpisodeRecord) -> None:
         for played in record.rounds:
+            place = f"{self.path / _EPISODES} line {record.episode + 1} round {played.round}"
+            if RewardsRecord.model_validate(score(played.to_report(), self.config.rules)) != played.rewards:
+                raise BrokenInput(f"{place}: the recorded rewards do not follow from the round and the run's rules")
             if played.book is None:
                 continue
             provenance = Provenance(
@@ -158,7 +162,6 @@ class RunFolder(Closing):
             report, rules = record.to_problem_report(played), self.config.rules.book
             delta = book.record(report, rules, provenance, judge_version=record.judge_version)
             if delta != played.book.to_delta():
-                place = f"{self.path / _EPISODES} line {record.episode + 1} round {played.round}"
                 raise BrokenInput(f"{place}: the recorded change of the book does not follow from the round")
 
     def _cut_half_written(self) -> None:

@@ -112,11 +112,10 @@ class Options:
     def __post_init__(self) -> None:
         """Raise UserError if a file to write is one to read."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        outputs = [values.pop(name, None) for name in ("out", "save")]
-        words = [word for text in map(str, values.values()) for word in (text, *re.split("[,=]", text))]
-        for out in filter(None, outputs):
-            if any(os.path.isfile(word) and os.path.realpath(word) == os.path.realpath(out) for word in words):
-                raise UserError(f"{out}: expected a file that this command does not read, got one that it reads")
+        outputs = {os.path.realpath(values.pop(name, None) or "") for name in ("out", "save")}
+        for word in re.split("[,=\n]", "\n".join(map(str, values.values()))):
+            if os.path.isfile(word) and os.path.realpath(word) in outputs:
+                raise UserError(f"{word}: expected another file to write, got one that this command reads")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

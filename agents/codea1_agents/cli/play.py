@@ -38,7 +38,7 @@ from codea1_agents.cli.options import (
 )
 from codea1_agents.cli.progress import Progress
 from codea1_agents.play.early_episodes import EarlyEpisodes
-from codea1_agents.play.games import FinishedGames, PlayedEpisode, RunSettings, TimeSplit
+from codea1_agents.play.games import FinishedGames, PlayedEpisode, RunSettings, TimeSplit, episode_seeds
 from codea1_agents.play.players import Players, load_players
 from codea1_agents.play.runner import play_games
 from codea1_agents.play.summary import LABELS, Summary, Tally
@@ -302,6 +302,8 @@ class _Run:
             self.early = EarlyEpisodes(resume).read(start_at=folder.n_episodes, n_problems=len(self.problems))
             folder.rebuild_book(self.early.values())
             for record in iter_episodes(resume):
+                if record.seed != episode_seeds(self.config.seed, record.episode).environment:
+                    raise BrokenInput(f"{resume}: cannot be continued: episode {record.episode} had another seed")
                 self._add(record)
             yield folder
 

@@ -60,8 +60,7 @@ def read_run(path: Path, name: str) -> RunMaterial:
         UserError: the system cannot read it, or it holds something else than files and folders.
     """
     require_run(path, "run")
-    file = run_file(path)
-    is_training = file == "metrics.jsonl"
+    is_training = (file := run_file(path)) == "metrics.jsonl"
     if not file:
         inner = sorted(each.parent.name for name in ("episodes", "metrics") for each in path.glob(f"*/{name}.jsonl"))
         listed = ", ".join(inner[:_MOST_NAMED]) + (f" and {len(inner) - _MOST_NAMED} more" * (len(inner) > _MOST_NAMED))

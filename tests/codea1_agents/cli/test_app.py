@@ -82,7 +82,10 @@ def test_a_file_that_a_command_reads_is_not_written(folder: Path, words: str, fi
     (folder / "link.jsonl").symlink_to(folder / file)
     before = sorted(folder.rglob("*"))
     told = refused(*words.replace("{}", file).split())
-    assert "expected a file that this command does not read" in told or "only a file whose name ends in .html" in told
+    assert (
+        "expected another file to write, got one that this command reads" in told
+        or "only a file whose name ends in .html" in told
+    )
     assert (sorted(folder.rglob("*")), (folder / file).read_text()) == (before, "mine")
 
 

@@ -282,6 +282,32 @@ def test_a_run_is_not_continued_with_other_options(options: list[str], said: str
     assert len(list(iter_episodes(Path("run")))) == 2
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("config.toml", "seed = 0", "seed = 3", "episode 0 had another seed"),
+        (
+            "config.toml",
+            "alpha = 0.5",
+            "alpha = 0.9",
+            "recorded rewards do not follow from the round and the run's rules",
+        ),
+        ("episodes.jsonl", '"seed":', '"seed":1', "episode 1 had another seed"),
+        ("episodes.jsonl", r'"value":[\d.]+', '"value":-7', "line 2 round 0: the recorded rewards do not follow"),
+        ("config.toml", "", "# a comment\n", ""),
+    ],
+)
+def test_a_run_that_was_edited_is_not_continued(file: str, old: str, new: str, said: str) -> None:
+    codea1(*FAST, "-n", 3, "--out", "run")
+    text = Path("run", file).read_text()
+    start = text.index("\n") if file == "episodes.jsonl" else 0
+    Path("run", file).write_text(text[:start] + re.sub(old, new, text[start:], count=1))
+    if said:
+        assert said in refused("play", "--resume", "run", "-n", 4)
+    else:
+        assert codea1("play", "--resume", "run", "-n", 4).exit_code == 0
+
+
 # -- bad input --
 
 

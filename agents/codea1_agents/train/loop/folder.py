@@ -316,7 +316,7 @@ def require_intact(checkpoint: Path) -> None:
         BrokenInput: a file is missing, is new, or has another content; it names the first.
         UserError: a file cannot be read.
     """
-    if not (checkpoint / _MANIFEST).is_file():
+    if not any((checkpoint / name).is_file() for name in (_MANIFEST, _RECORD)):
         return
     with file_errors(checkpoint):
         stored, found = (checkpoint / _MANIFEST).read_bytes(), _manifest_of(checkpoint)
@@ -340,10 +340,10 @@ def record_in(checkpoint: Path) -> RunRecord | None:
             path.read_bytes() if path.is_file() else b"" for path in (checkpoint / _MANIFEST, checkpoint / _RECORD)
         )
     digest = _json(manifest).get(_RECORD)
-    if digest is None:
-        return None
     if digest != sha256(record).hexdigest():
         require_intact(checkpoint)
+    if digest is None:
+        return None
     fields = _json(record)
     return RunRecord(fields["settings"], fields["facts"], {int(step): text for step, text in fields["lines"].items()})
 

@@ -262,10 +262,13 @@ def test_lines_are_compared_up_to_the_last_checkpoint_that_is_there(tmp_path: Pa
 @pytest.mark.parametrize("step", [1, 2])
 def test_a_checkpoint_of_an_earlier_version_knows_only_the_steps(step: int, tmp_path: Path) -> None:
     file, place = run_with_checkpoints(tmp_path) / "metrics.jsonl", tmp_path / "checkpoints" / "step-0004"
-    (place / "run_record.json").unlink()
-    with pytest.raises(UserError, match=r"run_record\.json: it is not as it was written"):
-        require_begun(tmp_path, CONFIG)
     manifest = json.loads((place / "manifest.json").read_bytes())
+    for name, said in (("manifest.json", "No such file"), ("run_record.json", "it is not as it was written")):
+        (whole := (place / name)).rename(aside := tmp_path / name)
+        with pytest.raises(UserError, match=rf"{name}: {said}"):
+            require_begun(tmp_path, CONFIG)
+        aside.rename(whole)
+    (place / "run_record.json").unlink()
     (place / "manifest.json").write_text(json.dumps({k: v for k, v in manifest.items() if k != "run_record.json"}))
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[1:]))  # a run without an evaluation before its first step
