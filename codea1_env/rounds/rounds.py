@@ -150,7 +150,17 @@ class JudgedTree:
         Args:
             number: the reward; nan if it is masked.
         """
-        return _of_suites(self.tree, self.suites, self.report, self.rewards, number)
+        tree, suites = self.tree, self.suites
+        found = np.full((tree.n_candidates, max([tree.n_suites, *map(len, suites)])), np.nan)
+        for n, each in enumerate(self.rewards):
+            found[n, : len(each.testers)] = [number(reward) for reward in each.testers]
+        if tree.suites_per is SuitesPer.PROBLEM:
+            if self.report is not None:  # an invalid program is not evidence about a suite
+                found[[not each.loads for each in self.report.candidates]] = np.nan
+            found = mean_over_candidates(found)[np.newaxis]
+        for g, group in enumerate(suites):
+            found[g, [m for m, reply in enumerate(group) if is_unavailable(reply)]] = np.nan
+        return found
 
     def why_masked(self, candidate: int) -> str:
         """Return why a reward of a candidate or of a suite of its group is nan; call it only if one is."""
@@ -182,61 +192,6 @@ def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
 def is_unavailable(reply: Program | Tests) -> bool:
     """Whether a reply is missing."""
     return isinstance(reply, AgentUnavailable)
-
-
-def scored_tree(
-    tree: Tree,
-    programs: Sequence[Program],
-    suites: Sequence[Sequence[Tests]],
-    report: ProblemReport | None,
-    rules: Ruleset,
-    failure: str = "",
-) -> JudgedTree:
-    """Return a tree with its rewards under the given rules.
-
-    Args:
-        tree: what was played.
-        programs: (N,) the submitted programs.
-        suites: (G, M) the submitted suites.
-        report: what the judge found; None if the sandbox could not be used.
-        rules: the reward scheme and its parameters.
-        failure: why the sandbox could not be used.
-    """
-    rewards = score_group(report, rules) if report is not None else ()
-    found = JudgedTree(
-        tree=tree,
-        programs=tuple(programs),
-        suites=tuple(map(tuple, suites)),
-        report=report,
-        rewards=rewards,
-        coder_rewards=np.full(tree.n_candidates, np.nan),
-        tester_rewards=_of_suites(tree, suites, report, rewards, attrgetter("value")),
-        failure=failure,
-    )
-    for n in range(len(rewards)):
-        if not found._lacks_reply(n):
-            found.coder_rewards[n] = rewards[n].coder.value
-    return found
-
-
-def _of_suites(
-    tree: Tree,
-    suites: Sequence[Sequence[Tests]],
-    report: ProblemReport | None,
-    rewards: Sequence[CandidateRewards],
-    number: Callable[[Reward], float],
-) -> Rewards:
-    """Return (G, M) numbers of rewards."""
-    found = np.full((tree.n_candidates, max([tree.n_suites, *map(len, suites)])), np.nan)
-    for n, each in enumerate(rewards):
-        found[n, : len(each.testers)] = [number(reward) for reward in each.testers]
-    if tree.suites_per is SuitesPer.PROBLEM:
-        if report is not None:  # an invalid program is not evidence about a suite
-            found[[not each.loads for each in report.candidates]] = np.nan
-        found = mean_over_candidates(found)[np.newaxis]
-    for g, group in enumerate(suites):
-        found[g, [m for m, reply in enumerate(group) if is_unavailable(reply)]] = np.nan
-    return found
 
 
 _T = TypeVar("_T")
@@ -412,7 +367,21 @@ class Rounds:
                 raise
             reports, failure = [None] * len(duels), str(error)
         for t, tree, each, suites, report in zip(places, trees, written, groups, reports, strict=True):
-            self._results[t] = scored_tree(tree, each.replies, suites, report, self._judge.rules, failure)
+            rewards = score_group(report, self._judge.rules) if report is not None else ()
+            judged = JudgedTree(
+                tree=tree,
+                programs=each.replies,
+                suites=tuple(map(tuple, suites)),
+                report=report,
+                rewards=rewards,
+                coder_rewards=np.full(tree.n_candidates, np.nan),
+                tester_rewards=np.empty(0),
+                failure=failure,
+            )
+            for n, of_candidate in enumerate(rewards):
+                if not judged._lacks_reply(n):
+                    judged.coder_rewards[n] = of_candidate.coder.value
+            self._results[t] = replace(judged, tester_rewards=judged.of_suites(attrgetter("value")))
 
     # -- both --
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.folder import last_checkpoint, step_of
 from codea1_agents.train.loop.game import lone_groups
-from codea1_agents.train.settings.loading import load_training
+from codea1_agents.train.settings.loading import load_training, with_overrides
 from codea1_env.errors import UserError
 from codea1_env.plugins import also_typed
 from codea1_env.secret import require_variables
@@ -112,8 +111,8 @@ def run_training(options: TrainOptions) -> None:
     show_next(page, "train", out=done.folder, steps=2 * done.steps)
 
 
-def _changes(options: TrainOptions) -> list[str]:
-    """Return the changes to the settings; those of `--set` come last and have precedence."""
+def _changes(options: TrainOptions) -> dict[str, Any]:
+    """Return the changes to the settings as nested tables; those of `--set` come last and have precedence."""
     named = {
         "agents.coder.model": options.coder,
         "agents.tester.model": options.tester,
@@ -121,9 +120,8 @@ def _changes(options: TrainOptions) -> list[str]:
         "evaluation.problems": options.held_out,
         "run.steps": options.steps,
     }
-    # A JSON text is TOML, too.
-    shortcuts = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in named.items() if value]
-    return [*shortcuts, *(options.changes or ())]
+    shortcuts = with_overrides({}, {key: value for key, value in named.items() if value})
+    return with_overrides(shortcuts, options.changes or ())
 
 
 def require_training() -> None:

@@ -418,23 +418,19 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         found.inference_only = inference_only
         for module, spec in found.rl_module_specs.items():
             spec.inference_only = inference_only  # RLlib sets it only on specs that it made
-            spec.model_config = self._full_settings(module).to_dict()
+            model = self.models[module]
+            spec.model_config = replace(
+                model,
+                with_reference=model.with_reference and module in self.trained_modules and self.kl_coeff > 0,
+                entropy_bonus=self.entropy_coeff != 0,
+                logits_chunk_tokens=self.logits_chunk_tokens,
+                prompt_once=self.prompt_once,
+                packing=self.packing,
+                temperature=self.temperature,
+                sharded=self.is_sharded,
+                offloaded=self.offload_parameters,
+            ).to_dict()
         return found
-
-    def _full_settings(self, module: str) -> ModelSettings:
-        """Return the settings of a module; one without a divergence term has no reference."""
-        settings = self.models[module]
-        return replace(
-            settings,
-            with_reference=settings.with_reference and module in self.trained_modules and self.kl_coeff > 0,
-            entropy_bonus=self.entropy_coeff != 0,
-            logits_chunk_tokens=self.logits_chunk_tokens,
-            prompt_once=self.prompt_once,
-            packing=self.packing,
-            temperature=self.temperature,
-            sharded=self.is_sharded,
-            offloaded=self.offload_parameters,
-        )
 
     def build_learner_connector(self, *spaces: Any, **settings: Any) -> ConnectorV2:
         """Return the connectors of `learner_connector`, if any, followed by that which makes batches."""
