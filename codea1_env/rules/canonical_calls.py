@@ -180,15 +180,12 @@ def passed_by(call: str, canonical: CanonicalCalls | None) -> str:
         return call
     match body:
         case [ast.Expr(value=ast.Call(func=ast.Name() | ast.Attribute(), args=args, keywords=keywords))]:
-            known = canonical or _UNKNOWN
+            known = canonical or CanonicalCalls("", ())
             names = map(str, itertools.chain(known.parameters, itertools.count()))
-            given = {**known.passed_by_default, **dict(zip(names, map(_content, args), strict=False))}
-            given.update((str(keyword.arg), _content(keyword.value)) for keyword in keywords)
-            return f"{sorted(given.items())}{call[len(text) :]}"
+            given = [*zip(names, args, strict=False), *((str(keyword.arg), keyword.value) for keyword in keywords)]
+            passed = {**known.passed_by_default, **{name: _content(node) for name, node in given}}
+            return f"{sorted(passed.items())}{call[len(text) :]}"
     return call
-
-
-_UNKNOWN = CanonicalCalls("", ())
 
 
 def _content(node: ast.expr) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from codea1_env import values
@@ -81,13 +81,7 @@ def _calls_of_example(
     return (*found, *map(with_arguments, found))
 
 
-def is_stated(
-    case: TestCase,
-    calls: Sequence[str],
-    value: bytes,
-    stated: Mapping[str, bytes | None],
-    canonical: CanonicalCalls | None,
-) -> bool:
+def is_stated(case: TestCase, calls: Sequence[str], value: bytes, rules: SuiteRules) -> bool:
     """Whether the statement answers a case: its call with this value or, if it is not direct, all of its calls.
 
     A case that writes `2.0` for 2, or a tuple for a list, is answered too.
@@ -96,16 +90,13 @@ def is_stated(
         case: a case of the strict reading.
         calls: its calls, in the same form as those of the examples.
         value: the solution's value, encoded.
-        stated: from `stated_answers`.
-        canonical: the form of the calls, as for `stated_answers`.
+        rules: with the answers that the examples state.
     """
+    stated = rules.stated
     if case.direct:  # what a call passes takes longer to see than whether an example has this value
-        stated = {
-            passed: answer
-            for passed, answer in stated.items()
-            if answer is None or values.equal(value, answer, rel_tol=_REL_TOL, nan_equal=True)
-        }
-    return bool(calls and stated) and stated.keys() >= {passed_by(call, canonical) for call in calls}
+        same = partial(values.equal, value, rel_tol=_REL_TOL, nan_equal=True)
+        stated = {passed: answer for passed, answer in stated.items() if answer is None or same(answer)}
+    return bool(calls and stated) and stated.keys() >= {passed_by(call, rules.canonical) for call in calls}
 
 
 _REL_TOL = 1e-6  # statements round
@@ -222,7 +213,7 @@ def validate(suite: Suite, evidence: Sequence[SolutionEvidence], rules: SuiteRul
             rejections.append(_rejection(case, RejectionReason.WRONG_PREDICTION, detail))
         drops_wrong = rules.validation is Validation.DROP_WRONG or not _can_be_corrected(case)
         if valid.prediction_right is not False or not drops_wrong:
-            is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules.stated, rules.canonical)
+            is_example = bool(rules.stated) and is_stated(case, calls, valid.expected, rules)
             kept.append(replace(valid, is_example=True) if is_example else valid)
     n_invalid = suite.n_more_invalid + sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)

@@ -281,8 +281,8 @@ def _numpy_condition(node: ast.Call, name: str) -> ast.expr | None:
         return None
     shapes = "(a.shape == b.shape or () in (a.shape, b.shape))"
     function = _written_by_us(f"lambda {', '.join(('a', 'b', *options))}: {shapes} and bool({claim})")
-    to_array = _written_by_us("numpy.asarray")
-    return placed(ast.Call(function, [*(ast.Call(to_array, [each], []) for each in values), *given.values()], []), node)
+    arrays = [ast.Call(_written_by_us("numpy.asarray"), [value], []) for value in values]
+    return placed(ast.Call(function, [*arrays, *given.values()], []), node)
 
 
 def _is_array(node: ast.expr) -> bool:

@@ -184,7 +184,8 @@ def test_every_case_is_kept_or_rejected_exactly_once_and_kept_ones_are_unique(ro
 def is_copy(call: str, value: object, examples: tuple[str, ...], canonical: CanonicalCalls) -> bool:
     (case,) = read_suite(f"assert {call} == {value}", Reading.STRICT, entry_point="f", tests_per_suite=None).cases
     stated = stated_answers(examples, "f", canonical)
-    return is_stated(case, calls_of(case, canonical), values.encode(value), stated, canonical)
+    rules = SuiteRules(Validation.FILL, Comparison(), canonical=canonical, stated=stated)
+    return is_stated(case, calls_of(case, canonical), values.encode(value), rules)
 
 
 @pytest.mark.parametrize(
