@@ -338,7 +338,10 @@ class GoldenTests:
         late = [(n, k) for n, run in enumerate(runs) for k, report in enumerate(run.reports) if _is_late(report)]
         most = replace(GOLDEN_LIMITS, wall_s=SHORT.wall_s)
         timed = {n: golden_jobs(runs[n].problem, runs[n].problem.solution, most) for n, _ in late}
-        self._measure(timed.values())
+        unknown = [jobs for jobs in dict.fromkeys(timed.values()) if jobs not in self._allowed]
+        solved = iter(self._sandbox.run([job for jobs in unknown for job in jobs]) if unknown else ())
+        for jobs in unknown:
+            self._allowed[jobs] = tuple(_allowed(next(solved)) for _ in jobs)
         again: list[tuple[int, int, Job]] = []
         for n, k in late:
             job, limits = runs[n].jobs[k], self._allowed[timed[n]][k]
@@ -350,12 +353,6 @@ class GoldenTests:
         for (n, k, _), report in zip(again, reports, strict=True):
             found[n][k] = report
         return [replace(run, reports=tuple(known)) for run, known in zip(runs, found, strict=True)]
-
-    def _measure(self, timed: Iterable[tuple[Job, ...]]) -> None:
-        unknown = [jobs for jobs in dict.fromkeys(timed) if jobs not in self._allowed]
-        reports = iter(self._sandbox.run([job for jobs in unknown for job in jobs]) if unknown else ())
-        for jobs in unknown:
-            self._allowed[jobs] = tuple(_allowed(next(reports)) for _ in jobs)
 
 
 def _allowed(report: JobReport) -> Limits:

@@ -136,15 +136,11 @@ class SolutionValues:
         for (position, _), answers in zip(again, answered, strict=True):
             found[position].update(answers)
         if self._finds_vacuous:
-            self._find_vacuous([problem for problem, _ in calls_by_problem], found)
+            changing = list(map(_Changing, (problem for problem, _ in calls_by_problem), found))
+            _evaluate_changed(changing, self._sandbox, self._limits)
+            for each, answers in zip(changing, found, strict=True):
+                answers.update({call: answers[call]._replace(change_evidence=new) for call, new in each.found.items()})
         return found
-
-    def _find_vacuous(self, problems: Sequence[Problem], found: Sequence[dict[Call, SolutionEvidence]]) -> None:
-        """Add to the evidence the values under changed answers of the solution."""
-        changing = [_Changing(*each) for each in zip(problems, found, strict=True)]
-        _evaluate_changed(changing, self._sandbox, self._limits)
-        for each, answers in zip(changing, found, strict=True):
-            answers.update({call: answers[call]._replace(change_evidence=new) for call, new in each.found.items()})
 
     def _run_twice(self, calls_by_problem: _CallsByProblem) -> list[dict[Call, SolutionEvidence]]:
         jobs = [

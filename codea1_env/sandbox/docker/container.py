@@ -160,7 +160,8 @@ class PoolContainer:
                 except BaseException:
                     remove_container(client, self._name)
                     raise
-        self.pid = _pid_of_peer(self._connection)
+        peer = self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        self.pid = int(struct.unpack("3i", peer)[0]) or -1
 
     def _connect(self, listener: socket.socket, said: _Said) -> socket.socket:
         deadline = monotonic() + _CONNECT_TIMEOUT_S
@@ -271,11 +272,6 @@ def startup_folder(listener: socket.socket) -> Iterator[Path]:
             os.close(descriptor)
         (shared / "socket").chmod(0o666)
         yield shared
-
-
-def _pid_of_peer(connection: socket.socket) -> int:
-    pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(pid) or -1
 
 
 _ALL: weakref.WeakSet[PoolContainer] = weakref.WeakSet()

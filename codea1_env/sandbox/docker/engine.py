@@ -50,7 +50,9 @@ def connected() -> Iterator[Any]:
 
     place = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     try:
-        _check_listening(place)
+        if place.startswith("unix://"):
+            with socket.socket(socket.AF_UNIX) as probe:  # the SDK's own error is long, and it leaks a socket
+                probe.connect(place.removeprefix("unix://"))
         client = docker.from_env(timeout=_TIMEOUT_S)
     except (errors.DockerException, RequestException, OSError) as error:
         raise EngineGone(f"no Docker engine answers at {place} (DOCKER_HOST names another): {error}") from error
@@ -63,13 +65,6 @@ def connected() -> Iterator[Any]:
         raise EngineGone(f"the Docker engine at {place} has stopped answering: {error}") from error
     finally:
         client.close()
-
-
-def _check_listening(address: str) -> None:
-    """Raise OSError if no engine listens at a local address: the SDK's own error is long, and it leaks a socket."""
-    if address.startswith("unix://"):
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(address.removeprefix("unix://"))
 
 
 def remove_container(client: Any, name: str) -> bool:

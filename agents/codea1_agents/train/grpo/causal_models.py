@@ -123,7 +123,11 @@ def adapted(model: Any, lora: LoraSettings) -> Any:
             found = peft.get_peft_model(model, config)
         except ValueError as error:
             raise UserError(f"lora: {' '.join(str(error).split())[:200]}") from error
-    _refuse_tied(found.get_base_model())
+    base = found.get_base_model()
+    uses = Counter(id(parameter) for _, parameter in base.named_parameters(remove_duplicate=False))
+    for name, layer in base.named_modules():
+        if hasattr(layer, "get_delta_weight") and uses[id(layer.get_base_layer().weight)] > 1:
+            raise UserError(f"lora: {name} shares its weight with another layer, which an adapter would not change")
     return found
 
 
@@ -184,13 +188,6 @@ def save_plain(model: Any, folder: str | Path) -> None:
     without_wrapper(model).save_pretrained(
         str(folder), state_dict={name: tensor.cpu().contiguous() for name, tensor in plain_tensors(model)}
     )
-
-
-def _refuse_tied(base: Any) -> None:
-    uses = Counter(id(parameter) for _, parameter in base.named_parameters(remove_duplicate=False))
-    for name, layer in base.named_modules():
-        if hasattr(layer, "get_delta_weight") and uses[id(layer.get_base_layer().weight)] > 1:
-            raise UserError(f"lora: {name} shares its weight with another layer, which an adapter would not change")
 
 
 def _merged(layer: Any, weight: Tensor) -> Tensor:
@@ -472,12 +469,13 @@ def sharded(
         policies: of `policies_of`.
     """
     whole = load() if mesh.get_rank() == 0 else None
-    abilities = _sent([None if whole is None else Abilities.of(whole)])
+    sent: list[Any] = [None if whole is None else Abilities.of(whole)]
+    torch.distributed.broadcast_object_list(sent, src=0)
     model = empty()
     prepare(model)
     for layer in _layers(model):
         fully_shard(layer, mesh=mesh, reshard_after_forward=True, **policies)
-    found = ResponsePass(model, abilities)
+    found = ResponsePass(model, sent[0])
     fully_shard(found, mesh=mesh, reshard_after_forward=True, **policies)
     of_parts = "cpu" if isinstance(policies["offload_policy"], CPUOffloadPolicy) else mesh.device_type
     found._apply(
@@ -509,11 +507,6 @@ def _layers(model: Any) -> list[torch.nn.Module]:
     base = without_wrapper(model)
     names = set(getattr(base, "_no_split_modules", None) or ())
     return [module for module in base.modules() if type(module).__name__ in names]
-
-
-def _sent(found: list[Any]) -> Any:
-    torch.distributed.broadcast_object_list(found, src=0)
-    return found[0]
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]

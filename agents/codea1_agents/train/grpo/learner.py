@@ -145,7 +145,11 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             self._move_optimizers(self._device)
         for module_id in sorted(batch):
             config = self.config.get_config_for_module(module_id)
-            self._set_learning_rate(module_id, config)
+            step = self._weights_seq_no - 1  # number of updates so far, part of the state
+            lr = config.lr * lr_factor(step, warmup_steps=config.warmup_steps, total_steps=config.total_steps)
+            for group in self.get_optimizer(module_id).param_groups:
+                group["lr"] = lr
+            self.metrics.log_value((module_id, "learning_rate"), lr, window=1)
             steps = self._steps(module_id, config, batch[module_id])
             sums: dict[str, float] = {}
             for number, parts in enumerate(steps * config.epochs_per_step):
@@ -190,13 +194,6 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
                 for _ in range(self._max_over_learners(len(parts)) - len(parts)):
                     module.log_probs(nothing_of(parts[0]))
         return steps
-
-    def _set_learning_rate(self, module_id: str, config: Any) -> None:
-        step = self._weights_seq_no - 1  # number of updates so far, part of the state
-        factor = lr_factor(step, warmup_steps=config.warmup_steps, total_steps=config.total_steps)
-        for group in self.get_optimizer(module_id).param_groups:
-            group["lr"] = config.lr * factor
-        self.metrics.log_value((module_id, "learning_rate"), config.lr * factor, window=1)
 
     def _step(self, module_id: str, config: Any, parts: Sequence[Batch], *, is_first: bool = False) -> dict[str, float]:
         module = self._module[module_id]

@@ -110,7 +110,11 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             raise UserError(
                 f"packing: {self.settings.path} does not compute several responses in one row as each alone"
             )
-        self._warn_of_repeated_prompts()
+        if self.settings.prompt_once and not self.computes_prompts_once:
+            why = "the model's cache cannot be repeated"
+            if self.settings.gradient_checkpointing:
+                why = "gradient_checkpointing keeps no cache; training.packing needs none"
+            _LOG.warning("%s: each response computes its prompt anew, as %s", self.settings.path, why)
         self.reference = None
         if self.settings.with_reference and self.settings.lora is None:
             self.reference = self._pass(self._prepare_reference)
@@ -142,13 +146,6 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         settings = self.settings
         is_cached = self.policy.abilities.repeats_prompts and not settings.gradient_checkpointing
         return settings.prompt_once and (settings.packing or is_cached)
-
-    def _warn_of_repeated_prompts(self) -> None:
-        if self.settings.prompt_once and not self.computes_prompts_once:
-            why = "the model's cache cannot be repeated"
-            if self.settings.gradient_checkpointing:
-                why = "gradient_checkpointing keeps no cache; training.packing needs none"
-            _LOG.warning("%s: each response computes its prompt anew, as %s", self.settings.path, why)
 
     def get_non_inference_attributes(self) -> list[str]:
         """Return the names of the attributes that samplers do not need."""
