@@ -39,7 +39,7 @@ class Reason(StrEnum):
     NOT_CALLED = "nothing calls its function"
     """It is read as if it were a test."""
     FAILS_FIRST = "something fails first"
-    """A name of its loop or of an assignment has no value: the file or the test ends there."""
+    """A name has no value in it, in its loop or in an assignment: the file or the test ends there."""
     UNEXPLAINED = "unexplained"
 
 
@@ -358,7 +358,8 @@ class _Noting(ast.NodeTransformer):
                 sides = [left, right]
             case test:
                 sides = [ast.Call(ast.Name("bool", ast.Load()), [test], []), ast.Constant(True)]
-        return ast.Expr(ast.Call(ast.Name("_note", ast.Load()), [ast.Constant(node.lineno), *sides], []))
+        noted = ast.Call(ast.Name("_note", ast.Load()), [ast.Constant(node.lineno), *sides], [])
+        return ast.copy_location(ast.Expr(noted), node)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
@@ -371,8 +372,13 @@ class _Noting(ast.NodeTransformer):
     def _guarded(self, node: ast.stmt) -> ast.stmt:
         if isinstance(node, ast.Return | ast.Global | ast.Nonlocal | ast.ImportFrom | ast.Pass):
             return node
+        noted: ast.stmt = ast.Expr(ast.Call(ast.Name("_missing", ast.Load()), [ast.Constant(node.lineno)], []))
+        missing = ast.ExceptHandler(ast.Name("NameError", ast.Load()), None, [noted])
         caught = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, [ast.Pass()])
-        return ast.Try([node], [caught], [], [])
+        return ast.Try([node], [missing, caught], [], [])
+
+
+_MISSING = ("a name without a value", "")
 
 
 def noted(text: str) -> dict[int, list[tuple[str, str]]]:
@@ -382,6 +388,7 @@ def noted(text: str) -> dict[int, list[tuple[str, str]]]:
     space: dict[str, Any] = {
         "f": f,
         "_note": lambda line, *pair: sides.setdefault(line, []).append(tuple(map(repr, pair))),
+        "_missing": lambda line: sides.setdefault(line, []).append(_MISSING),
         "__name__": "suite",
     }
     kept = dict(vars(builtins))
@@ -435,6 +442,8 @@ def compared(text: str) -> tuple[Counter[str], list[Difference]]:
         name = functions[line]
         if sides in python.get(line, ()):
             reason = Reason.AGREES
+        elif _MISSING in python.get(line, ()):
+            reason = Reason.FAILS_FIRST
         elif line not in python and name and not name.startswith("test"):
             reason = Reason.NOT_CALLED
         else:
@@ -445,7 +454,7 @@ def compared(text: str) -> tuple[Counter[str], list[Difference]]:
     for rejection in suite.rejections:
         line = rejection.line - 1
         is_missing = rejection.reason.value == "forbidden_name" and "is not defined" in rejection.detail
-        if is_missing and functions.get(line) and line in python:
+        if is_missing and functions.get(line) and {*python.get(line, ())} - {_MISSING}:
             binds = any(name in rejection.detail for name in _unbound(text))
             counts[Reason.FAILS_FIRST if binds else Reason.UNEXPLAINED] += 1
             differences += [] if binds else [Difference(text, line, rejection.detail, str(python[line]))]

@@ -44,8 +44,7 @@ CHANGED_ARGUMENT = "out"
 
 _WAYS_TO_NAMES = """
     __builtins__ __closure__ __code__ __defaults__ __dict__ __globals__ __import__ __main__ _getframe builtins
-    cell_contents compile ctypes eval exec f_globals f_locals gc globals importlib inspect locals modules runpy
-    setprofile settrace vars
+    cell_contents ctypes eval exec f_globals f_locals globals importlib locals modules runpy setprofile settrace vars
 """
 _REACH_EVERYTHING = frozenset(_WAYS_TO_NAMES.split())
 _OF_FRAMEWORKS = frozenset({"approx", "fail", "param", "raises", "skip", "skipTest", "skipif", "subTest", "xfail"})
@@ -97,7 +96,7 @@ class Effects:
         self.calls_unknown |= inner.calls_unknown or not own.isdisjoint(inner.called)
 
 
-def effects_of(parts: Iterable[ast.AST]) -> Effects:
+def effects_of(parts: Iterable[ast.AST]) -> Effects:  # noqa: C901, PLR0912, PLR0915  -- a case for each node
     """Return what nodes do by themselves."""
     found, declared, pending = Effects(), set[str](), list(parts)
     while pending:
@@ -113,6 +112,9 @@ def effects_of(parts: Iterable[ast.AST]) -> Effects:
                 continue
             case ast.Attribute(value=thing, attr=name, ctx=context):
                 _attribute(found, thing, name, isinstance(context, ast.Load))
+            case ast.Call(func=ast.Name(id="eval"), args=[ast.Call(func=ast.Name(id="repr"), args=shown)]):
+                pending += shown
+                continue
             case ast.Call(func=function, keywords=keywords):
                 found.changes |= any(keyword.arg == CHANGED_ARGUMENT for keyword in keywords)
                 _call(found, function)
@@ -242,15 +244,16 @@ class Code:
         try:
             while pending:
                 part = pending.pop()
-                budget.take_steps(len(part.names))
-                found.names |= part.names
+                new = part.names - seen
+                budget.take_steps(1 + len(new))
+                found.names |= new
                 found.outside |= part.outside
                 found.attributes |= part.attributes
                 found.changes |= part.changes or part.calls_unknown or not part.methods <= self._pure_methods
                 is_unknown = part.calls_unknown
                 if not _REACH_EVERYTHING.isdisjoint(part.names):
                     return None
-                for name in part.names - seen:
+                for name in new:
                     seen.add(name)
                     if self._is_known(name, scope, found):
                         continue

@@ -38,7 +38,10 @@ _T = TypeVar("_T")
 _INSPECTORS = frozenset({"isinstance", "issubclass", "repr", "str"})
 _TEMPLATE_METHODS = frozenset({"format", "format_map"})
 _OF_IDENTITY = frozenset({"operator.is_", "operator.is_not"})
-_LAZY = frozenset({"defaultdict", "enumerate", "filter", "finditer", "iter", "map", "reversed", "zip"}) | MODULES["itertools"]
+_LAZY = (
+    frozenset({"defaultdict", "enumerate", "filter", "finditer", "iter", "map", "reversed", "zip"})
+    | MODULES["itertools"]
+)
 _CONSUMING = """
     Counter OrderedDict all any array bool deque dict float frozenset fsum int join len list max mean min next prod
     reduce repr set sorted str sum tuple

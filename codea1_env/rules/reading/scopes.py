@@ -194,9 +194,9 @@ class Scope:
         scope: Scope | None = self
         while scope is not None:
             for value in map(scope.names.get, names):
-                if isinstance(value, Inlined | PartlyUsable | Unread) and value.aliases is not None:
-                    if not with_state or getattr(value, "has_state", False):
-                        yield value.aliases
+                may_share = isinstance(value, Inlined | PartlyUsable | Unread) and value.aliases is not None
+                if may_share and (not with_state or getattr(value, "has_state", False)):
+                    yield value.aliases  # type: ignore[union-attr, misc]
             scope = scope.around
 
     def look_up(self, name: str) -> Inlined | Imported | Unusable | None:

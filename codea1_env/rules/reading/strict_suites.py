@@ -38,6 +38,7 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -123,6 +124,8 @@ _BINDING = (ast.For, ast.With, ast.Delete)
 _AROUND_TESTS = ("setup", "teardown")
 _SETUPS_FIRST, _TESTS, _LAST = range(3)  # in which order functions are read after the statements around them
 _STEPS_OF_ROW, _STEPS_OF_NODE = 40, 8  # what reading a body once more costs before anything is written
+_DECLARES = re.compile(r"\b(?:global|nonlocal)\b")
+_MAY_RUN = re.compile(r"[\w)\]\"'](?<!\bparam)\s*\(|:=")  # a call in a text, or a binding; literals may hold it, too
 _WITH_PARAMETERS = "a function with parameters that nothing gives"
 _UNUSED = "a call whose result is not used"
 _AFTER_A_CALL = "depends on what a call does to its argument"
@@ -243,11 +246,8 @@ class SuiteReader:
 
     # -- statements --
 
-    def _whole(self, pieces: tuple[Piece, ...], scope: Scope, nesting: int, parameters: Sequence[str] = ()) -> None:
+    def _whole(self, pieces: Iterable[Piece], scope: Scope, nesting: int) -> None:
         """Read the body of a function: its statements, then the functions in it that nothing has called."""
-        nodes = [node for node in _parsed(pieces) if not isinstance(node, ast.Assert | ast.Expr)]
-        bound = effects_of(nodes).bound - {self.defined_name, *parameters} if nodes else set()
-        scope.unbind(bound & scope.names.keys(), "a function that binds it", AliasGroup())
         around, self._late = self._late, []
         self._body(pieces, scope, scope, nesting)
         self._read_late()
@@ -262,12 +262,9 @@ class SuiteReader:
         """Record what nodes that are not read may do; return the group of all values that they may share parts with."""
         return self._record(effects_of(parts), scope, text, binds=binds)
 
-    def _record(
-        self, effects: Effects, scope: Scope, text: str, *, binds: bool = True, binds_program: bool = False
-    ) -> AliasGroup:
+    def _record(self, effects: Effects, scope: Scope, text: str, *, binds: bool = True) -> AliasGroup:
         by, shared = _first_line(text), AliasGroup()
-        if not binds_program:  # perhaps another definition of the entry point: only the program's is run
-            effects.bound.discard(self.defined_name)
+        effects.bound.discard(self.defined_name)  # perhaps another definition: only the program's is run
         reached = self.code.reached(effects, scope, self.budget)
         if reached is None:
             scope.unsettled.all_by = by
@@ -286,7 +283,7 @@ class SuiteReader:
         return shared
 
     def _value(self, node: ast.expr, scope: Scope, text: str) -> Value:
-        """Return what a name stands for to which a node is assigned; if it is not read, it may share parts with others."""
+        """Return what a name stands for to which a node is assigned; what is not read may share parts with others."""
         value = value_of(node, scope)
         if isinstance(value, Unusable) and not (value is ENTRY_POINT or value is INSTANCE or isinstance(value, Helper)):
             shared = self._apply([node], scope, text, binds=True)
@@ -317,7 +314,9 @@ class SuiteReader:
                 if nesting and not ended_by and ends_test(piece.node):  # a file in pieces may hold a stray `return`
                     ended_by = _first_line(piece.text)
 
-    def _compound(self, statement: Statement, scope: Scope, for_functions: Scope, nesting: int) -> bool:
+    def _compound(  # noqa: C901  -- one case for each form
+        self, statement: Statement, scope: Scope, for_functions: Scope, nesting: int
+    ) -> bool:
         """Read a statement that holds others, or calls a helper; return False where that is not possible."""
         raising: Raising | None = None
         body: Sequence[ast.stmt] = ()
@@ -341,7 +340,7 @@ class SuiteReader:
                 # Nothing knows whether it runs: where the file is a script, and before the functions are read.
                 inner = scope.child(scope.receiver)
                 scope.unbind(effects_of(main.body).bound, "if __name__ == ...", AliasGroup())
-                self._whole(_statements(main.body, statement), inner, nesting + 1, tuple(scope.names))
+                self._whole(_statements(main.body, statement), inner, nesting + 1)
                 return True
         if raising is not None:
             self._raising(statement, raising, scope)
@@ -418,7 +417,8 @@ class SuiteReader:
         if marks.unread:  # a decorator may call what it gets
             run.append(node)
         else:
-            run[: len(node.decorator_list)] = itertools.chain(*map(_given, node.decorator_list))
+            given = itertools.chain(*map(_given, node.decorator_list))
+            run[: len(node.decorator_list)] = [part for part in given if _MAY_RUN.search(head.source.text(part))]
         if isinstance(node, ast.ClassDef) and skip_reason:
             run += _parsed(body)
         if node.name != self.defined_name:
@@ -426,7 +426,7 @@ class SuiteReader:
                 self._apply(run, scope, head.text, binds=False)
             detail = f"{node.name!r} is a function or class of the tester, which is not run"
             scope.bind(node.name, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
-        if any(" global " in text or "nonlocal " in text for text in (head.text, *_texts(body))):
+        if _DECLARES.search(head.text):
             outside = effects_of(_parsed(body)).outside - {self.defined_name}
             scope.unsettled.names.update(dict.fromkeys(outside, _first_line(head.text)))
         if is_function:
@@ -452,7 +452,9 @@ class SuiteReader:
             return "nested too deeply"
         return "an async definition" if isinstance(node, ast.AsyncFunctionDef) else ""
 
-    def _class(self, node: ast.stmt, body: tuple[Piece, ...], for_functions: Scope, nesting: int) -> None:
+    def _class(  # noqa: C901  -- as above
+        self, node: ast.stmt, body: tuple[Piece, ...], for_functions: Scope, nesting: int
+    ) -> None:
         """Read the body of a class, and later its methods: first those that prepare each test, then the tests."""
         inner, methods = for_functions.child(), []
         for piece in body:
@@ -465,21 +467,24 @@ class SuiteReader:
                 if name in inner.names:
                     _bind_members(inner, name, inner.names[name])
         names = [_name_of(_head(piece).node) for piece in methods]
-        tests = [name for name in names if name.startswith("test")]
-        is_sorted = not getattr(node, "bases", ()) or tests == sorted(tests)  # unittest runs methods by their names
+        by_name = bool(getattr(node, "bases", ()))  # as unittest runs methods
 
         def read() -> None:
             for_methods = for_functions.child()
             for_methods.names.update(_members_of(inner))
             ends = [n for n, name in enumerate(names) if "teardownclass" in _plain_name(name)]
             for n, name in enumerate(names):
-                if n not in ends and (_is_around_tests(name) or (name.startswith("test") and not is_sorted)):
+                if n not in ends and _is_around_tests(name):
                     self._run_unread(methods[n], for_methods)
             for name in _SETUPS:
                 for piece in (methods[n] for n, each in enumerate(names) if each == name):
                     self._set_up(piece, for_methods, nesting)
-            others = [(name.startswith("test"), n) for n, name in enumerate(names) if name not in _SETUPS]
-            self._whole(tuple(methods[n] for _, n in sorted(others)), for_methods, nesting + 1, tuple(for_methods.names))
+            others = [
+                (name.startswith("test"), name if by_name else "", n)
+                for n, name in enumerate(names)
+                if name not in _SETUPS
+            ]
+            self._whole([methods[n] for *_, n in sorted(others)], for_methods, nesting + 1)
             for n in ends:
                 self._run_unread(methods[n], for_methods)
 
@@ -496,13 +501,13 @@ class SuiteReader:
         names = _parameters(head.node)
         body = piece.body if isinstance(piece, Partial) else _statements(head.node.body, head)  # type: ignore[attr-defined]
         inner = for_methods.child(names[0] if names else "")
-        self._whole(body, inner, nesting + 1, names)
+        self._whole(body, inner, nesting + 1)
         for place, value in inner.names.items():
             receiver, _, name = place.partition(".")
             if name and receiver == inner.receiver:
                 _bind_members(for_methods, name, value)
 
-    def _function(
+    def _function(  # noqa: C901  -- its parts share what is known where the function is defined
         self,
         head: Statement,
         marks: Decorations,
@@ -561,24 +566,37 @@ class SuiteReader:
                 inner.bind(name, self._fixture_value(for_functions.look_up(name), for_functions, nesting))
             for table, row in rows:
                 bind_row(_columns(table.names or columns), row, inner)
-            self._whole(body, inner, nesting + 1, names)
+            self._whole(body, inner, nesting + 1)
 
-        def read_each() -> None:
-            if id(head) in self._read:
-                return
-            unread = self._skip_reason(node, body, nesting, for_functions) or marks.unread
-            if not all(_is_fixture(for_functions.look_up(name)) for name in missing):
-                unread = unread or _WITH_PARAMETERS
-            if unread:
-                self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, unread)
-                if is_test:
-                    run_unread()
-            elif marks.tables:
-                self._each(head, body, for_functions, itertools.product(*found), math.prod(map(len, found)), read)
-            else:
-                read(())
+        when = _TESTS if is_test else _LAST
+        self._late.append((when, partial(self._read_function, helper, marks, nesting, tuple(missing), found, read)))
 
-        self._late.append((_TESTS if is_test else _LAST, read_each))
+    def _read_function(
+        self,
+        helper: Helper,
+        marks: Decorations,
+        nesting: int,
+        missing: tuple[str, ...],
+        rows: Sequence[Sequence[tuple[Table, Row]]],
+        read: Callable[[Sequence[tuple[Table, Row]]], None],
+    ) -> None:
+        """Read a function that nothing has called, for each of its rows."""
+        head, body, scope = helper.head, helper.body, helper.scope
+        node = head.node
+        assert isinstance(node, ast.FunctionDef)
+        if id(head) in self._read:
+            return
+        unread = self._skip_reason(node, body, nesting, scope) or marks.unread
+        if not all(_is_fixture(scope.look_up(name)) for name in missing):
+            unread = unread or _WITH_PARAMETERS
+        if unread:
+            self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, unread)
+            if node.name.startswith("test"):
+                self._run_unread(Partial(head, body), scope)
+        elif marks.tables:
+            self._each(head, body, scope, itertools.product(*rows), math.prod(map(len, rows)), read)
+        else:
+            read(())
 
     def _loop(self, statement: Statement, loop: ast.For, scope: Scope, for_functions: Scope, nesting: int) -> bool:
         if any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in ast.walk(loop)):
@@ -589,7 +607,8 @@ class SuiteReader:
             if error.reason is not RejectionReason.NOT_AN_ASSERT:
                 self.reject(error.reason, statement.text, statement.line, error.detail)
             return error.reason is not RejectionReason.NOT_AN_ASSERT
-        shared = self._apply([loop.iter], scope, statement.text)
+        may_run = isinstance(loop.iter, ast.Name | ast.Attribute) or _MAY_RUN.search(statement.source.text(loop.iter))
+        shared = self._apply([loop.iter], scope, statement.text) if may_run else AliasGroup()
         body = _statements(loop.body, statement)
         names = [part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)]
 
@@ -676,7 +695,7 @@ class SuiteReader:
             inner.names.update(_members_of(scope))
         for name, value in arguments.items():
             inner.bind(name, value)
-        self._whole(helper.body, inner, nesting + 1, names)
+        self._whole(helper.body, inner, nesting + 1)
         if inner.receiver:
             scope.names.update(_members_of(inner))
 
@@ -698,7 +717,7 @@ class SuiteReader:
         ):
             self._run_unread(Partial(fixture.head, fixture.body), scope)
             return Unusable(RejectionReason.NOT_AN_ASSERT, detail)
-        self._whole(tuple(before), inner, MAX_NESTING)
+        self._whole(before, inner, MAX_NESTING)
         return self._value(value, inner, fixture.head.text)
 
     def _holds_test(self, pieces: Iterable[Piece], scope: Scope) -> bool:
@@ -801,6 +820,8 @@ class SuiteReader:
 
     def _drop(self, statement: Statement, scope: Scope, detail: str) -> None:
         self._apply([statement.node], scope, statement.text)
+        if isinstance(statement.node, _BINDING) and self.defined_name in effects_of([statement.node]).bound:
+            scope.unbind([self.defined_name], _first_line(statement.text), AliasGroup())
         self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, detail)
 
     def _case(self, condition: ast.expr, scope: Scope, statement: Statement) -> TestCase:
@@ -1074,14 +1095,6 @@ def _plain_name(function: str) -> str:
 def _is_around_tests(function: str) -> bool:
     """Whether a function of this name runs before or after tests, which do not call it, and is not read first."""
     return function not in _SETUPS and _plain_name(function).startswith(_AROUND_TESTS)
-
-
-def _texts(pieces: Iterable[Piece]) -> Iterator[str]:
-    for piece in pieces:
-        if isinstance(piece, Partial):
-            yield from _texts(piece.body)
-        else:
-            yield piece.text
 
 
 def _is_subtest(node: ast.expr) -> bool:
