@@ -93,6 +93,13 @@ def test_a_few_programs_of_each_kind_are_judged_as_plain_python_judges_them() ->
     assert all(each["reason"] for each in found["differences"])
 
 
+@pytest.mark.slow
+def test_suites_that_change_their_own_names_are_read_as_plain_python_runs_them() -> None:
+    found = printed("suites_fuzz.py", "--files", "200", timeout=200)
+    assert found["figures"]["agrees"] > 100
+    assert found["differences"] == []
+
+
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Any]:
     """Asks plain Python whether an assert holds: `program, entry point, text, expected, ...`."""

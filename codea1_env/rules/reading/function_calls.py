@@ -17,15 +17,10 @@ from typing import NamedTuple
 from codea1_env.python_text import UnreadableError, parse
 from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
 from codea1_env.rules.reading.direct_calls import has_plain_keywords, is_call_of, is_direct, is_literal
+from codea1_env.rules.reading.effects import CHANGING_METHODS
 
 SOURCE_CALL = "source_call"
 """Attribute of the stand-in for the entry point: it sends the text of a closed call."""
-
-_CHANGERS = """
-    add append clear difference_update discard extend insert intersection_update pop popitem remove reverse setdefault
-    sort symmetric_difference_update update
-"""
-_CHANGES_ITS_OBJECT = frozenset(_CHANGERS.split())
 
 
 def is_closed_call(node: ast.expr, entry_point: str, imports: Iterable[str] = ()) -> bool:
@@ -109,7 +104,7 @@ def _has_state(function: ast.Lambda) -> bool:
 
 def _changes_an_object(node: ast.expr) -> bool:
     """Whether an expression names a method that changes its object."""
-    return any(isinstance(part, ast.Attribute) and part.attr in _CHANGES_ITS_OBJECT for part in ast.walk(node))
+    return any(isinstance(part, ast.Attribute) and part.attr in CHANGING_METHODS for part in ast.walk(node))
 
 
 def _free_names(node: ast.expr) -> set[str]:

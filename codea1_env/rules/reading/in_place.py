@@ -38,8 +38,10 @@ def apply_calls(statement: ast.stmt, scope: Scope, text: str) -> None:
         if id(call) in certain:
             _apply(call, scope, text)
         else:
-            for name in _names_in(call):
-                scope.invalidate(name, rebound=name in scope.names, by=text)
+            names = [name for name in _names_in(call) if name in scope.names]
+            for aliases in scope.aliases_of(names):
+                aliases.invalidate(text)
+            scope.unbind(names, text, AliasGroup())
 
 
 def called_in_place(expression: str, entry_point: str) -> tuple[str, ...]:

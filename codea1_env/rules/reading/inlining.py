@@ -3,8 +3,9 @@
 A `Scope` maps each name to its value at one point of a file. `inline_names` replaces the names of an expression,
 rejects names that a test may not use, and returns the imports that the result needs and whether it calls the entry
 point. Names that a lambda or a comprehension binds stay as they are, and a replacement that such a name would capture
-is rejected. Replacements share subtrees, so the cost does not grow with the size of the values; `Inlined.n_inlined`
-counts their nodes for the code that writes the result as text.
+is rejected. An expression that changes what a name stands for is read once, and the name has no value afterwards; what
+it would change more than once is rejected. Replacements share subtrees, so the cost does not grow with the size of the
+values; `Inlined.n_inlined` counts their nodes for the code that writes the result as text.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason
@@ -27,14 +28,26 @@ from codea1_env.rules.reading.allowed_names import (
     may_be_imported_from,
 )
 from codea1_env.rules.reading.direct_calls import entry_point_node, names_method
+from codea1_env.rules.reading.effects import CHANGED_ARGUMENT, CHANGING_FUNCTIONS, CHANGING_METHODS
 from codea1_env.rules.reading.frameworks import has_one_object
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
 from codea1_env.rules.reading.scopes import ENTRY_POINT, INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
 from codea1_env.rules.reading.statements import placed
 
+_T = TypeVar("_T")
+
 _INSPECTORS = frozenset({"isinstance", "issubclass", "repr", "str"})
 _TEMPLATE_METHODS = frozenset({"format", "format_map"})
 _OF_IDENTITY = frozenset({"operator.is_", "operator.is_not"})
+_LAZY = (
+    frozenset({"defaultdict", "enumerate", "filter", "finditer", "iter", "map", "reversed", "zip"})
+    | MODULES["itertools"]
+)
+_CONSUMING = """
+    Counter OrderedDict all any array bool deque dict float frozenset fsum int join len list max mean min next prod
+    reduce repr set sorted str sum tuple
+"""
+_CONSUMERS = frozenset(_CONSUMING.split())
 _MAX_SIZE = 1 << 62  # sizes double with every line of a hostile reply; no need for long numbers
 
 
@@ -52,6 +65,13 @@ def inline_names(node: ast.expr, scope: Scope) -> Inlined:
         inlined_node = inliner.visit(node, frozenset(), 1)
     except RecursionError:  # MAX_DEPTH prevents it unless the caller's own stack is nearly full
         raise UnreadableError(RejectionReason.SYNTAX_ERROR, "nested too deeply") from None
+    if inliner.changes and inliner.is_reused:
+        raise UnreadableError(RejectionReason.NOT_AN_ASSERT, "changes a value that it uses more than once")
+    if inliner.changes:
+        inliner.aliases.invalidate("an expression that changes it")
+        inliner.aliases = AliasGroup()
+    for name in inliner.captured:
+        scope.unsettled.captured.setdefault(name, AliasGroup()).merge(inliner.aliases)
     return Inlined(
         inlined_node,
         inliner.calls_entry_point,
@@ -61,6 +81,8 @@ def inline_names(node: ast.expr, scope: Scope) -> Inlined:
         inliner.depth,
         inliner.formatted,
         None if isinstance(inlined_node, ast.Constant) else inliner.aliases,
+        inliner.has_state,
+        inliner.is_reused,
     )
 
 
@@ -81,6 +103,10 @@ class _Inliner:
         self.bindings: dict[str, str] = {}
         self.size = self.n_inlined = self.depth = 0
         self.aliases = AliasGroup()
+        self.changes = self.has_state = self.is_reused = False
+        self.captured: set[str] = set()
+        """Names that functions in the result look up when they are called."""
+        self._n_around = self._n_kept = self._n_consumers = 0  # functions and loops; functions that last; calls
         self._callables: set[int] = set()
 
     def allow_callables(self, nodes: Iterable[ast.expr]) -> None:
@@ -143,12 +169,19 @@ class _Inliner:
             self.calls_entry_point = True
             if self.scope.functions:
                 self._allow_held_callables([*node.args, *(keyword.value for keyword in node.keywords)])
+            self._n_consumers += 1
             keywords = [ast.keyword(k.arg, self.visit(k.value, bound, level + 1)) for k in node.keywords]
-            return ast.Call(entry_point, self._sequence(node.args, bound, level), keywords)
+            args = self._sequence(node.args, bound, level)
+            self._n_consumers -= 1
+            return ast.Call(entry_point, args, keywords)
         if name in _INSPECTORS and not node.keywords and self._is_builtin(name, bound):
             shown = [self._inspected(argument, bound, level + 1) for argument in node.args]
             return ast.Call(self.visit(node.func, bound, level + 1), shown, [])
-        return self._rebuilt(node, bound, level)
+        is_consumer = getattr(node.func, "attr", name) in _CONSUMERS
+        self._n_consumers += is_consumer
+        made = self._rebuilt(node, bound, level)
+        self._n_consumers -= is_consumer
+        return made
 
     def _check_shadow(self) -> None:
         shadow = self.scope.shadow
@@ -196,6 +229,7 @@ class _Inliner:
             raise UnreadableError(value.reason, value.detail)
         if isinstance(value, Imported):
             self._check_use(value.full_name)
+        self._note_use(name if value is None else value.full_name, name)
         if value is None and name == read_entry_point(self.scope.entry_point).name:
             raise _forbidden(f"{name!r} may only be used in {self.scope.entry_point}(...)")
         if value is None and name not in SAFE_BUILTINS:
@@ -215,9 +249,27 @@ class _Inliner:
         self.formatted |= value.formatted
         for free, statement in value.bindings.items():
             self._bind_free_name(free, statement)
+        self.changes |= value.has_state
+        self.has_state |= value.has_state and not self._n_consumers
+        if self._n_kept:
+            self.captured.add(name)
         if value.aliases is not None:
+            is_again = self._n_around > 0 or self.aliases.is_merged_with(value.aliases)
+            self.is_reused |= is_again or value.is_reused
             self.aliases.merge(value.aliases)
         return value.node
+
+    def _note_use(self, full_name: str, name: str = "") -> None:
+        """Note what a built-in or imported function does; `name` is what a function looks up when it is called."""
+        member = full_name.rpartition(".")[2]
+        self._note_change(member in CHANGING_FUNCTIONS)
+        self.has_state |= member in _LAZY and not self._n_consumers
+        if name and self._n_kept:
+            self.captured.add(name)
+
+    def _note_change(self, changes: bool) -> None:
+        self.changes |= changes
+        self.has_state |= changes and self._n_kept > 0
 
     def _attribute(self, node: ast.Attribute, bound: frozenset[str], level: int) -> ast.expr:
         value = self._value_at(node, bound)
@@ -228,6 +280,7 @@ class _Inliner:
         module = self._module(node.value, bound)
         if module:
             self._check_use(f"{module}.{node.attr}")
+            self._note_use(node.attr)
             if not may_be_imported_from(module, node.attr):
                 raise _forbidden(f"tests may not use '{module}.{node.attr}'")
             return placed(ast.Attribute(self._module_base(node.value, level + 1), node.attr, node.ctx), node)
@@ -235,6 +288,7 @@ class _Inliner:
             raise UnreadableError(RejectionReason.NOT_AN_ASSERT, DRAWN)
         if not may_be_attribute(node.attr):
             raise _forbidden(f"the attribute {node.attr!r} may not be used")
+        self._note_change(node.attr in CHANGING_METHODS)
         thing = self.visit(node.value, bound, level + 1)
         if node.attr in _TEMPLATE_METHODS and not _is_plain_template(thing):
             raise _forbidden(f"{node.attr!r} needs a literal text whose fields name no attributes or items")
@@ -316,7 +370,17 @@ class _Inliner:
             kwarg=old.kwarg,
             defaults=self._sequence(old.defaults, bound, level),
         )
-        return ast.Lambda(arguments, self.visit(node.body, inner, level + 1))
+        return ast.Lambda(arguments, self._inside(lambda: self.visit(node.body, inner, level + 1)))
+
+    def _inside(self, visit: Callable[[], _T], *, is_loop: bool = False) -> _T:
+        """Visit what a function or a loop evaluates as often as it runs; a function may last longer than its call."""
+        is_kept = not (is_loop or self._n_consumers)
+        self._n_around += 1
+        self._n_kept += is_kept
+        made = visit()
+        self._n_kept -= is_kept
+        self._n_around -= 1
+        return made
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, bound: frozenset[str], level: int
@@ -325,11 +389,25 @@ class _Inliner:
         self.allow_callables(generator.iter for generator in node.generators)
         targets = (name for generator in node.generators for name in _stored(generator.target))
         inner = bound | self._checked(targets)
+        is_generator = isinstance(node, ast.GeneratorExp)
+        self.has_state |= is_generator and not self._n_consumers
+        # Python evaluates only the first iterable in the enclosing scope, and once.
+        self._n_consumers += not is_generator
+        first = self.visit(node.generators[0].iter, bound, level + 1)
+        self._n_consumers -= not is_generator
+        return self._inside(lambda: self._items(node, first, inner, level), is_loop=not is_generator)
+
+    def _items(
+        self,
+        node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp,
+        first: ast.expr,
+        inner: frozenset[str],
+        level: int,
+    ) -> ast.expr:
         generators = [
             ast.comprehension(
                 self.visit(generator.target, inner, level + 1),
-                # Python evaluates only the first iterable in the enclosing scope.
-                self.visit(generator.iter, inner if position else bound, level + 1),
+                self.visit(generator.iter, inner, level + 1) if position else first,
                 self._sequence(generator.ifs, inner, level),
                 generator.is_async,
             )
@@ -338,9 +416,8 @@ class _Inliner:
         if any(generator.is_async for generator in generators):
             raise UnreadableError(RejectionReason.SYNTAX_ERROR, "'async' is only allowed in functions")
         if isinstance(node, ast.DictComp):
-            return ast.DictComp(
-                self.visit(node.key, inner, level + 1), self.visit(node.value, inner, level + 1), generators
-            )
+            key, value = self._sequence([node.key, node.value], inner, level)
+            return ast.DictComp(key, value, generators)
         return type(node)(self.visit(node.elt, inner, level + 1), generators)
 
     def _checked(self, names: Iterator[str]) -> frozenset[str]:
@@ -368,6 +445,7 @@ class _Inliner:
         if isinstance(old, ast.expr):
             return self.visit(old, bound, level + 1)
         if isinstance(old, ast.keyword):
+            self._note_change(old.arg == CHANGED_ARGUMENT)
             value = self.visit(old.value, bound, level + 1)
             return old if value is old.value else ast.keyword(old.arg, value)
         if isinstance(old, list):

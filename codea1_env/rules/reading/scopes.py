@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.python_text import TextBudget
 from codea1_env.rules.reading.statements import Piece, Statement
+
+RECEIVERS = ("self", "cls")
+"""Names of the object of a test's method."""
 
 
 class AliasGroup:
@@ -42,7 +45,7 @@ class AliasGroup:
 
     @property
     def invalidated_by(self) -> str:
-        """The dropped statement that may have changed the values; empty if there is none."""
+        """The code that may have changed the values; empty if there is none."""
         return self._root()._invalidated_by
 
     def invalidate(self, by: str) -> None:
@@ -67,6 +70,10 @@ class Inlined:
     """Whether the expression contains an f-string."""
     aliases: AliasGroup | None = None
     """None for a constant, which nothing can change."""
+    has_state: bool = False
+    """Whether its use changes it, as that of an iterator does."""
+    is_reused: bool = False
+    """Whether it holds one changeable value several times."""
 
     @property
     def imports(self) -> tuple[str, ...]:
@@ -83,11 +90,22 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread(Unusable):
+    """A name whose value was not read, and may share parts with the values of other names."""
+
+    aliases: AliasGroup
+
+
+@dataclass(frozen=True, slots=True)
 class Helper(Unusable):
     """A function of the tester, which is read where it is called."""
 
     head: Statement
     body: tuple[Piece, ...]
+    scope: Scope
+    """The names around its definition: those of the module, or of a function."""
+    defaults: Mapping[str, Inlined | Imported | Unusable]
+    """The values of its parameters that have defaults."""
     is_fixture: bool = False
 
 
@@ -105,6 +123,7 @@ class PartlyUsable(Unusable):
     node: ast.expr
     scope: Scope
     """As it was where the table was written."""
+    aliases: AliasGroup = field(default_factory=AliasGroup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +145,18 @@ INSTANCE = Unusable(
 
 
 @dataclass(slots=True)
+class Unsettled:
+    """What holds of a name in all scopes of a reply, at any time."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    """Names that functions bind outside of themselves, each with the code that does so."""
+    all_by: str = ""
+    """What may have bound every name; empty if nothing has."""
+    captured: dict[str, AliasGroup] = field(default_factory=dict)
+    """For each name the values that look it up whenever they are used."""
+
+
+@dataclass(slots=True)
 class Scope:
     """The values of a file's names at one point of the file."""
 
@@ -137,36 +168,51 @@ class Scope:
     """What the reply may still spend; all its scopes share it."""
     receiver: str = ""
     """`self` in a method, whose attributes are names such as `self.cases`; empty elsewhere."""
+    unsettled: Unsettled = field(default_factory=Unsettled)
+    around: Scope | None = None
+    """The scope of which this one was a copy."""
 
     def child(self, receiver: str = "") -> Scope:
         """Return a copy of this scope; changes of the copy do not reach this one."""
-        return Scope(self.entry_point, dict(self.names), self.functions, self.budget, receiver)
+        return Scope(self.entry_point, dict(self.names), self.functions, self.budget, receiver, self.unsettled, self)
 
     def bind(self, name: str, value: Inlined | Imported | Unusable) -> None:
         """Set the value of `name` from now on."""
         self.names[name] = value
+        if self.unsettled.captured and name in self.unsettled.captured:
+            self.unsettled.captured.pop(name).invalidate(f"a new value of {name!r}")
 
-    def invalidate(self, name: str, *, rebound: bool, by: str) -> None:
-        """Record that a dropped statement (`by`) may have changed or, if `rebound`, replaced the value of `name`."""
-        value = self.names.get(name)
-        if isinstance(value, Inlined) and value.aliases is not None:
-            value.aliases.invalidate(by)
-        if rebound or isinstance(value, PartlyUsable):
-            detail = f"{name!r} depends on a statement that was dropped: {by}"
-            self.names[name] = Unusable(RejectionReason.NOT_AN_ASSERT, detail)
+    def unbind(self, names: Iterable[str], by: str, aliases: AliasGroup) -> None:
+        """Record that code (`by`) may have bound names here, to what shares parts with a group of values."""
+        for name in names:
+            detail = f"{name!r} depends on something that was not read: {by}"
+            self.bind(name, Unread(RejectionReason.NOT_AN_ASSERT, detail, aliases))
+
+    def aliases_of(self, names: Iterable[str], *, with_state: bool = False) -> Iterator[AliasGroup]:
+        """Yield the groups of names here and in the scopes around; `with_state`: only of values that have state."""
+        names = list(names)
+        scope: Scope | None = self
+        while scope is not None:
+            for value in map(scope.names.get, names):
+                may_share = isinstance(value, Inlined | PartlyUsable | Unread) and value.aliases is not None
+                if may_share and (not with_state or getattr(value, "has_state", False)):
+                    yield value.aliases  # type: ignore[union-attr, misc]
+            scope = scope.around
 
     def look_up(self, name: str) -> Inlined | Imported | Unusable | None:
         """Return the value of `name`; None if the file does not define it."""
-        value = self.names.get(name)
-        if isinstance(value, Inlined) and value.aliases is not None and value.aliases.invalidated_by:
-            detail = f"{name!r} may have been changed by a statement that was dropped: {value.aliases.invalidated_by}"
-            return Unusable(RejectionReason.NOT_AN_ASSERT, detail)
+        value, unsettled = self.names.get(name), self.unsettled
+        if isinstance(value, Inlined | PartlyUsable) and value.aliases is not None and value.aliases.invalidated_by:
+            return _unusable(f"{name!r} may have been changed by something else: {value.aliases.invalidated_by}")
+        if (unsettled.all_by or name in unsettled.names) and name:
+            return _unusable(f"{name!r} may have been bound by {unsettled.all_by or unsettled.names[name]}")
         return value
 
     @property
     def shadow(self) -> Inlined | Imported | Unusable | None:
         """What the name of the entry point stands for if that is something else: a loop's variable, a parameter."""
-        value = self.look_up(read_entry_point(self.entry_point).name)
+        name = read_entry_point(self.entry_point).name
+        value = self.look_up(name) if name in self.names else None
         return None if value is ENTRY_POINT else value
 
     def place_of(self, node: ast.expr) -> str:
@@ -177,3 +223,7 @@ class Scope:
             case ast.Attribute(value=ast.Name(id=receiver), attr=name) if receiver == self.receiver:
                 return f"{receiver}.{name}"
         return ""
+
+
+def _unusable(detail: str) -> Unusable:
+    return Unusable(RejectionReason.NOT_AN_ASSERT, detail)

@@ -46,7 +46,7 @@ class Source:
     first_line: int
     """Line of the reply that `lines[0]` is, from 1."""
 
-    def text(self, node: ast.stmt) -> str:
+    def text(self, node: ast.stmt | ast.expr) -> str:
         """Return the source of `node`; whole lines if it spans several or if they are not ASCII."""
         end = node.end_lineno or node.lineno
         text = "\n".join(self.lines[node.lineno - self.first_line : end - self.first_line + 1])

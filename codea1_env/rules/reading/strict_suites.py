@@ -7,11 +7,12 @@ These statements are read, in the order of the reply:
   are wrapped or negated twice count too (`frameworks`).
 - any other assert whose condition calls the entry point: expression `bool(condition)`, prediction `True`.
 - `name = value`, even if chained, annotated, or pairwise for displays (`a, b = 1, 2`): later asserts get the expression
-  in place of the name. Reading executes nothing. If a dropped statement may have changed a name's value
-  (`x.append(1)`), an assert that needs the name is dropped too.
+  in place of the name. Reading executes nothing. If something that is not read may have changed a name's value
+  (`x.append(1)`), an assert that needs the name is dropped too (`effects`).
 - imports of pure modules; a case carries the imports that it needs. An import of the entry point itself has no effect.
-- asserts in functions and in methods, as if they stood at the top level. A function sees the names of the module, not
-  those of its class. What `setUp` and its like assign to `self` is known in each test.
+- asserts in functions and in methods, after all statements around them: a function sees the names of the module as they
+  are then, not those of its class. What `setUp` and its like assign to `self` is known in each test. A function without
+  parameters that is called is read at its first call.
 - functions with tables (`parametrize`) and loops over literal tables: once for each row (`tables`).
 - calls of functions that the file defines, with their arguments in place of the parameters; `check(candidate)` is read
   even if nothing calls it. Parameters that are fixtures stand for what the fixture returns.
@@ -37,10 +38,12 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import attrgetter, itemgetter
 from types import EllipsisType
 from typing import TypeVar
 
@@ -48,7 +51,7 @@ from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Rejections, TestCase, Written
 from codea1_env.python_text import MAX_DEPTH, TextBudget, UnreadableError, parse, write
-from codea1_env.rules.reading.allowed_names import DRAWN, is_importable, may_be_imported_from
+from codea1_env.rules.reading.allowed_names import DRAWN, SAFE_BUILTINS, is_importable, may_be_imported_from
 from codea1_env.rules.reading.dependence import vacuity_reason
 from codea1_env.rules.reading.direct_calls import (
     calls_of,
@@ -61,6 +64,7 @@ from codea1_env.rules.reading.direct_calls import (
     raised_call,
     read_plain_case,
 )
+from codea1_env.rules.reading.effects import Code, Effects, arguments_of, effects_of, heads_of, places_of
 from codea1_env.rules.reading.frameworks import (
     RAISES,
     Decorations,
@@ -85,7 +89,20 @@ from codea1_env.rules.reading.frameworks import (
 from codea1_env.rules.reading.function_calls import is_closed_call
 from codea1_env.rules.reading.in_place import apply_calls
 from codea1_env.rules.reading.inlining import inline_names
-from codea1_env.rules.reading.scopes import ENTRY_POINT, Helper, Imported, Inlined, OfFramework, Scope, Unusable
+from codea1_env.rules.reading.scopes import (
+    ENTRY_POINT,
+    INSTANCE,
+    RECEIVERS,
+    AliasGroup,
+    Helper,
+    Imported,
+    Inlined,
+    OfFramework,
+    PartlyUsable,
+    Scope,
+    Unread,
+    Unusable,
+)
 from codea1_env.rules.reading.statements import (
     DEFINITIONS,
     MAX_NESTING,
@@ -101,11 +118,14 @@ from codea1_env.rules.reading.tables import NO_TABLE, Row, Tables, Value, bind_r
 _RowT = TypeVar("_RowT")
 
 _OTHER_MODULES = sys.stdlib_module_names | {"hypothesis", "numpy", "pandas", "parameterized", "pytest", "scipy"}
-_RECEIVERS = ("self", "cls")
 _SETUPS = ("setUpClass", "setup_class", "setUp", "setup_method", "setup")
 _FRAMEWORKS = ("pytest", "unittest", "parameterized", "numpy.testing")
 _BINDING = (ast.For, ast.With, ast.Delete)
+_AROUND_TESTS = ("setup", "teardown")
+_SETUPS_FIRST, _TESTS, _LAST = range(3)  # in which order functions are read after the statements around them
 _STEPS_OF_ROW, _STEPS_OF_NODE = 40, 8  # what reading a body once more costs before anything is written
+_DECLARES = re.compile(r"\b(?:global|nonlocal)\b")
+_MAY_RUN = re.compile(r"[\w)\]\"'](?<!\bparam)\s*\(|:=")  # a call in a text, or a binding; literals may hold it, too
 _WITH_PARAMETERS = "a function with parameters that nothing gives"
 _UNUSED = "a call whose result is not used"
 _AFTER_A_CALL = "depends on what a call does to its argument"
@@ -156,6 +176,12 @@ class SuiteReader:
     scope: Scope = field(init=False)
     defined_name: str = field(init=False)
     """The function or the class that the program must define."""
+    code: Code = field(init=False)
+    """All functions that are read; what they may change."""
+    _late: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+    """What is read after the statements of the module or of a function, with its place in their order."""
+    _read: set[int] = field(default_factory=set)
+    """The functions that have been read without arguments."""
     _uncalled: dict[int, Helper] = field(default_factory=dict)
     _modules: set[str] = field(default_factory=set)
     """The names of modules that can only be the program's."""
@@ -170,6 +196,7 @@ class SuiteReader:
         known = _known_names(self.imports) if self.imports else {}
         self.scope = Scope(self.entry_point, {**known}, self.forms.functions, self.budget)
         self.scope.names.pop(self.defined_name, None)
+        self.code = Code(self.entry_point, in_place=self.forms.in_place)
 
     def read(self, pieces: Iterable[Piece]) -> None:
         """Add the cases of `pieces`; the names that they bind stay bound for the next call."""
@@ -177,10 +204,13 @@ class SuiteReader:
         self._modules |= {name for node in _nested(pieces) for name in _modules_of(node)}
         if self._modules:
             self._call_members([part for node in _parsed(pieces) for part in ast.walk(node)])
+        self.code.add(pieces)
         self._body(pieces, self.scope, self.scope, 0)
 
     def finish(self) -> None:
-        """Read `check(candidate)` if nothing has called it, and drop the other functions that nothing has called."""
+        """Read the functions, and `check(candidate)` though nothing has called it; drop others that nothing calls."""
+        self._read_late()
+        self.cases.sort(key=attrgetter("line"))  # functions have been read after what follows them
         for helper in list(self._uncalled.values()):
             names = _parameters(helper.head.node)
             if len(names) == 1 and (_name_of(helper.head.node) == "check" or names == ["candidate"]):
@@ -216,6 +246,52 @@ class SuiteReader:
 
     # -- statements --
 
+    def _whole(self, pieces: Iterable[Piece], scope: Scope, nesting: int) -> None:
+        """Read the body of a function: its statements, then the functions in it that nothing has called."""
+        around, self._late = self._late, []
+        self._body(pieces, scope, scope, nesting)
+        self._read_late()
+        self._late = around
+
+    def _read_late(self) -> None:
+        for _, read in sorted(self._late, key=itemgetter(0)):
+            read()
+        self._late.clear()
+
+    def _apply(self, parts: Iterable[ast.AST], scope: Scope, text: str, *, binds: bool = True) -> AliasGroup:
+        """Record what nodes that are not read may do; return the group of all values that they may share parts with."""
+        return self._record(effects_of(parts), scope, text, binds=binds)
+
+    def _record(self, effects: Effects, scope: Scope, text: str, *, binds: bool = True) -> AliasGroup:
+        by, shared = _first_line(text), AliasGroup()
+        effects.bound.discard(self.defined_name)  # perhaps another definition: only the program's is run
+        reached = self.code.reached(effects, scope, self.budget)
+        if reached is None:
+            scope.unsettled.all_by = by
+            return shared
+        names, outside = reached.names, reached.outside - {self.defined_name}
+        if not names.isdisjoint(RECEIVERS):
+            names |= {name for name in scope.names if "." in name}
+        scope.unsettled.names.update(dict.fromkeys(outside, by))
+        for aliases in scope.aliases_of(names, with_state=not reached.changes):
+            aliases.invalidate(by)
+        for aliases in scope.aliases_of(names):
+            if not aliases.invalidated_by:
+                shared.merge(aliases)
+        places = set[str]().union(*map(places_of, reached.attributes))
+        scope.unbind((reached.bound if binds else set()) | places, by, shared)
+        return shared
+
+    def _value(self, node: ast.expr, scope: Scope, text: str) -> Value:
+        """Return what a name stands for to which a node is assigned; what is not read may share parts with others."""
+        value = value_of(node, scope)
+        if isinstance(value, Unusable) and not (value is ENTRY_POINT or value is INSTANCE or isinstance(value, Helper)):
+            shared = self._apply([node], scope, text, binds=True)
+            if not isinstance(value, PartlyUsable):
+                return Unread(value.reason, value.detail, shared)
+            value.aliases.merge(shared)
+        return value
+
     def _body(self, pieces: Iterable[Piece], scope: Scope, for_functions: Scope, nesting: int) -> None:
         before = None if self.forms.in_place else _Before(scope.child(scope.receiver))
         ended_by = ""
@@ -225,6 +301,7 @@ class SuiteReader:
                 self._unreached(piece, ended_by)
             elif isinstance(piece, Broken):
                 self._broken(piece, scope)
+                before = None
             elif isinstance(piece, Partial):
                 self._definition(piece.head, piece.body, scope, for_functions, nesting)
             elif isinstance(piece.node, DEFINITIONS):
@@ -237,7 +314,9 @@ class SuiteReader:
                 if nesting and not ended_by and ends_test(piece.node):  # a file in pieces may hold a stray `return`
                     ended_by = _first_line(piece.text)
 
-    def _compound(self, statement: Statement, scope: Scope, for_functions: Scope, nesting: int) -> bool:
+    def _compound(  # noqa: C901  -- one case for each form
+        self, statement: Statement, scope: Scope, for_functions: Scope, nesting: int
+    ) -> bool:
         """Read a statement that holds others, or calls a helper; return False where that is not possible."""
         raising: Raising | None = None
         body: Sequence[ast.stmt] = ()
@@ -245,22 +324,36 @@ class SuiteReader:
             case ast.Expr(value=ast.Call() as call):
                 helper = scope.look_up(scope.place_of(call.func))
                 if isinstance(helper, Helper) and not helper.is_fixture and nesting < MAX_NESTING:
-                    return self._call(helper, call, scope, nesting)
+                    return self._call(statement, helper, call, scope, nesting)
             case ast.For(orelse=[]) as loop if nesting < MAX_NESTING and self._holds_test([statement], scope):
                 return self._loop(statement, loop, scope, for_functions, nesting)
             case ast.With() as context:
                 raising = raising_with(context)
-                body = context.body if all(_is_subtest(item.context_expr) for item in context.items) else ()
+                entered = [item.context_expr for item in context.items]
+                if all(map(_is_subtest, entered)):
+                    self._apply(entered, scope, statement.text)
+                    body = context.body
             case ast.Try() as attempt:
                 raising = raising_try(attempt)
                 body = reporting_try(attempt) if raising is None else ()
-            case ast.If(orelse=[], test=ast.Compare(left=ast.Name(id="__name__"))) as main:
-                body = main.body
+            case ast.If(orelse=[], test=ast.Compare(left=ast.Name(id="__name__"))) as main if nesting < MAX_NESTING:
+                # Nothing knows whether it runs: where the file is a script, and before the functions are read.
+                inner = scope.child(scope.receiver)
+                scope.unbind(effects_of(main.body).bound, "if __name__ == ...", AliasGroup())
+                self._whole(_statements(main.body, statement), inner, nesting + 1)
+                return True
         if raising is not None:
             self._raising(statement, raising, scope)
         elif body and nesting < MAX_NESTING:
             self._body(_statements(body, statement), scope, for_functions, nesting + 1)
-        return raising is not None or (bool(body) and nesting < MAX_NESTING)
+        is_read = raising is not None or (bool(body) and nesting < MAX_NESTING)
+        if is_read and isinstance(statement.node, ast.Try):
+            handlers = statement.node.handlers
+            self._apply(handlers if raising is not None else [], scope, statement.text)
+            if raising is None and not all(ends_test(handler.body[-1]) for handler in handlers):
+                bound = effects_of([statement.node]).bound - {self.defined_name}  # or not, if something has failed
+                scope.unbind(bound, _first_line(statement.text), AliasGroup())
+        return is_read
 
     def _simple(self, statement: Statement, scope: Scope) -> None:
         node = statement.node
@@ -269,6 +362,8 @@ class SuiteReader:
             self._one(statement, scope)
         elif not self.forms.in_place and not any(isinstance(part, ast.Name) for part in _arguments(node)):
             self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, _UNUSED)
+        if is_call:
+            self._apply(_given(node.value), scope, statement.text)  # type: ignore[attr-defined]
         if self.forms.in_place or is_call:
             apply_calls(node, scope, _first_line(statement.text))
 
@@ -282,7 +377,8 @@ class SuiteReader:
                     self._raising(statement, raising, scope)
             case ast.Assign(targets=targets, value=value):
                 self._assign(statement, targets, value, scope)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
+            case ast.AnnAssign(target=target, annotation=annotation, value=ast.expr() as value):
+                self._apply([annotation], scope, statement.text)
                 self._assign(statement, [target], value, scope)
             case ast.Import(names=names):
                 for alias in names:
@@ -306,8 +402,6 @@ class SuiteReader:
             self._raising(statement, raising, scope)
         elif numpy_assert:
             self._drop(statement, scope, f"numpy.testing.{numpy_assert} is not read with these arguments")
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-            self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, _unread_detail(statement.node))
         else:
             self._drop(statement, scope, _unread_detail(statement.node))
 
@@ -318,19 +412,31 @@ class SuiteReader:
     ) -> None:
         node = head.node
         assert isinstance(node, DEFINITIONS)
+        marks = decorations(node.decorator_list) if node.decorator_list else Decorations()
+        is_function = isinstance(node, ast.FunctionDef) and node.name != self.defined_name
+        skip_reason = "" if is_function else self._skip_reason(node, body, nesting, for_functions) or marks.unread
+        run = heads_of(node)
+        if marks.unread:  # a decorator may call what it gets
+            run.append(node)
+        else:
+            given = itertools.chain(*map(_given, node.decorator_list))
+            run[: len(node.decorator_list)] = [part for part in given if _MAY_RUN.search(head.source.text(part))]
+        if isinstance(node, ast.ClassDef) and skip_reason:
+            run += _parsed(body)
         if node.name != self.defined_name:
+            if run:
+                self._apply(run, scope, head.text, binds=False)
             detail = f"{node.name!r} is a function or class of the tester, which is not run"
             scope.bind(node.name, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
-        if isinstance(node, ast.FunctionDef) and node.name != self.defined_name:
-            self._function(head, node, body, for_functions, nesting, scope)
-            return
-        skip_reason = self._skip_reason(node, body, nesting, for_functions)
-        if not skip_reason and node.decorator_list:
-            skip_reason = decorations(node.decorator_list).unread
-        if skip_reason:
+        if _DECLARES.search(head.text):
+            outside = effects_of(_parsed(body)).outside - {self.defined_name}
+            scope.unsettled.names.update(dict.fromkeys(outside, _first_line(head.text)))
+        if is_function:
+            self._function(head, marks, body, for_functions, nesting, scope)
+        elif skip_reason:
             self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, skip_reason)
         else:
-            self._class(body, for_functions, nesting)
+            self._class(node, body, for_functions, nesting)
 
     def _skip_reason(
         self,
@@ -348,8 +454,10 @@ class SuiteReader:
             return "nested too deeply"
         return "an async definition" if isinstance(node, ast.AsyncFunctionDef) else ""
 
-    def _class(self, body: tuple[Piece, ...], for_functions: Scope, nesting: int) -> None:
-        """Read the methods of a class: first those that prepare each test, then the tests."""
+    def _class(  # noqa: C901  -- as above
+        self, node: ast.stmt, body: tuple[Piece, ...], for_functions: Scope, nesting: int
+    ) -> None:
+        """Read the body of a class, and later its methods: first those that prepare each test, then the tests."""
         inner, methods = for_functions.child(), []
         for piece in body:
             head = piece.head if isinstance(piece, Partial) else piece
@@ -360,14 +468,34 @@ class SuiteReader:
             for name in _assigned(piece):
                 if name in inner.names:
                     _bind_members(inner, name, inner.names[name])
-        for_methods = for_functions.child()
-        for_methods.names.update({name: value for name, value in inner.names.items() if "." in name})
-        is_setup = [_name_of(_head(piece).node) in _SETUPS for piece in methods]
-        for piece in (each for each, first in zip(methods, is_setup, strict=True) if first):
-            self._set_up(piece, for_methods, nesting)
-        tests = [each for each, first in zip(methods, is_setup, strict=True) if not first]
-        for piece in sorted(tests, key=lambda each: _name_of(_head(each).node).startswith("test")):
-            self._body([piece], for_methods, for_methods, nesting + 1)
+        names = [_name_of(_head(piece).node) for piece in methods]
+        by_name = bool(getattr(node, "bases", ()))  # as unittest runs methods
+
+        def read() -> None:
+            for_methods = for_functions.child()
+            for_methods.names.update(_members_of(inner))
+            ends = [n for n, name in enumerate(names) if "teardownclass" in _plain_name(name)]
+            for n, name in enumerate(names):
+                if n not in ends and _is_around_tests(name):
+                    self._run_unread(methods[n], for_methods)
+            for name in _SETUPS:
+                for piece in (methods[n] for n, each in enumerate(names) if each == name):
+                    self._set_up(piece, for_methods, nesting)
+            others = [
+                (name.startswith("test"), name if by_name else "", n)
+                for n, name in enumerate(names)
+                if name not in _SETUPS
+            ]
+            self._whole([methods[n] for *_, n in sorted(others)], for_methods, nesting + 1)
+            for n in ends:
+                self._run_unread(methods[n], for_methods)
+
+        self._late.append((_TESTS, read))
+
+    def _run_unread(self, piece: Piece, scope: Scope) -> None:
+        """Record what a function may do that runs, but is not read before what needs the names around it."""
+        head = _head(piece)
+        self._apply([head.node, *_parsed([piece])], scope, head.text, binds=False)
 
     def _set_up(self, piece: Piece, for_methods: Scope, nesting: int) -> None:
         """Read a method that prepares each test: what it assigns to `self` is a name of the other methods."""
@@ -375,76 +503,102 @@ class SuiteReader:
         names = _parameters(head.node)
         body = piece.body if isinstance(piece, Partial) else _statements(head.node.body, head)  # type: ignore[attr-defined]
         inner = for_methods.child(names[0] if names else "")
-        self._body(body, inner, for_methods, nesting + 1)
+        self._whole(body, inner, nesting + 1)
         for place, value in inner.names.items():
             receiver, _, name = place.partition(".")
             if name and receiver == inner.receiver:
                 _bind_members(for_methods, name, value)
 
-    def _function(
+    def _function(  # noqa: C901  -- its parts share what is known where the function is defined
         self,
         head: Statement,
-        node: ast.FunctionDef,
+        marks: Decorations,
         body: tuple[Piece, ...],
         for_functions: Scope,
         nesting: int,
         scope: Scope,
     ) -> None:
-        found = decorations(node.decorator_list) if node.decorator_list else Decorations()
+        node = head.node
+        assert isinstance(node, ast.FunctionDef)
         names = _parameters(node)
-        receiver = names[0] if names[:1] and names[0] in _RECEIVERS else ""
-        helper = Helper(RejectionReason.NOT_AN_ASSERT, f"{node.name!r} is a function of the tester", head, body)
+        receiver = names[0] if names[:1] and names[0] in RECEIVERS else ""
+        optional = {name: self._value(default, for_functions, head.text) for name, default in _defaults(node)}
+        detail = f"{node.name!r} is a function of the tester"
+        helper = Helper(RejectionReason.NOT_AN_ASSERT, detail, head, body, for_functions, optional, marks.is_fixture)
         place = f"{receiver}.{node.name}" if receiver else node.name
-        if found.is_fixture:
-            scope.bind(node.name, replace(helper, is_fixture=True))
+        run_unread = partial(self._run_unread, Partial(head, body), for_functions)
+        if marks.is_fixture:
+            scope.bind(node.name, helper)
+            if any("autouse" in ast.dump(decorator) for decorator in node.decorator_list):
+                self._late.append((_SETUPS_FIRST, run_unread))
             return
-        skip_reason = self._skip_reason(node, body, nesting, for_functions) or found.unread
-        if skip_reason:
-            self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, skip_reason)
-            return
-        given = [name for table in found.tables for name in table.names or names]
-        optional = dict(_defaults(node))
+        is_test = node.name.startswith("test")
+        if not receiver and _is_around_tests(node.name):
+            self._late.append((_SETUPS_FIRST, run_unread))
+        given = [name for table in marks.tables for name in table.names or names]
         missing = [name for name in names if name != receiver and name not in given and name not in optional]
-        fixtures = {name: for_functions.look_up(name) for name in missing}
-        if not all(isinstance(value, Helper) and value.is_fixture for value in fixtures.values()):
-            if (node.name.startswith("test") and missing != ["candidate"]) or found.tables:
-                self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, _WITH_PARAMETERS)
-            else:
-                scope.bind(place, helper)
-                self._uncalled[id(helper.head)] = helper
-            return
-        columns = [name for name in names if name != receiver]
-
-        def read(rows: Sequence[tuple[Table, Row]]) -> None:
-            inner = for_functions.child(receiver)
-            for name, default in optional.items():
-                inner.bind(name, value_of(default, for_functions))
-            for name, fixture in fixtures.items():
-                inner.bind(name, self._fixture_value(fixture, for_functions, nesting))
-            for table, row in rows:
-                bind_row(_columns(table.names or columns), row, inner)
-            self._body(body, inner, inner, nesting + 1)
-
-        self._expand(head, body, found.tables, for_functions, read)
-
-    def _expand(
-        self,
-        head: Statement,
-        body: tuple[Piece, ...],
-        tables: Sequence[Table],
-        scope: Scope,
-        read: Callable[[Sequence[tuple[Table, Row]]], None],
-    ) -> None:
-        """Read a function once for each combination of the rows of its tables."""
-        if not tables:
-            read(())
+        takes_fixtures = all(_is_fixture(for_functions.look_up(name)) for name in missing)
+        is_helper = not (takes_fixtures or marks.tables) and (not is_test or missing == ["candidate"])
+        unread = self._skip_reason(node, body, nesting, for_functions) or marks.unread
+        if not unread and (is_helper or not (missing or marks.tables)):
+            scope.bind(place, helper)
+        if is_helper and unread:
+            self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, unread)
+        elif is_helper:
+            self._uncalled[id(head)] = helper
+        if is_helper:
             return
         try:
-            found = [[(table, row) for row in self._rows(table.rows, scope)] for table in reversed(tables)]
+            found = [
+                [(table, row) for row in self._rows(table.rows, for_functions)] for table in reversed(marks.tables)
+            ]
         except UnreadableError as error:
             self.reject(error.reason, head.text, head.line, error.detail)
             return
-        self._each(head, body, scope, itertools.product(*found), math.prod(map(len, found)), read)
+        columns = [name for name in names if name != receiver]
+        as_defined = None if is_test else dict(for_functions.names)
+
+        def read(rows: Sequence[tuple[Table, Row]]) -> None:
+            inner = for_functions.child(receiver)
+            if as_defined is not None:  # it may have been called at any time
+                changed = [name for name, value in inner.names.items() if as_defined.get(name) is not value]
+                inner.unbind(changed, "what follows a function", AliasGroup())
+            inner.names.update(optional)
+            for name in missing:
+                inner.bind(name, self._fixture_value(for_functions.look_up(name), for_functions, nesting))
+            for table, row in rows:
+                bind_row(_columns(table.names or columns), row, inner)
+            self._whole(body, inner, nesting + 1)
+
+        when = _TESTS if is_test else _LAST
+        self._late.append((when, partial(self._read_function, helper, marks, nesting, tuple(missing), found, read)))
+
+    def _read_function(
+        self,
+        helper: Helper,
+        marks: Decorations,
+        nesting: int,
+        missing: tuple[str, ...],
+        rows: Sequence[Sequence[tuple[Table, Row]]],
+        read: Callable[[Sequence[tuple[Table, Row]]], None],
+    ) -> None:
+        """Read a function that nothing has called, for each of its rows."""
+        head, body, scope = helper.head, helper.body, helper.scope
+        node = head.node
+        assert isinstance(node, ast.FunctionDef)
+        if id(head) in self._read:
+            return
+        unread = self._skip_reason(node, body, nesting, scope) or marks.unread
+        if not all(_is_fixture(scope.look_up(name)) for name in missing):
+            unread = unread or _WITH_PARAMETERS
+        if unread:
+            self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, unread)
+            if node.name.startswith("test"):
+                self._run_unread(Partial(head, body), scope)
+        elif marks.tables:
+            self._each(head, body, scope, itertools.product(*rows), math.prod(map(len, rows)), read)
+        else:
+            read(())
 
     def _loop(self, statement: Statement, loop: ast.For, scope: Scope, for_functions: Scope, nesting: int) -> bool:
         if any(isinstance(part, ast.Break | ast.Continue | ast.Return) for part in ast.walk(loop)):
@@ -455,17 +609,27 @@ class SuiteReader:
             if error.reason is not RejectionReason.NOT_AN_ASSERT:
                 self.reject(error.reason, statement.text, statement.line, error.detail)
             return error.reason is not RejectionReason.NOT_AN_ASSERT
+        may_run = isinstance(loop.iter, ast.Name | ast.Attribute) or _MAY_RUN.search(statement.source.text(loop.iter))
+        shared = self._apply([loop.iter], scope, statement.text) if may_run else AliasGroup()
         body = _statements(loop.body, statement)
+        names = [part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)]
 
         def read(row: Row) -> None:
             bind_row(loop.target, row, scope)
+            for name in names:
+                value = scope.names.get(name)
+                if isinstance(value, PartlyUsable):
+                    value.aliases.merge(shared)
+                elif type(value) is Unusable:
+                    scope.bind(name, Unread(value.reason, value.detail, shared))
             self._body(body, scope, for_functions, nesting + 1)
 
         self._each(statement, body, scope, rows, len(rows), read)
         if self.forms.in_place and rows:
-            for part in ast.walk(loop.iter):
-                if isinstance(part, ast.Name):
-                    scope.invalidate(part.id, rebound=True, by=_first_line(statement.text))
+            in_table = [part.id for part in ast.walk(loop.iter) if isinstance(part, ast.Name)]
+            for aliases in scope.aliases_of(in_table):
+                aliases.invalidate(_first_line(statement.text))
+            scope.unbind(in_table, _first_line(statement.text), AliasGroup())
         return True
 
     def _each(
@@ -495,34 +659,47 @@ class SuiteReader:
             self._n_rows -= 1
 
     def _rows(self, node: ast.expr, scope: Scope) -> list[Row]:
+        """Return the rows of a table with the values that names have now, whatever is bound before a row is read."""
         try:
-            return list(Tables(scope, fresh=self.forms.in_place).rows(node))
+            return list(Tables(scope.child(scope.receiver), fresh=self.forms.in_place).rows(node))
         except RecursionError:
             raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE) from None
 
-    def _call(self, helper: Helper, call: ast.Call, scope: Scope, nesting: int) -> bool:
+    def _call(self, statement: Statement, helper: Helper, call: ast.Call, scope: Scope, nesting: int) -> bool:
         """Read the body of a helper with the arguments of a call; return False if they do not fit its parameters."""
         node = helper.head.node
         assert isinstance(node, ast.FunctionDef)
-        names = [name for name in _parameters(node) if name not in _RECEIVERS]
+        names = [name for name in _parameters(node) if name not in RECEIVERS]
         args = [each for argument in call.args for each in unpacked(argument)]
         keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-        given = {**dict(_defaults(node)), **dict(zip(names, args, strict=False))}
+        given = dict(zip(names, args, strict=False))
         if len(args) > len(names) or None in keywords or any(isinstance(each, ast.Starred) for each in args):
             return False
         given.update({name: value for name, value in keywords.items() if name is not None})
-        if set(given) != set(names) or node.args.vararg or node.args.kwarg:
+        if {*given, *helper.defaults} != set(names) or node.args.vararg or node.args.kwarg:
             return False
+        if not given and id(helper.head) in self._read:  # its tests have been read
+            self._apply([call], scope, statement.text)
+            return True
+        self._read |= set() if given else {id(helper.head)}
         self._uncalled.pop(id(helper.head), None)
-        values = {name: value_of(value, scope) for name, value in given.items()}
+        values = {
+            **helper.defaults,
+            **{name: self._value(value, scope, statement.text) for name, value in given.items()},
+        }
         self._each(helper.head, helper.body, scope, [values], 1, lambda each: self._run(helper, each, scope, nesting))
         return True
 
     def _run(self, helper: Helper, arguments: Mapping[str, Value], scope: Scope, nesting: int) -> None:
-        inner = scope.child(scope.receiver)
+        names = _parameters(helper.head.node)
+        inner = helper.scope.child(names[0] if names[:1] and names[0] in RECEIVERS else "")
+        if inner.receiver:
+            inner.names.update(_members_of(scope))
         for name, value in arguments.items():
             inner.bind(name, value)
-        self._body(helper.body, inner, inner, nesting + 1)
+        self._whole(helper.body, inner, nesting + 1)
+        if inner.receiver:
+            scope.names.update(_members_of(inner))
 
     def _fixture_value(self, fixture: object, scope: Scope, nesting: int) -> Value:
         """Return what a fixture returns or yields; it must do nothing but assign names before that."""
@@ -540,9 +717,10 @@ class SuiteReader:
         if not is_plain or not all(
             isinstance(each, Statement) and (isinstance(each.node, simple) or _is_no_op(each.node)) for each in before
         ):
+            self._run_unread(Partial(fixture.head, fixture.body), scope)
             return Unusable(RejectionReason.NOT_AN_ASSERT, detail)
-        self._body(before, inner, inner, MAX_NESTING)
-        return value_of(value, inner)
+        self._whole(before, inner, MAX_NESTING)
+        return self._value(value, inner, fixture.head.text)
 
     def _holds_test(self, pieces: Iterable[Piece], scope: Scope) -> bool:
         """Whether `pieces` hold a test, or a call of a helper that does."""
@@ -566,9 +744,13 @@ class SuiteReader:
         try:
             case = self._case_or_case_after_calls(condition, scope, statement)
         except UnreadableError as error:
-            self.reject(error.reason, statement.text, statement.line, error.detail)
+            self._refuse(statement, scope, error)
             return
         self._add(statement, case)
+
+    def _refuse(self, statement: Statement, scope: Scope, error: UnreadableError) -> None:
+        self.reject(error.reason, statement.text, statement.line, error.detail)
+        self._apply([statement.node], scope, statement.text)
 
     def _raising(self, statement: Statement, raising: Raising, scope: Scope) -> None:
         try:
@@ -577,7 +759,7 @@ class SuiteReader:
                 scope.bind(raising.caught_as, Unusable(RejectionReason.NOT_AN_ASSERT, detail))
             case = self._raising_case(raising, statement, scope)
         except UnreadableError as error:
-            self.reject(error.reason, statement.text, statement.line, error.detail)
+            self._refuse(statement, scope, error)
             return
         self._add(statement, case)
 
@@ -595,7 +777,7 @@ class SuiteReader:
         if any(name == self.defined_name for name, _ in pairs):
             self._drop(statement, scope, f"assigns to {self.defined_name!r}, which only the program may define")
             return
-        values = {id(node): value_of(node, scope) for _, node in pairs}
+        values = {id(node): self._value(node, scope, statement.text) for _, node in pairs}
         for name, node in pairs:
             if name is not None:
                 scope.bind(name, values[id(node)])
@@ -613,6 +795,9 @@ class SuiteReader:
         if alias.name == self.entry_point and name.isidentifier():
             scope.bind(name, ENTRY_POINT)
             return
+        if alias.name == "*":  # the names of the file, and built-in ones that the module is known to have
+            hidden = [each for each in SAFE_BUILTINS if may_be_imported_from(module or "", each)]
+            scope.unbind({*scope.names, *hidden} - {self.defined_name}, _first_line(statement.text), AliasGroup())
         detail = f"tests may not import {module + '.' if module else ''}{alias.name}"
         full_name = f"{module}.{alias.name}" if module else alias.name
         is_framework = full_name.startswith(_FRAMEWORKS)
@@ -625,8 +810,8 @@ class SuiteReader:
             scope.bind(name, OfFramework(*unusable, full_name) if is_framework else Unusable(*unusable))
 
     def _broken(self, piece: Broken, scope: Scope) -> None:
-        for name in piece.names & scope.names.keys():
-            scope.invalidate(name, rebound=True, by=_first_line(piece.text))
+        names = piece.names & scope.names.keys()
+        self._record(Effects(names, names, bound=names, changes=True), scope, _first_line(piece.text))
         if piece.is_assert or self.prose_is_broken:
             self.reject(piece.fault.reason, piece.text, piece.line, piece.fault.detail)
         else:
@@ -637,13 +822,10 @@ class SuiteReader:
         self.reject(RejectionReason.NOT_AN_ASSERT, place.text, place.line, f"never runs: it comes after {ended_by!r}")
 
     def _drop(self, statement: Statement, scope: Scope, detail: str) -> None:
-        text = statement.text
-        for node in ast.walk(statement.node):
-            if isinstance(node, ast.Name | ast.Attribute) and (place := scope.place_of(node)):
-                if place == self.defined_name and not isinstance(statement.node, _BINDING):
-                    continue  # perhaps another definition of the entry point: only the program's is run
-                scope.invalidate(place, rebound=not isinstance(node.ctx, ast.Load), by=_first_line(text))
-        self.reject(RejectionReason.NOT_AN_ASSERT, text, statement.line, detail)
+        self._apply([statement.node], scope, statement.text)
+        if isinstance(statement.node, _BINDING) and self.defined_name in effects_of([statement.node]).bound:
+            scope.unbind([self.defined_name], _first_line(statement.text), AliasGroup())
+        self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, detail)
 
     def _case(self, condition: ast.expr, scope: Scope, statement: Statement) -> TestCase:
         sides = sides_of_equality(condition)
@@ -724,13 +906,16 @@ class SuiteReader:
             return None
         forms = replace(self.forms, in_place=True)
         reader = SuiteReader(self.entry_point, budget=self.budget, forms=forms, places=self.places)
+        reader.code = self.code
         while before.n_read < len(before.pieces):
             piece = before.pieces[before.n_read]
             before.n_read += 1
             try:
                 if isinstance(piece.node, ast.Assert):
                     apply_calls(piece.node, before.scope, _first_line(piece.text))
-                elif not isinstance(piece.node, DEFINITIONS):
+                elif isinstance(piece.node, DEFINITIONS):
+                    before.scope.unbind({piece.node.name} - {self.defined_name}, _first_line(piece.text), AliasGroup())
+                else:
                     reader._simple(piece, before.scope)
             except RecursionError:  # nested too deeply; nothing is known of its names
                 reader._drop(piece, before.scope, "nested too deeply")
@@ -865,7 +1050,7 @@ def _head(piece: Piece) -> Statement:
 
 
 def _bind_members(scope: Scope, name: str, value: Value) -> None:
-    for receiver in _RECEIVERS:
+    for receiver in RECEIVERS:
         scope.bind(f"{receiver}.{name}", value)
 
 
@@ -886,11 +1071,33 @@ def _assigned(piece: Piece) -> Iterator[str]:
                 yield part.id
 
 
+def _given(node: ast.expr) -> list[ast.expr]:
+    """Return the arguments of a call; none of other nodes."""
+    return [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
+
+
 def _arguments(node: ast.stmt) -> Iterator[ast.AST]:
     assert isinstance(node, ast.Expr)
-    assert isinstance(node.value, ast.Call)
-    for part in (*node.value.args, *(keyword.value for keyword in node.value.keywords)):
+    for part in _given(node.value):
         yield from ast.walk(part)
+
+
+def _members_of(scope: Scope) -> dict[str, Value]:
+    """Return the attributes of the object of a test."""
+    return {name: value for name, value in scope.names.items() if "." in name}
+
+
+def _is_fixture(value: object) -> bool:
+    return isinstance(value, Helper) and value.is_fixture
+
+
+def _plain_name(function: str) -> str:
+    return function.lower().replace("_", "")
+
+
+def _is_around_tests(function: str) -> bool:
+    """Whether a function of this name runs before or after tests, which do not call it, and is not read first."""
+    return function not in _SETUPS and _plain_name(function).startswith(_AROUND_TESTS)
 
 
 def _is_subtest(node: ast.expr) -> bool:
@@ -967,9 +1174,7 @@ def _unread_detail(node: ast.stmt) -> str:
 
 def _parameters(node: ast.stmt) -> list[str]:
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    found = node.args
-    named = [*found.posonlyargs, *found.args, *found.kwonlyargs, found.vararg, found.kwarg]
-    return [argument.arg for argument in named if argument is not None]
+    return [argument.arg for argument in arguments_of(node.args)]
 
 
 def _defaults(node: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:

@@ -63,7 +63,8 @@ def value_of(node: ast.expr, scope: Scope) -> Value:
     except UnreadableError as error:
         if isinstance(node, ast.List | ast.Tuple | ast.Dict):
             return PartlyUsable(error.reason, error.detail, node, scope.child(scope.receiver))
-        return Unusable(error.reason, error.detail)
+        is_function = isinstance(node, ast.Lambda | ast.GeneratorExp)  # it may be used when more names are known
+        return Unusable(RejectionReason.NOT_AN_ASSERT if is_function else error.reason, error.detail)
 
 
 def _reference(node: ast.expr, scope: Scope) -> Value | None:
@@ -197,7 +198,8 @@ class Tables:
             if isinstance(value, Unusable):
                 raise UnreadableError(RejectionReason.NOT_AN_ASSERT, value.detail)
             raise UnreadableError(RejectionReason.NOT_AN_ASSERT, NO_TABLE)
-        return self._rows(value.node, lambda part: part_of(value, part, self.scope, fresh=self.fresh), in_file=False)
+        is_fresh = self.fresh or value.has_state
+        return self._rows(value.node, lambda part: part_of(value, part, self.scope, fresh=is_fresh), in_file=False)
 
     def _called(self, name: str, node: ast.Call, make: _Make, *, in_file: bool) -> Iterator[Row]:
         args = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "start")]
