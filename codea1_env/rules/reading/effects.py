@@ -44,7 +44,7 @@ CHANGED_ARGUMENT = "out"
 
 _WAYS_TO_NAMES = """
     __builtins__ __closure__ __code__ __defaults__ __dict__ __globals__ __import__ __main__ _getframe builtins
-    cell_contents ctypes eval exec f_globals f_locals globals importlib locals modules runpy setprofile settrace vars
+    cell_contents eval exec f_globals f_locals globals importlib locals modules runpy setprofile settrace vars
 """
 _REACH_EVERYTHING = frozenset(_WAYS_TO_NAMES.split())
 _OF_FRAMEWORKS = frozenset({"approx", "fail", "param", "raises", "skip", "skipTest", "skipif", "subTest", "xfail"})
