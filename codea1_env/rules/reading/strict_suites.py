@@ -525,7 +525,6 @@ class SuiteReader:
         optional = {name: self._value(default, for_functions, head.text) for name, default in _defaults(node)}
         detail = f"{node.name!r} is a function of the tester"
         helper = Helper(RejectionReason.NOT_AN_ASSERT, detail, head, body, for_functions, optional, marks.is_fixture)
-        place = f"{receiver}.{node.name}" if receiver else node.name
         run_unread = partial(self._run_unread, Partial(head, body), for_functions)
         if marks.is_fixture:
             scope.bind(node.name, helper)
@@ -541,7 +540,7 @@ class SuiteReader:
         is_helper = not (takes_fixtures or marks.tables) and (not is_test or missing == ["candidate"])
         unread = self._skip_reason(node, body, nesting, for_functions) or marks.unread
         if not unread and (is_helper or not (missing or marks.tables)):
-            scope.bind(place, helper)
+            scope.bind(f"{receiver}.{node.name}" if receiver else node.name, helper)
         if is_helper and unread:
             self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, unread)
         elif is_helper:
@@ -549,9 +548,7 @@ class SuiteReader:
         if is_helper:
             return
         try:
-            found = [
-                [(table, row) for row in self._rows(table.rows, for_functions)] for table in reversed(marks.tables)
-            ]
+            tables = [[(each, row) for row in self._rows(each.rows, for_functions)] for each in reversed(marks.tables)]
         except UnreadableError as error:
             self.reject(error.reason, head.text, head.line, error.detail)
             return
@@ -571,7 +568,7 @@ class SuiteReader:
             self._whole(body, inner, nesting + 1)
 
         when = _TESTS if is_test else _LAST
-        self._late.append((when, partial(self._read_function, helper, marks, nesting, tuple(missing), found, read)))
+        self._late.append((when, partial(self._read_function, helper, marks, nesting, tuple(missing), tables, read)))
 
     def _read_function(
         self,

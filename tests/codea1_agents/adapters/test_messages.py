@@ -74,5 +74,5 @@ def test_mistakes_are_one_sentence(role, options, said):
         rows(role, PROBLEMS, **options) if role != "judge" else messages(role, PROBLEMS[0])
     with pytest.raises(UnknownName, match="did you mean"):
         rows("coder", PROBLEMS, against={PROBLEMS[0].id[:-1]: ["assert f(1) == 1"]})
-    with pytest.raises(UnknownName, match="unknown preset"):
+    with pytest.raises(UnknownName, match="unknown rules"):
         rows("tester", PROBLEMS, rules="papr")

@@ -83,4 +83,4 @@ def test_all_of_them_play_together(sites, used) -> None:
     assert played["sandbox"]["name"] == "metered"
     coder, tester = (played["figures"][f"{role}_reward"]["mean"] for role in ("coder", "tester"))
     assert coder == pytest.approx(1 - tester)  # the package's formula
-    assert "unknown preset 'sharp'" in refused("play", "-p", "starter", "--rules", "sharp")  # here nobody has it
+    assert "unknown rules 'sharp'" in refused("play", "-p", "starter", "--rules", "sharp")  # here nobody has it
