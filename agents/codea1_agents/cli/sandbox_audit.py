@@ -40,7 +40,7 @@ def run_audit_command(options: AuditOptions) -> None:
     Raises:
         UserError: the sandbox or the attack does not exist.
         SandboxError: the sandbox gives wrong results even before the first attack.
-        typer.Exit: an attack forged a verdict, escaped or left something behind (1).
+        typer.Exit: an attack was not held (1); also one that gained nothing but did not end as expected.
     """
     page = Page(as_json=options.as_json, quiet=options.quiet)
     attacks = load_attacks() if options.only is None else load_attacks().only(options.only)
@@ -56,7 +56,7 @@ def run_audit_command(options: AuditOptions) -> None:
     counts = tally(report.counts.items())
     page.say(f"{report.sandbox} ({report.guarantee}, by {report.tier or 'its own means'}): {counts}")
     page.finish(**_as_data(attacks, report))
-    if not report.is_sound:
+    if report.counts[AuditResult.HELD] < len(attacks):
         raise typer.Exit(NOT_OK)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.python_text import TextBudget
+from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
 from codea1_env.rules.reading.statements import Piece, Statement
 
 RECEIVERS = ("self", "cls")
@@ -204,7 +206,9 @@ class Scope:
         value, unsettled = self.names.get(name), self.unsettled
         if isinstance(value, Inlined | PartlyUsable) and value.aliases is not None and value.aliases.invalidated_by:
             return _unusable(f"{name!r} may have been changed by something else: {value.aliases.invalidated_by}")
-        if (unsettled.all_by or name in unsettled.names) and name:
+        if value is None and name not in SAFE_BUILTINS and hasattr(builtins, name):
+            return None  # what a test may not use in any case; that something may have bound it is no excuse
+        if (unsettled.all_by or name in unsettled.names) and name and type(value) is not Unusable:
             return _unusable(f"{name!r} may have been bound by {unsettled.all_by or unsettled.names[name]}")
         return value
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,15 @@ def test_an_attack_that_is_held_is_told_and_exits_with_0() -> None:
     data = one_object(result.stdout)
     assert {name: n for name, n in data["counts"].items() if n} == {"held": 1}
     assert data["attacks"][0]["tries"] in result.stderr
+
+
+def test_a_wrong_result_exits_with_1_though_nothing_was_gained(monkeypatch: pytest.MonkeyPatch) -> None:
+    only = load_attacks().only("walrus")
+    stale = replace(only, suites=(replace(only.suites[0], n_valid=6),))
+    monkeypatch.setattr("codea1_agents.cli.sandbox_audit.load_attacks", lambda: stale)
+    result = codea1("sandbox", "audit")
+    assert result.exit_code == 1
+    assert "walrus: wrong result: " in result.stderr
 
 
 def test_a_forged_verdict_is_told_and_exits_with_1(weak: str) -> None:
