@@ -64,7 +64,7 @@ def test_a_wrong_result_exits_with_1_though_nothing_was_gained(monkeypatch: pyte
     monkeypatch.setattr("codea1_agents.cli.sandbox_audit.load_attacks", lambda: stale)
     result = codea1("sandbox", "audit")
     assert result.exit_code == 1
-    assert "walrus: wrong result: " in result.stderr
+    assert "walrus: wrong result: " in result.stdout
 
 
 def test_a_forged_verdict_is_told_and_exits_with_1(weak: str) -> None:
