@@ -97,7 +97,7 @@ def reward_of_no_suite(verdict: Verdict, rules: Ruleset) -> Reward:
     return score(report, rules).testers[0]
 
 
-def score(report: CandidateReport, rules: str | Ruleset) -> CandidateRewards:
+def score(report: CandidateReport, rules: str | Ruleset = "fixed") -> CandidateRewards:
     """Return the rewards of one candidate that no other is compared with; see `score_group`.
 
     >>> from codea1_env import judge, load_problems, score
@@ -108,7 +108,7 @@ def score(report: CandidateReport, rules: str | Ruleset) -> CandidateRewards:
 
     Args:
         report: of `judge`.
-        rules: a ruleset or the name of one.
+        rules: a ruleset or the name of one. Under `golden` the reward is nan unless the report is of `golden=True`.
 
     Raises:
         UserError: no ruleset has this name, or as in `score_group`.

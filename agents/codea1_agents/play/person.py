@@ -322,7 +322,7 @@ _FOUND = "Found it! "
 _WHY_DROPPED: dict[str, str] = {  # where the detail is empty, or means little by itself
     RejectionReason.TOO_LONG: "it is too long",
     RejectionReason.SYNTAX_ERROR: "it is not Python",
-    RejectionReason.FORBIDDEN_NAME: "a name in it is not allowed",
+    RejectionReason.FORBIDDEN_NAME: "a name in it is not defined or not allowed",
     RejectionReason.DUPLICATE: "another test makes the same calls",
     RejectionReason.SOLUTION_ERROR: "the solution itself fails for this input",
     RejectionReason.SOLUTION_TIME_LIMIT: "the solution takes too long for this input",

@@ -17,8 +17,8 @@ from codea1_lab.crossplay.ratings import Ratings, ratings_of
 TITLES = {
     "pass_rate": "share of the suite's valid cases that the program passes",
     "validity": "share of the requested tests that are right and new",
-    "beats": "suites that beat a program that loads",
-    "caught": "suites that beat a program that loads and is wrong",
+    "beats": "suites that beat a program that loads, with wrong answers, too",
+    "caught": "suites that beat a program that loads and is wrong, with wrong answers, too",
     "survives": "programs that load and survive the suite",
     "coder_reward": "the coder's reward",
     "tester_reward": "the tester's reward",

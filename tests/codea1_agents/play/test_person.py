@@ -189,7 +189,7 @@ def test_a_program_without_the_function_is_told_plainly(sandbox: Sandbox) -> Non
     assert sorted(told) == [
         "Line 1 does not count: the solution itself fails for this input"
         ' (TypeError: can only concatenate str (not "int") to str).',
-        "Line 2 does not count: a name in it is not allowed ('open' may not be used).",
+        "Line 2 does not count: a name in it is not defined or not allowed ('open' may not be used).",
     ]
 
 

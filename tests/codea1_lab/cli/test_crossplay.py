@@ -35,7 +35,7 @@ def test_it_writes_matrices_ratings_and_pictures(folder: Path) -> None:
 def test_people_read_tables() -> None:
     result = codea1("crossplay", "--coders", "reference", "--testers", "fuzz", "--no-yardsticks", *QUICK)
     assert result.exit_code == 0
-    assert "on policy: suites that beat a program that loads and is wrong" in result.stdout
+    assert "on policy: suites that beat a program that loads and is wrong, with wrong answers, too" in result.stdout
     assert "transfer:" not in result.stdout
     assert "mutant" not in result.stdout
     assert "reference against fuzz" in " ".join(result.stdout.split())
