@@ -183,6 +183,11 @@ def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
     return tuple(case for suite in played.suites for case in suite.cases)
 
 
+def can_win(case: CaseRecord) -> bool:
+    """Return whether a test is right and copies no example, so that it wins if a program fails it."""
+    return case.prediction_right is not False and not case.is_example
+
+
 def tests_of(played: RoundRecord) -> Counter[str]:
     """Count the tests of all suites of a round, as `codea1_env.rules.funnel.count_tests` does."""
     cases = ((case.prediction_right, case.is_example, case.verdict) for case in new_cases(played))

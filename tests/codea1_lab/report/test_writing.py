@@ -235,6 +235,21 @@ def test_the_first_duel_is_compared_without_layout(tmp_path: Path) -> None:
     assert duels(replace(found, is_going=True)) == [["The last duel", 2]]
 
 
+def test_wrong_and_replayed_tests_make_no_program_harder_to_beat(tmp_path: Path) -> None:
+    """The first program fails its only right test of many, the second one of two."""
+    (group, *_) = read_run(written_run(tmp_path / "run", 1, str), "run").groups()
+    (played,) = group.members.values()
+    (suite,) = played.suites
+    right = next(case for case in suite.cases if case.verdict.is_failure)
+    passed = next(c for c in suite.cases if not c.verdict.is_failure and not c.is_example)
+    lie, copied = passed.model_copy(update={"prediction_right": False}), passed.model_copy(update={"is_example": True})
+    archive = Archive()
+    for n, (cases, n_replayed) in enumerate((((right, *[lie, copied] * 5), 9), ((right, passed), 0))):
+        update = {"suites": (suite.model_copy(update={"cases": cases}),), "replayed": (passed,) * n_replayed}
+        archive.add(0, replace(group, step=n, members={"": played.model_copy(update=update)}))
+    assert (archive.closest[0].row, archive.closest[0].beaten_share) == (1, 0.5)
+
+
 @pytest.mark.parametrize("right", [True, False])
 def test_the_duel_to_read_first_is_one_that_a_right_test_wins(right: bool, tmp_path: Path) -> None:
     """The first program fails one wrong test of many, the second two tests of few."""
