@@ -92,7 +92,7 @@ class Archive:
         self.n_rows = 0
         """Number of candidates."""
         self.closest: dict[int, Duel] = {}
-        """By run, the first of those that the smallest share of right tests beat, else of those that others beat."""
+        """By run, of programs that load: the first that the smallest share of right tests beat, else others."""
         self.last: dict[int, Duel] = {}
         """By run."""
         self._texts = _Texts()
@@ -148,11 +148,12 @@ class Archive:
         }
         for name, value in row.items():
             self._columns[name].append(value)
-        is_beaten = outcome_of(played) is Outcome.BEATEN
         share = known_mean(case.verdict.is_failure for case in new_cases(played) if can_win(case))
-        share = 3.0 if not is_beaten else share if share > 0 else 2.0
+        fallback = 2.0 if any(case.verdict.is_failure for case in new_cases(played)) else 3.0
+        share = share if outcome_of(played) is Outcome.BEATEN else fallback
         self.last[run] = duel = Duel(self.n_rows, group.problem_id, played.candidate.program, share)
-        self.closest[run] = min(self.closest.get(run, duel), duel, key=lambda each: each.beaten_share)
+        if played.candidate.verdict is Verdict.PASSED:
+            self.closest[run] = min(self.closest.get(run, duel), duel, key=lambda each: each.beaten_share)
         self.n_rows += 1
 
     def _member(self, label: str, played: RoundRecord) -> list[Any]:

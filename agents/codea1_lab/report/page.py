@@ -90,7 +90,8 @@ def _whole(
     step = _last_step(runs)
     links = [(f"#{anchor}", name) for anchor, name in _anchors(runs)] + [("#episodes", "Episodes")] * has_episodes
     footer = (
-        "Written by <code>codea1</code>. Intervals are 95 % bootstrap intervals over problems unless said otherwise."
+        "Written by <code>codea1</code>. Intervals are 95 % intervals: of games and held-out problems by bootstrap over"
+        " problems, of training steps by Student's t over steps, unless said otherwise."
         " Nothing on this page comes from another machine."
     )
     tab = f"{title}{f' · {step}' if step else ''}"
@@ -174,17 +175,21 @@ def data_of(runs: Sequence[RunMaterial], archive: Archive, notes: Sequence[str])
         for number, run in enumerate(runs)
     ]
     index["duels"] = [
-        _duel(run, (archive.last if run.is_going else archive.closest).get(number)) for number, run in enumerate(runs)
+        _duel(run, (archive.last if run.is_going else archive.closest).get(number)) if number in archive.last else None
+        for number, run in enumerate(runs)
     ]
     named = packed([{"name": run.name, "axis": run.axis} for run in runs])
     pages = {f"page-{number}": page for number, page in enumerate(archive.pages)}
     return {"runs": named, "index": packed(index), "problems": packed(problems), **pages}
 
 
-def _duel(run: RunMaterial, found: Duel | None) -> list[object] | None:
-    """Return heading and row of the duel to show first, and its program beside the solution, if that is known."""
+def _duel(run: RunMaterial, found: Duel | None) -> list[object]:
+    """Return heading and row of the duel to show first, and its program beside the solution, if that is known.
+
+    Without a duel, the only item is a sentence.
+    """
     if found is None:
-        return None
+        return ["There is no duel to read, since no recorded program loads."]
     texts = next((compared(p, p.solution, found.program) for p in run.problems if p.id == found.problem_id), ())
     heading = "The duel to read first" + ("" if found.is_won_right else " (no right test beats a program)")
     return ["The last duel" if run.is_going else heading, found.row, *map(cut, texts)]

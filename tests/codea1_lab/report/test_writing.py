@@ -264,6 +264,20 @@ def test_the_duel_to_read_first_is_one_that_a_right_test_wins(right: bool, tmp_p
         members = {"": played.model_copy(update={"suites": (suite.model_copy(update={"cases": cases}),)})}
         archive.add(0, replace(group, step=n, members=members))
     assert (archive.closest[0].row, archive.closest[0].is_won_right) == (int(right), right)
+    assert [*Outcome][archive.index()["columns"]["outcome"][0]] is Outcome.FAILED, "its tester earns nothing"
+
+
+def test_without_a_program_that_loads_there_is_no_duel(small_run: Path) -> None:
+    run, archive = read_run(small_run, "run"), Archive()
+    group = next(group for group in run.groups() if group.step == 9)
+    archive.add(0, group)
+    archive.close()
+    data = zlib.decompress(base64.b64decode(data_of([run], archive, ())["index"]))
+    assert json.loads(data)["duels"] == [["There is no duel to read, since no recorded program loads."]]
+
+
+def test_the_page_says_of_what_its_intervals_are(training: Path) -> None:
+    assert "of training steps by Student's t over steps" in page_of("a", [read_run(training, "a")], (), {})
 
 
 def test_reports_of_several_runs_say_in_which_settings_they_differ(tmp_path: Path) -> None:
