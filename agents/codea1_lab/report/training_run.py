@@ -257,7 +257,7 @@ def _facts(
         ("each step", f"{shape}{setting('rollout', 'n_suites')} suites"),
         ("learning rate", setting("training", "lr")),
         ("steps", f"{len(steps)} of {setting('run', 'steps')}"),
-        ("kept rollouts", f"of {len(samples)} steps"),
+        ("kept rollouts", f"of {len(samples)} step{'s' * (len(samples) != 1)}"),
         ("seed", setting("run", "seed")),
     )
     return tuple((name, value) for name, value in found if value)
