@@ -292,6 +292,26 @@ def test_reports_of_several_runs_say_in_which_settings_they_differ(tmp_path: Pat
     assert "do not differ in any setting" in page_of("same", [runs[0], runs[0]], (), {})
 
 
+def test_settings_of_trainings_and_games_side_by_side_are_effective_ones_of_both(
+    small_run: Path, training: Path, tmp_path: Path
+) -> None:
+    def table(*runs: RunMaterial) -> str:
+        return page_of("both", runs, (), {}).partition('id="run-0"')[0]
+
+    plain = read_run(training, "plain")
+    other = shutil.copytree(training, tmp_path / "other")
+    (other / "config.toml").write_text("[run]\nsteps = 30\n[game.reward]\nalpha = 0.25\n[evaluation]\nlimit = 3\n")
+    changed, games = read_run(other, "changed"), read_run(small_run, "games")
+    apart = table(plain, changed)
+    assert '<th scope="row">game.reward.alpha</th><td>0.5</td><td>0.25</td>' in apart
+    assert "Rewards of these runs are not comparable" in apart
+    assert "Figures of held-out problems of these runs are not comparable" in apart
+    assert "not comparable" not in table(plain, plain)
+    mixed = table(changed, games)
+    assert '<th scope="row">reward.alpha</th><td>0.25</td><td>0.5</td>' in mixed
+    assert not re.search(r'<th scope="row">(schema_version|problems_digest|limits|episodes|steps)', mixed)
+
+
 def test_every_chart_names_both_axes(small_run: Path, training: Path) -> None:
     runs = [read_run(path, path.name) for path in (small_run, training)]
     panels = [*runs[0].panels, *runs[1].panels, *comparison_panels([runs[1], runs[1]])]
