@@ -7,7 +7,7 @@ from math import isnan, nan
 from typing import Any
 
 from codea1_agents.play.summary import Summary
-from codea1_agents.statistics import Estimate, direction, known_mean
+from codea1_agents.statistics import WINDOW, Estimate, direction, known_mean
 from codea1_lab.report.material import Figure
 
 _HALF = 0.5
@@ -56,7 +56,8 @@ def _held_out(figure: Figure | None, evaluated: Sequence[Mapping[str, Any]]) -> 
 def _moved(figure: Figure, units: str = "steps", digits: int = 2) -> str:
     change, now = figure.change, _told(figure.value, digits)
     if figure.before is None or change is None:
-        return f"is {now}, too few {units} to tell a change"
+        is_late = figure.value.n + figure.value.n_masked >= WINDOW
+        return f"is {now}, {'unknown in the first steps' if is_late else f'too few {units} to tell a change'}"
     word = direction(change)
     known = f"from {now}" if word == "did not change" else f"from {_told(figure.before, digits)} to {now}"
     return f"{word} {known}" if word else f"went {known}, too few {units} to tell a change"

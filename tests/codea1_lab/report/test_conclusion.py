@@ -81,6 +81,7 @@ def test_held_out_problems_have_the_same_rule(before: float, half: float, says: 
         ([0.1] * 13, "did not change from 0.10 (0.10 to 0.10)."),
         ([0.14, 0.95], "went from 0.14 to 0.95, too few steps to tell a change."),
         ([0.1] * 4 + [0.9] * 4, "went from 0.10 to 0.90, too few steps to tell a change."),
+        ([nan] * 15 + [0.0] * 5, "is 0.00 (0.00 to 0.00), unknown in the first steps."),
         ([nan, 0.0] * 10, "did not change from 0.00."),
         ([0.5], "is 0.50, too few steps to tell a change."),
         ([nan, 0.1, 0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9], "went from 0.10 to 0.90 (0.90 to 0.90), too few"),
