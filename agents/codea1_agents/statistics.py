@@ -116,7 +116,9 @@ def _t_quantile(freedom: int) -> float:
 
 
 def direction(change: Estimate) -> str:
-    """Return whether a figure `rose`, `fell` or `shows no clear change,`; empty: there is no interval."""
+    """Return whether a figure `rose`, `fell`, `did not change` or `shows no clear change,`; empty: no interval."""
+    if not any(abs(value) > _ROUNDING for value in (change.mean, change.low, change.high)):
+        return "did not change"
     if isnan(change.low) or isnan(change.high):
         return ""
     return "rose" if change.low > _ROUNDING else "fell" if change.high < -_ROUNDING else "shows no clear change,"

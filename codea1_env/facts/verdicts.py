@@ -259,8 +259,8 @@ class SuiteReport:
 
     @property
     def beats_rightly(self) -> bool:
-        """Whether the candidate fails one of the right cases: a wrong answer beats nobody."""
-        return any(case.is_right_kill for case in self.cases)
+        """Whether the candidate fails a right case: a wrong answer beats nobody, nor does a copied example."""
+        return any(case.is_right_kill and not case.case.is_example for case in self.cases)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ class Summary:
     suite_validity: Estimate
     """Valid cases whose prediction is not wrong, divided by the number of requested cases, at most 1."""
     right_kill_rate: Estimate
-    """Share of suites for valid candidates with at least one right case that the candidate fails."""
+    """Share of suites for valid candidates that fail at least one right case that copies no example."""
     kill_rate: Estimate
-    """The same with corrected cases, so it also rises with wrong answers to good inputs."""
+    """The same with copied examples and corrected cases, so it also rises with wrong answers to good inputs."""
     zero_evidence: Estimate
     """Share of valid candidates for which no case, new or replayed, was run."""
     book_size: int
@@ -171,7 +171,7 @@ MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
     "pass_new": lambda played, _: _pass_rate(new_cases(played)),
     "pass_replayed": lambda played, _: _pass_rate(played.replayed),
     "suite_validity": _suite_validity,
-    "right_kill_rate": lambda played, _: _kill_rate(played, lambda case: case.prediction_right is not False),
+    "right_kill_rate": lambda played, _: _kill_rate(played, can_win),
     "kill_rate": lambda played, _: _kill_rate(played, lambda case: True),
     "zero_evidence": _zero_evidence,
 }
@@ -181,6 +181,11 @@ MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
 def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
     """Return the cases of all suites, in order."""
     return tuple(case for suite in played.suites for case in suite.cases)
+
+
+def can_win(case: CaseRecord) -> bool:
+    """Return whether a test is right and copies no example, so that it wins if a program fails it."""
+    return case.prediction_right is not False and not case.is_example
 
 
 def tests_of(played: RoundRecord) -> Counter[str]:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_agents.play.person import why_dropped
-from codea1_agents.play.summary import MEASURES, new_cases
+from codea1_agents.play.summary import MEASURES, can_win, new_cases
+from codea1_agents.statistics import known_mean
 from codea1_env import values
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import harmless
@@ -51,7 +52,7 @@ class Duel:
     problem_id: str
     program: str
     beaten_share: float
-    """Share of its cases that are right and beat it; 2: only others beat it; 3: none of its suites did."""
+    """Share of the right new tests that beat it; 2: only others beat it; 3: none of its suites did."""
 
     @property
     def is_won_right(self) -> bool:
@@ -91,7 +92,7 @@ class Archive:
         self.n_rows = 0
         """Number of candidates."""
         self.closest: dict[int, Duel] = {}
-        """By run, the first of those that the smallest share of right cases beat, else of those that others beat."""
+        """By run, of programs that load: the first that the smallest share of right tests beat, else others."""
         self.last: dict[int, Duel] = {}
         """By run."""
         self._texts = _Texts()
@@ -147,11 +148,12 @@ class Archive:
         }
         for name, value in row.items():
             self._columns[name].append(value)
-        is_beaten = outcome_of(played) is Outcome.BEATEN
-        n_right = is_beaten * sum(c.verdict.is_failure and _predicted(c) not in _UNCOUNTED for c in new_cases(played))
-        share = n_right / len(cases) if n_right else 2.0 if is_beaten else 3.0
+        share = known_mean(case.verdict.is_failure for case in new_cases(played) if can_win(case))
+        fallback = 2.0 if any(case.verdict.is_failure for case in new_cases(played)) else 3.0
+        share = share if outcome_of(played) is Outcome.BEATEN else fallback
         self.last[run] = duel = Duel(self.n_rows, group.problem_id, played.candidate.program, share)
-        self.closest[run] = min(self.closest.get(run, duel), duel, key=lambda each: each.beaten_share)
+        if played.candidate.verdict is Verdict.PASSED:
+            self.closest[run] = min(self.closest.get(run, duel), duel, key=lambda each: each.beaten_share)
         self.n_rows += 1
 
     def _member(self, label: str, played: RoundRecord) -> list[Any]:
@@ -199,10 +201,6 @@ class Archive:
 
 
 _COLUMNS = ("run", "group", "member", "step", "problem", "outcome", "coder", "tester", "failed", "cases")
-
-
-_UNCOUNTED = (0, 2)
-"""What `_predicted` returns for a test that wins nothing: a wrong one, or a copied example."""
 
 
 def _predicted(case: CaseRecord) -> int | None:

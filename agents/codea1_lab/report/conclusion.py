@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 from codea1_agents.play.summary import Summary
-from codea1_agents.statistics import Estimate, direction
+from codea1_agents.statistics import WINDOW, Estimate, direction, known_mean
 from codea1_lab.report.material import Figure
 
 _HALF = 0.5
+MUCH = 0.05
+"""Share of programs without evidence from which the report warns."""
 
 
 def of_training(
@@ -28,7 +30,9 @@ def of_training(
     if rewards:
         parts = " and ".join(f"the {role}'s reward {_moved(figure)}" for role, figure in rewards.items())
         size = max(figure.value.n + figure.value.n_masked for figure in rewards.values())
-        found.append(f"In training, {parts} (first and last {size} of {len(steps)} steps).")
+        untested = known_mean(line["figures"].get("untested_share", nan) for line in steps[-size:])
+        blind = f"; no case was evidence about {untested:.0%} of the last programs that load" * (untested >= MUCH)
+        found.append(f"In training, {parts} (first and last {size} of {len(steps)} steps){blind}.")
     if "right_kill_rate" in figures:
         found.append(f"The share of suites that beat a program {_moved(figures['right_kill_rate'])}.")
     elif "kill_rate" in figures:  # of a run before 2026-11-28
@@ -42,27 +46,26 @@ def _held_out(figure: Figure | None, evaluated: Sequence[Mapping[str, Any]]) -> 
     last, name = evaluated[-1], "coder_pass_at_1"
     best = max(evaluated, key=lambda line: line["evaluation"].get(name, -1.0))
     most = best["evaluation"][name]
-    passed = f" after {most:.3f} at step {best['step']}" if most > figure.value.mean else ""
-    word = direction(figure.change) or "has too few problems to tell, it went"
-    interval = "" if isnan(figure.value.low) else f" ({figure.value.low:.3f} to {figure.value.high:.3f})"
+    passed = f", the best being {most:.3f} at step {best['step']}" if best not in (evaluated[0], last) else ""
     yield (
-        f"On held-out problems the coder's pass@1 {word} from {figure.before.mean:.3f} to {figure.value.mean:.3f}"
-        f"{interval}{passed} (steps {evaluated[0]['step']} to {last['step']},"
-        f" {last['evaluation'].get('problems', 0):g} problems)."
+        f"On held-out problems the coder's pass@1 {_moved(figure, 'problems', 3)}{passed}"
+        f" (steps {evaluated[0]['step']} to {last['step']}, {last['evaluation'].get('problems', 0):g} problems)."
     )
 
 
-def _moved(figure: Figure) -> str:
-    change = figure.change
+def _moved(figure: Figure, units: str = "steps", digits: int = 2) -> str:
+    change, now = figure.change, _told(figure.value, digits)
     if figure.before is None or change is None:
-        return f"is {_told(figure.value)}, too few steps to tell a change"
-    known = f"from {_told(figure.before)} to {_told(figure.value)}"
+        is_late = figure.value.n + figure.value.n_masked >= WINDOW
+        return f"is {now}, {'unknown in the first steps' if is_late else f'too few {units} to tell a change'}"
     word = direction(change)
-    return f"{word} {known}" if word else f"went {known}, too few steps to tell a change"
+    known = f"from {now}" if word == "did not change" else f"from {_told(figure.before, digits)} to {now}"
+    return f"{word} {known}" if word else f"went {known}, too few {units} to tell a change"
 
 
-def _told(value: Estimate) -> str:
-    return f"{value.mean:.2f}" + ("" if isnan(value.low) else f" ({value.low:.2f} to {value.high:.2f})")
+def _told(value: Estimate, digits: int = 2) -> str:
+    interval = "" if isnan(value.low) else f" ({value.low:.{digits}f} to {value.high:.{digits}f})"
+    return f"{value.mean:.{digits}f}{interval}"
 
 
 def of_games(summary: Summary, coder: str, tester: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.runs.config import RunConfig, flat, problems_digest
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
-from codea1_lab.report.conclusion import of_games
+from codea1_lab.report.conclusion import MUCH, of_games
 from codea1_lab.report.curves import GameCharts
 from codea1_lab.report.material import (
     BAR,
@@ -34,7 +34,6 @@ from codea1_lab.report.material import (
 from codea1_lab.report.palette import tone_of
 
 _TILES = {"coder_reward": "coder", "tester_reward": "tester", "right_kill_rate": "tester"}  # to tones
-_MUCH = 0.05  # share of programs without evidence from which the report warns
 _MOST_NAMED = 3  # masked rounds
 
 
@@ -140,7 +139,7 @@ def _remarks(summary: Summary, masked: Sequence[str]) -> Iterator[Remark]:
         yield Remark(
             f"{len(masked)} of {n} rounds {'is' if len(masked) == 1 else 'are'} masked, and in no figure: {told}.", True
         )
-    if summary.zero_evidence.mean >= _MUCH:
+    if summary.zero_evidence.mean >= MUCH:
         yield Remark(f"For {summary.zero_evidence.mean:.0%} of the valid programs no case is evidence.", True)
     if summary.n_unasked_rounds:
         yield Remark(f"{summary.n_unasked_rounds} of {n} rounds had no tester's turn: the program did not load.")

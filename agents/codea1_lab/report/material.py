@@ -228,6 +228,8 @@ class RunMaterial:
     """Reads the groups from disk, in order; each call reads them again."""
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """All settings by dotted name, for the table of those in which runs differ."""
+    defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What settings are that the rules set, where `settings` does not."""
     remarks: tuple[Remark, ...] = ()
     tests: Mapping[str, int] = field(default_factory=dict)
     """Tests by the reason why they beat no program (`codea1_env.rules.funnel`); empty: not counted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from codea1_agents.play.summary import new_cases
+from codea1_agents.play.summary import can_win, new_cases
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.runs.records import RoundRecord
 
@@ -15,15 +15,17 @@ class Outcome(StrEnum):
     PASSED = "passed all"
     """It is valid, passed at least one case and failed none."""
     BEATEN = "beaten by a new test"
-    """It failed at least one case of its suites."""
+    """It failed at least one right case of its suites that copies no example."""
     RELAPSED = "beaten by a replayed test only"
-    """It failed no case of its suites, but a case of the Mistake Book."""
+    """It failed none of these, but a case of the Mistake Book."""
     INVALID = "invalid program"
     """It does not load."""
     NO_EVIDENCE = "no evidence"
     """It is valid, but no case is evidence about it."""
     MASKED = "masked"
     """The sandbox or an agent failed."""
+    FAILED = "fails wrong or copied tests only"
+    """It failed no other case."""
 
 
 def outcome_of(played: RoundRecord) -> Outcome:
@@ -33,9 +35,11 @@ def outcome_of(played: RoundRecord) -> Outcome:
     if played.candidate.verdict is not Verdict.PASSED:
         return Outcome.INVALID
     new = new_cases(played)
-    if any(case.verdict.is_failure for case in new):
+    if any(case.verdict.is_failure and can_win(case) for case in new):
         return Outcome.BEATEN
     if any(case.verdict.is_failure for case in played.replayed):
         return Outcome.RELAPSED
+    if any(case.verdict.is_failure for case in new):
+        return Outcome.FAILED
     known = any(case.verdict is Verdict.PASSED for case in (*new, *played.replayed))
     return Outcome.PASSED if known else Outcome.NO_EVIDENCE

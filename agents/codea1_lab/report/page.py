@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from html import escape
@@ -90,7 +92,8 @@ def _whole(
     step = _last_step(runs)
     links = [(f"#{anchor}", name) for anchor, name in _anchors(runs)] + [("#episodes", "Episodes")] * has_episodes
     footer = (
-        "Written by <code>codea1</code>. Intervals are 95 % bootstrap intervals over problems unless said otherwise."
+        "Written by <code>codea1</code>. Intervals are 95 % intervals: of games and held-out problems by bootstrap over"
+        " problems, of training steps by Student's t over steps, unless said otherwise."
         " Nothing on this page comes from another machine."
     )
     tab = f"{title}{f' · {step}' if step else ''}"
@@ -174,17 +177,21 @@ def data_of(runs: Sequence[RunMaterial], archive: Archive, notes: Sequence[str])
         for number, run in enumerate(runs)
     ]
     index["duels"] = [
-        _duel(run, (archive.last if run.is_going else archive.closest).get(number)) for number, run in enumerate(runs)
+        _duel(run, (archive.last if run.is_going else archive.closest).get(number)) if number in archive.last else None
+        for number, run in enumerate(runs)
     ]
     named = packed([{"name": run.name, "axis": run.axis} for run in runs])
     pages = {f"page-{number}": page for number, page in enumerate(archive.pages)}
     return {"runs": named, "index": packed(index), "problems": packed(problems), **pages}
 
 
-def _duel(run: RunMaterial, found: Duel | None) -> list[object] | None:
-    """Return heading and row of the duel to show first, and its program beside the solution, if that is known."""
+def _duel(run: RunMaterial, found: Duel | None) -> list[object]:
+    """Return heading and row of the duel to show first, and its program beside the solution, if that is known.
+
+    Without a duel, the only item is a sentence.
+    """
     if found is None:
-        return None
+        return ["There is no duel to read, since no recorded program loads."]
     texts = next((compared(p, p.solution, found.program) for p in run.problems if p.id == found.problem_id), ())
     heading = "The duel to read first" + ("" if found.is_won_right else " (no right test beats a program)")
     return ["The last duel" if run.is_going else heading, found.row, *map(cut, texts)]
@@ -221,9 +228,20 @@ def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
 
 
 def _differing(runs: Sequence[RunMaterial]) -> str:
-    """Return a table of the settings in which runs differ, a column for each run."""
-    names = dict.fromkeys(name for run in runs for name in run.settings)
-    told = {name: [str(run.settings.get(name, NOTHING)) for run in runs] for name in names}
+    """Return a table of the settings in which runs differ, a column for each run; of several kinds, those of all."""
+    kinds = {run.kind for run in runs}
+
+    def brief(name: str) -> str:
+        return re.sub(r"^(game|rules|run)\.(?!name$)", "", name) if len(kinds) > 1 else name
+
+    settings = [{brief(name): value for name, value in {**run.defaults, **run.settings}.items()} for run in runs]
+    kinds_with = defaultdict(set)
+    for run, known in zip(runs, settings, strict=True):
+        for name in known:
+            kinds_with[name].add(run.kind)
+    stated = dict.fromkeys(brief(name) for run in runs for name in run.settings)
+    names = [name for name in stated if kinds_with[name] == kinds]
+    told = {name: [str(known.get(name, NOTHING)) for known in settings] for name in names}
     rows = [
         (safe(name), [f"<td>{safe(cut(text))}</td>" for text in texts])
         for name, texts in told.items()
@@ -231,7 +249,13 @@ def _differing(runs: Sequence[RunMaterial]) -> str:
     ]
     heads = ("setting", *(run.name for run in runs))
     table = _table("Settings", heads, rows, "<table><caption>Settings in which the runs differ.</caption>")
-    return table if rows else "<p>The runs do not differ in any setting.</p>"
+    differing = {name for name, texts in told.items() if len(set(texts)) > 1}
+    apart = {
+        "Rewards": any(re.match(r"(game\.)?(rules\b|reward\.)", name) for name in differing),
+        "Figures of held-out problems": not differing.isdisjoint(("evaluation.problems", "evaluation.limit")),
+    }
+    warned = "".join(f"<p>{what} of these runs are not comparable.</p>" for what, differs in apart.items() if differs)
+    return warned + table if rows else "<p>The runs do not differ in any setting that all have.</p>"
 
 
 def _compared(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:

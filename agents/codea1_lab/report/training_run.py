@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import accumulate, groupby
 from math import nan, sqrt
@@ -23,7 +23,7 @@ from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
 from codea1_env.records.file_errors import require_run
 from codea1_env.rules.funnel import KILLING
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import Ruleset
+from codea1_env.rules.ruleset import PRESETS, Ruleset
 from codea1_env.runs.config import flat
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord
@@ -147,7 +147,8 @@ def training_run(path: Path, name: str) -> RunMaterial:
             *remarks,
             Remark(_KEPT if samples else "The run kept no rollouts, so there are no episodes to read."),
         ),
-        settings=flat(settings),
+        settings=(own := flat(settings)),
+        defaults=flat({"game": asdict(rules)}) if (rules := PRESETS.get(own.get("game.rules", "fixed"))) else {},
         tests=_tests(steps),
         book=_book_of(path),
         problems=problems,
@@ -257,7 +258,7 @@ def _facts(
         ("each step", f"{shape}{setting('rollout', 'n_suites')} suites"),
         ("learning rate", setting("training", "lr")),
         ("steps", f"{len(steps)} of {setting('run', 'steps')}"),
-        ("kept rollouts", f"of {len(samples)} steps"),
+        ("kept rollouts", f"of {len(samples)} step{'s' * (len(samples) != 1)}"),
         ("seed", setting("run", "seed")),
     )
     return tuple((name, value) for name, value in found if value)

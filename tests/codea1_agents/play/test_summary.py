@@ -12,7 +12,7 @@ from codea1_env.problems import Problem
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
-from tests.support.reports import FAILED, INVALID, OURS, PASSED, UNRUN, candidate, judged_round, met_all, suite_of
+from tests.support.reports import FAILED, INVALID, OURS, PASSED, UNRUN, candidate, judged_round, met, suite_of
 from tests.support.runs import summarise
 
 NAMED = {"p": PASSED, "w": FAILED, "n": UNRUN, "i": OURS}
@@ -25,11 +25,12 @@ def episode(
     replayed: str = "",
     *,
     right: bool = True,
+    copied: bool = False,
     verdict: Verdict = PASSED,
     asked: bool = True,
     book: int | None = None,
 ) -> EpisodeRecord:
-    suite = suite_of(*met_all((NAMED[each] for each in new), n_wrong=0 if right else len(new)))
+    suite = suite_of(*(met(NAMED[each], n=n, right=right, example=copied) for n, each in enumerate(new)))
     report = candidate(suite, replayed=(NAMED[each] for each in replayed), verdict=verdict)
     delta, problem = None if book is None else BookDelta(size=book), Problem(problem_id, "s", "f", "s", ())
     judged = judged_round(report, RULES, problem, tester_reply="" if asked else None, book=delta)
@@ -58,6 +59,9 @@ def summary(*records: EpisodeRecord):
         # A wrong answer beats nobody, though the program fails its input.
         ([episode("a", "pppw"), episode("b", "pw", right=False)], "right_kill_rate", 0.5, 2),
         ([episode("a", "pppw"), episode("b", "pw", right=False)], "kill_rate", 1.0, 2),
+        # Nor does a copied example.
+        ([episode("a", "pppw"), episode("b", "pw", copied=True)], "right_kill_rate", 0.5, 2),
+        ([episode("a", "pppw"), episode("b", "pw", copied=True)], "kill_rate", 1.0, 2),
         ([episode("a", "nn", verdict=INVALID)], "suite_validity", 0.5, 1),
         # Cases that were not run are not evidence.
         ([episode("a", "pn", "n")], "pass_new", 1.0, 1),
@@ -70,6 +74,14 @@ def summary(*records: EpisodeRecord):
 def test_a_figure_is_a_mean_of_so_many_rounds(records: list[EpisodeRecord], name: str, mean: float, n: int) -> None:
     found = getattr(summary(*records), name)
     assert (found.mean, found.n) == (pytest.approx(mean, nan_ok=True), n)
+
+
+@pytest.mark.parametrize(("right", "copied"), [(True, False), (True, True), (False, False)])
+def test_a_report_has_the_same_meaning_of_a_beaten_program(right: bool, copied: bool) -> None:
+    (played,) = episode("a", "pw", right=right, copied=copied).rounds
+    (suite,) = played.to_report().suites
+    assert suite.beats
+    assert suite.beats_rightly is (right and not copied)
 
 
 def test_programs_that_do_not_load_are_counted_by_the_reason() -> None:

@@ -31,18 +31,25 @@ def test_a_training_says_what_moved_from_what_to_what() -> None:
     lines = [*steps, *evaluated]
     first, second, third = of_training(_figures(steps, lines), steps, lines)
     assert first == (
-        "On held-out problems the coder's pass@1 rose from 0.300 to 0.500 (0.450 to 0.550) after 0.600 at step 9 "
-        "(steps 0 to 19, 48 problems)."
+        "On held-out problems the coder's pass@1 rose from 0.300 (0.250 to 0.350) to 0.500 (0.450 to 0.550),"
+        " the best being 0.600 at step 9 (steps 0 to 19, 48 problems)."
     )
     assert second == (
         "In training, the coder's reward rose from 0.24 (0.20 to 0.28) to 0.54 (0.50 to 0.58) and the tester's reward"
-        " shows no clear change, from 0.50 (0.50 to 0.50) to 0.50 (0.50 to 0.50) (first and last 5 of 20 steps)."
+        " did not change from 0.50 (0.50 to 0.50) (first and last 5 of 20 steps)."
     )
-    assert third == (
-        "The share of suites that beat a program shows no clear change,"
-        " from 0.50 (0.50 to 0.50) to 0.50 (0.50 to 0.50)."
-    )
+    assert third == ("The share of suites that beat a program did not change from 0.50 (0.50 to 0.50).")
     assert of_training({}, [], []) == ()
+
+
+def test_rewards_of_programs_that_no_case_speaks_of_say_so() -> None:
+    steps = [line(n, 0.1) for n in range(20)]
+    for each in steps:
+        each["figures"]["untested_share"] = 0.9
+    (told, _) = of_training(_figures(steps, steps), steps, steps)
+    assert told.endswith(
+        "(first and last 5 of 20 steps); no case was evidence about 90% of the last programs that load."
+    )
 
 
 def interval_of(name: str, value: float, half: float = 0.05) -> dict[str, float]:
@@ -52,9 +59,11 @@ def interval_of(name: str, value: float, half: float = 0.05) -> dict[str, float]
 @pytest.mark.parametrize(
     ("before", "half", "says"),
     [
-        (0.45, 0.05, "shows no clear change, from 0.450 to 0.500"),
-        (0.7, 0.05, "fell from 0.700 to 0.500"),
-        (0.2, nan, "has too few problems to tell, it went from 0.200 to 0.500"),
+        (0.45, 0.05, "shows no clear change, from 0.450 (0.400 to 0.500) to 0.500 (0.450 to 0.550) (steps 0"),
+        (0.51, 0.05, "shows no clear change, from 0.510 (0.460 to 0.560) to 0.500 (0.450 to 0.550) (steps 0"),
+        (0.5, 0.0, "did not change from 0.500 (0.500 to 0.500) (steps"),
+        (0.7, 0.05, "fell from 0.700 (0.650 to 0.750) to 0.500"),
+        (0.2, nan, "went from 0.200 to 0.500, too few problems to tell a change"),
     ],
 )
 def test_held_out_problems_have_the_same_rule(before: float, half: float, says: str) -> None:
@@ -69,9 +78,11 @@ def test_held_out_problems_have_the_same_rule(before: float, half: float, says: 
     [
         ([0.14 + 0.09 * n for n in range(10)], "rose from 0.32 (0.14 to 0.50) to 0.77 (0.59 to 0.95)."),
         ([0.95 - 0.09 * n for n in range(10)], "fell from 0.77 (0.59 to 0.95) to 0.32 (0.14 to 0.50)."),
-        ([0.1] * 13, "shows no clear change, from 0.10 (0.10 to 0.10) to 0.10 (0.10 to 0.10)."),
+        ([0.1] * 13, "did not change from 0.10 (0.10 to 0.10)."),
         ([0.14, 0.95], "went from 0.14 to 0.95, too few steps to tell a change."),
         ([0.1] * 4 + [0.9] * 4, "went from 0.10 to 0.90, too few steps to tell a change."),
+        ([nan] * 15 + [0.0] * 5, "is 0.00 (0.00 to 0.00), unknown in the first steps."),
+        ([nan, 0.0] * 10, "did not change from 0.00."),
         ([0.5], "is 0.50, too few steps to tell a change."),
         ([nan, 0.1, 0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9], "went from 0.10 to 0.90 (0.90 to 0.90), too few"),
     ],

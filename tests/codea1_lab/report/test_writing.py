@@ -235,6 +235,21 @@ def test_the_first_duel_is_compared_without_layout(tmp_path: Path) -> None:
     assert duels(replace(found, is_going=True)) == [["The last duel", 2]]
 
 
+def test_wrong_and_replayed_tests_make_no_program_harder_to_beat(tmp_path: Path) -> None:
+    """The first program fails its only right test of many, the second one of two."""
+    (group, *_) = read_run(written_run(tmp_path / "run", 1, str), "run").groups()
+    (played,) = group.members.values()
+    (suite,) = played.suites
+    right = next(case for case in suite.cases if case.verdict.is_failure)
+    passed = next(c for c in suite.cases if not c.verdict.is_failure and not c.is_example)
+    lie, copied = passed.model_copy(update={"prediction_right": False}), passed.model_copy(update={"is_example": True})
+    archive = Archive()
+    for n, (cases, n_replayed) in enumerate((((right, *[lie, copied] * 5), 9), ((right, passed), 0))):
+        update = {"suites": (suite.model_copy(update={"cases": cases}),), "replayed": (passed,) * n_replayed}
+        archive.add(0, replace(group, step=n, members={"": played.model_copy(update=update)}))
+    assert (archive.closest[0].row, archive.closest[0].beaten_share) == (1, 0.5)
+
+
 @pytest.mark.parametrize("right", [True, False])
 def test_the_duel_to_read_first_is_one_that_a_right_test_wins(right: bool, tmp_path: Path) -> None:
     """The first program fails one wrong test of many, the second two tests of few."""
@@ -249,6 +264,20 @@ def test_the_duel_to_read_first_is_one_that_a_right_test_wins(right: bool, tmp_p
         members = {"": played.model_copy(update={"suites": (suite.model_copy(update={"cases": cases}),)})}
         archive.add(0, replace(group, step=n, members=members))
     assert (archive.closest[0].row, archive.closest[0].is_won_right) == (int(right), right)
+    assert [*Outcome][archive.index()["columns"]["outcome"][0]] is Outcome.FAILED, "its tester earns nothing"
+
+
+def test_without_a_program_that_loads_there_is_no_duel(small_run: Path) -> None:
+    run, archive = read_run(small_run, "run"), Archive()
+    group = next(group for group in run.groups() if group.step == 9)
+    archive.add(0, group)
+    archive.close()
+    data = zlib.decompress(base64.b64decode(data_of([run], archive, ())["index"]))
+    assert json.loads(data)["duels"] == [["There is no duel to read, since no recorded program loads."]]
+
+
+def test_the_page_says_of_what_its_intervals_are(training: Path) -> None:
+    assert "of training steps by Student's t over steps" in page_of("a", [read_run(training, "a")], (), {})
 
 
 def test_reports_of_several_runs_say_in_which_settings_they_differ(tmp_path: Path) -> None:
@@ -261,6 +290,26 @@ def test_reports_of_several_runs_say_in_which_settings_they_differ(tmp_path: Pat
         "both", [runs[0], replace(runs[1], settings={})], (), {}
     )
     assert "do not differ in any setting" in page_of("same", [runs[0], runs[0]], (), {})
+
+
+def test_settings_of_trainings_and_games_side_by_side_are_effective_ones_of_both(
+    small_run: Path, training: Path, tmp_path: Path
+) -> None:
+    def table(*runs: RunMaterial) -> str:
+        return page_of("both", runs, (), {}).partition('id="run-0"')[0]
+
+    plain = read_run(training, "plain")
+    other = shutil.copytree(training, tmp_path / "other")
+    (other / "config.toml").write_text("[run]\nsteps = 30\n[game.reward]\nalpha = 0.25\n[evaluation]\nlimit = 3\n")
+    changed, games = read_run(other, "changed"), read_run(small_run, "games")
+    apart = table(plain, changed)
+    assert '<th scope="row">game.reward.alpha</th><td>0.5</td><td>0.25</td>' in apart
+    assert "Rewards of these runs are not comparable" in apart
+    assert "Figures of held-out problems of these runs are not comparable" in apart
+    assert "not comparable" not in table(plain, plain)
+    mixed = table(changed, games)
+    assert '<th scope="row">reward.alpha</th><td>0.25</td><td>0.5</td>' in mixed
+    assert not re.search(r'<th scope="row">(schema_version|problems_digest|limits|episodes|steps)', mixed)
 
 
 def test_every_chart_names_both_axes(small_run: Path, training: Path) -> None:

@@ -88,7 +88,7 @@ def _distinct(what: str) -> Alarm:
 
 def _spread(role: str, more: str) -> Alarm:
     sentence = (
-        f"rewards differ in {{:.0%}} of the {role}'s groups only, and the others train nothing: raise rollout.{more},"
+        f"rewards differ in only {{:.0%}} of the {role}'s groups, and the others train nothing: raise rollout.{more},"
         " or choose problems that are neither always nor never solved"
     )
     return _share(f"{role}_spread_share", _LITTLE_SPREAD, sentence, is_least=True)

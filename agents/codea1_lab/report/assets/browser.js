@@ -316,7 +316,8 @@ async function fillRuns(browser) {
   }
   for (const place of document.querySelectorAll("[data-duel]")) {
     const [heading, row, ...texts] = browser.index.duels[Number(place.dataset.duel)] ?? [];
-    if (row === undefined) continue;
+    if (heading === undefined) continue;
+    if (row === undefined) { place.replaceChildren(el("p", {}, heading)); place.hidden = false; continue; }
     const [{ t, group }, problems] = await Promise.all([browser.textsOf(browser.columns.group[row]), browser.problemTexts()]);
     place.replaceChildren(...new Detail(browser, row, t, group, problems).short(heading, texts).flat(9).filter(Boolean));
     place.hidden = false;

@@ -1,7 +1,7 @@
 "use strict";
 /* One candidate with its group: rewards, verdicts, the change since the round before, program, cases, problem, replies. */
 const SYMBOLS = { passed: "·", wrong_answer: "W", runtime_error: "E", time_limit: "T", memory_limit: "M", output_limit: "O", not_run: "–", denied: "x", undecided: "~", internal_error: "?" };
-const MARKS = ["✓", "✗", "R", "!", "–", "?"];
+const MARKS = ["✓", "✗", "R", "!", "–", "?", "w"];
 const HARMLESS = ["passed", "not_run", "denied", "undecided", "internal_error"];
 const words = (text) => text.replaceAll("_", " ");
 const $ = (id) => document.getElementById(id);
