@@ -17,6 +17,7 @@ from codea1_agents.cli.boundary import NOT_OK, show_traceback, wants_traceback
 from codea1_agents.cli.console import Page, new_table, problems_document, tally
 from codea1_agents.cli.options import Limit, NoProgress, Options, ReplyTimeout, SandboxName
 from codea1_agents.cli.progress import Progress
+from codea1_agents.scripted.typed_inputs import calls_near_tests
 from codea1_env.agent import Role
 from codea1_env.agent.threads import REPLY_TIMEOUT_S
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
@@ -86,7 +87,7 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     with Progress("loading problems", None, page):
         problems = load_problems(options.source, limit=options.limit)
     with closing(load_sandbox(options.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
-        found = check_problems(problems, backend, slow_s=options.slow, progress=progress.reach)
+        found = check_problems(problems, backend, slow_s=options.slow, inputs=calls_near_tests, progress=progress.reach)
     bad = [each for each in found if each.status is not CheckStatus.OK]
     rows = [(row.place, "skipped", row.reason) for row in problems.skipped]
     rows += [(each.problem_id, each.status.value, each.detail) for each in bad]

@@ -91,8 +91,29 @@ def test_a_solution_that_answers_one_call_in_two_ways_is_flaky_though_it_passes(
     sandbox: Sandbox, golden: tuple[GoldenTest, ...]
 ) -> None:
     found, said = status(sandbox, problem(CLOCK, golden))
-    assert (found, "and in another run" in said) == (CheckStatus.FLAKY, True)
+    assert (found, "differ: f(1) gives" in said, "and in another run" in said) == (CheckStatus.FLAKY, True, True)
     assert status(sandbox, problem(golden=golden))[0] is CheckStatus.OK
+
+
+@pytest.mark.parametrize(
+    ("solution", "said"),
+    [
+        ("import random\ndef f(x):\n    return random.random() if x == 5 else 2 * x", "answers differ: f(5) gives 0."),
+        ("n = []\ndef f(x):\n    n.append(x)\n    return 2 * x if x < 3 else len(n)", "answers differ: f(7) gives 2,"),
+        (
+            "n = []\ndef f(x):\n    n.append(x)\n    return 2 * x if x < 3 else 1 / len(n[2:])",
+            "f(7) raises ZeroDivision",
+        ),
+        (DOUBLE, ""),
+    ],
+    ids=["random", "state", "raises", "same"],
+)
+def test_further_inputs_are_answered_twice(sandbox: Sandbox, solution: str, said: str) -> None:
+    given, inputs = problem(solution), ("f(0)", "f(7)", "f(5)", "f(2)", "f()")
+    twice = check_problems([given, problem(name="other")], sandbox, inputs=lambda problem: inputs)
+    assert [each.status for each in twice] == [CheckStatus.FLAKY if said else CheckStatus.OK, CheckStatus.OK]
+    assert said in twice[0].detail
+    assert check_problems([given], sandbox)[0].status is CheckStatus.OK
 
 
 @pytest.mark.slow
