@@ -125,8 +125,12 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     target = resolve("agents", name)
     if getattr(target, "interactive", False) is True:
         raise UserError(f"agent {spec!r} cannot be checked: it is interactive")
-    if not options.role and ":" in name and getattr(target, "plays", None) not in roles:  # a registered one plays both
-        raise UserError(f"{name} does not say what it plays: add --role coder, --role tester or --role both")
+    plays = getattr(target, "plays", None)
+    if not options.role and ":" in name and plays not in roles:  # a registered one plays both
+        said = (
+            "does not say what it plays" if plays is None else f"says plays = {plays!r:.80}, expected coder or tester"
+        )
+        raise UserError(f"{name} {said}: add --role coder, --role tester or --role both")
     page = Page(as_json=options.as_json)
     role = cast(Literal["coder", "tester", "both"], options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:

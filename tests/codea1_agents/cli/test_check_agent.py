@@ -23,6 +23,9 @@ class Declared:
 
     def act(self, observation, info):
         return "assert True"
+
+class Judge(Declared):
+    plays = "judge"
 """
 
 
@@ -76,6 +79,10 @@ def test_what_cannot_be_checked_is_one_sentence(arguments: list[str], said: str)
 def test_an_agent_of_ones_own_plays_the_roles_that_it_or_the_user_names() -> None:
     sentence = refused("check", "agent", "bad_agents:mind")
     assert "bad_agents:mind does not say what it plays: add --role coder, --role tester or --role both" in sentence
+    assert "bad_agents:Judge says plays = 'judge', expected coder or tester" in refused(
+        "check", "agent", "bad_agents:Judge"
+    )
+    assert "for example bad_agents:tester" in refused("check", "agent", "bad_agents")
     for role, played in (("tester", ["tester"]), ("both", ["coder", "tester"])):
         shown = codea1("check", "agent", "bad_agents:mind", "--role", role).stdout
         assert [line.split()[2] for line in shown.splitlines() if line.startswith("bad_agents:mind as")] == played
