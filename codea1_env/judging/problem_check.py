@@ -302,7 +302,7 @@ def _in_place_hint(problem: Problem, bad: GoldenResult) -> str:
     returns = any(
         isinstance(node, ast.Return) and node.value for node in ast.walk(parse(problem.solution, TextBudget.of_row()))
     )
-    if problem.script or problem.calls.in_place or returns or "AssertionError" not in bad.detail:
+    if problem.script or problem.calls.in_place or returns or "an assert is false" not in bad.detail:
         return ""
     return '; the solution returns nothing: to test changed arguments, state "calls": {"in_place": true}'
 
