@@ -97,3 +97,12 @@ def test_an_agent_that_could_not_be_asked_is_no_failure_and_no_success() -> None
     result = codea1("check", "agent", nobody, "--role", "coder")
     assert result.exit_code == 3
     assert "nothing was tested" in result.stderr
+
+
+def test_a_new_tester_writes_a_test_for_each_observation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    codea1("new", "agent", "fresh_agents")
+    tests = document("check", "agent", "fresh_agents:tester", "--role", "tester")["tests"]
+    (told,) = (each["detail"] for each in tests if each["name"] == "test cases are right")
+    assert told.startswith("5 replies: 5 test cases can be read")
+    assert "empty reply" not in told
