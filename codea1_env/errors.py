@@ -51,12 +51,12 @@ class UnknownName(UserError):
 
     @classmethod
     def of(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """Make an error that lists the known names, a dozen at most, after the nearest one if the name may be a typing
-        error."""
+        """Make an error that lists the known names, a dozen of them if there are many, after the nearest one if the
+        name may be a typing error."""
         names = sorted(known)
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+        listed = ", ".join(names[:12]) + f" and {len(names) - 12} more" if len(names) > 24 else ", ".join(names)
         return cls(f"unknown {kind} {name!r}: {hint}known are {listed or 'none'}")
 
 

@@ -58,6 +58,8 @@ def resolve(group: Group, name: str) -> Any:
     unknown = UnknownName.of(group[:-1].removesuffix("e") if group == "sandboxes" else group[:-1], name, registered)
     if group == "agents" and os.path.isdir(name):
         raise UnknownName(f"{unknown}; the model in this folder is transformers,model={name}")
+    if group == "agents" and os.path.isfile(f"{name}.py"):
+        raise UnknownName(f"{unknown}; an agent in {name}.py is named with it, for example {name}:tester")
     if group == "agents" and "." in name:
         raise UnknownName(f"{unknown}; your own class or function is {':'.join(name.rsplit('.', 1))}")
     raise unknown

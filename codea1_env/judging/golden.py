@@ -48,6 +48,7 @@ SHORT = replace(GOLDEN_LIMITS, cpu_s=2.0, wall_s=3.0, job_factor=16.0)
 the solution's own time allows."""
 PROGRAM_LIMITS = replace(SHORT, max_restarts=0)
 """A program has failed as soon as a call hangs or kills its process, so the rest need not run."""
+_FALSE_ASSERT = ("AssertionError: in the harness", "an assert is false")
 _MAX_SHOWN = 200  # characters
 _TOO_LONG = (
     f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, which GOLDEN_LIMITS allows: raise its value_bytes to find out"
@@ -295,7 +296,7 @@ def _harness_result(report: JobReport) -> GoldenResult:
     if outcome.kind is OutcomeKind.VALUE:
         return GoldenResult(Verdict.PASSED)
     if outcome.kind is OutcomeKind.ERROR and outcome.error_type == "AssertionError":
-        return GoldenResult(Verdict.WRONG_ANSWER, f"check: {outcome.summary}")
+        return GoldenResult(Verdict.WRONG_ANSWER, f"check: {outcome.summary}".replace(*_FALSE_ASSERT))
     return _failed(outcome, "check")
 
 

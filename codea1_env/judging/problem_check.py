@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from codea1_env.errors import UserError
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.facts.verdicts import Outcome, Verdict
+from codea1_env.facts.verdicts import Outcome, OutcomeKind, Verdict
 from codea1_env.judging.answer_check import answer_rules_faults
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
@@ -24,20 +24,26 @@ from codea1_env.judging.golden import (
     golden_runs,
     load_failure,
 )
-from codea1_env.judging.jobs import program_job
+from codea1_env.judging.jobs import call_of, program_job
 from codea1_env.problems.problem import GoldenCase, GoldenTest, Problem
 from codea1_env.problems.snippets import read_test, with_known_imports
 from codea1_env.python_text import TextBudget, free_names, parse
+from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.statements import DEFINITIONS
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
 from codea1_env.values.comparison import equal
-from codea1_env.values.source import describe
+from codea1_env.values.source import describe, describe_call
 
 SLOW_S = 5.0
 """Right solutions of known data sets take below 2.7 s or above 10 s on an idle core; a busy core can double that."""
 
 _BATCH_PROBLEMS = 16
+
+_INPUT_LIMITS = Limits(cpu_s=0.5, max_restarts=2)  # an input may be one that the solution need not answer
+_ANSWERS = {OutcomeKind.VALUE, OutcomeKind.ERROR}
+_OTHER_SEED = '\n__import__("random").seed(1)\n'
+"""Follows the solution in the second run on inputs: the sandbox begins each process with the same random numbers."""
 
 _COMPARISON = preset("fixed").comparison
 
@@ -66,6 +72,9 @@ class CheckStatus(StrEnum):
     """The solution does not load, or an example cannot be read."""
     INTERNAL = "internal"
     """The sandbox failed; says nothing about the problem."""
+
+
+_SOUND = (CheckStatus.OK, CheckStatus.UNTESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,7 @@ def check_problems(
     runs: int = 2,
     slow_s: float = SLOW_S,
     limits: Limits = GOLDEN_LIMITS,
+    inputs: Callable[[Problem], Iterable[str]] = lambda problem: (),
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[ProblemCheck, ...]:
     """Return one finding per problem, in order.
@@ -108,6 +118,8 @@ def check_problems(
         runs: runs per solution; every second one takes the tests in reverse order, to reveal hidden state.
         slow_s: processor seconds per run above which a right solution is reported as slow.
         limits: bounds per call.
+        inputs: returns expressions that call the entry point, beside those of the tests. Each is evaluated in two
+            processes, and the solution must give the same answer.
         progress: called with (problems done, problems in all) after each batch.
 
     Raises:
@@ -120,7 +132,8 @@ def check_problems(
     rest = iter(todo)
     found: list[ProblemCheck] = []
     while batch := list(islice(rest, _BATCH_PROBLEMS)):
-        found.extend(_check_batch([_Plan(problem, runs, limits) for problem in batch], sandbox, slow_s))
+        checks = _check_batch([_Plan(problem, runs, limits) for problem in batch], sandbox, slow_s)
+        found.extend(_with_changes(checks, [(each, tuple(inputs(each))) for each in batch], sandbox))
         if progress is not None:
             progress(len(found), len(todo))
     return tuple(found)
@@ -176,7 +189,7 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> lis
         runs = [_run(number, run, expected) for number, run in enumerate(accepted)]
         cpu_s = max(run.cpu_s for run in runs)
         status, detail = _status(plan, runs, slow_s)
-        if status in (CheckStatus.OK, CheckStatus.UNTESTED) and (change := _changed_answer(own)):
+        if status in _SOUND and (change := _changed_answer(own)):
             status, detail = CheckStatus.FLAKY, change
         if fault and status in (CheckStatus.OK, CheckStatus.INTERNAL):
             status, detail = CheckStatus.WRONG, fault
@@ -184,22 +197,55 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> lis
     return found
 
 
+def _with_changes(
+    checks: Sequence[ProblemCheck], asked: Iterable[tuple[Problem, tuple[str, ...]]], sandbox: Sandbox
+) -> list[ProblemCheck]:
+    """Return the checks, FLAKY for a sound solution that answers one of the expressions in two ways."""
+    found, jobs, positions = list(checks), [], []
+    for position, (check, (problem, texts)) in enumerate(zip(checks, asked, strict=True)):
+        if check.status in _SOUND and not problem.answers.accepts_others:
+            calls = [call_of(text, (), direct=is_direct_call(text, problem.entry_point)) for text in texts]
+            job = program_job(problem, problem.solution, calls, _INPUT_LIMITS)
+            jobs += [job, replace(job, program=job.program + _OTHER_SEED * (not job.script), calls=job.calls[::-1])]
+            positions.append(position)
+    reports = sandbox.run(jobs) if jobs else ()
+    for position, job, one, other in zip(positions, jobs[::2], reports[::2], reports[1::2], strict=True):
+        answers = zip(job.calls, one.outcomes, other.outcomes[::-1], strict=True)
+        changes = (
+            _change(call.expression, *both) for call, *both in answers if {each.kind for each in both} <= _ANSWERS
+        )
+        if change := next(filter(None, changes), ""):
+            found[position] = replace(found[position], status=CheckStatus.FLAKY, detail=change)
+    return found
+
+
 def _changed_answer(runs: Sequence[GoldenRun]) -> str:
     """Say which call a solution answers in two ways, as its runs are processes of their own; empty if none."""
     if runs[0].problem.answers.accepts_others:
         return ""
-    first: dict[Call | bytes, bytes] = {}
+    first: dict[Call | bytes, Outcome] = {}
     for run in runs:
         direct = zip(run.case_calls, run.reports[0].outcomes, strict=False) if run.case_calls else ()
         inner = chain.from_iterable(calls for report in run.reports for calls in report.entry_point_calls)
         for call, outcome in (*direct, *((each.arguments, each.answer) for each in inner)):
             if outcome is None or outcome.value is None:
                 continue
-            before = first.setdefault(call, outcome.value)
-            if not equal(before, outcome.value, nan_equal=True):
-                what = call.expression if isinstance(call, Call) else f"a call with {describe(call, 80)}"
-                return f"{what:.80} gives {describe(before, 80)}, and in another run {describe(outcome.value, 80)}"
+            before = first.setdefault(call, outcome)
+            what = call.expression if isinstance(call, Call) else describe_call(run.problem.entry_point, call, 80)
+            if change := _change(what, before, outcome):
+                return change
     return ""
+
+
+def _change(what: str, one: Outcome, other: Outcome) -> str:
+    """Say how two outcomes of one call differ; empty if they do not."""
+    if one.value == other.value or (one.value and other.value and equal(one.value, other.value, nan_equal=True)):
+        return ""
+    texts = [
+        f"raises {each.error_type}" if each.value is None else f"gives {describe(each.value, 80)}"
+        for each in (one, other)
+    ]
+    return f"answers differ: {what:.80} {texts[0]}, and in another run {texts[1]}"
 
 
 def _run(number: int, run: GoldenRun, expected: Mapping[Call, Outcome]) -> _Run:
@@ -256,7 +302,7 @@ def _in_place_hint(problem: Problem, bad: GoldenResult) -> str:
     returns = any(
         isinstance(node, ast.Return) and node.value for node in ast.walk(parse(problem.solution, TextBudget.of_row()))
     )
-    if problem.script or problem.calls.in_place or returns or "AssertionError" not in bad.detail:
+    if problem.script or problem.calls.in_place or returns or "an assert is false" not in bad.detail:
         return ""
     return '; the solution returns nothing: to test changed arguments, state "calls": {"in_place": true}'
 

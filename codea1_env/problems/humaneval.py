@@ -16,7 +16,7 @@ from codea1_env.problems.snippets import read_test
 
 @cache
 def load() -> ProblemSet:
-    """Return the 164 problems; the file is read once per process.
+    """HumanEval: 164 hand-written functions with hidden tests. The file is read once per process.
 
     Raises:
         BrokenInput: the installed package's data file is damaged.

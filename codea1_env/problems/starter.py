@@ -31,7 +31,9 @@ PARTS = {FUNCTIONS: "", "methods": "methods", "stdin": "stdin"}
 
 @cache
 def load(part: str = FUNCTIONS) -> ProblemSet:
-    """Return the shipped problems of one of the `PARTS`, sorted by difficulty and then by name; read once per process.
+    """Problems written for this project, the easiest first; the parts are functions, methods and stdin.
+
+    They are read once per process.
 
     Raises:
         UnknownName: the part does not exist.

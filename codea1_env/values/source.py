@@ -6,6 +6,7 @@ import datetime
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from codea1_env.values.comparison import INEXACT, exact
@@ -51,6 +52,20 @@ def describe(data: bytes, limit: int = 300) -> str:
         except BeyondBudget as error:
             text = f"a value of {error}"
     return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
+
+
+def describe_call(entry_point: str, arguments: bytes, limit: int = 300) -> str:
+    """Return a call with an encoded pair of positional and keyword arguments as people write it, printable.
+
+    Arguments after the first `limit` characters are left out.
+    """
+    writing = _Writing(for_people=True, n_wanted=limit)
+    try:
+        positional, named = parse(arguments).payload
+    except BeyondBudget as error:
+        return f"{entry_point}(...) with {error}"
+    texts = chain(map(writing.text, positional.payload), (f"{k}={writing.text(v)}" for k, v in named.payload))
+    return f"{entry_point}({writing.joined(texts)})"
 
 
 class _NoSource(Exception):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env import errors
-from codea1_env.errors import install_line
+from codea1_env.errors import UnknownName, install_line
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +72,9 @@ def test_what_a_clone_pins_stays_pinned(tmp_path, installed_from):
     installed_from("an-agent", {"url": f"file://{tmp_path}", "dir_info": {"editable": True}})
     (tmp_path / "constraints.txt").touch()
     assert install_line("an-agent[x]") == f"pip install -c '{tmp_path}/constraints.txt' -e '{tmp_path}[x]'"
+
+
+def test_known_names_are_all_told_unless_they_are_very_many() -> None:
+    assert str(UnknownName.of("field", "x", map(str, range(24)))).endswith(", 9")
+    assert str(UnknownName.of("field", "x", map(str, range(25)))).endswith(" and 13 more")
+    assert str(UnknownName.of("field", "x", ())).endswith("known are none")

@@ -114,4 +114,4 @@ def _codea1(
     ] = False,
     traceback: Annotated[bool, typer.Option("--traceback", help="Show where errors come from.")] = False,
 ) -> None:
-    """A coder against a tester. Exit: 0 done, 1 failed, 2 bad input, 3 unavailable."""
+    """A coder against a tester. Exit: 0 done, 1 failed, 2 bad input, 3 unavailable, 130 interrupted."""

@@ -17,6 +17,7 @@ from codea1_agents.cli.boundary import NOT_OK, show_traceback, wants_traceback
 from codea1_agents.cli.console import Page, new_table, problems_document, tally
 from codea1_agents.cli.options import Limit, NoProgress, Options, ReplyTimeout, SandboxName
 from codea1_agents.cli.progress import Progress
+from codea1_agents.scripted.typed_inputs import calls_near_tests
 from codea1_env.agent import Role
 from codea1_env.agent.threads import REPLY_TIMEOUT_S
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
@@ -86,7 +87,7 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     with Progress("loading problems", None, page):
         problems = load_problems(options.source, limit=options.limit)
     with closing(load_sandbox(options.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
-        found = check_problems(problems, backend, slow_s=options.slow, progress=progress.reach)
+        found = check_problems(problems, backend, slow_s=options.slow, inputs=calls_near_tests, progress=progress.reach)
     bad = [each for each in found if each.status is not CheckStatus.OK]
     rows = [(row.place, "skipped", row.reason) for row in problems.skipped]
     rows += [(each.problem_id, each.status.value, each.detail) for each in bad]
@@ -124,8 +125,12 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     target = resolve("agents", name)
     if getattr(target, "interactive", False) is True:
         raise UserError(f"agent {spec!r} cannot be checked: it is interactive")
-    if not options.role and ":" in name and getattr(target, "plays", None) not in roles:  # a registered one plays both
-        raise UserError(f"{name} does not say what it plays: add --role coder, --role tester or --role both")
+    plays = getattr(target, "plays", None)
+    if not options.role and ":" in name and plays not in roles:  # a registered one plays both
+        said = (
+            "does not say what it plays" if plays is None else f"says plays = {plays!r:.80}, expected coder or tester"
+        )
+        raise UserError(f"{name} {said}: add --role coder, --role tester or --role both")
     page = Page(as_json=options.as_json)
     role = cast(Literal["coder", "tester", "both"], options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:

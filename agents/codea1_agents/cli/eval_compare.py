@@ -68,7 +68,7 @@ def run_compare(options: CompareOptions) -> None:
     found = {name: pair for name, pair in found.items() if pair.difference.n_problems}
     if not found:
         raise UserError(f"{before} and {after} have no problem with a common figure")
-    columns = ("figure", "before", "after", "difference", "95 % interval", "problems", "would take")
+    columns = ("figure", "before", "after", "difference", "95 % interval", "problems", "problems to show it")
     page.show(new_table(columns, [_row(name, pair) for name, pair in found.items()], right=(1, 2, 3, 5, 6)))
     shown = [name for name, pair in found.items() if pair.is_shown]
     page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")

@@ -19,6 +19,7 @@ from codea1_env import judge, score
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.plugins import names
 from codea1_env.problems import DEFAULT_SOURCE, load_problems
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.reward_parts import n_failed, n_right, n_written
@@ -51,7 +52,11 @@ def run_grade(options: GradeOptions) -> None:
         SandboxError: the sandbox cannot be used at all.
     """
     page, rules = Page(as_json=options.as_json), preset(options.rules)
-    problem = load_problems(options.problems).by_id(options.problem)
+    problems, source = load_problems(options.problems), options.problem.partition("/")[0].lower()
+    is_elsewhere = options.problem not in {each.id for each in problems} and source != options.problems
+    if is_elsewhere and source.partition(":")[0] in names("problems"):
+        raise UserError(f"--problem {options.problem} is not in {options.problems}: add -p {source}")
+    problem = problems.by_id(options.problem)
     if str(options.program) == str(options.tests) == "-":
         raise UserError("program and tests: only one of them can come from stdin")
     program, tests = map(_text, (options.program, options.tests))

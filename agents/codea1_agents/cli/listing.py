@@ -185,6 +185,7 @@ def list_rules(options: RulesOptions) -> None:
         reward = rules.reward
         rows.append((name, reward.scheme, f"{reward.alpha:g}", rules.validation.value, str(rules.tests_per_suite)))
     page.show(new_table(("rules", "rewards", "alpha", "validation", "tests per suite"), rows, whole=(0,)))
+    page.say("validation: fill corrects a test's wrong prediction, drop_wrong drops the test.")
     columns = ("name", "scheme", "alpha", "validation", "tests_per_suite")
     page.finish(rules=[dict(zip(columns, row, strict=True)) for row in rows])
 

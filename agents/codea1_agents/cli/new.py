@@ -74,7 +74,8 @@ def tester(observation):
     """
     calls = re.findall(r"^assert (.+?) == ", observation["examples"], re.MULTILINE)
     near = [re.sub(r"\\d+", lambda number: str(int(number[0]) + 1), call) for call in calls]
-    return "\\n".join(f"assert {call} is not None" for call in near)
+    guess = observation["entry_point"] + "(1)"  # where the statement has no examples
+    return "\\n".join(f"assert {call} is not None" for call in near or [guess])
 '''
 _REWARD = '''\
 """The rewards of both agents, computed from the verdicts."""

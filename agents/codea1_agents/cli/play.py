@@ -349,7 +349,10 @@ class _Run:
         metrics = self._metrics(wall_s)
         folder.write_metrics(metrics)
         self.page.show(summary_table(self.tally.summary(seed=self.config.seed), self.config))
-        if self.only_solutions and metrics["summary"]["n_rounds"]:
+        if n_flaky := self.tally.summary(seed=self.config.seed).tests.get("flaky", 0):
+            again = f"{counted(n_flaky, 'test')} flaky: run again, the solution gives another value; see"
+            self.page.say(as_typed(f"{again} codea1 check problems {quote(self.config.problems)}"))
+        elif self.only_solutions and metrics["summary"]["n_rounds"]:
             self.page.say("the coder played the solution itself: no test can beat it; try --coder mutant,strength=1")
         if self.spent.total_s:
             self.page.say(time_sentence(self.spent, wall_s if self.options.concurrency > 1 else None))

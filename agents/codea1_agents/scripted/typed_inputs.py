@@ -7,13 +7,16 @@ list comes before the list of thirty.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import zip_longest
 
-from codea1_agents.scripted.literals import unique
-from codea1_agents.scripted.signatures import Arguments, Interface
+from codea1_agents.scripted.literals import call_text, effect_text, unique
+from codea1_agents.scripted.signatures import Arguments, Interface, interface_of_problem
 from codea1_agents.scripted.value_types import Kind, ValueType
+from codea1_env.problems.problem import GoldenCase, Problem
 
 _MAX_DEPTH = 3  # containers nested deeper than this get typical elements only
+_N_NEAR = 8  # calls of each sort, for each guess at the types
 _LONG = 30  # elements of a "long" input; longer ones make unreadable tests
 
 _INTS = (0, 1, -1, 2, 3, 10, -5, 7, 100, 97, 8, -100, 1000)
@@ -94,6 +97,24 @@ def boundary_calls(interface: Interface) -> list[Arguments]:
             sequences.append([(*base[:position], new, *base[position + 1 :]) for new in moved])
     rounds = zip_longest(*sequences, fillvalue=_MISSING)
     return [call for call in unique(_calls(rounds)) if isinstance(call, tuple)]
+
+
+def calls_near_tests(problem: Problem) -> list[str]:
+    """Return calls of a problem's entry point as its tests and examples make them, then calls with edge arguments."""
+    texts = (
+        test.expression
+        if isinstance(test, GoldenCase)
+        else test.source.replace("candidate(", f"{problem.entry_point}(")
+        for test in problem.golden
+    )
+    interface = interface_of_problem(replace(problem, examples=(*problem.examples, *texts)))
+    write = effect_text if problem.calls.in_place else call_text
+    calls = (
+        write(problem.entry_point, arguments, guess.keywords)
+        for guess in (interface.guesses() if interface else ())
+        for arguments in (*guess.examples[:_N_NEAR], *boundary_calls(guess)[:_N_NEAR])
+    )
+    return [*dict.fromkeys(calls)]
 
 
 _MISSING = object()

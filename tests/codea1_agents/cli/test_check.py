@@ -39,6 +39,16 @@ def test_rows_that_are_not_ok_are_told_with_their_reasons_and_exit_with_1(folder
     assert data["skipped_by_cause"] == {"interactive": 2, "broken": 1}
 
 
+def test_a_solution_that_answers_differently_each_time_is_told_with_the_call(folder: Path) -> None:
+    solution = "import random\ndef f(x):\n    return x + random.randrange(10**9)\n"
+    row = {**problem_to_row(RIGHT), "solution": solution, "golden": ["assert f(3) >= 3"]}
+    (folder / "some.jsonl").write_text(json.dumps(row))
+    result = codea1("check", "problems", "some.jsonl", "--json")
+    (told,) = one_object(result.stdout)["not_ok"]
+    assert (result.exit_code, told["status"]) == (1, "flaky")
+    assert told["detail"].startswith("answers differ: f(3) gives ")
+
+
 @pytest.mark.parametrize("source", ["nowhere", "nowhere.jsonl", "my_agents:lost"])
 def test_a_source_that_cannot_be_read_is_bad_input_not_a_failed_check(source: str) -> None:
     refused("check", "problems", source)

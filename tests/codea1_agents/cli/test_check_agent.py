@@ -23,6 +23,9 @@ class Declared:
 
     def act(self, observation, info):
         return "assert True"
+
+class Judge(Declared):
+    plays = "judge"
 """
 
 
@@ -76,6 +79,10 @@ def test_what_cannot_be_checked_is_one_sentence(arguments: list[str], said: str)
 def test_an_agent_of_ones_own_plays_the_roles_that_it_or_the_user_names() -> None:
     sentence = refused("check", "agent", "bad_agents:mind")
     assert "bad_agents:mind does not say what it plays: add --role coder, --role tester or --role both" in sentence
+    assert "bad_agents:Judge says plays = 'judge', expected coder or tester" in refused(
+        "check", "agent", "bad_agents:Judge"
+    )
+    assert "for example bad_agents:tester" in refused("check", "agent", "bad_agents")
     for role, played in (("tester", ["tester"]), ("both", ["coder", "tester"])):
         shown = codea1("check", "agent", "bad_agents:mind", "--role", role).stdout
         assert [line.split()[2] for line in shown.splitlines() if line.startswith("bad_agents:mind as")] == played
@@ -90,3 +97,12 @@ def test_an_agent_that_could_not_be_asked_is_no_failure_and_no_success() -> None
     result = codea1("check", "agent", nobody, "--role", "coder")
     assert result.exit_code == 3
     assert "nothing was tested" in result.stderr
+
+
+def test_a_new_tester_writes_a_test_for_each_observation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    codea1("new", "agent", "fresh_agents")
+    tests = document("check", "agent", "fresh_agents:tester", "--role", "tester")["tests"]
+    (told,) = (each["detail"] for each in tests if each["name"] == "test cases are right")
+    assert told.startswith("5 replies: 5 test cases can be read")
+    assert "empty reply" not in told

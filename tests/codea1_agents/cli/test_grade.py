@@ -35,3 +35,17 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str, s
     assert said in reason
     assert "Errno" not in reason
     assert reason.count(str(tmp_path)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["starter/count_carries"], "--problem starter/count_carries is not in humaneval: add -p starter"),
+        (["starter:methods/x", "-p", "starter"], "is not in starter: add -p starter:methods"),
+        (["HumanEval/0", "-p", "starter"], "is not in starter: add -p humaneval"),
+        (["starter/lost", "-p", "starter"], "unknown problem of starter 'starter/lost'"),
+        (["mine/x", "-p", "starter"], "unknown problem of starter 'mine/x'"),
+    ],
+)
+def test_a_problem_of_another_source_is_told_with_the_option_that_names_it(asked: list[str], said: str) -> None:
+    assert said in refused("grade", "p.py", "t.py", "--problem", *asked)

@@ -67,3 +67,17 @@ def test_one_plug_in_that_cannot_be_imported_does_not_hide_the_others(monkeypatc
     assert about["mutant"].startswith("cannot be used: ")
     assert "[vllm]" in about["mutant"]
     assert "reference" in about
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("problems", "HumanEval: 164 hand-written functions"),
+        ("problems", "Problems written for this project"),
+        ("rules", "fill corrects a test's wrong prediction, drop_wrong drops the test"),
+    ],
+)
+def test_a_list_is_written_for_users(what: str, said: str) -> None:
+    shown = " ".join(codea1("list", what).stdout.split())
+    assert said in shown
+    assert "`PARTS`" not in shown

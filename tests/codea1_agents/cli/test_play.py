@@ -80,6 +80,21 @@ def test_a_coder_that_plays_the_solution_is_told_and_so_are_the_tests_that_figur
         assert ("; suite validity includes copies of examples; Mistake" in shown) is has_copies
 
 
+def test_flaky_tests_are_told_instead_of_a_coder_that_cannot_be_beaten(folder: Path) -> None:
+    solution = "import random\ndef f(x):\n    return x + random.randrange(10**9)\n"
+    row = {
+        "id": "r",
+        "statement": "def f(x: int): ...",
+        "entry_point": "f",
+        "solution": solution,
+        "golden": ["assert f(3) >= 3"],
+    }
+    (folder / "my.jsonl").write_text(json.dumps(row))
+    shown = " ".join(codea1("play", "-p", "my.jsonl", "--coder", "reference", "-n", 2).stdout.split())
+    assert "flaky: run again, the solution gives another value; see codea1 check problems my.jsonl" in shown
+    assert "the coder played the solution itself" not in shown
+
+
 @pytest.mark.parametrize("source", ["starter", argv_problems.SOURCE])
 def test_every_line_that_is_written_obeys_the_published_schema(source: str) -> None:
     assert codea1(*FAST, "-p", source, "-n", 4, "--rounds", 2, "--out", "run").exit_code == 0

@@ -7,8 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codea1_agents.scripted.literals import literal
-from codea1_agents.scripted.typed_inputs import boundary_calls, edges, edits, typical
+from codea1_agents.scripted.typed_inputs import boundary_calls, calls_near_tests, edges, edits, typical
 from codea1_agents.scripted.value_types import Kind, ValueType, from_annotation, of_value
+from codea1_env.facts.call_forms import CallForms
+from codea1_env.problems import GoldenCase, GoldenHarness, Problem
 from tests.codea1_agents.scripted.conftest import interface_of
 
 plain = st.recursive(
@@ -111,3 +113,15 @@ def test_boundary_calls_exist_for_any_example_arguments(examples: list[tuple[obj
     text = "\n".join(f"assert f({literal(a)}, {literal(b)}) == 0" for a, b in examples)
     calls = boundary_calls(interface_of("def f(a, b): ...", text))
     assert all(of_value(call).kind in (Kind.RECORD, Kind.TUPLE) and len(call) == 2 for call in calls)
+
+
+def test_calls_near_tests_repeat_the_calls_of_tests_and_fit_a_solution_that_works_in_place() -> None:
+    golden = (GoldenHarness("def check(candidate):\n    assert candidate(41) == 1"), GoldenCase("f(51)", "1"))
+    calls = calls_near_tests(Problem("P", "Text.", "f", "def f(x): ...", golden, examples=("assert f(61) == 1",)))
+    assert calls[:3] == ["f(61)", "f(41)", "f(51)"]
+    calls = calls_near_tests(Problem("P", "Text.", "f", "def f(x): ...", ()))
+    assert {"f(0)", "f('')", "f([])"} <= set(calls)
+    golden = (GoldenCase("f([1])", "None"),)
+    calls = calls_near_tests(Problem("P", "Text.", "f", "def f(x): ...", golden, calls=CallForms(in_place=True)))
+    assert all(call.endswith("[1])([1])") for call in calls[:1])
+    assert calls_near_tests(Problem("P", "Text.", "f", "f = print", ())) == []
