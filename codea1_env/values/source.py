@@ -55,13 +55,19 @@ def describe(data: bytes, limit: int = 300) -> str:
 
 
 def describe_call(entry_point: str, arguments: bytes, limit: int = 300) -> str:
-    """Return a call with an encoded pair of positional and keyword arguments as people write it, printable.
+    """Return a call as people write it, printable.
 
-    Arguments after the first `limit` characters are left out.
+    Args:
+        entry_point: what is called.
+        arguments: an encoded pair of positional and keyword arguments, or, where these hold functions, of the text.
+        limit: arguments after so many characters are left out.
     """
     writing = _Writing(for_people=True, n_wanted=limit)
     try:
-        positional, named = parse(arguments).payload
+        given = parse(arguments)
+        if isinstance(given, str):
+            return given[:limit]
+        positional, named = given.payload
     except BeyondBudget as error:
         return f"{entry_point}(...) with {error}"
     texts = chain(map(writing.text, positional.payload), (f"{k}={writing.text(v)}" for k, v in named.payload))

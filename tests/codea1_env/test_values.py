@@ -31,6 +31,7 @@ from codea1_env.sandbox.interface import Limits
 from codea1_env.values import Malformed, Opaque, TooLarge, decode, describe, encode, equal, to_source, validate
 from codea1_env.values.comparison import INEXACT, exact
 from codea1_env.values.encoding import MAX_DEPTH
+from codea1_env.values.source import describe_call
 from codea1_env.values.tree import MAX_BYTES, MAX_NODES, BeyondBudget, parse
 
 
@@ -647,3 +648,8 @@ def renamed(name: str) -> Any:
     made = dataclasses.make_dataclass("Pointer", ["x"])
     made.__dataclass_fields__["x"].name = name
     return made(1)
+
+
+def test_a_call_is_described_as_people_write_it():
+    assert describe_call("f", encode(((1, [2]), {"key": "a"}))) == "f(1, [2], key='a')"
+    assert describe_call("f", encode("f(lambda x: x, 3)")) == "f(lambda x: x, 3)"  # functions have no encoding
