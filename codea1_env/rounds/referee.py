@@ -326,6 +326,10 @@ def judge(
         UserError: an argument has an invalid value.
         SandboxError: the sandbox cannot be used at all.
     """
+    if not isinstance(problem, Problem):
+        raise UserError(f"problem must be one, such as load_problems('starter')[0], got {problem!r:.80}")
+    if isinstance(tests, list | tuple) and not tests:
+        raise UserError("tests must be a reply or a list of at least one, got an empty list")
     referee = Referee([problem], rules, sandbox=sandbox, limits=limits, golden=golden)
     suites = [reply_text(reply) for reply in _replies(tests)]
     rounds = referee.open([Tree(problem, 1, len(suites))], RoundOptions(skips_invalid=False, masks_sandbox_errors=True))

@@ -111,8 +111,10 @@ def score(report: CandidateReport, rules: str | Ruleset = "fixed") -> CandidateR
         rules: a ruleset or the name of one. Under `golden` the reward is nan unless the report is of `golden=True`.
 
     Raises:
-        UserError: no ruleset has this name, or as in `score_group`.
+        UserError: it is no report, no ruleset has this name, or as in `score_group`.
     """
+    if not isinstance(report, CandidateReport):
+        raise UserError(f"report must be what judge returns, got {report!r:.80}")
     (rewards,) = _scored((report,), preset(rules) if isinstance(rules, str) else rules)
     return rewards
 

@@ -28,7 +28,7 @@ def of_training(
     found = [*_held_out(figures.get("pass_at_1"), [line for line in lines if line.get("evaluation")])]
     rewards = {role: figures[f"{role}_reward"] for role in ("coder", "tester") if f"{role}_reward" in figures}
     if rewards:
-        parts = " and ".join(f"the {role}'s reward {_moved(figure)}" for role, figure in rewards.items())
+        parts = ", and ".join(f"the {role}'s reward {_moved(figure)}" for role, figure in rewards.items())
         size = max(figure.value.n + figure.value.n_masked for figure in rewards.values())
         untested = known_mean(line["figures"].get("untested_share", nan) for line in steps[-size:])
         blind = f"; no case was evidence about {untested:.0%} of the last programs that load" * (untested >= MUCH)

@@ -251,10 +251,14 @@ def _differing(runs: Sequence[RunMaterial]) -> str:
     table = _table("Settings", heads, rows, "<table><caption>Settings in which the runs differ.</caption>")
     differing = {name for name, texts in told.items() if len(set(texts)) > 1}
     apart = {
-        "Rewards": any(re.match(r"(game\.)?(rules\b|reward\.)", name) for name in differing),
-        "Figures of held-out problems": not differing.isdisjoint(("evaluation.problems", "evaluation.limit")),
+        "Rewards": [name for name in names if name in differing and re.match(r"(game\.)?(rules\b|reward\.)", name)],
+        "Figures of held-out problems": sorted(differing.intersection(("evaluation.problems", "evaluation.limit"))),
     }
-    warned = "".join(f"<p>{what} of these runs are not comparable.</p>" for what, differs in apart.items() if differs)
+    warned = "".join(
+        f"<p>{what} of these runs are not comparable, since they differ in {safe(', '.join(those))}.</p>"
+        for what, those in apart.items()
+        if those
+    )
     return warned + table if rows else "<p>The runs do not differ in any setting that all have.</p>"
 
 
@@ -341,7 +345,8 @@ def _funnel(run: RunMaterial) -> str:
         share = f'<meter value="{stage.n}" max="{max(1, stages[0].n)}" aria-hidden="true"></meter>'
         rows.append((safe(stage.name), [f"<td>{share}{stage.n:,}</td>", f"<td>{safe(lost)}</td>"]))
     table = _table("Funnel of tests", ("tests", "", "lost because"), rows)
-    return f'<figure class="card funnel"><figcaption><h3>Where tests are lost</h3></figcaption>{table}</figure>'
+    of = " of the last steps" if run.kind == "training" else ""
+    return f'<figure class="card funnel"><figcaption><h3>Where tests{of} are lost</h3></figcaption>{table}</figure>'
 
 
 def _tile(figure: Figure) -> str:
@@ -362,7 +367,7 @@ def _figure_text(figure: Figure) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+    return f"{round(value, 3) or 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _interval(value: Estimate) -> str:

@@ -196,3 +196,16 @@ def test_rules_and_limits_of_another_type_are_refused(toys, wrong):
     (name,) = wrong
     with pytest.raises(UserError, match=f"{name} must be of type"):
         Referee(toys, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda problem: judge("starter/add", RIGHT, SUITE), "problem must be one, such as .*, got 'starter/add'"),
+        (lambda problem: judge(problem, RIGHT, []), "at least one, got an empty list"),
+        (lambda problem: score(5), "report must be what judge returns, got 5"),
+    ],
+)
+def test_what_cannot_be_judged_or_scored_is_said_at_once(toys, wrong, told):
+    with pytest.raises(UserError, match=told):
+        wrong(toys.by_id("toy/add"))

@@ -35,7 +35,7 @@ def test_a_training_says_what_moved_from_what_to_what() -> None:
         " the best being 0.600 at step 9 (steps 0 to 19, 48 problems)."
     )
     assert second == (
-        "In training, the coder's reward rose from 0.24 (0.20 to 0.28) to 0.54 (0.50 to 0.58) and the tester's reward"
+        "In training, the coder's reward rose from 0.24 (0.20 to 0.28) to 0.54 (0.50 to 0.58), and the tester's reward"
         " did not change from 0.50 (0.50 to 0.50) (first and last 5 of 20 steps)."
     )
     assert third == ("The share of suites that beat a program did not change from 0.50 (0.50 to 0.50).")

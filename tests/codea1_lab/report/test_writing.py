@@ -302,9 +302,10 @@ def test_settings_of_trainings_and_games_side_by_side_are_effective_ones_of_both
     other = shutil.copytree(training, tmp_path / "other")
     (other / "config.toml").write_text("[run]\nsteps = 30\n[game.reward]\nalpha = 0.25\n[evaluation]\nlimit = 3\n")
     changed, games = read_run(other, "changed"), read_run(small_run, "games")
+    assert "Where tests of the last steps are lost" in page_of("one", [plain], (), {})
     apart = table(plain, changed)
     assert '<th scope="row">game.reward.alpha</th><td>0.5</td><td>0.25</td>' in apart
-    assert "Rewards of these runs are not comparable" in apart
+    assert "Rewards of these runs are not comparable, since they differ in game.reward.alpha." in apart
     assert "Figures of held-out problems of these runs are not comparable" in apart
     assert "not comparable" not in table(plain, plain)
     mixed = table(changed, games)
