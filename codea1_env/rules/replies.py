@@ -84,7 +84,7 @@ def read_candidate(
     rejection = _unreadable(reply)
     if rejection is not None:
         return Candidate("", rejection)
-    detail = "contains no program"
+    detail = "contains no block of code and does not define what the problem asks for"
     if reading is Reading.RELEASE:
         from codea1_env.rules.reading import release  # noqa: PLC0415  few games read so
 

@@ -77,7 +77,7 @@ def only_for_a_statement(observation):
     ("agent", "role", "result", "said"),
     [
         (lambda observation: f"Here:\n```python\n{SUM}\n```", "coder", "passed", "5 of 5 programs load"),
-        (only_for_a_statement, "coder", "noted", "4 of 5 programs load; rejected: 1 no code (contains no program)"),
+        (only_for_a_statement, "coder", "noted", "4 of 5 programs load; rejected: 1 no code (contains no block"),
         (
             lambda observation: "",
             "coder",

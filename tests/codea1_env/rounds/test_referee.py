@@ -173,7 +173,8 @@ def test_golden_tests_say_what_is_right_and_what_was_not_given(sandbox, toys):
     expected = [(True, 1.0, ""), (False, 0.5, ""), (False, 0.0, ""), (None, None, "agent")]
     assert [(each.passed, each.pass_rate, each.masked) for each in found] == expected
     assert found[0].program == "def add(a, b):\n    return a + b"
-    assert (found[2].verdict, found[2].detail, found[3].detail) == (Verdict.NO_CODE, "contains no program", "gone")
+    detail = "contains no block of code and does not define what the problem asks for"
+    assert (found[2].verdict, found[2].detail, found[3].detail) == (Verdict.NO_CODE, detail, "gone")
 
 
 def test_a_referee_travels_and_opens_its_sandbox_again_by_name(sandbox, toys):
