@@ -150,7 +150,7 @@ def archive_within(runs: Sequence[RunMaterial], max_bytes: int) -> tuple[Archive
     notes = ["The raw replies are left out to keep this file small."]
     if stride > 1:
         notes.append(
-            f"Only every {stride}th episode is included below, to keep this file small; the figures count all episodes."
+            f"Only one of {stride} episodes is included below, to keep this file small; the figures count all episodes."
         )
     return archive, tuple(notes)
 
