@@ -64,7 +64,7 @@ def test_a_report_too_large_loses_replies_then_episodes(small_run: Path, tmp_pat
     assert whole.notes == ()
     assert written.n_candidates < whole.n_candidates
     assert any("raw replies" in note for note in written.notes)
-    assert any("Only every" in note for note in written.notes)
+    assert any("Only one of" in note for note in written.notes)
     index = unpacked((tmp_path / "small.html").read_text(), "index")
     assert index["notes"] == list(written.notes)
     runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
