@@ -212,10 +212,12 @@ def _with_changes(
     for position, job, one, other in zip(positions, jobs[::2], reports[::2], reports[1::2], strict=True):
         answers = zip(job.calls, one.outcomes, other.outcomes[::-1], strict=True)
         changes = (
-            _change(call.expression, *both) for call, *both in answers if {each.kind for each in both} <= _ANSWERS
+            f"answers differ: {call.expression:.80} {change}"
+            for call, *both in answers
+            if {each.kind for each in both} <= _ANSWERS and (change := _change(*both))
         )
-        if change := next(filter(None, changes), ""):
-            found[position] = replace(found[position], status=CheckStatus.FLAKY, detail=change)
+        if detail := next(changes, ""):
+            found[position] = replace(found[position], status=CheckStatus.FLAKY, detail=detail)
     return found
 
 
@@ -231,13 +233,13 @@ def _changed_answer(runs: Sequence[GoldenRun]) -> str:
             if outcome is None or outcome.value is None:
                 continue
             before = first.setdefault(call, outcome)
-            what = call.expression if isinstance(call, Call) else describe_call(run.problem.entry_point, call, 80)
-            if change := _change(what, before, outcome):
-                return change
+            if change := _change(before, outcome):
+                what = call.expression if isinstance(call, Call) else describe_call(run.problem.entry_point, call, 80)
+                return f"answers differ: {what:.80} {change}"
     return ""
 
 
-def _change(what: str, one: Outcome, other: Outcome) -> str:
+def _change(one: Outcome, other: Outcome) -> str:
     """Say how two outcomes of one call differ; empty if they do not."""
     if one.value == other.value or (one.value and other.value and equal(one.value, other.value, nan_equal=True)):
         return ""
@@ -245,7 +247,7 @@ def _change(what: str, one: Outcome, other: Outcome) -> str:
         f"raises {each.error_type}" if each.value is None else f"gives {describe(each.value, 80)}"
         for each in (one, other)
     ]
-    return f"answers differ: {what:.80} {texts[0]}, and in another run {texts[1]}"
+    return f"{texts[0]}, and in another run {texts[1]}"
 
 
 def _run(number: int, run: GoldenRun, expected: Mapping[Call, Outcome]) -> _Run:

@@ -292,12 +292,15 @@ class TwoAgentGame(Lifecycle, AECEnv[str, Any, Any]):  # type: ignore[misc]  # P
 
     def _checked_action(self, agent: str, action: Any) -> Any:
         """Return the action of an agent, or raise UserError; nothing has changed yet."""
+        raise NotImplementedError
 
     def _act(self, agent: str, action: Any) -> None:
         """Act: a coder's action is followed by `_pass_to_tester`, a tester's by `_finish_round`."""
+        raise NotImplementedError
 
     def _begin_round(self) -> None:
         """Give the turn to the coder."""
+        raise NotImplementedError
 
     def _shown_program(self) -> str:
         """Return the program that the tester sees; empty if there is none."""

@@ -103,6 +103,11 @@ def n_right(reports: tuple[CaseReport, ...]) -> int:
     return sum(report.case.prediction_right is not False for report in reports)
 
 
+def validity(suite: SuiteReport, n_requested: int) -> float:
+    """Return the share of the requested cases of a suite that are right, at most 1."""
+    return min(1.0, n_right(suite.cases) / n_requested)
+
+
 def n_written(suite: SuiteReport) -> int:
     """Return the number of attempts at a test: kept cases and counted faults. A corrected case counts once."""
     corrected = len(suite.cases) - n_right(suite.cases)

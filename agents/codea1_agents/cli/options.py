@@ -112,7 +112,9 @@ class Options:
     def __post_init__(self) -> None:
         """Raise UserError if a file to write is one to read."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        outputs = {os.path.realpath(values.pop(name, None) or "") for name in ("out", "save")}
+        outputs = {os.path.realpath(path) for name in ("out", "save") if (path := values.pop(name, None))}
+        if not outputs:
+            return
         for word in re.split("[,=\n]", "\n".join(map(str, values.values()))):
             if os.path.isfile(word) and os.path.realpath(word) in outputs:
                 raise UserError(f"{word}: expected another file to write, got one that this command reads")

@@ -234,7 +234,8 @@ class _Run:
                 raise typer.Exit(INTERRUPTED) from None
             except CodeA1Error as error:
                 if isinstance(error, AgentUnavailable):  # write the agents' usage although there is no result
-                    folder.write_metrics(self._metrics(time.perf_counter() - begun))
+                    known = self.tally.summary(seed=self.config.seed)
+                    folder.write_metrics(self._metrics(known, time.perf_counter() - begun))
                 if folder.n_episodes or early.kept or isinstance(error, AgentUnavailable):
                     recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
                     self.page.note(f"{recorded}; {self._continue_line(folder)}", even_if_quiet=True)
@@ -346,10 +347,11 @@ class _Run:
         """Write the metrics, draw the duels that are still wanted, and print the result."""
         for game in self.undrawn[: self._n_wanted - self.n_drawn]:
             self._draw(game, f"since no {'other ' * bool(self.n_drawn)}program fails a right test")
-        metrics = self._metrics(wall_s)
+        found = self.tally.summary(seed=self.config.seed)
+        metrics = self._metrics(found, wall_s)
         folder.write_metrics(metrics)
-        self.page.show(summary_table(self.tally.summary(seed=self.config.seed), self.config))
-        if n_flaky := self.tally.summary(seed=self.config.seed).tests.get("flaky", 0):
+        self.page.show(summary_table(found, self.config))
+        if n_flaky := found.tests.get("flaky", 0):
             again = f"{counted(n_flaky, 'test')} flaky: run again, the solution gives another value; see"
             self.page.say(as_typed(f"{again} codea1 check problems {quote(self.config.problems)}"))
         elif self.only_solutions and metrics["summary"]["n_rounds"]:
@@ -370,10 +372,10 @@ class _Run:
             **metrics,
         )
 
-    def _metrics(self, wall_s: float) -> dict[str, Any]:
+    def _metrics(self, summary: Summary, wall_s: float) -> dict[str, Any]:
         return {
             "judge_version": JUDGE_VERSION,
-            "summary": self.tally.summary(seed=self.config.seed).to_json(),
+            "summary": summary.to_json(),
             "time": {**asdict(self.spent), "rest_s": self.spent.rest_s, "wall_s": wall_s},
             "usage": {"coder": self.players.coder.usage(), "tester": self.players.tester.usage()},
             "skipped_rows": len(self.problems.skipped),

@@ -16,7 +16,7 @@ from codea1_env.facts.verdicts import CandidateReport, SuiteReport
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import JudgedTree, RoundOptions, Tree
-from codea1_env.rules.reward_parts import n_right
+from codea1_env.rules.reward_parts import validity
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 
@@ -90,7 +90,7 @@ def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int, seed: int) -
         seed: seeds the resampling behind the intervals.
     """
     measures: dict[str, Callable[[SuiteReport], float]] = {
-        "validity": lambda suite: min(1.0, n_right(suite.cases) / tests),
+        "validity": lambda suite: validity(suite, tests),
         "right_kill_rate": lambda suite: float(suite.beats_rightly),
         "kill_rate": lambda suite: float(suite.beats),
     }

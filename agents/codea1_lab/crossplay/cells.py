@@ -21,7 +21,7 @@ import numpy as np
 
 from codea1_agents.statistics import Estimate, known_mean, mean_interval
 from codea1_env.facts.verdicts import CandidateReport, SuiteReport
-from codea1_env.rules.reward_parts import n_right
+from codea1_env.rules.reward_parts import validity
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_lab.crossplay.draws import Table
@@ -71,7 +71,7 @@ def _game(report: CandidateReport, suite: SuiteReport, rules: Ruleset, is_right:
     beats = float(any(failed))
     return GameFigures(
         pass_rate=1 - fmean(failed) if failed else nan,
-        validity=min(1.0, n_right(suite.cases) / rules.tests_per_suite),
+        validity=validity(suite, rules.tests_per_suite),
         beats=beats,
         caught=beats if is_right is False else nan,
         survives=1 - beats,

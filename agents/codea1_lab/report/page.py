@@ -38,6 +38,7 @@ from codea1_lab.report.palette import DARK, LIGHT, chart_rules, variables
 
 _SCRIPTS = ("text.js", "unpack.js", "charts.js", "difference.js", "detail.js", "browser.js")
 _N_TILES = 3
+_HELD_OUT = {"evaluation.problems", "evaluation.limit"}  # settings that decide which figures they are
 _SERVED, _BACK = '<link rel="stylesheet" href="report.css">', '<a href="../#watch">← runs</a>'
 
 
@@ -242,17 +243,13 @@ def _differing(runs: Sequence[RunMaterial]) -> str:
     stated = dict.fromkeys(brief(name) for run in runs for name in run.settings)
     names = [name for name in stated if kinds_with[name] == kinds]
     told = {name: [str(known.get(name, NOTHING)) for known in settings] for name in names}
-    rows = [
-        (safe(name), [f"<td>{safe(cut(text))}</td>" for text in texts])
-        for name, texts in told.items()
-        if len(set(texts)) > 1
-    ]
+    differing = {name: texts for name, texts in told.items() if len(set(texts)) > 1}
+    rows = [(safe(name), [f"<td>{safe(cut(text))}</td>" for text in texts]) for name, texts in differing.items()]
     heads = ("setting", *(run.name for run in runs))
     table = _table("Settings", heads, rows, "<table><caption>Settings in which the runs differ.</caption>")
-    differing = {name for name, texts in told.items() if len(set(texts)) > 1}
     apart = {
-        "Rewards": [name for name in names if name in differing and re.match(r"(game\.)?(rules\b|reward\.)", name)],
-        "Figures of held-out problems": sorted(differing.intersection(("evaluation.problems", "evaluation.limit"))),
+        "Rewards": [name for name in differing if re.match(r"(game\.)?(rules\b|reward\.)", name)],
+        "Figures of held-out problems": sorted(differing.keys() & _HELD_OUT),
     }
     warned = "".join(
         f"<p>{what} of these runs are not comparable, since they differ in {safe(', '.join(those))}.</p>"

@@ -130,7 +130,8 @@ def training_run(path: Path, name: str) -> RunMaterial:
     samples = samples_of(path)
     settings, judge = _settings(path), _judge_version(path)
     problems, remarks = known_problems(stored_config(samples[0][1])) if samples else ((), ())
-    figures = _figures(steps, lines)
+    figures, stated = _figures(steps, lines), flat(settings)
+    rules = PRESETS.get(stated.get("game.rules", "fixed"))
     return RunMaterial(
         name=name,
         kind="training",
@@ -147,8 +148,8 @@ def training_run(path: Path, name: str) -> RunMaterial:
             *remarks,
             Remark(_KEPT if samples else "The run kept no rollouts, so there are no episodes to read."),
         ),
-        settings=(own := flat(settings)),
-        defaults=flat({"game": asdict(rules)}) if (rules := PRESETS.get(own.get("game.rules", "fixed"))) else {},
+        settings=stated,
+        defaults={} if rules is None else flat({"game": asdict(rules)}),
         tests=_tests(steps),
         book=_book_of(path),
         problems=problems,

@@ -228,7 +228,6 @@ class Code:
         self._pieces: list[Piece] = []
         self._definitions: dict[str, list[Effects]] | None = None
         self._bound: set[str] = set()
-        self._imported: set[str] = set()
         self._all = Effects()
         """What all functions do but tests."""
 
@@ -315,8 +314,6 @@ class Code:
                     self._bound.add(name)
                 case ast.MatchStar(name=str() as name) | ast.MatchMapping(rest=str() as name):
                     self._bound.add(name)
-                case ast.alias(name=name, asname=asname):
-                    self._imported.add(asname or name.partition(".")[0])
         return definitions
 
 

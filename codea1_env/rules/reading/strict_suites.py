@@ -286,7 +286,7 @@ class SuiteReader:
         """Return what a name stands for to which a node is assigned; what is not read may share parts with others."""
         value = value_of(node, scope)
         if isinstance(value, Unusable) and not (value is ENTRY_POINT or value is INSTANCE or isinstance(value, Helper)):
-            shared = self._apply([node], scope, text, binds=True)
+            shared = self._apply([node], scope, text)
             if not isinstance(value, PartlyUsable):
                 return Unread(value.reason, value.detail, shared)
             value.aliases.merge(shared)
@@ -541,11 +541,11 @@ class SuiteReader:
         unread = self._skip_reason(node, body, nesting, for_functions) or marks.unread
         if not unread and (is_helper or not (missing or marks.tables)):
             scope.bind(f"{receiver}.{node.name}" if receiver else node.name, helper)
-        if is_helper and unread:
-            self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, unread)
-        elif is_helper:
-            self._uncalled[id(head)] = helper
         if is_helper:
+            if unread:
+                self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, unread)
+            else:
+                self._uncalled[id(head)] = helper
             return
         try:
             tables = [[(each, row) for row in self._rows(each.rows, for_functions)] for each in reversed(marks.tables)]

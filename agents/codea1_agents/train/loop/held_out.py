@@ -24,7 +24,7 @@ from codea1_env.agent import AgentContext, Role, load_agent
 from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import GoldenFinding
 from codea1_env.problems import ProblemSet, load_problems
-from codea1_env.rules.reward_parts import n_right
+from codea1_env.rules.reward_parts import validity
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from codea1_env.sandbox import load_sandbox
 
@@ -203,10 +203,9 @@ def _suite_figures(tree: RolledTree, n_requested: int) -> Iterator[SuiteFigures]
             golden_rate = math.nan if report.golden_pass_rate is None else report.golden_pass_rate
             for m, suite in enumerate(report.suites):
                 if not tree.suites[n][m].unavailable:
-                    validity = min(1.0, n_right(suite.cases) / n_requested)
                     evidence = [case.verdict.is_failure for case in suite.cases if case.verdict.is_evidence]
                     aim = known_mean(evidence) - (1 - golden_rate)
-                    yield SuiteFigures(validity, suite.beats_rightly, suite.beats, aim)
+                    yield SuiteFigures(validity(suite, n_requested), suite.beats_rightly, suite.beats, aim)
 
 
 def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:

@@ -21,7 +21,7 @@ from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, Rounds, Tree
-from codea1_env.rules.reward_parts import n_right
+from codea1_env.rules.reward_parts import validity
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 
@@ -138,7 +138,7 @@ class _Values:
         self.of["pass@1"][problem_id].append(float(rate == 1))
         self.of["golden_rate"][problem_id].append(rate)
         for suite in report.suites:
-            self.of["validity"][problem_id].append(min(1.0, n_right(suite.cases) / tests))
+            self.of["validity"][problem_id].append(validity(suite, tests))
             self.of["kill"][problem_id].append(float(suite.beats) if rate < 1 and report.loads else nan)
 
     def add_known(self, problem_id: str, report: CandidateReport | None) -> None:
