@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Load a profile of hypothesis, and take interrupts in the background (`nohup`), too, since tests send some."""
     if config.option.skipped:
         config.stash[PICKED] = skipped_before(config)
-    elif not hasattr(config, "workerinput"):  # the process that hears of all tests
+    elif not hasattr(config, "workerinput") and hasattr(config, "cache"):  # the process that hears of all tests
         config.pluginmanager.register(SkippedTests(config))
     settings.load_profile("fast" if "not slow" in config.option.markexpr else "untimed")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -38,8 +38,10 @@ class Browser:
         return self.driver.execute_script(f"return {script}")
 
     def until(self, condition: str, seconds: float = 20) -> None:
-        found = wait_until(lambda: self.ask(condition), seconds)
-        assert found, f"in vain: {condition}; {self.driver.get_log('browser')}"
+        """Wait for a condition; one that cannot be evaluated yet, since its element is still to come, does not hold."""
+        script = f"(() => {{ try {{ return Boolean({condition}) }} catch (error) {{ return String(error) }} }})()"
+        last = wait_until(lambda: (answer := self.ask(script)) is True and answer, seconds)
+        assert last, f"in vain: {condition}; {self.ask(script)}; {self.driver.get_log('browser')}"
 
     def fill(self, field: str, value: str) -> None:
         script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"
